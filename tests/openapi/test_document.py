@@ -122,6 +122,21 @@ def test_faults_and_security(editions: dict[Version, dict[str, Any]]) -> None:
     assert documents.components((2, 96))["securitySchemes"]["token"]["name"] == "X-Auth-Token"
 
 
+SIGN_INS = {"/identity/v3/auth/tokens", "/identity/v2.0/tokens", "/identity/v3/users/{user_id}/password"}
+SEARCHES = {"/compute/v2.1/servers", "/compute/v2.1/servers/detail"}
+
+
+def test_what_may_be_too_much_says_when_to_ask_again(editions: dict[Version, dict[str, Any]]) -> None:
+    """Changes, attempts to sign in, and searches: the last two are asked for in ``test_rate_limits``."""
+    document = editions[MICROVERSIONS.maximum]
+    for (method, path), one in operations(document).items():
+        limited = path in SEARCHES if method == "GET" else bool(one.get("security")) or path in SIGN_INS
+        assert ("429" in one["responses"]) == limited, (method, path)
+    for name in {one["responses"]["429"]["$ref"] for one in operations(document).values() if "429" in one["responses"]}:
+        header = document["components"]["responses"][name.rsplit("/", 1)[1]]["headers"]["Retry-After"]
+        assert (header["required"], header["schema"]) == (True, {"type": "integer"})
+
+
 def test_it_is_served(client: Client) -> None:
     """Without a token, and without the database."""
     answer = client.get("/openapi.json", headers={"Accept-Encoding": "gzip"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -17,10 +18,14 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from portal import environment
+from portal.api.compute.base import MICROVERSIONS
+from portal.api.openapi.document import make_document
 from portal.common import rate_limits
 from provisioning.common.errors import TooManyRequestsError
 from provisioning.common.machine_cache import MachineCache
 from provisioning.compute.models import Instance
+from provisioning.identity import throttle
+from tests.identity.bodies import by_password
 from tests.support.cast import Api, People, Person, sign_in_browser
 from tests.support.clouds import Cloud
 
@@ -65,6 +70,44 @@ def test_too_many_launches_are_refused_as_nova_does(people: People, cloud: Cloud
     assert (fault["code"], fault["retryAfter"]) == (429, answer["Retry-After"])
     assert Instance.objects.count() == 3
     assert Api(people.alice).get(f"{V21}/servers").status_code == 200, "reading is not counted"
+
+
+LIMITED = (
+    ("POST", "/compute/v2.1/servers"),
+    ("GET", "/compute/v2.1/servers"),
+    ("GET", "/compute/v2.1/servers/detail"),
+    ("POST", "/compute/v2.1/novella-would-fit"),
+    ("DELETE", "/compute/v2.1/servers/{server_id}"),
+    ("PATCH", "/image/v2/images/{image_id}"),
+    ("POST", "/identity/v3/auth/tokens"),
+    ("POST", "/identity/v2.0/tokens"),
+    ("POST", "/identity/v3/users/{user_id}/password"),
+)
+
+
+@pytest.mark.parametrize(("method", "path"), LIMITED)
+def test_the_openapi_document_tells_of_the_refusal(people: People, cloud: Cloud, method: str, path: str) -> None:
+    limit(launches=1, writes=1, searches=1, dry_runs=1)
+    for kind in django_settings.RATE_LIMITS:
+        rate_limits.check(people.alice.context, kind)
+    for number in range(throttle.FREE_OF_ADDRESS):
+        with throttle.Attempt(f"name {number}", "127.0.0.1"):
+            pass
+    signs_in = path.startswith("/identity")
+    bodies = {
+        "/identity/v3/auth/tokens": by_password(people.alice),
+        "/identity/v2.0/tokens": {"auth": {"passwordCredentials": {"username": "alice", "password": "x"}}},
+        "/identity/v3/users/{user_id}/password": {
+            "user": {"original_password": "x", "password": "another long sentence"}
+        },
+        "/compute/v2.1/servers": body(cloud),
+    }
+    api = Api(None if signs_in else people.alice, **{"openstack-api-version": "compute 2.96"})
+    address = re.sub(r"\{\w+\}", people.alice.user_id.hex, path) + ("?name=web" if method == "GET" else "")
+    answer = getattr(api, method.lower())(address, *([bodies.get(path, {})] if method in {"POST", "PATCH"} else []))
+    assert answer.status_code == 429
+    assert int(answer["Retry-After"]) > 0
+    assert "429" in make_document(MICROVERSIONS.maximum)["paths"][path][method.lower()]["responses"]
 
 
 def test_one_person_does_not_use_up_the_project(people: People, cloud: Cloud) -> None:

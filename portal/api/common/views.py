@@ -15,7 +15,7 @@ from portal.api.common.authentication import TokenAuthentication, challenge, req
 from portal.api.common.microversions import Microversions, Version
 from portal.api.common.parsing import JSONNegotiation, JSONParser
 from portal.api.common.rendering import JSONRenderer
-from portal.api.common.throttling import RateThrottle
+from portal.api.common.throttling import READING, RateThrottle
 from portal.api.common.validation import Schema, validate
 from portal.common.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
@@ -67,6 +67,8 @@ class ServiceView(APIView):
     throttle_classes = [RateThrottle]
     counted: ClassVar[str] = WRITES
     """What a request that is no reading counts as (``rate_limits``)."""
+    limited: ClassVar[frozenset[str]] = frozenset()
+    """Methods that count something else: attempts to sign in, or searches.  They, too, may answer 429."""
     renderer_classes = [JSONRenderer]
     parser_classes = [JSONParser]
     content_negotiation_class = JSONNegotiation
@@ -85,6 +87,12 @@ class ServiceView(APIView):
         unknown = set(cls.rules.values()) - policy.RULES.keys()
         if unknown:
             raise TypeError(f"{cls.__name__} names rules that do not exist: {', '.join(sorted(unknown))}.")
+
+    @classmethod
+    def may_be_too_many(cls, method: str) -> bool:
+        """Whether requests of this method may be refused for being too many in so short a time."""
+        anybody = cls.public or method in cls.public_methods
+        return method in cls.limited or (method not in READING and not anybody and bool(cls.counted))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Find the version, then the caller, then whether the caller may; nothing of the body has been read."""

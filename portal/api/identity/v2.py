@@ -51,6 +51,7 @@ class ExtensionsView(V2View):
 class TokensView(V2View):
     """``POST /v2.0/tokens``."""
 
+    limited = frozenset({"POST"})
     schemas: ClassVar[Schemas] = {"POST": schemas.AUTH_V2}
 
     def post(self, request: Request) -> Response:

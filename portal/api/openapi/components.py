@@ -12,7 +12,7 @@ Schema = dict[str, Any]
 FREE_OBJECT: Schema = {"type": "object"}
 _TEXT: Schema = {"type": "string"}
 _NUMBER: Schema = {"type": "integer"}
-FAULTS = (400, 401, 403, 404, 406, 409, 410, 413, 415, 501, 503)
+FAULTS = (400, 401, 403, 404, 406, 409, 410, 413, 415, 429, 501, 503)
 """Statuses of refusals that the document tells by name; a service's ``default`` has the same shape."""
 
 _FILE, _STAGE = "/image/v2/images/{image_id}/file", "/image/v2/images/{image_id}/stage"
@@ -33,6 +33,8 @@ _WORDS = {
     "X-Openstack-Image-Size": "How many bytes the image has.",
     "X-Image-Meta-Store": "The store that the image is kept in.",
 }
+
+_RETRY_AFTER = {"description": "In how many seconds to ask again.", "required": True, "schema": _NUMBER}
 
 
 def ref(kind: str, name: str) -> Schema:
@@ -82,4 +84,8 @@ def components(version: Version) -> dict[str, Schema]:
 def _fault(service: str, status: int | str) -> Schema:
     words = "Any other refusal." if isinstance(status, str) else f"{HTTPStatus(status).phrase}."
     shape = "identity" if status == 401 else service
-    return {"description": words, "content": {"application/json": {"schema": ref("schemas", f"{shape}-fault")}}}
+    fault: Schema = {
+        "description": words,
+        "content": {"application/json": {"schema": ref("schemas", f"{shape}-fault")}},
+    }
+    return fault | {"headers": {"Retry-After": _RETRY_AFTER}} if status == 429 else fault

@@ -108,6 +108,7 @@ class OperationSchema(AutoSchema):
         refusals |= set() if self.view.public else {401, 403}
         refusals |= {409} if self.method != "GET" else set()
         refusals |= {413, 415} if self.method in {"POST", "PUT", "PATCH"} else set()
+        refusals |= {429} if self.view.may_be_too_many(self.method) else set()
         refusals |= {406} if self.view.microversions is not None else set()
         found |= {str(code): ref("responses", f"{service}-{code}") for code in sorted(refusals)}
         return found | {"default": ref("responses", f"{service}-default")}

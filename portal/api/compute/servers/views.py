@@ -40,6 +40,7 @@ class ServersView(ServerView):
     rules = {"GET": "os_compute_api:servers:index", "POST": "os_compute_api:servers:create"}
     schemas: ClassVar = {"POST": server_schemas.create}
     queries: ClassVar = {"GET": listing}
+    limited = frozenset({"GET"})
     detailed = False
     all_projects_rule = "os_compute_api:servers:index:get_all_tenants"
 

@@ -68,6 +68,7 @@ class PasswordView(ServiceView):
     """``POST /v3/users/{id}/password``: who knows the present password needs no token, or an expired one would stay."""
 
     public = True
+    limited = frozenset({"POST"})
     schemas: ClassVar[Schemas] = {"POST": schemas.PASSWORD_CHANGE}
 
     def post(self, request: Request, user_id: str) -> Response:

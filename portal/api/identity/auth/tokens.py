@@ -28,6 +28,7 @@ class TokensView(ServiceView):
         "DELETE": "identity:revoke_token",
     }
     public_methods = frozenset({"POST"})
+    limited = frozenset({"POST"})
     schemas: ClassVar[Schemas] = {"POST": schemas.AUTH}
     _subject: TokenData
     _worth: RequestContext
