@@ -24,6 +24,7 @@ from portal.environment import (
     secret_keys,
     web_address,
 )
+from provisioning.common.left_out import leave_out
 from provisioning.scheduler.options import options_of
 from provisioning.scheduler.plugins import SchedulerSettingError
 
@@ -37,7 +38,7 @@ ROLE = env.str("NOVELLA_ROLE", default="command")
 """``web``, ``worker`` or ``command``: decides how database connections are kept."""
 if ROLE not in {"web", "worker", "command"}:
     raise ImproperlyConfigured(f"NOVELLA_ROLE is {ROLE!r}; it must be web, worker or command.")
-
+leave_out(ROLE)
 
 SECRET_KEY, *SECRET_KEY_FALLBACKS = secret_keys("NOVELLA_SECRET_KEY", DATA_DIR / "secrets" / "secret_key")
 BUS_KEY, *BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", DATA_DIR / "secrets" / "bus_key")
@@ -445,6 +446,7 @@ LOGGING = {
     "loggers": {
         "django-q": {"level": "WARNING"},
         "daphne": {"level": "WARNING"},
+        "stevedore": {"level": "CRITICAL"},  # it does not find what rules would ask other servers with: left out
         "oslo_policy": {"level": "CRITICAL"},  # what is wrong with the rules is said by provisioning.identity.policy
         "django.request": {"level": "ERROR", "filters": ["health"]},
         "asyncio": {"level": "WARNING"},

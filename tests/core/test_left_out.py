@@ -1,0 +1,34 @@
+"""What web and worker do not load, although it is installed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from provisioning.common.left_out import BY_ROLE
+from tests.support.databases import CHECKOUT
+
+WEB = "import portal.asgi, daphne.http_protocol, daphne.ws_protocol; import django.urls; django.urls.get_resolver().reverse_dict"
+WORKER = "import django; django.setup(); import provisioning.jobs.management.commands.qworker"
+SAY = "import sys, json; print(json.dumps([name for name, module in sys.modules.items() if module is not None]))"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("role", "program"), [("web", WEB), ("worker", WORKER)])
+def test_libraries_that_are_not_used_take_no_memory(role: str, program: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{program}; {SAY}"],
+        cwd=CHECKOUT,
+        env={"NOVELLA_ROLE": role, "NOVELLA_DATA": str(tmp_path), "DJANGO_SETTINGS_MODULE": "portal.settings"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(json.loads(done.stdout))
+    assert "django.db.backends.sqlite3.base" in loaded
+    assert not loaded & {*BY_ROLE[role], "psycopg", "charset_normalizer", "urllib3"}
+    assert "ERROR" not in done.stderr
