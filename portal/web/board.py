@@ -2,6 +2,7 @@
 
 import math
 import mmap
+import os
 import time
 
 ASK_EVERY = 5.0
@@ -15,11 +16,17 @@ NOT_LISTENING = math.inf
 class Board:
     """One row for each process; made before they are forked.  A process writes its own row only."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, descriptor: int | None = None) -> None:
+        """Make the memory, or take that of a descriptor."""
         self.rows = rows
-        self._values = memoryview(mmap.mmap(-1, rows * _FIELDS * 8)).cast("d")
-        for row in range(rows):
-            self.clear(row)
+        size = rows * _FIELDS * 8
+        self.descriptor = os.memfd_create("board") if descriptor is None else descriptor
+        if descriptor is None:
+            os.truncate(self.descriptor, size)
+        self._values = memoryview(mmap.mmap(self.descriptor, size)).cast("d")
+        if descriptor is None:
+            for row in range(rows):
+                self.clear(row)
 
     def clear(self, row: int) -> None:
         """Say of a process that it is not there."""

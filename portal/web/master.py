@@ -1,29 +1,28 @@
-"""Several web processes behind one port: forked from this one, which has loaded everything and opened nothing.
+"""The master of several web processes behind one port: it replaces what ends, and has next to nothing in memory.
 
-What was loaded before the fork is in memory once.  The socket listens before any process is there and stays open when
-one ends, so that a connection waits at most for another process and is never refused.
+It takes the place of the process that loaded the application and forked them (`portal.web.loader`), which would keep
+pages that nobody shares any more: executed in that process, it keeps its number, its children, the listening socket and
+the board.  To start a process again it gives its place back to the loader, which takes seconds; the others take the
+connections in the meantime.  So nothing of Django is imported here.
 """
 
-import ctypes
-import gc
-import importlib
+from __future__ import annotations
+
+import dataclasses
+import json
 import logging
 import math
 import os
 import signal
-import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from django.db import connections
+from pathlib import Path
+from typing import NoReturn
 
 from portal.web.board import Board
 
-BACKLOG = 1024
-"""Connections that wait for a process."""
 SILENT_FOR = 90.0
 """Seconds in which a process did not answer itself, after which it is ended."""
 STOP_WITHIN = 6.0
@@ -31,23 +30,17 @@ LOOK_EVERY = 1.0
 SETTLED_AFTER = 10.0
 """Seconds of life after which the end of a process is a first end again."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-_STOPPING = (signal.SIGTERM, signal.SIGINT)
-_PR_SET_PDEATHSIG = 1
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+RESUME = "--resume"
+"""The loader's option for the state."""
+_CODE = "import sys; sys.path.insert(0, {!r}); from portal.web import master; sys.exit(master.main())"
 
 logger = logging.getLogger(__name__)
 
 
-def listen(address: str, port: int) -> socket.socket:
-    """Return a socket that listens there.  Raises OSError."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listening = socket.create_server((address, port), family=family, backlog=BACKLOG)
-    listening.setblocking(False)  # noqa: FBT003 - another process may take the connection that one was woken for
-    return listening
-
-
 @dataclass
-class _Row:
-    """One of the processes."""
+class Row:
+    """One of the processes; times are those of the monotonic clock, which all processes share."""
 
     pid: int = 0
     started: float = 0.0
@@ -56,81 +49,72 @@ class _Row:
     start_at: float = 0.0
 
 
-class Master:
-    """Keeps ``processes`` web processes running on a socket."""
+@dataclass
+class State:
+    """What loader and master hand to each other."""
 
-    def __init__(
-        self,
-        listening: socket.socket,
-        processes: int,
-        application: str,
-        options: Sequence[str],
-        install: Callable[[], None],
-    ) -> None:
-        """``application`` is ``module:name``; ``options`` are Daphne's; ``install`` is called in each process before it
-        serves.
-        """
-        self._install = install
-        self._listening, self._application, self._options = listening, application, options
-        self._rows = [_Row() for _ in range(processes)]
-        self._board = Board(processes)
-        self._answered = False
+    rows: list[Row]
+    listening: int
+    """The descriptor of the socket."""
+    board: int
+    """The descriptor of the board's memory."""
+    silent_for: float = SILENT_FOR
+    answered: bool = False
+    """Whether any process has ever answered."""
+
+    def text(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def read(cls, text: str) -> State:
+        found = json.loads(text)
+        return cls(**{**found, "rows": [Row(**row) for row in found["rows"]]})
+
+    def due(self) -> list[int]:
+        """Return the numbers of the processes that are to be started now."""
+        now = time.monotonic()
+        return [number for number, row in enumerate(self.rows) if not row.pid and now >= row.start_at]
+
+
+def take_over(state: State, command: Sequence[str]) -> NoReturn:
+    """Execute the master in the place of this process; ``command``: the arguments of Python that start the loader."""
+    for descriptor in (state.listening, state.board):
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 - named so
+    code = _CODE.format(str(Path(__file__).resolve().parents[2]))
+    execute(["-I", "-S", "-c", code, state.text(), *command])
+
+
+class Master:
+    """Keeps the processes of a state running; ``command`` starts the loader."""
+
+    def __init__(self, state: State, command: Sequence[str]) -> None:
+        self._state, self._command = state, command
+        self._board = Board(len(state.rows), state.board)
 
     def run(self) -> int:
-        """Serve until SIGTERM or SIGINT.  Returns the exit status: in this process, and in each that is forked."""
-        if len(self._rows) == 1:
-            return self._serve(0)
-        connections.close_all()  # no process shares one with another
-        if threading.active_count() > 1:
-            raise RuntimeError(f"There are threads before the fork: {threading.enumerate()}")
-        if "twisted.internet.reactor" in sys.modules:
-            raise RuntimeError("There is an event loop before the fork.")
-        gc.collect()
-        gc.freeze()  # what is shared with the processes stays shared
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, *_STOPPING])
-        while True:
-            row = self._start_due()
-            if row is not None:
-                return self._serve(row)
-            came = signal.sigtimedwait([signal.SIGCHLD, *_STOPPING], LOOK_EVERY)
-            if came is not None and came.si_signo in _STOPPING:
+        """Watch until SIGTERM or SIGINT, or until there is a process to be started.  Returns the exit status."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, *STOPPING])
+        while not self._state.due():
+            came = signal.sigtimedwait([signal.SIGCHLD, *STOPPING], LOOK_EVERY)
+            if came is not None and came.si_signo in STOPPING:
                 return self._stop(0)
             self._end_silent()
             if not self._take_ended():
                 logger.critical("A web process ended before it answered once.")
                 return self._stop(1)
-
-    # --- the master -------------------------------------------------------------------------------------------------
-
-    def _start_due(self) -> int | None:
-        """Fork what is to run and does not; returns the row in the new process, None in this one."""
-        now = time.monotonic()
-        for number, row in enumerate(self._rows):
-            if row.pid or now < row.start_at:
-                continue
-            sys.stdout.flush()
-            sys.stderr.flush()
-            master = os.getpid()
-            row.started = now
-            row.pid = os.fork()
-            if not row.pid:
-                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-                if os.getppid() != master:
-                    os._exit(1)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD, *_STOPPING])
-                return number
-        return None
+        return execute([*self._command, RESUME, self._state.text()])
 
     def _take_ended(self) -> bool:
         """Note which processes have ended; False when none has ever answered, so that starting again is no use."""
-        self._answered = self._answered or any(self._board.answered_at(number) for number in range(len(self._rows)))
-        for number, row in enumerate(self._rows):
+        state, board = self._state, self._board
+        state.answered = state.answered or any(board.answered_at(number) for number in range(len(state.rows)))
+        for number, row in enumerate(state.rows):
             if not row.pid:
                 continue
             pid, status = os.waitpid(row.pid, os.WNOHANG)
             if not pid:
                 continue
-            self._board.clear(number)
+            board.clear(number)
             row.pid = 0
             settled = time.monotonic() - row.started > SETTLED_AFTER
             row.ends = 1 if settled else row.ends + 1
@@ -139,21 +123,22 @@ class Master:
             code = os.waitstatus_to_exitcode(status)
             how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
             logger.warning("Web process %s ended (%s); another one takes its place in %g s.", pid, how, pause)
-            if not self._answered:
+            if not state.answered:
                 return False
         return True
 
     def _end_silent(self) -> None:
         now = time.monotonic()
-        for number, row in enumerate(self._rows):
-            if row.pid and now - max(row.started, self._board.answered_at(number)) > SILENT_FOR:
-                logger.error("Web process %s has not answered for %g s and is ended.", row.pid, SILENT_FOR)
+        for number, row in enumerate(self._state.rows):
+            silent_since = max(row.started, self._board.answered_at(number))
+            if row.pid and now - silent_since > self._state.silent_for:
+                logger.error("Web process %s has not answered for %g s and is ended.", row.pid, self._state.silent_for)
                 os.kill(row.pid, signal.SIGKILL)
                 row.started = now
 
     def _stop(self, status: int) -> int:
         """Ask all to stop, then end those that do not."""
-        left = {row.pid for row in self._rows if row.pid}
+        left = {row.pid for row in self._state.rows if row.pid}
         for number in (signal.SIGTERM, signal.SIGKILL):
             for pid in left:
                 os.kill(pid, number)
@@ -163,10 +148,14 @@ class Master:
                 signal.sigtimedwait([signal.SIGCHLD], 0.1)
         return status
 
-    # --- a process --------------------------------------------------------------------------------------------------
 
-    def _serve(self, row: int) -> int:
-        process = importlib.import_module("portal.web.process")  # makes the event loop: not before the fork
-        self._install()
-        process.run(self._listening, self._application, self._options, self._board, row)
-        return 0
+def main() -> int:
+    """Watch; the arguments are those that ``take_over`` gave."""
+    logging.basicConfig(level="INFO", format="%(asctime)s %(levelname)s %(name)s [-] %(message)s")
+    return Master(State.read(sys.argv[1]), sys.argv[2:]).run()
+
+
+def execute(arguments: Sequence[str]) -> NoReturn:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - no shell is wanted

@@ -12,7 +12,9 @@ import pytest
 from provisioning.common.left_out import BY_ROLE
 from tests.support.databases import CHECKOUT
 
-WEB = "import portal.asgi, daphne.http_protocol, daphne.ws_protocol; import django.urls; django.urls.get_resolver().reverse_dict"
+WEB = (
+    "import portal.asgi, daphne.http_protocol, daphne.ws_protocol, django.urls; django.urls.get_resolver().reverse_dict"
+)
 WORKER = "import django; django.setup(); import provisioning.jobs.management.commands.qworker"
 SAY = "import sys, json; print(json.dumps([name for name, module in sys.modules.items() if module is not None]))"
 

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -82,6 +83,23 @@ def test_a_killed_process_is_replaced_and_nobody_is_refused(several: Start, conn
     where(web, connections, 8)
     eventually(lambda: len(web.pids) == 2 and killed not in web.pids, "another one")
     assert before - set(web.pids) == {killed}
+    all_answer(web, connections)
+
+
+def holds_the_application(pid: int) -> bool:
+    return "site-packages" in Path(f"/proc/{pid}/maps").read_text()
+
+
+def test_the_master_has_nothing_of_the_application_in_memory(several: Start, connections: ExitStack) -> None:
+    web = several()
+    all_answer(web, connections)
+    eventually(lambda: not holds_the_application(web.master.pid), "the loader gives its place to the master")
+    assert all(holds_the_application(pid) for pid in web.pids)
+    killed, stays = web.pids
+    os.kill(killed, signal.SIGKILL)
+    eventually(lambda: len(web.pids) == 2 and killed not in web.pids, "another one")
+    eventually(lambda: not holds_the_application(web.master.pid), "and again")
+    assert stays in web.pids
     all_answer(web, connections)
 
 

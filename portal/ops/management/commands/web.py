@@ -1,15 +1,17 @@
 """``manage.py web``: the web processes of one port."""
 
+import argparse
 import importlib
+import socket
 import sys
-from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.urls import get_resolver
 
-from portal.web.master import Master, listen
+from portal.web.loader import Loader, listen
+from portal.web.master import RESUME, State
 
 APPLICATION = "portal.asgi:application"
 PRELOAD = (
@@ -28,7 +30,7 @@ class Command(BaseCommand):
     help = "Serve pages, APIs and WebSockets."
     requires_system_checks: list[str] = []
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("-b", "--bind", default="127.0.0.1", help="the address to listen on")
         parser.add_argument("-p", "--port", type=int, default=settings.PORT, help="the port to listen on")
         parser.add_argument("--processes", type=int, default=settings.WEB_PROCESSES, help="how many processes serve it")
@@ -37,6 +39,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--access-log", metavar="FILE", help="where to write a line for each request; - for stdout")
         parser.add_argument("--application", default=APPLICATION, help="module:name of what is served")
+        parser.add_argument(RESUME, type=State.read, help=argparse.SUPPRESS)  # the master's, which starts this again
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.ROLE != "web":
@@ -45,12 +48,13 @@ class Command(BaseCommand):
             raise CommandError(f"--processes must be from 1 to {settings.MOST_WEB_PROCESSES}.")
         daphne = ["--proxy-headers"] if options["proxy_headers"] else []
         daphne += ["--access-log", options["access_log"]] if options["access_log"] else []
+        resumed: State | None = options["resume"]
         try:
-            listening = listen(options["bind"], options["port"])
+            listening = socket.socket(fileno=resumed.listening) if resumed else listen(options["bind"], options["port"])
         except OSError as error:
             raise CommandError(f"{options['bind']} port {options['port']}: {error.strerror}.") from error
         for name in (*PRELOAD, options["application"].partition(":")[0]):
             importlib.import_module(name)
         install = importlib.import_module(settings.ASGI_APPLICATION.rpartition(".")[0]).install
         get_resolver()._populate()  # at the first request otherwise, in each process
-        sys.exit(Master(listening, options["processes"], options["application"], daphne, install).run())
+        sys.exit(Loader(listening, options["processes"], resumed).run(options["application"], daphne, install))

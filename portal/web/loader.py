@@ -1,0 +1,87 @@
+"""Loads the application once and forks the web processes of a port, which share what was loaded.
+
+The socket listens before any process is there and stays open when one ends, so that a connection waits at most for
+another process and is never refused.  When all are forked the master takes the place of this process.
+"""
+
+import ctypes
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from django.db import connections
+
+from portal.web import master
+from portal.web.board import Board
+from portal.web.master import RESUME, STOPPING, Row, State
+
+BACKLOG = 1024
+"""Connections that wait for a process."""
+_PR_SET_PDEATHSIG = 1
+
+
+def listen(address: str, port: int) -> socket.socket:
+    """Return a socket that listens there.  Raises OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listening = socket.create_server((address, port), family=family, backlog=BACKLOG)
+    listening.setblocking(False)  # noqa: FBT003 - another process may take the connection that one was woken for
+    return listening
+
+
+class Loader:
+    """Forks ``processes`` web processes on a socket, or those that are missing in a state of the master's."""
+
+    def __init__(self, listening: socket.socket, processes: int, resumed: State | None) -> None:
+        self._listening = listening
+        self._board = Board(processes, resumed.board if resumed else None)
+        self._state = resumed or State([Row() for _ in range(processes)], listening.fileno(), self._board.descriptor)
+
+    def run(self, application: str, options: Sequence[str], install: Callable[[], None]) -> int:
+        """Fork and become the master; returns the exit status of each process that is forked.
+
+        ``application`` is ``module:name``; ``options`` are Daphne's; ``install`` is called in each process before it
+        serves.
+        """
+        row = 0 if len(self._state.rows) == 1 else self._fork()
+        process = importlib.import_module("portal.web.process")  # makes the event loop: not before the fork
+        install()
+        process.run(self._listening, application, options, self._board, row)
+        return 0
+
+    def _fork(self) -> int:
+        """Return the row in a new process; this one does not return."""
+        connections.close_all()  # no process shares one with another
+        if threading.active_count() > 1:
+            raise RuntimeError(f"There are threads before the fork: {threading.enumerate()}")
+        if "twisted.internet.reactor" in sys.modules:
+            raise RuntimeError("There is an event loop before the fork.")
+        gc.collect()
+        gc.freeze()  # what is shared with the processes stays shared
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD, *STOPPING])
+        loader = os.getpid()
+        for number in self._state.due():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            row = self._state.rows[number]
+            row.started = time.monotonic()
+            row.pid = os.fork()
+            if not row.pid:
+                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+                if os.getppid() != loader:
+                    os._exit(1)
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD, *STOPPING])
+                return number
+        self._state.silent_for = master.SILENT_FOR
+        return master.take_over(self._state, _own_command())
+
+
+def _own_command() -> list[str]:
+    """Return the arguments of Python that this process was started with, without a state."""
+    given = sys.orig_argv[1:]
+    return given[: given.index(RESUME)] if RESUME in given else given
