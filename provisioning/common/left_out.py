@@ -1,4 +1,4 @@
-"""Libraries that others load where they are installed, and that web and worker never use: each takes memory for nothing.
+"""Libraries that others load where they are installed, and that web and worker never use; they only take memory.
 
 Django REST framework loads psycopg in a cloud on SQLite, autobahn loads TLS that a proxy speaks for it, oslo.policy
 loads what asks other servers, which a rule may not.  All of them do without.
