@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import OperationalError, connection
+from django.db.models import Model
 from django.utils import timezone
 
 from provisioning.identity import secret_hashes, tokens
@@ -38,6 +40,24 @@ def token_of(record: ApplicationCredential) -> str:
 
 def api_of(record: ApplicationCredential) -> Api:
     return Api(None, **{"X-Auth-Token": token_of(record)})
+
+
+@pytest.mark.parametrize("table", [ApplicationCredential.roles.through, ApplicationCredential.access_rules.through])
+def test_a_fault_in_the_middle_leaves_nothing(alice: Person, table: type[Model]) -> None:
+    """Least of all one without its access rules: that might ask for anything."""
+
+    def fails(execute: Any, sql: str, *arguments: Any) -> Any:
+        if sql.startswith("INSERT") and f'"{table._meta.db_table}"' in sql:
+            raise OperationalError("disk full")
+        return execute(sql, *arguments)
+
+    pattern = RequestPattern("compute", "GET", "/v2.1/servers/*")
+    with connection.execute_wrapper(fails), pytest.raises(OperationalError):
+        create_application_credential(alice.user, alice.project, "robot", access_rules=[pattern])
+    assert not ApplicationCredential.objects.exists()
+    assert not AccessRule.objects.exists()
+    record, _ = create_application_credential(alice.user, alice.project, "robot", access_rules=[pattern])
+    assert record.access_rules.count() == 1
 
 
 def test_secret_is_shown_once_and_kept_as_a_hash(alice: Person) -> None:
