@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO
 
 from django.conf import settings
 
@@ -25,7 +24,7 @@ class MachineShares:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: set[int] = set()
-        self._file: IO[bytes] | None = None
+        self._file: int | None = None  # a descriptor, open until the process ends
         self._path, self._pid = Path(), 0
 
     def take(self, wanted: Mapping[str, int]) -> list[int] | None:
@@ -80,10 +79,10 @@ class MachineShares:
         if self._file is None or (path, os.getpid()) != (self._path, self._pid):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self._file is not None:
-                self._file.close()
-            self._file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b", buffering=0)  # noqa: SIM115, PTH123
+                os.close(self._file)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
             self._path, self._pid, self._held = path, os.getpid(), set()
-        return self._file.fileno()
+        return self._file
 
 
 shares = MachineShares()

@@ -74,3 +74,10 @@ def test_all_owners_or_none(owner: str) -> None:
     shares.give_back(first)
     shares.give_back(second)
     assert shares.held == before
+
+
+def test_a_process_that_has_shares_ends_without_a_word(owner: str) -> None:
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "portal.settings", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", TAKE, owner, "1"]
+    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "taken\n", "")
