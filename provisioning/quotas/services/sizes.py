@@ -1,4 +1,4 @@
-"""Holding more or less for something that is there already: a server that becomes larger or smaller."""
+"""Holding more or less for something that is there already: a server of another size, or with other addresses."""
 
 import uuid
 
@@ -12,37 +12,51 @@ from provisioning.quotas.services.ledger import Amounts, amount_of, lock_counter
 
 @transaction.atomic
 def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts) -> None:
-    """Let the owner hold at least ``amounts`` of what it holds in use: all of it or nothing.
+    """Let the owner hold at least ``amounts``: all of it or nothing.
 
-    What it holds more of stays, so a repeat changes nothing.  Raises OverQuotaError, which says how much more was
-    asked for.
+    What it holds more of stays, so a repeat changes nothing.  What is more is in use, or reserved while the owner is
+    being made.  Raises OverQuotaError, which says how much more was asked for.
     """
     owner_locks.lock_project(scope_id)
-    rows = _rows(owner_id, amounts)
-    more = {row.resource: amounts[row.resource] - row.amount for row in rows if amounts[row.resource] > row.amount}
+    rows = _rows(owner_id)
+    held = {row.resource: row.amount for row in rows}
+    more = {name: amount - held.get(name, 0) for name, amount in amounts.items() if amount > held.get(name, 0)}
     if not more:
         return
+    committed = all(row.committed for row in rows)
     lock_counters(scope_id, more)
-    raise_counters(scope_id, {(owner_id, resource): amount for resource, amount in more.items()}, None, "in_use")
+    wanted = {(owner_id, resource): amount for resource, amount in more.items()}
+    raise_counters(scope_id, wanted, None, "in_use" if committed else "reserved")
     for row in rows:
         if row.resource in more:
             Reservation.objects.filter(pk=row.pk).update(amount=amounts[row.resource])
+    Reservation.objects.bulk_create(
+        Reservation(project_id=scope_id, owner_id=owner_id, resource=name, amount=amount, committed=committed)
+        for name, amount in more.items()
+        if name not in held
+    )
 
 
 @transaction.atomic
 def shrink(owner_id: uuid.UUID, amounts: Amounts) -> None:
-    """Give back what the owner holds beyond ``amounts``; a repeat changes nothing."""
-    rows = [row for row in _rows(owner_id, amounts) if row.amount > amounts[row.resource]]
+    """Give back what the owner holds beyond ``amounts``, in use or reserved; a repeat changes nothing."""
+    rows = [row for row in _rows(owner_id) if row.amount > amounts.get(row.resource, row.amount)]
     if not rows:
         return
     for row in rows:
-        Reservation.objects.filter(pk=row.pk).update(amount=amounts[row.resource])
-    scope_id, less = rows[0].project_id, {row.resource: row.amount - amounts[row.resource] for row in rows}
-    lock_counters(scope_id, less)
-    counters = QuotaUsage.objects.filter(project_id=scope_id, resource__in=list(less))
-    counters.update(in_use=F("in_use") - amount_of(less))
+        mine = Reservation.objects.filter(pk=row.pk)
+        if amounts[row.resource]:
+            mine.update(amount=amounts[row.resource])
+        else:
+            mine.delete()
+    scope_id = rows[0].project_id
+    lock_counters(scope_id, [row.resource for row in rows])
+    for committed, column in ((False, "reserved"), (True, "in_use")):
+        less = {row.resource: row.amount - amounts[row.resource] for row in rows if row.committed is committed}
+        if less:
+            counters = QuotaUsage.objects.filter(project_id=scope_id, resource__in=list(less))
+            counters.update(**{column: F(column) - amount_of(less)})
 
 
-def _rows(owner_id: uuid.UUID, amounts: Amounts) -> list[Reservation]:
-    rows = Reservation.objects.select_for_update(no_key=True).filter(owner_id=owner_id, committed=True)
-    return list(rows.filter(resource__in=list(amounts)).order_by("pk"))
+def _rows(owner_id: uuid.UUID) -> list[Reservation]:
+    return list(Reservation.objects.select_for_update(no_key=True).filter(owner_id=owner_id).order_by("pk"))
