@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterator
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from provisioning.compute.models import Instance, KeyPair, ServerGroup
 from provisioning.compute.names import key_pair_owner
@@ -24,7 +24,7 @@ def register() -> None:
         holdings,
         {
             "compute.Instance": (
-                *("instances", "cores", "ram", "ports", "metadata_items"),
+                *("instances", "cores", "ram", "ports", "fixed_ips", "metadata_items"),
                 *("injected_files", "injected_file_content_bytes", "injected_file_path_bytes"),
             ),
             "compute.KeyPair": ("key_pairs",),
@@ -47,11 +47,12 @@ def register() -> None:
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
-    """Yield what each server holds until it is deleted, the ports that go with one, each key pair and server group.
+    """Yield what each server holds until it is deleted, the ports that go with one and their addresses, each key pair
+    and server group.
 
     While a server is resized it holds the larger of both sizes.  While it is built all is reserved, its ports as
-    many as were asked for; afterwards it holds the ports there are, which may stay for a while behind a deleted server
-    whose host is down.
+    many as were asked for, each with one address until it is there; afterwards it holds the ports and addresses there
+    are, which may stay for a while behind a deleted server whose host is down.
     """
     servers = Instance.objects.exclude(vm_state=VmState.DELETED)
     ports = Port.objects.filter(delete_with_device=True, device_id__isnull=False)
@@ -59,21 +60,36 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
     if scope_id is not None:
         servers, ports = servers.filter(project_id=scope_id), ports.filter(project_id=scope_id)
         keys, groups = keys.filter(user_id=scope_id), groups.filter(project_id=scope_id)
-    being_built = set()
+    being_built: dict[uuid.UUID, Holding] = {}
     columns = ("id", "project_id", "vm_state", "flavor", "old_flavor", "requested_networks")
     for server, project, vm_state, flavor, other, interfaces in servers.values_list(*columns).iterator():
         amounts = quota_held(flavor, other)
         built = vm_state != VmState.BUILDING
         if not built:
-            being_built.add(server)
-            amounts["ports"] = network.new_ports(interfaces)
+            asked = network.quota_of(interfaces)
+            amounts["ports"] = asked["ports"]
+            being_built[server] = Holding(project, server, "fixed_ips", asked["fixed_ips"], committed=False)
         for resource, amount in amounts.items():
             if amount:
                 yield Holding(project, server, resource, amount, committed=built)
-    for project, server, many in ports.values_list("project_id", "device_id").annotate(many=Count("pk")).order_by():
-        if server is not None and server not in being_built:
-            yield Holding(project, server, "ports", many)
+    yield from _of_ports(ports, being_built)
     for user, name in keys.values_list("user_id", "name").iterator():
         yield Holding(user, key_pair_owner(user, name), "key_pairs")
     for project, group in groups.values_list("project_id", "id").iterator():
         yield Holding(project, group, "server_groups")
+
+
+def _of_ports(ports: QuerySet[Port], being_built: dict[uuid.UUID, Holding]) -> Iterator[Holding]:
+    """Yield the ports and addresses of each server; ``being_built``: server → the addresses it holds until its ports
+    are there.
+    """
+    counts = {"many": Count("pk", distinct=True), "addresses": Count("fixed_ips")}
+    for project, server, many, addresses in ports.values_list("project_id", "device_id").annotate(**counts).order_by():
+        if server is None:
+            continue
+        built = being_built.pop(server, None) is None
+        if built:
+            yield Holding(project, server, "ports", many)
+        if addresses:
+            yield Holding(project, server, "fixed_ips", addresses, committed=built)
+    yield from (held for held in being_built.values() if held.amount)

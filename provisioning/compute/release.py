@@ -2,7 +2,7 @@
 
 What a host may still run stays accounted for: room and addresses are given back only when nothing was handed to a host,
 or when the host has confirmed that nothing is left.  The quota belongs to the user and is given back as soon as the
-instance is gone for them; that of its ports with the ports.
+instance is gone for them; that of its ports and addresses with the ports.
 """
 
 import uuid
@@ -119,7 +119,7 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
         release(gone.id)
         release_place(gone.id, keep_quota=True)  # there is none left
     else:
-        release(gone.id, keep=["ports"])
+        release(gone.id, keep=network.OF_PORTS)
         commit(gone.id)
     if gone.snapshot_image_id is not None:
         remove_image(gone.snapshot_image_id)

@@ -20,7 +20,7 @@ from provisioning.compute import instance_actions, state
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
-from provisioning.compute.launch.retry import cast_schedule
+from provisioning.compute.launch.retry import cast_schedule, hold_again
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_delete, finish_offload, leave_host, release_place
@@ -149,6 +149,8 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
         if instance.vm_state == VmState.SHELVED_OFFLOADED:
             leave_host(instance.id)
         else:
+            if waiting and not hold_again(instance):
+                return
             release_place(instance.id, keep_quota=waiting)
         if waiting:
             cast_schedule(instance)

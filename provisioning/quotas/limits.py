@@ -20,6 +20,7 @@ NETWORK: dict[str, int] = {
     "networks": 100,
     "subnets": 100,
     "ports": 500,
+    "fixed_ips": 50,
     "routers": 10,
     "floatingips": 50,
     "security_groups": 10,
@@ -36,7 +37,11 @@ IMAGE: dict[str, int] = {
 }
 """Glance's names; Glance itself has no limits unless an operator registers some.  Sizes in MiB."""
 DEFAULTS: dict[str, int] = COMPUTE | NETWORK | VOLUME | IMAGE
-"""Nova's, Neutron's and Cinder's own defaults, and those of images."""
+"""Nova's, Neutron's and Cinder's own defaults, and those of images.
+
+``fixed_ips``, the addresses of ports, is unlimited by Nova's own defaults; here projects share networks, which have a
+few hundred.
+"""
 
 PER_USER = frozenset({"key_pairs"})
 """Held by a user over all projects; the limit is that of the project in which one more is asked for."""

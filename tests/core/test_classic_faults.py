@@ -138,7 +138,7 @@ class TestTaskStateNeverCleared:
     def test_every_task_ends(self, db: None, alice: RequestContext, host: str) -> None:
         cloud = Cloud.make()
         agent = cloud.add_host("kelvin", vcpus=1000, memory_mb=1 << 20, disk_gb=10_000)
-        for resource in ("instances", "cores", "ram"):
+        for resource in ("instances", "cores", "ram", "fixed_ips"):
             set_limit(alice.project_id, resource, -1)
         pairs = [*REACHED, *ODD]
         built = [pair for pair in pairs if pair[0] != VmState.BUILDING or pair[1] == TaskState.DELETING]

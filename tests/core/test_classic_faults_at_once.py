@@ -39,7 +39,7 @@ LARGE = {"vcpus": 1000, "memory_mb": 1 << 20, "disk_gb": 10_000}
 
 
 def without_limits(caller: RequestContext) -> None:
-    for resource in ("instances", "cores", "ram", "ports"):
+    for resource in ("instances", "cores", "ram", "ports", "fixed_ips"):
         set_limit(caller.project_id, resource, -1)
 
 

@@ -36,7 +36,7 @@ _GO_ON = [move for move in TRANSITIONS if move.name not in {"delete", "deleted"}
 PAIRS: list[Pair] = sorted({state for move in _GO_ON for state in (move.source, move.target)}, key=str)
 """Every state that a server comes into before it is deleted; ``deleting`` is reached from each of them."""
 UNPLACED = {(VmState.BUILDING, TaskState.SCHEDULING)}
-OF_SERVERS = ("instances", "cores", "ram", "ports")
+OF_SERVERS = ("instances", "cores", "ram", "ports", "fixed_ips")
 """What servers take of a project's quota."""
 CLAIMED = {(VmState.BUILDING, TaskState.NETWORKING), (VmState.BUILDING, TaskState.BLOCK_DEVICE_MAPPING)}
 

@@ -234,7 +234,7 @@ def test_over_quota_leaves_nothing_behind(
 def test_the_quote_says_what_a_launch_would_take(cloud: Cloud, alice: RequestContext) -> None:
     before = counts()
     quote = check_launch(alice, cloud.request(flavor_ref="2", max_count=9))
-    assert quote.amounts == {"instances": 1, "cores": 4, "ram": 4096, "ports": 1}
+    assert quote.amounts == {"instances": 1, "cores": 4, "ram": 4096, "ports": 1, "fixed_ips": 1}
     assert (quote.limits["cores"], quote.usage["cores"], quote.count) == (20, 0, 5)
     assert counts() == before
 

@@ -195,7 +195,7 @@ def test_everything_at_once(
     settings.SHELVED_OFFLOAD_TIME = (0, -1, 1)[seed % 3]
     for name in ("kelvin", "ohm"):
         shared_cloud.add_host(name, vcpus=8, memory_mb=10240)
-    for resource, limit in (("instances", 8), ("cores", 16), ("ram", 16384), ("ports", 20)):
+    for resource, limit in (("instances", 8), ("cores", 16), ("ram", 16384), ("ports", 20), ("fixed_ips", 18)):
         set_limit(alice.project_id, resource, limit)
     crowd = Crowd(shared_cloud, seed)
     with caplog.at_level(logging.ERROR):

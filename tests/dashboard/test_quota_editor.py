@@ -44,6 +44,12 @@ def test_every_resource_is_in_the_editor(at_operator: Client, alice: Person) -> 
         assert f'name="limit-{name}"' in page
 
 
+def test_addresses_are_drawn_and_limited(at_operator: Client, signed_in: SignedIn, alice: Person) -> None:
+    at_operator.post(f"/projects/{alice.project_id}/quotas/", form(fixed_ips="8"))
+    use(alice.project_id, fixed_ips=2)
+    assert "IP addresses: 2 of 8" in signed_in(alice).get("/project/").content.decode()
+
+
 def test_limits_are_set_lifted_and_reset(at_operator: Client, alice: Person) -> None:
     address = f"/projects/{alice.project_id}/quotas/"
     answer = at_operator.post(address, form(cores="2", ram="unlimited", instances="0"), follow=True)

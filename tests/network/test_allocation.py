@@ -169,7 +169,7 @@ def test_taken_mac_address_is_tried_again(alice: Person, net: Network, monkeypat
 def test_number_of_queries_of_one_launch(alice: Person, net: Network) -> None:
     services.ensure_default_security_group(alice.project_id)
     instance = uuid.uuid4()
-    reserve(alice.project_id, instance, {"ports": 1})
+    reserve(alice.project_id, instance, services.quota_of(on(net)))
     with transaction.atomic(), CaptureQueriesContext(connection) as queries:
         allocate(alice, on(net), instance)
     savepoints = [query for query in queries.captured_queries if "SAVEPOINT" in query["sql"]]

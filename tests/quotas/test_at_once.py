@@ -19,10 +19,12 @@ from django.db import connection, connections, transaction
 
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import add_fixed_ip, attach_interface, remove_fixed_ip
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.network import services as network
-from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
+from provisioning.network.models import FixedIP, Port, SecurityGroup, SecurityGroupRule
 from provisioning.quotas.models import Reservation
 from provisioning.quotas.selectors import detail_of, usage_of
 from provisioning.quotas.services.ledger import reserve
@@ -181,6 +183,45 @@ def test_ports_and_launches_share_one_limit() -> None:
 
     assert at_once(16, take) == {"done": 6, "OverQuotaError": 10}
     assert usage_of(PROJECT)["ports"] == 6
+    nothing_is_wrong()
+
+
+def test_addresses_of_launches_ports_and_servers_share_one_limit() -> None:
+    """However they are asked for at the same moment, and however they go: never one more than the limit."""
+    cloud = Cloud.make()
+    cloud.add_host("kelvin", vcpus=100, memory_mb=1 << 20, disk_gb=10_000)
+    servers = [cloud.launch(context("alice")).id for _ in range(3)]
+    cloud.run()
+    own = network.create_port(PROJECT, cloud.network)
+    attach_interface(context("alice"), servers[0], NetworkRequest(port_id=str(own.id)))
+    cloud.run()
+    for resource, limit in (("instances", -1), ("cores", -1), ("ram", -1), ("fixed_ips", 12)):
+        set_limit(PROJECT, resource, limit)
+    net = str(cloud.network.id)
+    ways: list[Callable[[], object]] = [
+        lambda: add_fixed_ip(context("alice"), servers[0], net),
+        lambda: cloud.launch(context("alice")),
+        lambda: add_fixed_ip(context("alice"), servers[1], net),
+        lambda: network.create_port(PROJECT, cloud.network),
+        lambda: add_fixed_ip(context("alice"), servers[2], net),
+        lambda: attach_interface(context("alice"), servers[1], NetworkRequest()),
+    ]
+    answers = at_once(24, lambda number: ways[number % len(ways)]())
+    assert answers == {"done": 8, "OverQuotaError": 16}
+    assert usage_of(PROJECT)["fixed_ips"] == 12
+    nothing_is_wrong()
+    cloud.run()
+    assert FixedIP.objects.count() == detail_of(PROJECT)["fixed_ips"].in_use == 12
+    nothing_is_wrong()
+
+    def go(number: int) -> None:
+        kept = FixedIP.objects.filter(port__device_id=servers[number % 3]).order_by("id")
+        remove_fixed_ip(context("alice"), servers[number % 3], kept[0].address)
+        add_fixed_ip(context("alice"), servers[(number + 1) % 3], net)
+
+    moved = at_once(12, go)
+    assert moved.keys() <= {"done", "NotFoundError", "OverQuotaError", "InvalidInputError", "IndexError"}
+    assert FixedIP.objects.count() == usage_of(PROJECT)["fixed_ips"] <= 12
     nothing_is_wrong()
 
 

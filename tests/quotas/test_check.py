@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.network import services as network
-from provisioning.network.models import Network, Port
+from provisioning.network.models import FixedIP, Network, Port
 from provisioning.quotas import drift
 from provisioning.quotas.jobs import check
 from provisioning.quotas.models import QuotaUsage, Reservation
@@ -67,6 +67,10 @@ def forget_a_port(project: uuid.UUID) -> None:
     Port.objects.filter(project_id=project).delete()
 
 
+def forget_an_address(project: uuid.UUID) -> None:
+    FixedIP.objects.filter(port__project_id=project).delete()
+
+
 def commit_too_early(project: uuid.UUID) -> None:
     commit(Instance.objects.get().id)
 
@@ -84,8 +88,9 @@ DRIFTS: list[tuple[Callable[[uuid.UUID], None], list[str]]] = [
     (lose_counter, ["ram: the counters say 0 in use; the reservations add up to 1024 reserved."]),
     (reserve_for_nothing, [f"cores: 3 reserved for {LOST}, which does not exist or holds none any more."]),
     (pass_the_gate_by, ["exists (1 in use) and passed no quota."]),
-    (forget_a_port, ["ports: 1 in use for"]),
-    (commit_too_early, ["has 1 reserved."] * 3 + ["has 1024 reserved."]),
+    (forget_a_port, ["ports: 1 in use for", "fixed_ips: 1 in use for"]),
+    (forget_an_address, ["fixed_ips: 1 in use for"]),
+    (commit_too_early, ["has 1 reserved."] * 4 + ["has 1024 reserved."]),
     (move_to_another_project, ["networks: 1 in use for", "passed no quota"]),
     (lose_a_key, ["User"]),
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from provisioning.compute.services.key_pairs import create_key_pair
+from provisioning.network import services as network
 from provisioning.quotas.selectors import limits_of
 from provisioning.quotas.services.limits import set_limit
 from tests.support.cast import Api, People
@@ -62,17 +63,45 @@ def test_each_version_has_its_names(
 
 
 def test_an_operator_sets_and_resets(path: str, operator_api: Api, people: People) -> None:
-    body = {"quota_set": {"cores": 5, "ram": "-1", "security_groups": 7, "floating_ips": "8", "fixed_ips": -1}}
+    body = {"quota_set": {"cores": 5, "ram": "-1", "security_groups": 7, "floating_ips": "8", "fixed_ips": "9"}}
     assert operator_api.put(path, body).status_code == 200
     limits = limits_of(people.alice.project_id)
     assert (limits["cores"], limits["ram"], limits["security_groups"], limits["floatingips"]) == (5, -1, 7, 8)
+    assert limits["fixed_ips"] == 9
     set_limit(people.alice.project_id, "ports", 3)
     assert operator_api.get(f"{path}/defaults").json()["quota_set"]["cores"] == 20
     answer = operator_api.delete(path)
     assert (answer.status_code, answer.content) == (202, b"")
     limits = limits_of(people.alice.project_id)
-    assert (limits["cores"], limits["ports"]) == (20, 3), "what is another service's stays"
+    assert (limits["cores"], limits["fixed_ips"], limits["ports"]) == (20, 50, 3), "what is another service's stays"
     assert limits_of(people.charlie.project_id)["cores"] == 20
+
+
+def test_addresses_are_counted_where_they_are_shown(path: str, operator_api: Api, people: People) -> None:
+    """Nova's ``fixed_ips``: in quota sets up to 2.35, in quota class sets up to 2.49."""
+    project = people.alice.project_id
+    network.create_port(project, Cloud.make().network)
+    api, operator = Api(people.alice), operator_api
+    old, new = at("2.35"), at("2.36")
+    assert api.get(f"{path}/detail", **old).json()["quota_set"]["fixed_ips"] == {
+        "limit": 50,
+        "in_use": 1,
+        "reserved": 0,
+    }
+    assert api.get(path, **old).json()["quota_set"]["fixed_ips"] == 50
+    assert "fixed_ips" in operator.put(path, {"quota_set": {"fixed_ips": 0}}, **old).json()["badRequest"]["message"]
+    assert operator.put(path, {"quota_set": {"fixed_ips": 0, "force": True}}, **old).status_code == 200
+    assert operator.put(path, {"quota_set": {"fixed_ips": 5}}, **new).status_code == 400
+    assert "fixed_ips" not in api.get(path, **new).json()["quota_set"]
+    assert limits_of(project)["fixed_ips"] == 0
+    assert operator.delete(path, **new).status_code == 202
+    assert limits_of(project)["fixed_ips"] == 0, "a version that does not know it leaves it alone"
+    classes = f"{V21}/os-quota-class-sets/default"
+    assert operator.put(classes, {"quota_class_set": {"fixed_ips": 7}}, **at("2.49")).status_code == 200
+    assert operator.put(classes, {"quota_class_set": {"fixed_ips": 8}}, **at("2.50")).status_code == 400
+    assert limits_of(people.charlie.project_id)["fixed_ips"] == 7
+    assert operator.get(classes, **at("2.49")).json()["quota_class_set"]["fixed_ips"] == 7
+    assert "fixed_ips" not in operator.get(classes, **at("2.50")).json()["quota_class_set"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +117,7 @@ def test_an_operator_sets_and_resets(path: str, operator_api: Api, people: Peopl
         ({"cores": 1.5}, "cores"),
         ({"cores": "\u0663"}, "cores"),
         ({"cores": [1]}, "cores"),
-        ({"fixed_ips": 3}, "fixed_ips"),
+        ({"fixed_ips": -2}, "fixed_ips"),
         ({"unicorns": 1}, "unicorns"),
         ({"volumes": 1}, "volumes"),
         ({"force": "perhaps"}, "force"),

@@ -97,7 +97,8 @@ MAKERS = {
     "provisioning/compute/launch/reserve.py": {"Instance"},
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
     "provisioning/network/services/networks.py": {"Network", "Subnet"},
-    "provisioning/network/services/ports.py": {"Port"},
+    "provisioning/network/services/interfaces.py": {"FixedIP"},
+    "provisioning/network/services/ports.py": {"Port", "FixedIP"},
     "provisioning/network/services/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
 }
 WRITERS = {"provisioning/compute/launch/create.py": ({"Instance"}, "provisioning.compute.launch.reserve")}
@@ -108,6 +109,7 @@ MEASURERS = {
 """What makes records that are not in the ledger, and the function that counts them in the same transaction."""
 IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
 """What is made to be looked at and is never kept: these modules write nothing at all."""
+GROWTH = "provisioning.quotas.services.sizes"
 MAKING = {"create", "bulk_create", "get_or_create", "update_or_create"}
 WRITING = MAKING | {f"a{name}" for name in MAKING} | {"save", "asave", "update", "bulk_update", "delete"}
 
@@ -163,7 +165,8 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
             assert (made, calls_in(tree, WRITERS[name][1])) == (WRITERS[name][0], {"reserve_servers"})
         elif made:
             found[name] = made
-            assert calls_in(tree) & {"reserve", "hold", "hold_all"}, f"{path} makes {made} without asking the quotas"
+            asked = calls_in(tree) & {"reserve", "hold", "hold_all"} | calls_in(tree, GROWTH) & {"grow"}
+            assert asked, f"{path} makes {made} without asking the quotas"
     assert found == MAKERS
 
 
@@ -189,6 +192,13 @@ class World:
         self.pages = Client(raise_request_exception=False)
         sign_in_browser(self.pages, people.alice)
         self.net = network.create_network(self.project, "first")
+        self.server = ""
+
+    def with_server(self) -> None:
+        """Let alice have a server on a host."""
+        self.server = str(self.cloud.launch(self.people.alice.context).id)
+        self.cloud.add_host("kelvin")
+        self.cloud.run()
 
     def fields(self) -> dict[str, str]:
         return {"name": "web", "image": str(self.cloud.image.id), "flavor": "1", "networks": str(self.cloud.network.id)}
@@ -251,6 +261,16 @@ def port_for_a_stray_device(world: World) -> bool:
     return done(lambda: network.allocate(uuid.uuid4(), world.project, requested, [], "host", "nova"))
 
 
+def interface_by_api(world: World) -> bool:
+    where = f"{V21}/servers/{world.server}/os-interface"
+    return made(world.api.post(where, {"interfaceAttachment": {"net_id": str(world.cloud.network.id)}}))
+
+
+def address_by_api(world: World) -> bool:
+    body = {"addFixedIp": {"networkId": str(world.cloud.network.id)}}
+    return made(world.api.post(f"{V21}/servers/{world.server}/action", body))
+
+
 def rule_by_service(world: World) -> bool:
     group = network.ensure_default_security_group(world.project)
     return done(lambda: network.allow_ingress(group, "tcp", 22))
@@ -298,12 +318,15 @@ def data_by_api(world: World) -> bool:
     return bool(answer.status_code == 204)
 
 
+OF_SERVERS = [interface_by_api, address_by_api]
+"""Ways of a server that is there."""
 LAUNCHES = [launch_by_api, launch_by_page]
 WAYS: dict[str, list[Callable[[World], bool]]] = {
     "instances": LAUNCHES,
     "cores": LAUNCHES,
     "ram": LAUNCHES,
-    "ports": [*LAUNCHES, port_by_service, port_for_a_stray_device],
+    "ports": [*LAUNCHES, port_by_service, port_for_a_stray_device, interface_by_api],
+    "fixed_ips": [*LAUNCHES, port_by_service, port_for_a_stray_device, *OF_SERVERS],
     "server_groups": [group_by_api],
     "server_group_members": [member_by_api],
     "key_pairs": [key_by_api, key_by_page, key_by_wizard],
@@ -332,6 +355,8 @@ def test_there_is_a_way_to_everything_that_can_be_made() -> None:
 )
 def test_each_way_ends_at_the_limit(people: People, resource: str, way: Callable[[World], bool]) -> None:
     world = World(people)
+    if way in OF_SERVERS:
+        world.with_server()
     scope = people.alice.user_id if resource == "key_pairs" else world.project
     before = usage_of(scope)[resource] + (4 if resource == "security_group_rules" else 0)
     set_limit(world.project, resource, before)
@@ -369,7 +394,8 @@ def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
     body = {"server": {"name": "web", "imageRef": str(cloud.image.id), "flavorRef": "1", "networks": interfaces}}
     api = Api(alice)
     server = api.post(f"{V21}/servers", body).json()["server"]["id"]
-    assert usage_of(alice.project_id)["ports"] == 3, "two with the server, and its own"
+    used = usage_of(alice.project_id)
+    assert (used["ports"], used["fixed_ips"]) == (3, 3), "two with the server, and its own"
     assert drift.find() == []
     cloud.run()
     assert Instance.objects.get().vm_state == "active"
@@ -381,7 +407,7 @@ def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
     cloud.run()
     assert drift.find() == []
     used = {name: amount for name, amount in usage_of(alice.project_id).items() if amount}
-    assert used == {"ports": 1, "security_groups": 1, "security_group_rules": 4}
+    assert used == {"ports": 1, "fixed_ips": 1, "security_groups": 1, "security_group_rules": 4}
     assert usage_of(alice.user_id)["key_pairs"] == 0
     assert Port.objects.get().id == port.id
     assert Network.objects.count() == 1

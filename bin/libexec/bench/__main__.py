@@ -187,7 +187,8 @@ def allow_many(cloud: Cloud) -> None:
     """Raise the demo project's quotas for the measurement."""
     code = (
         "from uuid import UUID; from provisioning.quotas.services.limits import set_limit;"
-        f"[set_limit(UUID({cloud.project('demo')!r}), resource, -1) for resource in ('instances', 'cores', 'ram')]"
+        f"[set_limit(UUID({cloud.project('demo')!r}), resource, -1)"
+        " for resource in ('instances', 'cores', 'ram', 'fixed_ips')]"
     )
     cloud.manage("shell", "--verbosity", "0", "--command", code)
 

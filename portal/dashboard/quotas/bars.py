@@ -16,7 +16,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("injected_files", "injected_file_content_bytes", "injected_file_path_bytes"),
     ),
     "Network": (
-        *("networks", "subnets", "ports", "routers", "floatingips", "security_groups", "security_group_rules"),
+        *("networks", "subnets", "ports", "fixed_ips", "routers", "floatingips"),
+        *("security_groups", "security_group_rules"),
     ),
     "Images": ("image_count_total", "image_size_total"),
     "Volumes": ("volumes", "gigabytes", "snapshots"),
@@ -32,6 +33,7 @@ LABELS = wording.RESOURCES | {
     "networks": "Networks",
     "subnets": "Subnets",
     "ports": "Ports",
+    "fixed_ips": "IP addresses",
     "routers": "Routers",
     "floatingips": "Floating IPs",
     "security_groups": "Security groups",

@@ -18,7 +18,7 @@ from provisioning.compute.services.tags import check_tags
 from provisioning.compute.sizes import quota_amounts
 from provisioning.identity import policy
 from provisioning.network import selectors as network
-from provisioning.network.services import new_ports
+from provisioning.network.services import quota_of
 from provisioning.quotas import selectors as quotas
 
 MAX_COUNT = 100
@@ -68,7 +68,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     place = check_place(context, request)
     networks = check_networks(context, request, max(counts))
     security_groups = network.security_group_ids_for(context, request.security_groups)
-    amounts = quota_amounts(flavor) | {"ports": new_ports(networks)}
+    amounts = quota_amounts(flavor) | quota_of(networks)
     quoted = quote(flavor, image, amounts, counts, limits, quotas.usage_of(context.project_id))
     return CheckedLaunch(
         quote=quoted,

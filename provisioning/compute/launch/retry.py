@@ -4,6 +4,7 @@ import uuid
 
 from django.conf import settings
 
+from provisioning.common.errors import OverQuotaError
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.faults import record_fault
@@ -16,6 +17,7 @@ from provisioning.compute.services.hosts import build_failed
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit
+from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.scheduler.condition import hosts_in_words
 
 
@@ -104,6 +106,22 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
         host_commands.withdraw(again.id, again.attempt)
         send_destroy(again.id, host_id, again.attempt)
     return again
+
+
+def hold_again(instance: Instance) -> bool:
+    """Let a launch that begins anew hold what its interfaces took at first, whatever addresses were added or removed
+    meanwhile: it will have new ports, each with one address.
+
+    Where the quota has no room for that any more the launch ends in ERROR; returns whether it goes on.
+    """
+    amounts = network.quota_of(instance.requested_networks)
+    try:
+        shrink(instance.id, amounts)
+        grow(instance.project_id, instance.id, amounts)
+    except OverQuotaError as error:
+        fail(instance, error.message, clean=True)
+        return False
+    return True
 
 
 def cast_schedule(instance: Instance) -> None:

@@ -12,17 +12,19 @@ from provisioning.network.services.interfaces import (
 )
 from provisioning.network.services.networks import create_network, create_subnet
 from provisioning.network.services.ports import (
+    OF_PORTS,
     allocate,
     bind,
     bind_ports,
     create_port,
-    new_ports,
+    quota_of,
     release,
     set_ports_status,
 )
 from provisioning.network.services.security_groups import allow_ingress, ensure_default_security_group
 
 __all__ = [
+    "OF_PORTS",
     "add_address",
     "add_group",
     "add_interface",
@@ -34,7 +36,7 @@ __all__ = [
     "create_port",
     "create_subnet",
     "ensure_default_security_group",
-    "new_ports",
+    "quota_of",
     "release",
     "remove_address",
     "remove_group",

@@ -6,7 +6,7 @@ The caller has locked the instance: one thing at a time happens to its interface
 import uuid
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Max
+from django.db.models import Count, F, Max
 from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError
@@ -17,12 +17,13 @@ from provisioning.network.services.ports import (
     MAX_TRIES,
     InterfacePlan,
     Membership,
+    addresses_held,
     free_address,
     groups_of,
     lock_subnets,
+    quota_owner,
     usable_network,
 )
-from provisioning.quotas.services.ledger import hold, release
 from provisioning.quotas.services.sizes import grow, shrink
 
 MAX_INTERFACES = 8
@@ -45,9 +46,8 @@ def add_interface(instance_id: uuid.UUID, project_id: uuid.UUID, interface: Inte
                 f"A server has at most {MAX_INTERFACES} network interfaces.", field="interfaceAttachment"
             )
         if interface["port_id"] is None:
-            held = {"ports": mine.filter(delete_with_device=True).count() + 1}
-            hold(project_id, instance_id, held)
-            grow(project_id, instance_id, held)
+            ports, addresses = _held(instance_id)
+            grow(project_id, instance_id, {"ports": ports + 1, "fixed_ips": addresses + 1})
         subnets = lock_subnets([interface["network_id"]] if interface["network_id"] else [])
         last = mine.aggregate(last=Max("device_index"))["last"]
         plan = InterfacePlan(instance_id, project_id, 0 if last is None else last + 1, host, f"compute:{zone}")
@@ -62,7 +62,8 @@ def add_interface(instance_id: uuid.UUID, project_id: uuid.UUID, interface: Inte
 def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
     """Take one port from an instance and return its place among the interfaces; None when it has no such port.
 
-    A port that was made for the instance goes, with its address and its quota; another one is free for the next device.
+    A port that was made for the instance goes, with its addresses and its quota; another one is free for the next
+    device.
     """
     with transaction.atomic():
         ports = list(Port.objects.filter(device_id=instance_id).order_by("device_index"))
@@ -70,11 +71,8 @@ def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | 
         if place is None:
             return None
         if ports[place].delete_with_device:
-            left = sum(port.delete_with_device for port in ports) - 1
-            if left:
-                shrink(instance_id, {"ports": left})
-            else:
-                release(instance_id, only=["ports"])
+            held, addresses = _held(instance_id)
+            shrink(instance_id, {"ports": held - 1, "fixed_ips": addresses - ports[place].fixed_ips.count()})
             ports[place].delete()
         else:
             _change(port_id, device_id=None, device_owner="", device_index=0, host="", status="DOWN", leaving=False)
@@ -94,15 +92,17 @@ def set_interface_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
 def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
     """Give the first interface of an instance on a network one more address; False when it has none there.
 
-    Raises OutOfAddressesError, InvalidInputError for an interface that has as many as it may.
+    Raises OverQuotaError, OutOfAddressesError, InvalidInputError for an interface that has as many as it may.
     """
     with transaction.atomic():
-        subnets = lock_subnets([str(network_id)])
         interfaces = Port.objects.filter(device_id=instance_id, network_id=network_id, leaving=False)
         port = interfaces.select_related("network").order_by("device_index").first()
         if port is None:
             return False
         full = port.fixed_ips.count() >= MAX_ADDRESSES
+        if not full:
+            grow(port.project_id, quota_owner(port), {"fixed_ips": addresses_held(port) + 1})
+        subnets = lock_subnets([str(network_id)])  # behind the counters, as in every launch
         for tried in range(1, MAX_TRIES + 1):
             subnet, number = free_address(port.network, subnets.get(network_id, []))
             if full:
@@ -121,11 +121,13 @@ def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
 
 
 def remove_address(instance_id: uuid.UUID, address: str) -> bool:
-    """Take an address from an instance; False when it does not have it."""
+    """Take an address from an instance, with its quota; False when it does not have it."""
     with transaction.atomic():
-        found = FixedIP.objects.filter(port__device_id=instance_id, address=address).first()
+        mine = FixedIP.objects.select_related("port").filter(port__device_id=instance_id, address=address)
+        found = mine.order_by("id").first()
         if found is None:
             return False
+        shrink(quota_owner(found.port), {"fixed_ips": addresses_held(found.port) - 1})
         found.delete()
         _change(found.port_id)
     return True
@@ -151,6 +153,13 @@ def remove_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
         for port in ports:
             _change(port)
     return bool(ports)
+
+
+def _held(instance_id: uuid.UUID) -> tuple[int, int]:
+    """Return how many ports were made for an instance, and how many addresses they have."""
+    mine = Port.objects.filter(device_id=instance_id, delete_with_device=True)
+    found = mine.aggregate(ports=Count("pk", distinct=True), addresses=Count("fixed_ips"))
+    return found["ports"], found["addresses"]
 
 
 def _change(port_id: uuid.UUID | str, **columns: object) -> None:

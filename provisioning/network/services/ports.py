@@ -18,6 +18,8 @@ from provisioning.quotas.services.ledger import hold, reserve
 
 Membership = Port.security_groups.through
 """Rows that put ports into security groups."""
+OF_PORTS = ("ports", "fixed_ips")
+"""What of the quota goes and comes with ports."""
 MAX_TRIES = 8
 """Tries to insert one port; each collision means that another writer took the address or the MAC in between."""
 
@@ -35,20 +37,20 @@ def allocate(
     ``requested``: one ``{"network_id" | "port_id", "fixed_ip"}`` for each interface; ``security_groups``: ids, empty
     for the project's default.  Idempotent for an instance: ports it has are bound to ``host`` and returned.
 
-    1. quota for the new ports, which a launch has reserved before; 2. the networks' subnets, locked in order of their
-    ids where the database can; 3. ports the instance has already: done; 4. interface by interface: the port that was
-    given by id, or a new one with the lowest free or the wanted address.
+    1. ports the instance has already: done; 2. quota for the new ports and their addresses, which a launch has reserved
+    before; 3. the networks' subnets, locked in order of their ids where the database can; 4. interface by interface:
+    the port that was given by id, or a new one with the lowest free or the wanted address.
 
     Raises OutOfAddressesError (fatal), InvalidInputError for ``networks`` or ``security_groups``, OverQuotaError,
     ConflictError when another run allocates for the same instance at this moment.
     """
     with transaction.atomic():
-        reserve(project_id, instance_id, {"ports": new_ports(requested)})
-        subnets = lock_subnets([chosen for entry in requested if (chosen := entry.get("network_id"))])
         existing = _ports_of(instance_id)
         if existing:
             bind(existing, host)
             return existing
+        reserve(project_id, instance_id, quota_of(requested))
+        subnets = lock_subnets([chosen for entry in requested if (chosen := entry.get("network_id"))])
         groups = groups_of(project_id, security_groups)
         for index, entry in enumerate(requested):
             plan = InterfacePlan(instance_id, project_id, index, host, f"compute:{az}")
@@ -85,9 +87,24 @@ def set_ports_status(instance_id: uuid.UUID, status: str) -> None:
     )
 
 
-def new_ports(requested: Sequence[Mapping[str, str | None]]) -> int:
-    """Return how many of the interfaces get a port of their own, which counts in the quota with the instance."""
-    return sum(not entry.get("port_id") for entry in requested)
+def quota_of(requested: Sequence[Mapping[str, str | None]]) -> dict[str, int]:
+    """Return what the interfaces make their instance hold of the quota: the ports that are made for it, each with one
+    address.
+    """
+    made = sum(not entry.get("port_id") for entry in requested)
+    return dict.fromkeys(OF_PORTS, made)
+
+
+def quota_owner(port: Port) -> uuid.UUID:
+    """Return what holds the quota of a port and its addresses: the instance that it goes with, or the port itself."""
+    return port.device_id if port.delete_with_device and port.device_id else port.id
+
+
+def addresses_held(port: Port) -> int:
+    """Return how many addresses the owner of a port's quota has, on all ports that it holds the quota of."""
+    if quota_owner(port) == port.id:
+        return port.fixed_ips.count()
+    return FixedIP.objects.filter(port__device_id=port.device_id, port__delete_with_device=True).count()
 
 
 def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
@@ -98,7 +115,7 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     """
     with transaction.atomic():
         if not keep_quota:
-            ledger.release(instance_id, only=["ports"])
+            ledger.release(instance_id, only=OF_PORTS)
         Port.objects.filter(device_id=instance_id, delete_with_device=True).delete()
         Port.objects.filter(device_id=instance_id).update(
             device_id=None,
@@ -119,7 +136,7 @@ def create_port(project_id: uuid.UUID, network: Network, *, name: str = "", fixe
     """
     port = Port(network=network, project_id=project_id, name=name)
     with transaction.atomic():
-        hold(project_id, port.id, {"ports": 1})
+        hold(project_id, port.id, quota_of([{}]))
         subnets = lock_subnets([str(network.id)])
         group = ensure_default_security_group(project_id)
         chosen = subnets.get(network.id, [])

@@ -85,7 +85,7 @@ class OwnCloud:
         """Lift the quotas that a run would reach, and make a network that is large enough."""
         cloud, caller = self._running(), user.caller()
         project = cloud.project("demo")
-        compute = {"quota_set": dict.fromkeys(("instances", "cores", "ram"), -1)}
+        compute = {"quota_set": dict.fromkeys(("instances", "cores", "ram", "fixed_ips"), -1)}
         for url, quota in (
             (f"{operator.endpoints.compute}/os-quota-sets/{project}", compute),
             (f"{operator.endpoints.network}/v2.0/quotas/{project}", {"quota": {"port": -1}}),

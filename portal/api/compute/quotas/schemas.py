@@ -6,12 +6,11 @@ from portal.api.compute.schemas import BOOLEAN, Schema, Version, body, query
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.quotas.limits import COMPUTE, VOLUME
 
-FIXED_IPS = "fixed_ips"
-"""A resource of nova-network: always unlimited."""
 CLASS_ONLY = tuple(VOLUME)
 """Defaults that have no other API yet; the class shows them beside its own."""
 _INJECTED = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
 _OF_NETWORKS = {
+    "fixed_ips": "fixed_ips",
     "floating_ips": "floatingips",
     "security_groups": "security_groups",
     "security_group_rules": "security_group_rules",
@@ -37,13 +36,12 @@ def class_resources_of(microversion: Version) -> dict[str, str]:
 
 def quota_set(version: Version) -> Schema:
     """``PUT /os-quota-sets/{project}``."""
-    properties = dict.fromkeys(resources_of(version), _LIMIT) | {"force": BOOLEAN}
-    return body("quota_set", properties | ({FIXED_IPS: _LIMIT} if version < (2, 36) else {}))
+    return body("quota_set", dict.fromkeys(resources_of(version), _LIMIT) | {"force": BOOLEAN})
 
 
 def quota_class_set(version: Version) -> Schema:
     """``PUT /os-quota-class-sets/{class}``."""
-    names = [*class_resources_of(version), *_GROUPS, *CLASS_ONLY, *([FIXED_IPS] if version < (2, 50) else [])]
+    names = [*class_resources_of(version), *_GROUPS, *CLASS_ONLY]
     return body("quota_class_set", dict.fromkeys(names, _LIMIT))
 
 

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
 from portal.api.compute.quotas import schemas as quota_schemas
-from portal.api.compute.quotas.schemas import CLASS_ONLY, FIXED_IPS, class_resources_of, resources_of
+from portal.api.compute.quotas.schemas import CLASS_ONLY, class_resources_of, resources_of
 from portal.api.compute.schemas import boolean, last
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -106,8 +106,6 @@ class QuotaSetDetailView(QuotaSetBase):
             found["key_pairs"] = keys._replace(limit=found["key_pairs"].limit)
         names = resources_of(self.microversion)
         shape: dict[str, Any] = {name: found[resource]._asdict() for name, resource in names.items()}
-        if self.microversion < (2, 36):
-            shape[FIXED_IPS] = {"limit": -1, "in_use": 0, "reserved": 0}
         return Response({"quota_set": {"id": project.hex, **shape}})
 
 
@@ -135,19 +133,14 @@ class QuotaClassSetView(ComputeView):
     def _shape(self) -> dict[str, int]:
         limits = selectors.default_limits()
         shape = {name: limits[resource] for name, resource in self._names().items()}
-        if self.microversion < (2, 50):
-            shape[FIXED_IPS] = -1
         return shape | {name: limits[name] for name in CLASS_ONLY}
 
 
 def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str, int]:
     """Write limits under the names and in the selection of the version."""
-    shape = {name: limits[resource] for name, resource in resources_of(microversion).items()}
-    return shape | ({FIXED_IPS: -1} if microversion < (2, 36) else {})
+    return {name: limits[resource] for name, resource in resources_of(microversion).items()}
 
 
 def read_limits(asked: dict[str, Any], names: Mapping[str, str]) -> dict[str, int | None]:
-    """Read limits by their names in the API; ``fixed_ips`` is what it always is: unlimited."""
-    if int(asked.get(FIXED_IPS, -1)) != -1:
-        raise InvalidInputError("fixed_ips cannot be limited here: limit ports instead.", field=FIXED_IPS)
-    return {names.get(name, name): int(limit) for name, limit in asked.items() if name != FIXED_IPS}
+    """Read limits by their names in the API."""
+    return {names.get(name, name): int(limit) for name, limit in asked.items()}
