@@ -3,9 +3,27 @@
 
 import os
 import sys
+from pathlib import Path
 
-from django.core.management import execute_from_command_line
+CHECKOUT = Path(__file__).resolve().parent
+
+
+def as_owner() -> None:
+    """Where root calls and the portal's folder belongs to an account, go on as that account.
+
+    What a command writes there (keys, images, the database) is then what web and workers can read, and no command of
+    root's follows what the account has put there.
+    """
+    portal = Path(os.environ.get("NOVELLA_DATA") or CHECKOUT / "var").resolve() / "portal"
+    if os.geteuid() != 0 or not portal.is_dir() or portal.stat().st_uid == 0:
+        return
+    command = [sys.executable, str(CHECKOUT / "bin/libexec"), "up.run_as", str(portal), sys.executable, *sys.argv]
+    os.execv(command[0], command)  # noqa: S606 - this program again
+
 
 if __name__ == "__main__":
+    as_owner()
+    from django.core.management import execute_from_command_line
+
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     execute_from_command_line(sys.argv)

@@ -144,7 +144,7 @@ def secret_keys(name: str, path: Path) -> list[str]:
         return [given, *(key for key in env.list(f"{name}_FALLBACKS", default=[]) if key)]
     folder = path.parent
     if not path.exists():
-        for each in (folder.parent, folder):  # the mode is for the last folder of a path only
+        for each in (folder.parent.parent, folder.parent, folder):  # the mode is for the last folder of a path only
             each.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = folder / f".{path.name}.{secrets.token_hex(4)}"
         temporary.touch(mode=0o600)

@@ -32,22 +32,28 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 DATA_DIR = Path(env.str("NOVELLA_DATA", default=str(BASE_DIR / "var"))).resolve()
 """Everything Novella keeps on this machine."""
-RUN_DIR = DATA_DIR / "run"
+PORTAL_DIR = DATA_DIR / "portal"
+"""What web, workers and commands write; beside it are the folders of bin/up and of this machine's agent."""
+RUN_DIR = PORTAL_DIR / "run"
 """Wake-up sockets and process files."""
+if (DATA_DIR / "db.sqlite3").exists() and not (PORTAL_DIR / "db.sqlite3").exists():
+    raise ImproperlyConfigured(
+        f"{DATA_DIR} is of an older version: bin/up or the operator's guide brings it up to date."
+    )
 ROLE = env.str("NOVELLA_ROLE", default="command")
 """``web``, ``worker`` or ``command``: decides how database connections are kept."""
 if ROLE not in {"web", "worker", "command"}:
     raise ImproperlyConfigured(f"NOVELLA_ROLE is {ROLE!r}; it must be web, worker or command.")
 leave_out(ROLE)
 
-SECRET_KEY, *SECRET_KEY_FALLBACKS = secret_keys("NOVELLA_SECRET_KEY", DATA_DIR / "secrets" / "secret_key")
-BUS_KEY, *BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", DATA_DIR / "secrets" / "bus_key")
+SECRET_KEY, *SECRET_KEY_FALLBACKS = secret_keys("NOVELLA_SECRET_KEY", PORTAL_DIR / "secrets" / "secret_key")
+BUS_KEY, *BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", PORTAL_DIR / "secrets" / "bus_key")
 """The first one signs, all are accepted."""
 """Signs what travels through the queue."""
-TOKEN_KEYS_DIR = Path(env.str("NOVELLA_TOKEN_KEYS_DIR", default=str(DATA_DIR / "secrets" / "token-keys")))
+TOKEN_KEYS_DIR = Path(env.str("NOVELLA_TOKEN_KEYS_DIR", default=str(PORTAL_DIR / "secrets" / "token-keys")))
 """Keys that encrypt tokens; the newest one issues, all of them verify."""
 CREDENTIAL_KEYS_DIR = Path(
-    env.str("NOVELLA_CREDENTIAL_KEYS_DIR", default=str(DATA_DIR / "secrets" / "credential-keys"))
+    env.str("NOVELLA_CREDENTIAL_KEYS_DIR", default=str(PORTAL_DIR / "secrets" / "credential-keys"))
 )
 """Keys that encrypt the credentials kept for users; the newest one encrypts, all of them decrypt."""
 
@@ -143,7 +149,7 @@ TEMPLATES = [
 
 DATABASES = {
     "default": database(
-        "NOVELLA_DATABASE_URL", DATA_DIR, ROLE, integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600), WEB_PROCESSES
+        "NOVELLA_DATABASE_URL", PORTAL_DIR, ROLE, integer("NOVELLA_SQLITE_TIMEOUT", 20, 1, 600), WEB_PROCESSES
     ),
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -219,7 +225,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = Path(env.str("NOVELLA_STATIC_ROOT", default=str(DATA_DIR / "static")))
+STATIC_ROOT = Path(env.str("NOVELLA_STATIC_ROOT", default=str(PORTAL_DIR / "static")))
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
@@ -391,7 +397,7 @@ UPLOAD_LEAST_RATE = integer("NOVELLA_UPLOAD_LEAST_RATE", 1024, 0, 1 << 30)
 """Bytes a second below which a client that sends is not waited for."""
 UPLOAD_TIMEOUT = integer("NOVELLA_UPLOAD_TIMEOUT", 21_600, 60, 604_800)
 """Seconds that one upload may take."""
-IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(DATA_DIR / "images")))
+IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(PORTAL_DIR / "images")))
 IMAGE_STORE_ID = env.str("NOVELLA_IMAGE_STORE_ID", default="local")
 """The name by which the Image API shows the one store."""
 IMPORT_METHODS = chosen("NOVELLA_IMPORT_METHODS", ("glance-direct", "web-download"))

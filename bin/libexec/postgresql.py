@@ -48,7 +48,7 @@ class Server:
     def start(self) -> None:
         """Make the files, start the server and wait until it answers.  Raises PostgresqlError."""
         folder_of_programs, user = programs(), _server_user()
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        self._folder.mkdir(mode=0o711, exist_ok=True)  # its socket is for every account
         if user:
             os.chown(self._folder, user["user"], user["group"])
         data = self._folder / "data"

@@ -52,6 +52,6 @@ def test_a_short_soak_works_on_everything_and_measures_it() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for word in ("server", "log", "socket", "page", "image"):
         assert f" {word}" in done.stdout
-    for name in ("memory web", "memory worker", "memory agent", "files web", "disk db.sqlite3"):
+    for name in ("memory web", "memory worker", "memory agent", "files web", "disk portal/db.sqlite3"):
         assert name in done.stdout
     assert "0 failed" in done.stdout

@@ -27,7 +27,7 @@ from tests.support.scripted_agent import ScriptedAgent
 
 @pytest.fixture(autouse=True)
 def data(settings: Any, tmp_path: Path, db: None) -> Path:
-    settings.DATA_DIR, settings.IMAGE_DIR = tmp_path, tmp_path / "images"
+    settings.DATA_DIR, settings.PORTAL_DIR, settings.IMAGE_DIR = tmp_path, tmp_path, tmp_path / "images"
     return tmp_path
 
 

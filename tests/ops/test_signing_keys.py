@@ -42,7 +42,7 @@ def test_what_the_key_before_signed_is_accepted_until_it_is_dropped(tmp_path: Pa
         settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS = secret_keys("NOVELLA_SECRET_KEY", paths["secret_key"])
         settings.BUS_KEY, *settings.BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", paths["bus_key"])
 
-    settings.DATA_DIR = tmp_path
+    settings.PORTAL_DIR = tmp_path
     start()
     signed, old = signing.dumps("alice"), (settings.SECRET_KEY, settings.BUS_KEY)
     call_command("rotate_signing_keys")

@@ -376,7 +376,7 @@ def test_each_way_ends_at_the_limit(people: People, resource: str, way: Callable
 
 @pytest.mark.django_db
 def test_a_seeded_cloud_is_counted(settings: Settings, tmp_path: Path) -> None:
-    settings.DATA_DIR, settings.IMAGE_DIR = tmp_path, tmp_path / "images"
+    settings.PORTAL_DIR, settings.IMAGE_DIR = tmp_path, tmp_path / "images"
     for _ in range(2):
         call_command("bootstrap", "--simulated", verbosity=0)
         assert [str(found) for found in drift.find()] == []

@@ -43,7 +43,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneMachine]:
 
 
 def query(cloud: OneMachine, statement: str) -> list[tuple[str, ...]]:
-    with closing(sqlite3.connect(f"file:{cloud.data / 'db.sqlite3'}?mode=ro", uri=True, timeout=10)) as database:
+    with closing(sqlite3.connect(f"file:{cloud.data / 'portal/db.sqlite3'}?mode=ro", uri=True, timeout=10)) as database:
         return database.execute(statement).fetchall()
 
 

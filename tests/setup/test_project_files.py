@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from up import run_as
+
 LOCKS = ("build", "agent", "uv", "npm", "base", "client", "libvirt", "dev")
 REGISTRY = re.compile(r"https?://|--(extra-)?index-url|--find-links|file://")
 
@@ -101,6 +103,7 @@ def test_every_setting_is_documented(checkout: Path) -> None:
     read = "".join((checkout / "portal" / name).read_text() for name in ("settings.py", "environment.py"))
     portal = set(re.findall(r'"(NOVELLA_[A-Z0-9_]+)"', read))
     portal |= {f"{name}_FALLBACKS" for name in re.findall(r'secret_keys\("(\w+)"', read)}
+    portal |= {run_as.SETTING}
     options = (checkout / "compute_agent/start/options.py").read_text()
     agent = {f"NOVELLA_AGENT_{name}" for name in re.findall(r'default\("([A-Z_]+)"', options)}
     documented = set(re.findall(r"`(NOVELLA_[A-Z0-9_]+)`", guide))

@@ -14,7 +14,7 @@ import pytest
 from tests.support.one_machine import ENVIRONMENT, wait_for
 from up.data_folder import DataFolder
 from up.health import free_port
-from up.prepare import Preparation, Progress
+from up.prepare import GUEST_IMAGE, Preparation, Progress
 from up.processes import children, command_line
 from up.programs import CHECKOUT, Hosts
 
@@ -76,13 +76,19 @@ def test_a_signal_while_a_program_is_being_started_ends_it(tmp_path: Path, monke
     assert [each.returncode for each in begun] == [-signal.SIGKILL]
 
 
+def fake_image(data: DataFolder, calls: list[Any], command: list[str]) -> None:
+    calls.append(command)
+    (data.path / GUEST_IMAGE).touch(mode=0o600)
+
+
 def test_what_a_killed_build_left_is_taken_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = DataFolder(tmp_path / "data", default=tmp_path / "var")
     data.claim()
     left = data.path / "guest" / ".guest-abc"
     (left / "tree").mkdir(parents=True)
     calls: list[Any] = []
-    monkeypatch.setattr(Preparation, "_call", lambda self, command: calls.append(command))
+    monkeypatch.setattr(Preparation, "_call", lambda self, command, run_as: fake_image(data, calls, command))
     Preparation(data, 8000, Hosts(["here"], simulated=False), Progress(0, 1)).guest_image()
     assert calls
     assert not left.exists()
+    assert (data.path / GUEST_IMAGE).stat().st_mode & 0o777 == 0o644  # who seeds the cloud reads it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import signal
 import subprocess
@@ -57,6 +58,15 @@ def test_from_an_empty_folder_through_a_killed_worker_and_back(cloud: OneMachine
 
     services = children(first.process.pid)
     assert len(services) == 3
+    if os.geteuid() == 0:
+        portal = [
+            pid
+            for word in ("manage.py web", "qworker")
+            for pid in (first.service(word), *children(first.service(word)))
+        ]
+        assert len(portal) > 4
+        assert {Path(f"/proc/{pid}").stat().st_uid for pid in portal} == {pwd.getpwnam("novella").pw_uid}
+        assert {path.stat().st_uid for path in (cloud.data / "portal").rglob("*")} == {pwd.getpwnam("novella").pw_uid}
     said = first.stop(signal.SIGINT)
     assert first.process.returncode == 0
     assert "bin/up takes them over again" in said

@@ -11,8 +11,10 @@ import pytest
 
 from up import prepare
 from up.data_folder import DataFolder
-from up.prepare import KEPT_BACKUPS, Preparation, PreparationError, Progress
+from up.database_copy import KEPT
+from up.prepare import Preparation, PreparationError, Progress
 from up.programs import Hosts
+from up.run_as import RunAs
 
 
 class Upgrade(Preparation):
@@ -20,9 +22,12 @@ class Upgrade(Preparation):
 
     fails = False
 
-    def _call(self, command: list[str]) -> None:
+    def _call(self, command: list[str], run_as: RunAs | None = None) -> None:
+        if "up.database_copy" in command:
+            super()._call(command, run_as)
+            return
         assert "migrate" in command
-        with closing(sqlite3.connect(self.data.path / "db.sqlite3")) as database:
+        with closing(sqlite3.connect(self.data.database)) as database:
             database.execute("CREATE TABLE IF NOT EXISTS migrated (n INTEGER)")
             database.execute("INSERT INTO migrated VALUES (1)")
             database.commit()
@@ -43,7 +48,7 @@ def version(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
 
 
 def copies(upgrade: Upgrade) -> list[Path]:
-    return sorted((upgrade.data.path / "backups").glob("*"))
+    return sorted((upgrade.data.portal / "backups").glob("*"))
 
 
 def tables(path: Path) -> set[str]:
@@ -60,7 +65,7 @@ def test_the_database_is_copied_before_it_is_migrated(upgrade: Upgrade, monkeypa
     """With what stands only in its write-ahead log, once, however often the migrations have to be begun."""
     monkeypatch.setattr(Upgrade, "fails", True)
     version(monkeypatch, "1234567890")
-    with closing(sqlite3.connect(upgrade.data.path / "db.sqlite3")) as in_use:
+    with closing(sqlite3.connect(upgrade.data.database)) as in_use:
         in_use.execute("PRAGMA journal_mode = WAL")
         in_use.execute("CREATE TABLE before (n INTEGER)")
         in_use.commit()
@@ -74,8 +79,8 @@ def test_the_database_is_copied_before_it_is_migrated(upgrade: Upgrade, monkeypa
 
 def test_a_few_copies_are_kept(upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:
     upgrade.database()
-    for number in range(KEPT_BACKUPS + 2):
+    for number in range(KEPT + 2):
         version(monkeypatch, f"{number}" * 10)
         upgrade.database()
     upgrade.database()  # of the same version
-    assert len(copies(upgrade)) == KEPT_BACKUPS
+    assert len(copies(upgrade)) == KEPT

@@ -195,7 +195,7 @@ def _make_postgresql() -> Connections:
     name = f"test_{os.getpid()}"
     with psycopg.connect(url_of(_server()).replace("postgres:", "postgresql:"), autocommit=True) as server:
         server.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
-    options = read_database("NOVELLA_DATABASE_URL", settings.DATA_DIR, settings.ROLE, 20)
+    options = read_database("NOVELLA_DATABASE_URL", settings.PORTAL_DIR, settings.ROLE, 20)
     options["NAME"] = name
     return connections.configure_settings({"default": options})["default"], Local(connections.thread_critical)
 

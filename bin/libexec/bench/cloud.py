@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from up import credentials
-from up.data_folder import DataFolder
+from up.data_folder import PORTAL, DataFolder
 from up.health import free_port
 from up.processes import children, command_line, descendants
 from up.programs import CHECKOUT, environment
@@ -95,9 +95,15 @@ class Cloud:
         command = [self._program, "--clean", "--data", str(self.data)]
         subprocess.run(command, capture_output=True, check=True, timeout=STOP_WITHIN * 2)
 
+    @property
+    def portal(self) -> Path:
+        """The folder of web and workers; older versions had none of its own."""
+        folder = self.data / PORTAL
+        return folder if folder.is_dir() else self.data
+
     def project(self, name: str) -> str:
         """Return the id of a seeded project."""
-        return str(json.loads((self.data / "run/bootstrap.json").read_text())["projects"][name])
+        return str(json.loads((self.portal / "run/bootstrap.json").read_text())["projects"][name])
 
     def password(self, user: str) -> str:
         """Return the password that bin/up has made for a seeded user."""
@@ -105,7 +111,7 @@ class Cloud:
 
     def events(self, after: int) -> list[tuple[int, float]]:
         """Return (number, Unix time of writing) of project events behind a number, read beside the running cloud."""
-        with closing(sqlite3.connect(f"file:{self.data / 'db.sqlite3'}?mode=ro", uri=True)) as database:
+        with closing(sqlite3.connect(f"file:{self.portal / 'db.sqlite3'}?mode=ro", uri=True)) as database:
             rows = database.execute(
                 "SELECT id, created_at FROM events_event WHERE id > ? AND topic LIKE 'project:%' ORDER BY id",
                 (after,),
@@ -166,7 +172,7 @@ class Client:
         response = self._ask("POST", "/identity/v3/auth/tokens", body)
         self.token = response.headers["X-Subject-Token"] or ""
         response.read()
-        seeded = json.loads((cloud.data / "run/bootstrap.json").read_text())
+        seeded = json.loads((cloud.portal / "run/bootstrap.json").read_text())
         self._image, self._flavor = seeded["image"]["id"], seeded["flavor"]["id"]
         self._network = seeded["network"]["id"]
 

@@ -17,7 +17,7 @@ from up import health
 from up.data_folder import DataFolder
 from up.prepare import Preparation, Progress
 from up.processes import descendants
-from up.programs import CHECKOUT, JOIN_TOKENS, Hosts, environment, manage
+from up.programs import BOOTSTRAP, CHECKOUT, JOIN_TOKENS, Hosts, environment, manage
 from up.service import Program, Service
 from up.supervisor import Supervisor
 
@@ -93,7 +93,7 @@ class Cloud:
         preparation.database()
         preparation.static_files()
         preparation.cloud()
-        self.seeded = self.data.read_json("run/bootstrap.json")
+        self.seeded = self.data.read_json(BOOTSTRAP)
         self.data.write_json(JOIN_TOKENS, self.seeded["join_tokens"])
         self._programs = self._make_programs()
         self._supervisor = Supervisor(self.data, self._programs, self._hear)

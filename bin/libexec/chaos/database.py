@@ -82,7 +82,7 @@ class Sqlite(Database):
     name = "sqlite"
 
     def __init__(self, data: Path) -> None:
-        self._path = data / "db.sqlite3"
+        self._path = data / "portal/db.sqlite3"
         self._wake = data / "run" / "wake"
 
     def start(self) -> None:

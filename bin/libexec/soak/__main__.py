@@ -66,7 +66,7 @@ def look(cloud: Cloud) -> dict[str, float]:
         found[f"files {service}"] = sum(measure.count_of(pid, "fd") for pid in pids)
         found[f"threads {service}"] = sum(measure.count_of(pid, "task") for pid in pids)
         found[f"processes {service}"] = len(pids)
-    found |= {f"rows {table}": many for table, many in measure.rows(cloud.data / "db.sqlite3").items()}
+    found |= {f"rows {table}": many for table, many in measure.rows(cloud.data / "portal/db.sqlite3").items()}
     return found | {f"disk {part}": mib for part, mib in measure.disk_mib(cloud.data).items()}
 
 

@@ -11,7 +11,7 @@ from up.processes import children, command_line, descendants
 
 SERVICES = {"manage.py web": "web", "qworker": "worker", "compute_agent": "agent"}
 """A word of the command line → what the service is called."""
-PARTS = ("db.sqlite3", "images", "hosts", "log", "run")
+PARTS = ("portal/db.sqlite3", "portal/images", "portal/run", "hosts", "log", "run")
 """What is measured of the data folder, each with everything in it."""
 
 

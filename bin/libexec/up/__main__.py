@@ -6,18 +6,21 @@ bin/up has checked the options and the machine; its findings come as arguments.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from up import accounts, credentials, health
+from up import accounts, compiled, credentials, health, run_as
 from up.clean import clean
 from up.data_folder import DataFolder, DataFolderError
 from up.prepare import Preparation, PreparationError, Progress
-from up.programs import CHECKOUT, JOIN_TOKENS, STOP_ORDER, Hosts, programs
+from up.programs import BOOTSTRAP, CHECKOUT, JOIN_TOKENS, STOP_ORDER, Hosts, programs
+from up.run_as import RunAs, RunAsError
 from up.supervisor import Supervisor
 
 READY_WITHIN = 180.0
@@ -111,9 +114,33 @@ def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, A
     return "\n".join(lines)
 
 
+def portal_account(data: DataFolder, say: Callable[[str], None]) -> RunAs:
+    """Return the account of web and workers, to which the portal's folder belongs now; who calls where there is none.
+
+    Raises DataFolderError.
+    """
+    chosen = RunAs()
+    name = run_as.wanted()
+    if name:
+        try:
+            user = accounts.ensure(name)
+            data.hand_over(user.pw_uid, user.pw_gid)
+            chosen = run_as.of(user, data.portal)
+            compiled.ensure()
+            chosen.probe()
+        except (accounts.AccountError, RunAsError) as error:
+            say(f"Web and workers run as root: {name} is of no use for them ({error}).")
+            chosen = RunAs()
+    if chosen.uid is None and os.geteuid() == 0:
+        data.hand_over(0, 0)
+    return chosen
+
+
 def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
-    Preparation(data, port, hosts, progress).run()
-    seeded = data.read_json("run/bootstrap.json")
+    data.bring_up_to_date()
+    portal = portal_account(data, progress.say)
+    Preparation(data, port, hosts, progress, portal).run()
+    seeded = data.read_json(BOOTSTRAP)
     auth_url = f"http://127.0.0.1:{port}/identity/v3"
     credentials.write(data, auth_url, credentials.sign_ins(data, seeded["passwords"]))
     data.write_json(JOIN_TOKENS, seeded["join_tokens"])
@@ -124,7 +151,7 @@ def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
             accounts.ensure_agents()
         except accounts.AccountError as error:
             say(f"Guests run as root: {error}.")
-    supervisor = Supervisor(data, programs(data, port, hosts), say)
+    supervisor = Supervisor(data, programs(data, port, hosts, portal), say)
     supervisor.prepare()
     ready = wait_until_ready(supervisor, port, len(hosts.names))
     if ready:

@@ -6,12 +6,20 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import time
 from pathlib import Path
 from typing import IO, Any
 
 MARKER = ".novella"
 """A file with this name says that bin/up made the folder, so that --clean never deletes another one."""
+
+
+PORTAL = "portal"
+"""The folder in it that web, workers and the commands of manage.py write; the rest is bin/up's and the agent's."""
+OF_PORTAL = ("db.sqlite3", "db.sqlite3-wal", "db.sqlite3-shm", "secrets", "images", "static", "backups")
+"""What lay beside the folder of the portal before there was one, and ``run/bootstrap.json``."""
+TRAVERSED = 0o711
 
 
 class DataFolderError(Exception):
@@ -37,6 +45,15 @@ class DataFolder:
         return f"novella-{self.key}"
 
     @property
+    def portal(self) -> Path:
+        return self.path / PORTAL
+
+    @property
+    def database(self) -> Path:
+        """SQLite's file, where no URL names another database."""
+        return self.portal / "db.sqlite3"
+
+    @property
     def exists(self) -> bool:
         return self.path.is_dir()
 
@@ -54,12 +71,47 @@ class DataFolder:
             if not self.is_ours and any(self.path.iterdir()):
                 message = f"{self.path} is not empty and was not made by bin/up; choose another folder with --data."
                 raise DataFolderError(message)
-            self.path.chmod(0o700)  # it may have been there with another mode
+            if self.path.stat().st_mode & 0o777 != TRAVERSED:  # that is how hand_over leaves it
+                self.path.chmod(0o700)  # it may have been there with another mode
             (self.path / MARKER).write_text("A data folder of Novella: bin/up --clean removes it.\n")
-            for name in ("run", "log", "secrets"):
+            for name in ("run", "log", "hosts", PORTAL):
                 (self.path / name).mkdir(exist_ok=True, mode=0o700)
+                (self.path / name).chmod(0o700)
         except OSError as error:
             message = f"{self.path} cannot be used as a data folder: {error.strerror}."
+            raise DataFolderError(message) from error
+
+    def bring_up_to_date(self) -> None:
+        """Move what an older version kept beside the portal's folder into it.  Raises DataFolderError."""
+        moves = {self.path / name: self.portal / name for name in OF_PORTAL}
+        moves[self.path / "run" / "bootstrap.json"] = self.portal / "run" / "bootstrap.json"
+        for old, new in moves.items():
+            if old.exists() and not new.exists():
+                try:
+                    new.parent.mkdir(exist_ok=True, mode=0o700)
+                    old.rename(new)
+                except OSError as error:
+                    message = (
+                        f"{old} belongs to {new} now and cannot be moved there: {error.strerror}; move it yourself."
+                    )
+                    raise DataFolderError(message) from error
+
+    def hand_over(self, uid: int, gid: int) -> None:
+        """Give the portal's folder with all in it to an account, which gets through to it.  Raises DataFolderError.
+
+        What changes hands is the former owner's and root's (a database that was put back), as far as it has no other
+        name: a link that an account has made to somebody else's file stays whose it is.
+        """
+        try:
+            if uid:
+                self.path.chmod(TRAVERSED)
+            before = self.portal.lstat().st_uid
+            for _, folders, files, descriptor in os.fwalk(self.portal, topdown=False, follow_symlinks=False):
+                for name in (*folders, *files):
+                    _give(name, descriptor, {before, 0}, uid, gid)
+            os.chown(self.portal, uid, gid, follow_symlinks=False)
+        except OSError as error:
+            message = f"{self.portal} cannot be given to another user: {error.strerror}."
             raise DataFolderError(message) from error
 
     # --- one user at a time ------------------------------------------------------------------------------------
@@ -128,9 +180,22 @@ class DataFolder:
         """Replace the file in one move, readable by its owner only."""
         path = self.path / name
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        temporary.unlink(missing_ok=True)
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(text)
         temporary.replace(path)
+
+
+def _give(name: str, folder: int, owners: set[int], uid: int, gid: int) -> None:
+    """Change the owner of a folder or file that one of ``owners`` has; by its descriptor, whatever the name is next."""
+    descriptor = os.open(name, os.O_PATH | os.O_NOFOLLOW, dir_fd=folder)
+    try:
+        found = os.fstat(descriptor)
+        alone = stat.S_ISDIR(found.st_mode) or (not stat.S_ISLNK(found.st_mode) and found.st_nlink == 1)
+        if found.st_uid != uid and found.st_uid in owners and alone:
+            os.chown(f"/proc/self/fd/{descriptor}", uid, gid)
+    finally:
+        os.close(descriptor)
 
 
 def fingerprint(paths: list[Path], *extra: str) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from up.data_folder import DataFolder, fingerprint
-from up.programs import CHECKOUT, LIBEXEC, Hosts, environment, manage, tool
+from up.programs import BOOTSTRAP, CHECKOUT, LIBEXEC, Hosts, environment, manage, tool
+from up.run_as import RunAs
 
-BACKUPS, KEPT_BACKUPS = "backups", 3
-"""Where copies of the database are kept from before an upgrade, and how many."""
 GUEST_IMAGE = "guest/novella-guest.qcow2"
 LAST_LINES = 15
 INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -96,6 +94,8 @@ class Preparation:
     port: int
     hosts: Hosts
     progress: Progress
+    run_as: RunAs = field(default_factory=RunAs)
+    """Who makes what is the portal's."""
 
     def run(self) -> None:
         """Take the steps in order; the last one needs the other three."""
@@ -113,18 +113,26 @@ class Preparation:
         recipe = LIBEXEC / "guest_image"
         key = fingerprint([*recipe.glob("*.py"), *recipe.glob("files/*")])
         if (self.data.path / GUEST_IMAGE).exists() and self.data.done("guest-image", key):
+            self._show_guest_image()
             return None
         for left in (self.data.path / "guest").glob(".guest-*"):  # by a build that was killed
             shutil.rmtree(left, ignore_errors=True)
         self.progress.detail("building it from the distribution's packages")
         command = tool("guest_image", str(self.data.path / "guest"))
         try:
-            self._call(command)
+            self._call(command, RunAs())
         except PreparationError:  # a machine whose lists of packages are missing or old
-            self._call(["apt-get", "-q", "update"])
-            self._call(command)
+            self._call(["apt-get", "-q", "update"], RunAs())
+            self._call(command, RunAs())
+        self._show_guest_image()
         self.data.mark_done("guest-image", key)
         return None
+
+    def _show_guest_image(self) -> None:
+        """Let the account that seeds the cloud read the image: there is no secret in it."""
+        image = self.data.path / GUEST_IMAGE
+        image.parent.chmod(0o755)
+        image.chmod(0o644)
 
     # --- Django ------------------------------------------------------------------------------------------------
 
@@ -139,61 +147,51 @@ class Preparation:
 
     def _copy_database(self, version: str) -> None:
         """Keep SQLite's database as it was before the migrations of another version, once for each."""
-        database, folder = self.data.path / "db.sqlite3", self.data.path / BACKUPS
-        if self._database_url() or not database.exists() or any(folder.glob(f"db-*-{version}.sqlite3")):
-            return
-        folder.mkdir(mode=0o700, exist_ok=True)
-        part = folder / "part"
-        part.unlink(missing_ok=True)
-        part.touch(mode=0o600)
-        with (
-            contextlib.closing(sqlite3.connect(database)) as source,
-            contextlib.closing(sqlite3.connect(part)) as target,
-        ):
-            source.backup(target)
-        part.rename(folder / f"db-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{version}.sqlite3")
-        for old in sorted(folder.glob("db-*.sqlite3"))[:-KEPT_BACKUPS]:
-            old.unlink()
+        if not self._database_url() and self.data.database.exists():
+            self._call(tool("up.database_copy", str(self.data.database), version))
 
     def _database_url(self) -> str:
         return os.environ.get("NOVELLA_DATABASE_URL", "")
 
     def _database_is_there(self) -> bool:
-        return bool(self._database_url()) or (self.data.path / "db.sqlite3").exists()
+        return bool(self._database_url()) or self.data.database.exists()
 
     def static_files(self) -> None:
         own = [path for path in CHECKOUT.glob("static/**/*") if path.is_file()]
         finder = CHECKOUT / "portal/common/npm_finder.py"
         locks = [CHECKOUT / "package-lock.json", CHECKOUT / "requirements/base.lock"]
         key = fingerprint([*own, *locks, finder])
-        if (self.data.path / "static").is_dir() and self.data.done("static", key):
+        if (self.data.portal / "static").is_dir() and self.data.done("static", key):
             return
         self._call(manage("collectstatic", "--no-input", "--clear", "--verbosity", "0"))
         self.data.mark_done("static", key)
 
     def cloud(self) -> None:
-        """Seed the cloud; ``run/bootstrap.json`` tells what it has then."""
+        """Seed the cloud; bootstrap.json tells what it has then."""
         image = "none" if self.hosts.simulated else str(self.data.path / GUEST_IMAGE)
         built = "none" if self.hosts.simulated else str(self.data.read_json("run/guest-image.stamp"))
         missing = [name for name in self.hosts.names if not (self.data.path / "hosts" / name).is_dir()]
         migrated = str(self.data.read_json("run/database.stamp"))
         key = fingerprint([*CHECKOUT.glob("portal/ops/**/*.py")], built, migrated, str(self.port), *self.hosts.names)
-        if not missing and self.data.read_json("run/bootstrap.json") and self.data.done("cloud", key):
+        if not missing and self.data.read_json(BOOTSTRAP) and self.data.done("cloud", key):
             return
         hosts = [word for name in self.hosts.names for word in ("--host", name)]
         simulated = ["--simulated"] if self.hosts.simulated else []
         self._call(manage("bootstrap", "--data", str(self.data.path), "--guest-image", image, *simulated, *hosts))
         self.data.mark_done("cloud", key)
 
-    def _call(self, command: list[str]) -> None:
-        """Run a program to its end and keep its output in log/setup.log.  Raises PreparationError."""
+    def _call(self, command: list[str], run_as: RunAs | None = None) -> None:
+        """Run a program to its end, as the portal's account unless told otherwise, and keep its output in
+        log/setup.log.  Raises PreparationError.
+        """
+        run_as = run_as or self.run_as
         log = self.data.path / "log" / "setup.log"
         process = None
         try:
             with signals_held_back():
                 process = subprocess.Popen(
-                    command,
-                    env=environment(self.data, self.port),
+                    run_as.command(command),
+                    env=run_as.environment(environment(self.data, self.port)),
                     cwd=CHECKOUT,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,

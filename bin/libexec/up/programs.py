@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from up.data_folder import DataFolder
+from up.run_as import RunAs
 from up.service import Program
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+BOOTSTRAP = "portal/run/bootstrap.json"
+"""What manage.py bootstrap says of the cloud that it has seeded."""
 LIBEXEC = CHECKOUT / "bin/libexec"
 """The folder of these packages."""
 STOP_ORDER = ("agent", "worker", "web")
@@ -63,11 +66,13 @@ def tool(module: str, *arguments: str) -> list[str]:
     return [sys.executable, str(LIBEXEC), module, *arguments]
 
 
-def programs(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
-    """Return every long-running program, in the order in which they start."""
+def programs(data: DataFolder, port: int, hosts: Hosts, run_as: RunAs) -> list[Program]:
+    """Return every long-running program, in the order in which they start; web and worker run as the account."""
+    web = run_as.command(manage("web", "--port", str(port)), port)
+    worker = run_as.command(manage("qworker", "--periodic"))
     return [
-        Program("web", manage("web", "--port", str(port)), environment(data, port, "web"), stop_within=8),
-        Program("worker", manage("qworker", "--periodic"), environment(data, port, "worker"), stop_within=15),
+        Program("web", web, run_as.environment(environment(data, port, "web")), stop_within=8),
+        Program("worker", worker, run_as.environment(environment(data, port, "worker")), stop_within=15),
         Program("agent", _agent(data, port, hosts), _agent_environment(), stop_within=15),
     ]
 

@@ -94,7 +94,7 @@ class OwnCloud:
         caller.close()
         code = f"{_MAKE_NETWORK}; create_subnet(made := create_network(UUID({project!r}), 'bench'), {CIDR!r})"
         network = cloud.manage("shell", "--verbosity", "0", "--command", f"{code}; print(made.id)").split()[-1]
-        seeded = json.loads((cloud.data / "run/bootstrap.json").read_text())
+        seeded = json.loads((cloud.portal / "run/bootstrap.json").read_text())
         return Launch(seeded["image"]["id"], seeded["flavor"]["id"], [{"uuid": network}])
 
     def clean(self) -> None:

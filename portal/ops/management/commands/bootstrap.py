@@ -14,7 +14,7 @@ from provisioning.hosts.selectors import enrolled_hosts
 
 
 class Command(BaseCommand):
-    """Seeds an empty cloud and writes ``run/bootstrap.json`` for ``bin/up``."""
+    """Seeds an empty cloud and writes ``portal/run/bootstrap.json`` for ``bin/up``."""
 
     help = "Create the domain, projects, users, flavors, network, image and join tokens that a first launch needs."
 
@@ -35,15 +35,16 @@ class Command(BaseCommand):
         if path is not None and not path.is_file():
             raise CommandError(f"There is no guest image at {path}.")
         try:
-            result = self._seed(data, path, options)
+            result = self._seed(path, options)
         except NovellaError as error:
             raise CommandError(error.message) from error
-        seed.write(data / "run" / "bootstrap.json", json.dumps(seed.as_dict(result), indent=2) + "\n")
+        document = json.dumps(seed.as_dict(result), indent=2) + "\n"
+        seed.write(Path(settings.PORTAL_DIR) / "run" / "bootstrap.json", document)
         self.stdout.write(f"Made {', '.join(result.made)}." if result.made else "Nothing to make: the cloud is seeded.")
 
-    def _seed(self, data: Path, path: Path | None, options: dict[str, Any]) -> seed.Seed:
+    def _seed(self, path: Path | None, options: dict[str, Any]) -> seed.Seed:
         result = seed.Seed()
-        contexts = seed.people(data / "secrets", result)
+        contexts = seed.people(Path(settings.PORTAL_DIR) / "secrets", result)
         seed.flavors(contexts["admin"], result)
         seed.networks(contexts, result)
         seed.image(contexts["admin"], path, result, simulated=options["simulated"])

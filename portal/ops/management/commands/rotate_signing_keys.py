@@ -33,5 +33,5 @@ class Command(BaseCommand):
                 " setting of that name with _FALLBACKS."
             )
         for name in KEYS.values():
-            add_secret_key(Path(settings.DATA_DIR) / "secrets" / name, options["keep"])
+            add_secret_key(Path(settings.PORTAL_DIR) / "secrets" / name, options["keep"])
         self.stdout.write("New keys sign from the next start of web and workers on; restart them now.")

@@ -1,0 +1,38 @@
+"""Compiles the portal's modules for an account that may not write beside them: each of its starts would do it anew.
+
+They are imported once by who owns the checkout, with a data folder that is thrown away.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from up.data_folder import fingerprint
+from up.run_as import CHECKOUT
+
+STAMP = Path(sys.prefix) / "compiled"
+"""In the environment, beside what was compiled."""
+MODULES = "import django, portal.asgi, django.core.management.commands.migrate, portal.web.master"
+
+
+def ensure() -> None:
+    """Compile what is new; what fails is said by the program that needs it."""
+    own = [path for name in ("portal", "provisioning", "compute_agent") for path in CHECKOUT.glob(f"{name}/**/*.py")]
+    key = fingerprint([*own, CHECKOUT / "requirements/base.lock"])
+    if STAMP.is_file() and STAMP.read_text() == key:
+        return
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")}
+    with tempfile.TemporaryDirectory() as folder:
+        environment |= {
+            "NOVELLA_DATA": folder,
+            "DJANGO_SETTINGS_MODULE": "portal.settings",
+            "PYTHONPATH": str(CHECKOUT),
+        }
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", MODULES], env=environment, capture_output=True, check=False
+        )
+    STAMP.write_text(key)
