@@ -16,7 +16,7 @@ from provisioning.identity import policy
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import imports, tasks
 from tests.image import pictures
-from tests.image.test_import import web  # noqa: F401 - a fixture
+from tests.image.imports.importing import web  # noqa: F401 - a fixture
 from tests.support.cast import Person
 from tests.support.jobs import drain
 from tests.support.web import Web

@@ -10,7 +10,7 @@ from pytest_django import Settings
 
 from tests.image import pictures
 from tests.image.conftest import MakeImage
-from tests.image.test_import import put
+from tests.image.imports.importing import put
 from tests.support.cast import Api, Person
 
 V2 = "/image/v2"

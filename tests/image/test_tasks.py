@@ -15,7 +15,7 @@ from django.utils import timezone
 from provisioning.images.models import Image, ImageTask
 from tests.image import pictures
 from tests.image.conftest import MakeImage
-from tests.image.test_import import ask, web  # noqa: F401 - a fixture
+from tests.image.imports.importing import ask, web  # noqa: F401 - a fixture
 from tests.support.cast import Api, Person
 from tests.support.jobs import drain, run_periodic
 from tests.support.web import Web

@@ -34,9 +34,8 @@ def somebody_waits() -> bool:
 
 
 def test_an_image_is_not_deleted_while_its_server_goes_onto_its_shelf(
-    shared_cloud: Cloud, alice: RequestContext, settings: Any, monkeypatch: pytest.MonkeyPatch
+    shared_cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SHELVED_OFFLOAD_TIME = -1
     host = shared_cloud.add_host("h1")
     server = shared_cloud.launch(alice)
     shared_cloud.run()
@@ -75,9 +74,8 @@ def test_an_image_is_not_deleted_while_its_server_goes_onto_its_shelf(
 
 
 def test_an_image_that_was_deleted_just_before_leaves_the_server_where_it_is(
-    shared_cloud: Cloud, alice: RequestContext, settings: Any, monkeypatch: pytest.MonkeyPatch
+    shared_cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SHELVED_OFFLOAD_TIME = -1
     host = shared_cloud.add_host("h1")
     server = shared_cloud.launch(alice)
     shared_cloud.run()

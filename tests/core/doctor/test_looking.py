@@ -1,0 +1,129 @@
+"""What the doctor does not find, how its runs go, and its command."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import stop
+from provisioning.compute.actions.snapshot import create_image
+from provisioning.compute.models import Instance
+from provisioning.doctor import runs
+from provisioning.doctor.examination import treat
+from provisioning.doctor.finding import checks
+from provisioning.doctor.models import DoctorRun
+from provisioning.doctor.runs import KEPT
+from provisioning.hosts.models import Host
+from provisioning.jobs.models import WorkerBeat
+from provisioning.network.models import Port
+from provisioning.quotas.models import QuotaUsage
+from tests.core.doctor.findings import OLD, at_rest, broken, command, look
+from tests.support.clouds import Cloud, context
+
+
+def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
+    assert look() == []
+    for _ in range(3):
+        at_rest(cloud, alice)
+    first, second, third = (cloud.fresh(row) for row in Instance.objects.order_by("created_at"))
+    cloud.launch(alice)
+    assert look() == []
+    stop(context("alice"), first.id)
+    delete(context("alice"), second.id)
+    create_image(context("alice"), third.id, "copy")
+    assert look() == []
+    Host.objects.filter(name="one").update(last_seen_at=timezone.now() - timedelta(hours=1))
+    assert {found.check for found in look()} == {"hosts"}
+    cloud.run()
+    Host.objects.update(last_seen_at=timezone.now())
+    assert look() == []
+
+
+def test_what_moves_between_two_looks_is_not_found(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = at_rest(cloud, alice)
+    Instance.objects.filter(id=row.id).update(task_deadline=timezone.now())
+
+    def meanwhile(_: float) -> None:
+        Instance.objects.filter(id=row.id).update(task_deadline=None)
+
+    monkeypatch.setattr("provisioning.doctor.examination.time.sleep", meanwhile)
+    assert look("tasks") == []
+
+
+def test_a_repair_looks_a_last_time(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Port.objects.filter(device_id=row.id).update(device_id=uuid.uuid4())
+    found = [each for each in look("ports") if each.mend]
+    Port.objects.update(device_id=row.id)
+    assert [each.repaired for each in treat(found, repair=True)] == [None]
+    assert Port.objects.filter(device_id=row.id).exists()
+
+
+def test_a_check_that_breaks_does_not_keep_the_others_from_being_made(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def breaks() -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(checks, "quota", breaks)
+    WorkerBeat.objects.all().delete()
+    assert [each.check for each in look()] == ["quota", "workers"]
+
+
+def test_the_command_takes_no_negative_pause(db: None) -> None:
+    with pytest.raises(CommandError, match="--pause"):
+        call_command("doctor", "--pause", "-1")
+
+
+def test_the_command_says_all_is_well(cloud: Cloud) -> None:
+    text, status = command()
+    assert (text.strip(), status) == (f"{len(checks)} checks: all is well.", 0)
+
+
+def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    QuotaUsage.objects.filter(resource="cores").update(in_use=9)
+    text, status = command()
+    assert status == 1
+    assert "--repair would: Count anew." in text
+    assert "Wrong: 1. Mended: 0. Left: 1." in text
+    text, status = command("--repair", "--check", "quota")
+    assert status == 0
+    assert "Mended: Counted anew." in text
+    assert command()[1] == 0
+    broken(row, deleted_at=timezone.now())
+    assert command("--repair")[1] == 1
+
+
+def test_the_command_writes_json(cloud: Cloud, alice: RequestContext) -> None:
+    at_rest(cloud, alice)
+    Host.objects.update(vcpus_allocated=5)
+    text, status = command("--json", "--repair")
+    said = json.loads(text)
+    assert status == 0
+    assert (said["errors"], said["repaired"], said["left"]) == (2, 2, 0)
+    assert set(said["findings"][0]) == {"check", "severity", "subject", "sentence", "repair", "repaired"}
+
+
+def test_the_command_knows_its_checks(cloud: Cloud) -> None:
+    assert command("--list")[0].split() == list(checks)
+    with pytest.raises(CommandError, match="There is no check 'nothing'; there are tasks, "):
+        command("--check", "nothing")
+
+
+def test_runs_are_kept_but_not_for_ever(cloud: Cloud) -> None:
+    old = timezone.now() - OLD
+    DoctorRun.objects.bulk_create(DoctorRun(started_at=old, finished_at=old, trigger="clock") for _ in range(KEPT + 5))
+    run = runs.run("command", pause=0)
+    assert DoctorRun.objects.count() == KEPT
+    assert DoctorRun.objects.order_by("-started_at")[:1].get() == run

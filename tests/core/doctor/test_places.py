@@ -1,0 +1,194 @@
+"""What the doctor finds of servers' room on hosts, and of their addresses."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import detach_interface
+from provisioning.compute.actions.power import stop
+from provisioning.compute.launch.retry import retry
+from provisioning.compute.models import Allocation, InstanceAction
+from provisioning.compute.states import VmState
+from provisioning.doctor.examination import treat
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.network.models import FixedIP, Port
+from tests.core.doctor.findings import OLD, at_rest, broken, look, mended, only
+from tests.support import invariants
+from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain
+
+
+def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    assert row.host is not None
+    Host.objects.filter(id=row.host_id).update(vcpus_allocated=5, instances_allocated=7)
+    found = only("host_counters")
+    assert found.subject == f"host {row.host.name}"
+    assert found.sentence == (
+        "It counts 7 servers with 5 vCPUs, 1024 MiB and 2 GiB; the servers there hold 1 server with 1 vCPU, 1024 MiB"
+        " and 2 GiB."
+    )
+    mended("host_counters")
+
+
+def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    held = Allocation.objects.values().get()
+    Host.objects.update(last_seen_at=timezone.now() - OLD)
+    delete(context("alice"), row.id)
+    Host.objects.update(last_seen_at=timezone.now())
+    HostCommand.objects.update(created_at=timezone.now() - OLD, finished_at=timezone.now())
+    assert look("allocations") == [], "the reaper has its time"
+    broken(row, updated_at=timezone.now() - OLD)
+    assert "which nobody asks to remove it" in only("allocations").sentence
+    mended("allocations")
+    cloud.run()
+    assert not Allocation.objects.exists()
+    assert held
+    invariants.check_empty()
+
+
+def test_room_about_which_nobody_was_ever_asked(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Host.objects.update(last_seen_at=timezone.now() - OLD)
+    delete(context("alice"), row.id)
+    assert look("allocations") == []
+    HostCommand.objects.all().delete()
+    assert "which nobody asks to remove it" in only("allocations").sentence
+    mended("allocations")
+
+
+def test_room_of_a_launch_that_looks_for_another_host(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.launch(alice)
+    drain()
+    fresh = cloud.fresh(row)
+    assert fresh.host_id is not None
+    retry(fresh, fresh.host_id, "It is silent.", clean=False)
+    assert look("allocations") == []
+    HostCommand.objects.all().delete()
+    assert only("allocations").sentence.startswith("It is building, and holds room on host ")
+    mended("allocations")
+    cloud.run()
+    assert cloud.fresh(row).vm_state == VmState.ACTIVE
+
+
+def test_a_host_that_gives_more_than_it_has(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    assert row.host is not None
+    for column, unit in (("vcpus_total", "vCPUs"), ("memory_mb_total", "MiB"), ("disk_gb_total", "GiB")):
+        before = getattr(row.host, column)
+        Host.objects.filter(id=row.host_id).update(**{column: 0})
+        found = only("full_hosts")
+        assert (found.subject, unit in found.sentence) == (f"host {row.host.name}", True)
+        Host.objects.filter(id=row.host_id).update(**{column: before})
+
+
+def test_a_server_that_comes_off_its_shelf_without_room(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    broken(row, vm_state=VmState.SHELVED_OFFLOADED)
+    assert look("without_room") == []
+    Allocation.objects.all().delete()
+    assert only("without_room").subject == f"instance {row.id}"
+
+
+def test_room_of_another_size(cloud: Cloud, alice: RequestContext) -> None:
+    at_rest(cloud, alice)
+    Allocation.objects.update(vcpus=3)
+    Host.objects.filter(instances_allocated=1).update(vcpus_allocated=3)
+    assert only("allocations").sentence.endswith("its flavor says 1, 1024 and 2.")
+    mended("allocations")
+
+
+def test_room_on_another_host(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    broken(row, host=Host.objects.exclude(id=row.host_id).get())
+    assert "It is on another host than" in only("allocations").sentence
+
+
+def test_a_server_without_room(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Allocation.objects.all().delete()
+    Host.objects.filter(id=row.host_id).update(
+        vcpus_allocated=0, memory_mb_allocated=0, disk_gb_allocated=0, instances_allocated=0
+    )
+    assert "holds no room there: others may take it" in only("without_room").sentence
+    mended("without_room")
+
+
+def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
+    at_rest(cloud, alice)
+    Port.objects.create(
+        network=cloud.network, project_id=uuid.uuid4(), mac_address="fa:16:3e:00:00:99", device_id=uuid.uuid4(),
+        delete_with_device=True,
+    )  # fmt: skip
+    assert only("ports").sentence == "1 port with its address is taken by this server, which no record knows."
+    assert mended("ports") == "Given back: 1."
+
+
+def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Port.objects.update(device_id=None)
+    delete(context("alice"), row.id)
+    cloud.run()
+    Port.objects.update(device_id=row.id)
+    assert "which is in state deleted" in only("ports").sentence
+    (treated,) = treat([only("ports")], repair=True)
+    assert treated.repaired == "Given back: 1."
+    assert not FixedIP.objects.exists()
+
+
+def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Allocation.objects.filter(instance=row).delete()
+    assert look("ports") == []
+    found = look("ports", "without_room", "host_counters")
+    treat(found, repair=True)
+    assert look() == []
+    assert FixedIP.objects.filter(port__device_id=row.id).exists()
+
+
+def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Allocation.objects.filter(instance=row).delete()
+    broken(row, vm_state=VmState.ERROR, host_id=None)
+    assert only("ports").sentence == "1 port with its address is taken by this server, which is in state error."
+    (treated,) = treat([only("ports")], repair=True)
+    assert treated.repaired == "Given back: 1."
+    assert not FixedIP.objects.exists()
+
+
+def test_interfaces_that_are_not_there(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    Port.objects.all().delete()
+    assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
+    Port.objects.create(
+        network=cloud.network, project_id=row.project_id, mac_address="fa:16:3e:00:00:99", device_id=row.id
+    )
+    assert only("addresses").sentence.startswith("It has no address")
+
+
+def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    stop(context("alice"), row.id)
+    assert look("addresses") == []
+    Port.objects.all().delete()
+    assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
+    broken(row, vm_state=VmState.SHELVED_OFFLOADED, task_state=None, task_deadline=None, host=None)
+    assert len(look("addresses")) == 1, "the shelved keep theirs"
+
+
+def test_an_interface_that_nobody_takes_out(cloud: Cloud, alice: RequestContext) -> None:
+    row = at_rest(cloud, alice)
+    detach_interface(context("alice"), row.id, str(Port.objects.get().id))
+    assert look("leaving_ports") == []
+    HostCommand.objects.filter(finished_at=None).delete()
+    InstanceAction.objects.update(finished_at=timezone.now())
+    assert only("leaving_ports").sentence.startswith(f"It is leaving the server {row.id}")
+    assert mended("leaving_ports") == "Its host was told to take it out."
+    cloud.run()
+    assert not Port.objects.exists()
+    invariants.check()

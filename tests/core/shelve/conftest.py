@@ -1,0 +1,49 @@
+"""Servers on their way onto the shelf, on it, and off their host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioning.common.context import RequestContext
+from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.models import Instance
+from tests.core.shelve.shelves import OFFLOADED
+from tests.support.clouds import Cloud, state_of
+from tests.support.scripted_agent import ScriptedAgent
+
+
+@pytest.fixture(autouse=True)
+def _kept_on_its_host(settings: Any) -> None:
+    """Servers stay on their host until a test says otherwise."""
+    settings.SHELVED_OFFLOAD_TIME = -1
+
+
+@pytest.fixture
+def h1(cloud: Cloud) -> ScriptedAgent:
+    return cloud.add_host("h1")
+
+
+@pytest.fixture
+def server(cloud: Cloud, h1: ScriptedAgent, alice: RequestContext) -> Instance:
+    instance = cloud.launch(alice)
+    cloud.run()
+    assert state_of(instance) == ("active", None)
+    return instance
+
+
+@pytest.fixture
+def shelved(cloud: Cloud, server: Instance, alice: RequestContext) -> Instance:
+    shelve(alice, server.id)
+    cloud.run()
+    assert state_of(server) == ("shelved", None)
+    return cloud.fresh(server)
+
+
+@pytest.fixture
+def offloaded(cloud: Cloud, shelved: Instance, operator: RequestContext) -> Instance:
+    offload(operator, shelved.id)
+    cloud.run()
+    assert state_of(shelved) == OFFLOADED
+    return cloud.fresh(shelved)
