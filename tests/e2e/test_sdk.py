@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -11,10 +11,10 @@ from urllib.parse import unquote
 import pytest
 from openstack import exceptions
 from openstack.compute.v2 import _proxy as compute_proxy
-from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 from openstack.image.v2 import _proxy as image_proxy
 
+from tests.e2e.sdk_proxies import NOT_CALLED, NOT_CALLED_IMAGE, Parts, Spy, connect, methods, refused
 from tests.support.one_machine import OneMachine, running, wait_for
 
 pytestmark = [
@@ -27,62 +27,6 @@ pytestmark = [
 ]
 
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHb5vYb1vJr1cUu7yN2d6y2N0v1m3o9yqk6n0y3m4f5k sdk"
-SHARES = "shared file systems came with 2.97"
-VOLUMES = "volumes come with the volume service"
-WAITS = "only asks again what others asked"
-NOT_CALLED = {
-    "create_share_attachment": SHARES,
-    "delete_share_attachment": SHARES,
-    "get_share_attachment": SHARES,
-    "share_attachments": SHARES,
-    "create_volume_attachment": VOLUMES,
-    "update_volume_attachment": VOLUMES,
-    "delete_volume_attachment": VOLUMES,
-    "get_volume_attachment": VOLUMES,
-    "wait_for_status": WAITS,
-    "wait_for_delete": WAITS,
-    "find_extension": "the SDK asks for an address that the reference does not have",
-    "get_server_migration": "no live migration goes on: guests have disks of their own host",
-    "abort_server_migration": "no live migration goes on: guests have disks of their own host",
-    "force_complete_server_migration": "no live migration goes on: guests have disks of their own host",
-}
-CACHE = "there is no cache of images before the store"
-LOCATIONS = "locations are not offered"
-NOT_CALLED_IMAGE = {
-    **dict.fromkeys(
-        (
-            "get_image_cache",
-            "cache_delete_image",
-            "queue_image",
-            "clear_cache",
-            "cached_image_nodes",
-            "clean_cache",
-            "prune_cache",
-        ),
-        CACHE,
-    ),
-    "add_image_location": LOCATIONS,
-    "image_locations": LOCATIONS,
-    "create_task": "asks for an import as import_image does",
-    "wait_for_task": WAITS,
-    "wait_for_status": WAITS,
-    "wait_for_delete": WAITS,
-}
-
-
-class Spy:
-    """A proxy that remembers which of its methods were asked for."""
-
-    def __init__(self, proxy: Any) -> None:
-        self.proxy, self.used = proxy, set[str]()
-
-    def __getattr__(self, name: str) -> Any:
-        self.used.add(name)
-        return getattr(self.proxy, name)
-
-
-def methods(proxy: type) -> set[str]:
-    return {name for name, value in vars(proxy).items() if not name.startswith("_") and callable(value)}
 
 
 @pytest.fixture(scope="module")
@@ -90,45 +34,6 @@ def simulated() -> Iterator[OneMachine]:
     settings = {"NOVELLA_RECLAIM_INSTANCE_INTERVAL": "3600", "NOVELLA_SHELVED_OFFLOAD_TIME": "-1"}
     with running(simulate=2, settings=settings) as cloud:
         yield cloud
-
-
-def connect(cloud: OneMachine, **more: Any) -> Connection:
-    config = OpenStackConfig(config_files=[str(cloud.data / "clouds.yaml")])
-    return Connection(config=config.get_one("admin", **more))
-
-
-class Parts:
-    """What a server is made of, and how to wait for it."""
-
-    def __init__(self, conn: Connection) -> None:
-        self.conn, self.compute = conn, Spy(conn.compute)
-        self.image = conn.image.find_image("novella-guest", ignore_missing=False)
-        self.network = conn.network.find_network("demo-net", ignore_missing=False)
-        self.nano = self.compute.find_flavor("m1.nano", ignore_missing=False)
-        self.micro = self.compute.find_flavor("m1.micro", ignore_missing=False)
-
-    def server(self, name: str, **more: Any) -> Any:
-        made = self.compute.create_server(
-            name=name,
-            image_id=self.image.id,
-            flavor_id=self.nano.id,
-            networks=[{"uuid": self.network.id}],
-            **more,
-        )
-        return self.compute.wait_for_server(made, interval=0.2)
-
-    def until(self, server: Any, status: str) -> Any:
-        def there() -> Any:
-            found = self.compute.get_server(server.id)
-            return found if found.status == status and not found.task_state else None
-
-        return wait_for(f"{server.name} is {status}", there)
-
-
-def refused(status: int, call: Callable[[], Any]) -> None:
-    with pytest.raises(exceptions.HttpException) as caught:
-        call()
-    assert caught.value.status_code == status, caught.value
 
 
 @pytest.mark.parametrize("microversion", [None, "2.96"])
