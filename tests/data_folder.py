@@ -15,5 +15,6 @@ for _name in [name for name in os.environ if name.startswith("NOVELLA_") and nam
 _folder = tempfile.mkdtemp(prefix="nv-test-")  # short: paths of unix sockets end at 107 bytes
 os.environ["NOVELLA_DATA"] = _folder
 os.environ["NOVELLA_RATE_LIMITS"] = "none"  # what tests do in a second is none of what people do
-(pathlib.Path(_folder) / "static").mkdir()  # collectstatic's place: WhiteNoise warns when it is absent
+_static = pathlib.Path(_folder) / "portal" / "static"  # collectstatic's place: WhiteNoise warns when it is absent
+_static.mkdir(parents=True)
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)
