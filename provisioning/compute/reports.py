@@ -117,6 +117,15 @@ def sync_power(instance: Instance, power: PowerState | None) -> None:
         state.set_power_state(instance, power)
 
 
+def power_differs(vm_state: VmState, recorded: int, power: PowerState | None) -> bool:
+    """Whether ``sync_power`` would do anything for an instance without a task."""
+    if power is None:
+        return False
+    stopped = vm_state in (VmState.ACTIVE, VmState.PAUSED) and power in _OFF
+    running = vm_state in (VmState.STOPPED, VmState.SUSPENDED) and power == PowerState.RUNNING
+    return stopped or running or (vm_state in _ON_A_HOST and recorded != power)
+
+
 def power_state_of(number: int | None) -> PowerState | None:
     """Read a power state from the wire; None for a number that is none."""
     try:

@@ -8,6 +8,7 @@ from django.db.models import UUIDField
 
 from compute_agent.contract.messages import SERVER, AgentEvent, GuestState
 from provisioning.common.ids import read_id
+from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.compute import reports, state
 from provisioning.compute.models import Instance
@@ -16,6 +17,7 @@ from provisioning.compute.upkeep import leftovers, reconcile
 from provisioning.hosts.models import HostCommand, Leftover
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
 
+_THERE = Prepared(lambda ids: Instance.objects.filter(Among("id", ids)).values_list("id", flat=True), ids=Ids())
 _ONE = Prepared(lambda key: Instance.objects.select_related("host").filter(id=key), key=UUIDField())
 
 
@@ -52,7 +54,7 @@ class ServerHandler(SubjectHandler[Instance]):
 
     def unknown(self, guests: Sequence[GuestState]) -> Iterable[uuid.UUID]:
         ids = {found for guest in guests if (found := read_id(guest.instance_id)) is not None}
-        return ids - set(Instance.objects.filter(id__in=list(ids)).values_list("id", flat=True))
+        return ids - set(_THERE(ids=ids))
 
     def clear(self, host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:
         leftovers.clear(host_id, rows)

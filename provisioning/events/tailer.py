@@ -7,10 +7,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from django.db import close_old_connections, connection
-from django.db.models import Q
+from django.db.models import BigIntegerField, Q, QuerySet
 
+from provisioning.common.prepared import Prepared
 from provisioning.events import selectors, wake
 from provisioning.events.models import Event
 from provisioning.events.selectors import LoggedEvent
@@ -134,11 +136,9 @@ class Tailer:
     def _read(self) -> None:
         """Hand out everything new, in the order of numbers."""
         while True:
-            wanted = Q(id__gt=self._last)
             if self._gaps:
                 self._drop_old_gaps()
-                wanted |= Q(id__in=list(self._gaps))
-            rows = Event.objects.filter(wanted).order_by("id").values_list("id", "topic", "kind", "payload")[:BATCH]
+            rows = _and_late(self._last, self._gaps) if self._gaps else _NEWER(last=self._last)
             events = [LoggedEvent(*row) for row in rows]
             for event in events:
                 self._advance(event.id)
@@ -172,6 +172,18 @@ class Tailer:
                 follower.callback(event)
             except Exception:
                 logger.exception("A follower of %s failed.", event.topic)
+
+
+def _wanted(wanted: Q) -> QuerySet[Event, tuple[int, str, str, Any]]:
+    return Event.objects.filter(wanted).order_by("id").values_list("id", "topic", "kind", "payload")[:BATCH]
+
+
+def _and_late(last: int, gaps: Iterable[int]) -> Iterable[tuple[int, str, str, Any]]:
+    """Return events behind the last one, and those of the missing numbers that are there now."""
+    return _wanted(Q(id__gt=last) | Q(id__in=list(gaps)))
+
+
+_NEWER = Prepared(lambda last: _wanted(Q(id__gt=last)), last=BigIntegerField())
 
 
 @functools.cache

@@ -6,6 +6,8 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from compute_agent.contract.messages import MOST_LEFTOVERS, Leftover
@@ -42,6 +44,20 @@ def folder(of: Instance | uuid.UUID) -> Leftover:
 
 def destroys() -> int:
     return HostCommand.objects.filter(kind="destroy_request").count()
+
+
+def test_what_is_as_recorded_is_not_read_and_costs_no_statement_for_each_server(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    counts = []
+    for _ in range(2):
+        _, agent = at_rest(cloud, alice)
+        agent.measured()
+        with CaptureQueriesContext(connection) as queries:
+            agent.measured()
+        counts.append(len(queries))
+        assert not [query["sql"] for query in queries if '"compute_instance"."user_data"' in query["sql"]]
+    assert counts[0] == counts[1]
 
 
 # ----- power ----------------------------------------------------------------------------------------------------------

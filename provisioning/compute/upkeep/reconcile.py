@@ -4,21 +4,24 @@ told when their guest is gone, and what is left of servers that are over is orde
 
 import logging
 import uuid
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db import transaction
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.messages import GuestState
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import new_request_id
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.release import send_destroy
-from provisioning.compute.reports import power_state_of, sync_power
+from provisioning.compute.reports import power_differs, power_state_of, sync_power
 from provisioning.compute.states import VmState
 
 log = logging.getLogger(__name__)
@@ -54,23 +57,62 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
         except ValueError:
             log.warning("Host %s has a guest with the id %r.", host_id, guest.instance_id[:80])
     with transaction.atomic():
-        known = {row.id: row for row in Instance.objects.select_related("host").filter(id__in=list(seen))}
-        quiet = timezone.now() - SETTLED
-        for instance_id, guest in sorted(seen.items()):
-            instance = known.get(instance_id)
+        quiet = None if complete else timezone.now() - SETTLED
+        known = {row[0]: _Known(*row) for row in _KNOWN(ids=sorted(seen))}
+        odd = {key for key, guest in seen.items() if key not in known or _is_odd(known[key], guest, host_id, quiet)}
+        rows = {row.id: row for row in Instance.objects.select_related("host").filter(Among("id", odd))} if odd else {}
+        for instance_id in sorted(odd):
+            instance, guest = rows.get(instance_id), seen[instance_id]
             if instance is None:
                 log.warning("Host %s has a guest of the unknown instance %s; it is left alone.", host_id, instance_id)
             elif instance.host_id != host_id or instance.vm_state == VmState.DELETED:
                 _remove(host_id, instance, guest)
-            elif guest.attempt == instance.attempt and (complete or instance.updated_at < quiet):
+            elif guest.attempt == instance.attempt and (quiet is None or instance.updated_at < quiet):
                 sync_power(instance, power_state_of(guest.power_state))
-        here = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
-        absent = here.exclude(id__in=list(seen))
-        lost = absent.filter(Q(vm_state__in=_MOVED) | ~Q(power_state=PowerState.NOSTATE.value))
-        for instance in (lost if complete else lost.filter(updated_at__lt=quiet)).order_by("id"):
-            log.warning("Host %s has no guest of instance %s any more.", host_id, instance.id)
-            sync_power(instance, PowerState.NOSTATE)
-        _tell_owners(absent)
+        missing = set(_HERE(host_id=host_id)) - seen.keys()
+        if missing:
+            _take_missing(host_id, missing, quiet)
+
+
+class _Known(NamedTuple):
+    """What a look at an instance needs."""
+
+    id: uuid.UUID
+    host_id: uuid.UUID | None
+    vm_state: str
+    task_state: str | None
+    power_state: int
+    attempt: int
+    updated_at: datetime
+
+
+_KNOWN = Prepared(lambda ids: Instance.objects.filter(Among("id", ids)).values_list(*_Known._fields), ids=Ids())
+_HERE = Prepared(
+    lambda host_id: Instance.objects.filter(host_id=host_id, vm_state__in=_LIVE, task_state=None).values_list(
+        "id", flat=True
+    ),
+    host_id=UUIDField(),
+)
+
+
+def _is_odd(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: datetime | None) -> bool:
+    """Whether there is anything to be done about a guest: nearly all are as the records say, and are not read."""
+    if known.host_id != host_id or known.vm_state == VmState.DELETED:
+        return True
+    if guest.attempt != known.attempt or known.task_state is not None or (quiet and known.updated_at >= quiet):
+        return False
+    return power_differs(VmState(known.vm_state), known.power_state, power_state_of(guest.power_state))
+
+
+def _take_missing(host_id: uuid.UUID, missing: Collection[uuid.UUID], quiet: datetime | None) -> None:
+    """Deal with instances that should have a guest here and have none."""
+    here = Instance.objects.select_related("host").filter(host_id=host_id, vm_state__in=_LIVE, task_state=None)
+    absent = here.filter(Among("id", missing))
+    lost = absent.filter(Q(vm_state__in=_MOVED) | ~Q(power_state=PowerState.NOSTATE.value))
+    for instance in (lost.filter(updated_at__lt=quiet) if quiet else lost).order_by("id"):
+        log.warning("Host %s has no guest of instance %s any more.", host_id, instance.id)
+        sync_power(instance, PowerState.NOSTATE)
+    _tell_owners(absent)
 
 
 def _tell_owners(absent: QuerySet[Instance]) -> None:
