@@ -31,7 +31,8 @@ class _Parameter(Value):
         return "%s", [self]
 
     def bound(self, values: Mapping[str, Any], connection: Any) -> Any:
-        return self.output_field.get_db_prep_value(values[self.value], connection)
+        value = values[self.value]
+        return None if value is None else self.output_field.get_db_prep_value(value, connection)
 
 
 class Prepared(Generic[Row]):
@@ -87,7 +88,7 @@ class Prepared(Generic[Row]):
 
 
 class PreparedUpdate:
-    """An UPDATE with named parameters; ``make`` returns the rows and what their columns become::
+    """An UPDATE with named parameters; ``make`` returns the rows and what their columns become, which may be None::
 
     RENAME = PreparedUpdate(lambda id, name: (User.objects.filter(id=id), {"name": name}), id=…, name=…)
     """

@@ -17,6 +17,8 @@ from compute_agent.contract.build import (
 )
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.compute import passwords
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.interfaces import tags_of_interfaces
@@ -113,8 +115,12 @@ def _images(instance: Instance) -> dict[str, Image | None]:
     ids = {IMAGE: instance.snapshot_image_id if on_shelf else instance.image_id} | {
         name: read_id(str(properties[name])) for name in (KERNEL, RAMDISK) if properties.get(name)
     }
-    rows = Image.objects.in_bulk([identity for identity in ids.values() if identity is not None])
+    wanted = {identity for identity in ids.values() if identity is not None}
+    rows = {row.id: row for row in _IMAGES(ids=wanted)} if wanted else {}
     return {name: rows.get(identity) if identity is not None else None for name, identity in ids.items()}
+
+
+_IMAGES = Prepared(lambda ids: Image.objects.filter(Among("id", ids)), ids=Ids())
 
 
 def _image_of(instance: Instance, row: Image | None) -> ImageRef:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import CharField, UUIDField
+from django.db.models import CharField, DateTimeField, TextField, UUIDField
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.prepared import Prepared
+from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.compute.models import InstanceAction, InstanceActionEvent
 
 SUCCESS, ERROR = "Success", "Error"
@@ -43,10 +43,23 @@ _CURRENT = Prepared(
 
 def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | None = None) -> None:
     """Close the unfinished actions of an instance (of one kind, or all); ``message`` says why they failed."""
-    rows = InstanceAction.objects.filter(instance_id=instance_id, finished_at=None)
     if action is not None:
-        rows = rows.filter(action=action)
+        _FINISH(instance_id=instance_id, action=action, now=timezone.now(), message=message)
+        return
+    rows = InstanceAction.objects.filter(instance_id=instance_id, finished_at=None)
     rows.update(finished_at=timezone.now(), message=message)
+
+
+_FINISH = PreparedUpdate(
+    lambda instance_id, action, now, message: (
+        InstanceAction.objects.filter(instance_id=instance_id, action=action, finished_at=None),
+        {"finished_at": now, "message": message},
+    ),
+    instance_id=UUIDField(),
+    action=CharField(),
+    now=DateTimeField(),
+    message=TextField(),
+)
 
 
 def of_port(instance_id: uuid.UUID, action: str, port_id: str) -> InstanceAction | None:

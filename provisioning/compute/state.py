@@ -2,15 +2,19 @@
 its event.
 """
 
+import functools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db import connection
+from django.db.models import Model, QuerySet
+from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from compute_agent.contract.power import PowerState
+from provisioning.common.prepared import PreparedUpdate
 from provisioning.compute import notifications
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.models import Instance
@@ -117,18 +121,42 @@ def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = N
 
 def _write(instance: Instance, columns: Mapping[str, Any], now: datetime, *, raised: int) -> bool:
     values = {**columns, "version": instance.version + raised, "updated_at": now}
-    unchanged = Instance.objects.filter(
-        id=instance.id,
-        version=instance.version,
-        vm_state=instance.vm_state,
-        task_state=instance.task_state,
-        attempt=instance.attempt,
-    )
-    if not unchanged.update(**values):
+    known = {name: getattr(instance, name) for name in _CONDITION if getattr(instance, name) is not None}
+    if any(isinstance(value, _NOT_PREPARED) for value in values.values()):
+        written = _unchanged(known).update(**values)
+    else:
+        statement = _statement(tuple(values), tuple(known))
+        written = statement(**values, **{f"known_{name}": value for name, value in known.items()})
+    if not written:
         return False
     for name, value in values.items():
         setattr(instance, name, value)
     return True
+
+
+_CONDITION = ("id", "version", "vm_state", "task_state", "attempt")
+"""Columns that must still be as they were; of these only ``task_state`` may be null."""
+_NOT_PREPARED = (Combinable, Model, dict, list)
+"""Expressions, records and JSON, which Django puts into each statement in its own way."""
+
+
+def _unchanged(known: Mapping[str, Any]) -> QuerySet[Instance]:
+    """Return the row if these columns are so; one of the condition that is not named is null."""
+    return Instance.objects.filter(**{name: known.get(name) for name in _CONDITION})
+
+
+@functools.lru_cache(maxsize=256)
+def _statement(columns: tuple[str, ...], condition: tuple[str, ...]) -> PreparedUpdate:
+    """Return the update of these columns; transitions write a few dozen sets of them."""
+    field = Instance._meta.get_field
+
+    def make(**given: Any) -> tuple[QuerySet[Instance], dict[str, Any]]:
+        rows = _unchanged({name: given[f"known_{name}"] for name in condition})
+        return rows, {name: given[name] for name in columns}
+
+    parameters: dict[str, Any] = {name: field(name) for name in columns}
+    parameters |= {f"known_{name}": field(name) for name in condition}
+    return PreparedUpdate(make, **parameters)
 
 
 def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], also: Sequence[Entry] = ()) -> None:

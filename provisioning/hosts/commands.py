@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, QuerySet, UUIDField
+from django.db.models import DateTimeField, F, QuerySet, UUIDField
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import REPORTS_BEGINNING, Command, decode_command_body, encode
 from provisioning.common.ids import read_id
-from provisioning.common.prepared import Prepared
+from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.events import services as events
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.sealing import opened, sealed
@@ -151,10 +152,19 @@ def finish(host_id: uuid.UUID, command_id: str | uuid.UUID) -> bool:
 
     What the command said is forgotten with its end: there may be passwords in it.
     """
-    now = timezone.now()
-    known = HostCommand.objects.filter(host_id=host_id, id__in=_read_ids([str(command_id)]), finished_at=None)
-    unacknowledged = known.filter(acknowledged_at=None).update(acknowledged_at=now, finished_at=now, body="")
-    return bool(unacknowledged or known.update(finished_at=now, body=""))
+    key = read_id(command_id)
+    return key is not None and bool(_FINISH(host_id=host_id, key=key, now=timezone.now()))
+
+
+_FINISH = PreparedUpdate(
+    lambda host_id, key, now: (
+        HostCommand.objects.filter(host_id=host_id, id=key, finished_at=None),
+        {"finished_at": now, "acknowledged_at": Coalesce(F("acknowledged_at"), now), "body": ""},
+    ),
+    host_id=UUIDField(),
+    key=UUIDField(),
+    now=DateTimeField(),
+)
 
 
 def withdraw(commands: QuerySet[HostCommand]) -> int:

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import OperationalError, transaction
+from django.db.models import UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent, decode_event
 from provisioning.common.ids import read_id
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands, rejected
 from provisioning.hosts.models import HostCommand, RejectedReport
@@ -134,9 +137,16 @@ def _lock(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> _Records:
         ids = [subject_id for kind, subject_id in wanted if kind == handler.kind]
         subjects |= _load(handler.kind, ids)
     named = {found for event in events if (found := read_id(event.command_id)) is not None}
-    rows = HostCommand.objects.filter(host_id=host_id, id__in=named, finished_at=None)
+    rows = _OPEN(host_id=host_id, ids=named)
     ending = frozenset(event.command_id for event in events if event.kind in _ENDS)
     return _Records(subjects, {row.id: row for row in rows}, ending)
+
+
+_OPEN = Prepared(
+    lambda host_id, ids: HostCommand.objects.filter(Among("id", ids), host_id=host_id, finished_at=None),
+    host_id=UUIDField(),
+    ids=Ids(),
+)
 
 
 def _load(kind: str, ids: Sequence[uuid.UUID | None]) -> dict[Key, Any]:

@@ -1,11 +1,14 @@
 """Locks on projects and users, so that nothing is created for an owner that is being deleted."""
 
+import functools
 import uuid
 from collections.abc import Sequence
+from typing import Any
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from provisioning.common.errors import NotFoundError
+from provisioning.common.prepared import Prepared
 from provisioning.identity.models import Project, User
 
 
@@ -16,8 +19,18 @@ def lock_rows(model: type[Model], keys: Sequence[uuid.UUID | str], *, no_key: bo
 
     Rows are locked in the order of their keys; SQLite, where one transaction writes at a time, is only asked.
     """
-    rows = model._default_manager.select_for_update(no_key=no_key).filter(pk__in=keys)
-    return set(rows.order_by("pk").values_list("pk", flat=True))
+    if len(keys) == 1:
+        return set(_lock_one(model, no_key)(key=keys[0]))
+    return set(_rows(model, no_key).filter(pk__in=keys).order_by("pk"))
+
+
+def _rows(model: type[Model], no_key: bool) -> QuerySet[Model, Any]:  # noqa: FBT001 - named so by Django
+    return model._default_manager.select_for_update(no_key=no_key).values_list("pk", flat=True)
+
+
+@functools.cache
+def _lock_one(model: type[Model], no_key: bool) -> Prepared[Any]:  # noqa: FBT001 - as above
+    return Prepared(lambda key: _rows(model, no_key).filter(pk=key), key=model._meta.pk)
 
 
 def lock_project(project_id: uuid.UUID) -> None:

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import CharField, F, IntegerField, UUIDField
+from django.db.models import CharField, F, IntegerField, Model, UUIDField
+from django.db.models.sql.compiler import SQLUpdateCompiler
 from django.test.utils import CaptureQueriesContext
 
 from provisioning.common.context import RequestContext
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared, PreparedUpdate
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, InstanceAction
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
-from tests.support.clouds import Cloud
+from tests.support.clouds import Cloud, state_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
@@ -118,3 +119,35 @@ def test_threads_that_ask_together_get_their_own_rows(shared_cloud: Cloud, alice
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_an_update_may_empty_a_column(cloud: Cloud, alice: RequestContext) -> None:
+    say = PreparedUpdate(
+        lambda key, message: (InstanceAction.objects.filter(instance_id=key), {"message": message}),
+        key=UUIDField(),
+        message=CharField(),
+    )
+    instance = cloud.launch(alice)
+    for message in ("why", None):
+        assert say(key=instance.id, message=message) == 1
+        assert InstanceAction.objects.get(instance_id=instance.id).message == message
+
+
+def test_sql_of_a_server_s_transitions_and_of_its_command_is_made_once(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.add_host("kelvin")
+    cloud.launch(alice)
+    cloud.run()
+    made: list[type[Model]] = []
+    as_sql = SQLUpdateCompiler.as_sql
+
+    def noted(self: SQLUpdateCompiler) -> Any:
+        made.append(self.query.model)
+        return as_sql(self)
+
+    monkeypatch.setattr(SQLUpdateCompiler, "as_sql", noted)
+    instance = cloud.launch(alice)
+    cloud.run()
+    assert state_of(instance) == ("active", None)
+    assert not {Instance, Port, InstanceAction} & set(made)

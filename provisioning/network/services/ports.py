@@ -4,11 +4,11 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, QuerySet, UUIDField
+from django.db.models import CharField, DateTimeField, F, QuerySet, UUIDField
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.common.prepared import Prepared
+from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.network import addressing
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
@@ -82,9 +82,18 @@ def bind_ports(instance_id: uuid.UUID, host: str) -> list[Port]:
 
 def set_ports_status(instance_id: uuid.UUID, status: str) -> None:
     """Set ACTIVE, BUILD or DOWN on every port of an instance."""
-    Port.objects.filter(device_id=instance_id).exclude(status=status).update(
-        status=status, revision_number=F("revision_number") + 1, updated_at=timezone.now()
-    )
+    _SET_STATUS(device_id=instance_id, status=status, now=timezone.now())
+
+
+_SET_STATUS = PreparedUpdate(
+    lambda device_id, status, now: (
+        Port.objects.filter(device_id=device_id).exclude(status=status),
+        {"status": status, "revision_number": F("revision_number") + 1, "updated_at": now},
+    ),
+    device_id=UUIDField(),
+    status=CharField(),
+    now=DateTimeField(),
+)
 
 
 def quota_of(requested: Sequence[Mapping[str, str | None]]) -> dict[str, int]:

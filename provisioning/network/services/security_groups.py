@@ -3,7 +3,9 @@
 import uuid
 
 from django.db import transaction
+from django.db.models import UUIDField
 
+from provisioning.common.prepared import Prepared
 from provisioning.identity import owner_locks
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.quotas.services.ledger import hold, hold_all
@@ -19,7 +21,7 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
     It counts in the quota and is never refused: no project can be without it.  Raises NotFoundError for a project that
     is gone.
     """
-    found = SecurityGroup.objects.filter(project_id=project_id, name=DEFAULT_NAME).first()
+    found = _DEFAULT.first(project_id=project_id)
     if found is not None:
         return found
     with transaction.atomic():
@@ -42,6 +44,12 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
             hold_all(project_id, held, refuse=False)
             SecurityGroupRule.objects.bulk_create(rules)
     return group
+
+
+_DEFAULT = Prepared(
+    lambda project_id: SecurityGroup.objects.filter(project_id=project_id, name=DEFAULT_NAME).order_by("pk")[:1],
+    project_id=UUIDField(),
+)
 
 
 def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) -> SecurityGroupRule:
