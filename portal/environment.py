@@ -184,7 +184,8 @@ def database(name: str, data: Path, role: str, patience: int, processes: int = 1
                 "transaction_mode": "IMMEDIATE",
                 "timeout": patience,
                 "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous};"
-                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000; PRAGMA mmap_size=268435456",
+                " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000; PRAGMA mmap_size=268435456;"
+                " PRAGMA secure_delete=ON",
             },
             "TEST": {"NAME": str(data / "test.sqlite3")},
         }

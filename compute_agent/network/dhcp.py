@@ -190,10 +190,12 @@ class DhcpServer:
         program = shutil.which("dnsmasq", path=SYSTEM_PATH)
         if program is None:
             raise OSError("dnsmasq is not installed")
+        command = [program, f"--conf-file={self._conf}"]
+        limits = shutil.which("setpriv", path=SYSTEM_PATH)
+        if limits is not None:
+            command = [limits, "--no-new-privs", "--", *command]
         try:
-            subprocess.run(  # noqa: S603
-                [program, f"--conf-file={self._conf}"], check=True, capture_output=True, timeout=START_SECONDS
-            )
+            subprocess.run(command, check=True, capture_output=True, timeout=START_SECONDS)  # noqa: S603
         except subprocess.CalledProcessError as error:
             raise OSError(error.stderr.decode(errors="replace").strip()) from error
         except subprocess.TimeoutExpired as error:

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from daphne.access import AccessLogGenerator
 
-HIDDEN = ("/console/", "/ws/console", "/compute/v2.1/os-console-auth-tokens/", "/identity/v2.0/tokens/")
+HIDDEN = (
+    "/console/", "/ws/console", "/compute/v2.1/os-console-auth-tokens/", "/compute/v2/os-console-auth-tokens/",
+    "/identity/v2.0/tokens/",
+)  # fmt: skip
 """Beginnings of the paths of which only the beginning is written down."""
 
 _write = AccessLogGenerator.__call__
@@ -13,7 +17,8 @@ _write = AccessLogGenerator.__call__
 
 def shown(path: str) -> str:
     """Return what may be written down of an address."""
-    hidden = next((each for each in HIDDEN if path.startswith(each)), None)
+    read = unquote(path)  # as routes do
+    hidden = next((each for each in HIDDEN if read.startswith(each)), None)
     if hidden is None:
         return path
     return f"{hidden}-" if hidden.endswith("tokens/") else path.partition("?")[0]

@@ -8,9 +8,10 @@ import uuid
 
 import pytest
 
-from compute_agent.contract.messages import DiagnosticsCall
+from compute_agent.contract.messages import DiagnosticsCall, GuestState
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.launch.request import NetworkRequest
+from provisioning.compute.upkeep.reconcile import compare
 from provisioning.hosts import calls
 from provisioning.hosts.models import Host
 from tests.security.conftest import World
@@ -42,6 +43,17 @@ def test_what_a_host_says_of_a_step_breaks_no_page(world: World, people: People,
     page = world.browser("member").get(f"/instances/{server.id}/")
     assert page.status_code == 200
     assert "<script>alert" not in page.content.decode()
+
+
+def test_a_host_that_makes_up_guests_pushes_nothing_else_out_of_the_log(
+    cloud_host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    made_up = [GuestState(instance_id=str(uuid.uuid4()), power_state="running", attempt=1) for _ in range(2000)]
+    senseless = [GuestState(instance_id=f"x\n{number}", power_state="running", attempt=1) for number in range(2000)]
+    compare(cloud_host.id, [*made_up, *senseless], complete=False)
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 2
+    assert all("2000 guests" in line and len(line) < 1500 and "\n" not in line for line in lines)
 
 
 @pytest.mark.slow

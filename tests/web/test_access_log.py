@@ -16,6 +16,8 @@ from portal.web import access_log
         ("/console/vnc?path=ws%2Fconsole%3Ftoken%3Dsecret", "/console/vnc"),
         ("/ws/console?token=secret", "/ws/console"),
         ("/compute/v2.1/os-console-auth-tokens/secret", "/compute/v2.1/os-console-auth-tokens/-"),
+        ("/compute/v2/os-console-auth-tokens/secret", "/compute/v2/os-console-auth-tokens/-"),
+        ("/identity/v2.0/t%6fkens/secret", "/identity/v2.0/tokens/-"),
         ("/identity/v2.0/tokens/secret", "/identity/v2.0/tokens/-"),
         ("/identity/v2.0/tokens/secret/endpoints", "/identity/v2.0/tokens/-"),
         ("/instances/?q=web", "/instances/?q=web"),

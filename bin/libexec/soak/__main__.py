@@ -135,7 +135,9 @@ def run(cloud: Cloud, given: argparse.Namespace) -> bool:
 def main() -> int:
     given = options()
     with tempfile.TemporaryDirectory(prefix="nv-soak-") as folder:
-        cloud = Cloud(Path(folder) / "cloud", HOSTS, NOVELLA_WEB_PROCESSES=str(given.web_processes))
+        cloud = Cloud(
+            Path(folder) / "cloud", HOSTS, NOVELLA_WEB_PROCESSES=str(given.web_processes), NOVELLA_EVENT_RETENTION="600"
+        )
         try:
             return 0 if run(cloud, given) else 1
         except BenchError as error:

@@ -26,6 +26,8 @@ from provisioning.compute.states import VmState
 
 log = logging.getLogger(__name__)
 
+MOST_NAMED = 10
+"""Guests of one audit that the log names."""
 SETTLED = timedelta(seconds=60)
 """An audit may be older than the last report about an instance: one that changed so lately is left alone."""
 _LIVE = (
@@ -51,11 +53,13 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     the ones that are lost.
     """
     seen: dict[uuid.UUID, GuestState] = {}
+    senseless = []
     for guest in guests:
         try:
             seen[uuid.UUID(guest.instance_id)] = guest
         except ValueError:
-            log.warning("Host %s has a guest with the id %r.", host_id, guest.instance_id[:80])
+            senseless.append(repr(guest.instance_id[:80]))
+    strangers = []
     with transaction.atomic():
         quiet = None if complete else timezone.now() - SETTLED
         known = {row[0]: _Known(*row) for row in _KNOWN(ids=sorted(seen))}
@@ -64,7 +68,7 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
         for instance_id in sorted(odd):
             instance, guest = rows.get(instance_id), seen[instance_id]
             if instance is None:
-                log.warning("Host %s has a guest of the unknown instance %s; it is left alone.", host_id, instance_id)
+                strangers.append(str(instance_id))
             elif instance.host_id != host_id or instance.vm_state == VmState.DELETED:
                 _remove(host_id, instance, guest)
             elif guest.attempt == instance.attempt and (quiet is None or instance.updated_at < quiet):
@@ -72,6 +76,16 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
         missing = set(_HERE(host_id=host_id)) - seen.keys()
         if missing:
             _take_missing(host_id, missing, quiet)
+    _log_many("Host %s has %s guests of unknown instances; they are left alone: %s", host_id, strangers)
+    _log_many("Host %s has %s guests with ids that are none: %s", host_id, senseless)
+
+
+def _log_many(text: str, host_id: uuid.UUID, names: Sequence[str]) -> None:
+    """Log what a host says in one line: a host that makes up guests pushes nothing else out of the log."""
+    if names:
+        log.warning(
+            text, host_id, len(names), ", ".join(names[:MOST_NAMED]) + (" …" if len(names) > MOST_NAMED else "")
+        )
 
 
 class _Known(NamedTuple):

@@ -174,6 +174,7 @@ def test_dnsmasq_is_not_root_and_hears_of_guests_that_come_later(plug: Plug, lab
     assert status["Uid"].split() == [str(pwd.getpwnam(user.name).pw_uid)] * 4
     assert status["Gid"].split() == [str(user.gid)] * 4
     assert user.name != "root"
+    assert status["NoNewPrivs"] == "1"
     later = plug(Wish(2))
     assert offered(later) == later.address
     assert offered(first) == first.address
