@@ -10,7 +10,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from compute_agent.contract.messages import CallBody, CallResult, Command, GuestState, Ownership, ResourceAudit
+from compute_agent.contract.calls import CallBody, CallResult
+from compute_agent.contract.messages import Command, GuestState, Ownership, ResourceAudit
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.runner import CommandRunner
 from compute_agent.engine.store import StateStore

@@ -8,8 +8,8 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from compute_agent.contract.base import Message
+from compute_agent.contract.calls import Call
 from compute_agent.contract.messages import (
-    Call,
     CallReply,
     Command,
     CommandAck,

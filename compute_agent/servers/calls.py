@@ -6,8 +6,7 @@ import logging
 from collections.abc import AsyncIterator
 
 from compute_agent.contract import console_pieces
-from compute_agent.contract.console_pieces import ConsolePiece, pack
-from compute_agent.contract.messages import (
+from compute_agent.contract.calls import (
     CallBody,
     CallError,
     CallResult,
@@ -18,6 +17,7 @@ from compute_agent.contract.messages import (
     FollowConsoleCall,
     OpenConsoleCall,
 )
+from compute_agent.contract.console_pieces import ConsolePiece, pack
 from compute_agent.engine.threads import in_thread
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import ConsoleChunk

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Diagnostics, Leftover
+from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 
 Stopped = Callable[[], bool]

@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Diagnostics, Leftover
+from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.contract.messages import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
+from compute_agent.contract.calls import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.uptime import uptime_line

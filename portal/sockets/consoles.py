@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 
-from compute_agent.contract.messages import CallError, ConsoleOpened, OpenConsoleCall
+from compute_agent.contract.calls import CallError, ConsoleOpened, OpenConsoleCall
 from portal.common import handshake
 from portal.common.tunnels import HostEnd, Tunnel, tunnels
 from portal.sockets.follower import CONFLICT, FAILED, REFUSALS, TOO_MANY, Follower, code_of

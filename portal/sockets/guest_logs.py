@@ -13,8 +13,9 @@ import uuid
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
+from compute_agent.contract.calls import CallError, ConsoleOpened, FollowConsoleCall
 from compute_agent.contract.console_pieces import MOST_BYTES, unpack
-from compute_agent.contract.messages import CallError, ConsoleOpened, ContractError, FollowConsoleCall
+from compute_agent.contract.messages import ContractError
 from portal.common.tunnels import tunnels
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.models import Instance

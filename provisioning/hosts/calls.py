@@ -10,15 +10,8 @@ import msgspec
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.messages import (
-    Call,
-    CallBody,
-    CallResult,
-    ConsoleOutputCall,
-    decode_call_body,
-    decode_call_result,
-    encode,
-)
+from compute_agent.contract.calls import Call, CallBody, CallResult, ConsoleOutputCall
+from compute_agent.contract.messages import decode_call_body, decode_call_result, encode
 from provisioning.common.connections import give_back
 from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import read_id

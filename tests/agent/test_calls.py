@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract import console_pieces
-from compute_agent.contract.console_pieces import unpack
-from compute_agent.contract.messages import (
+from compute_agent.contract.calls import (
     CallError,
     ConsoleOpened,
     ConsoleOutput,
@@ -19,6 +18,7 @@ from compute_agent.contract.messages import (
     DiagnosticsCall,
     FollowConsoleCall,
 )
+from compute_agent.contract.console_pieces import unpack
 from compute_agent.engine.threads import Threads
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers import calls

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.contract.messages import CallError, OpenConsoleCall
+from compute_agent.contract.calls import CallError, OpenConsoleCall
 from compute_agent.engine.threads import Threads
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.calls import CallHandler

@@ -12,15 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from compute_agent.contract.calls import Call, ConsoleOutputCall, Diagnostics, DiagnosticsCall
 from compute_agent.contract.messages import (
-    Call,
     CallReply,
     CommandAck,
-    ConsoleOutputCall,
     CredentialStored,
     CredentialTaken,
-    Diagnostics,
-    DiagnosticsCall,
     Enrol,
     Events,
     EventsAck,

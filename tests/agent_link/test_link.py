@@ -15,17 +15,15 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from compute_agent.contract.calls import Call, ConsoleOutput, ConsoleOutputCall
 from compute_agent.contract.commands import DestroyRequest, PowerRequest
 from compute_agent.contract.messages import (
     CONTRACT_VERSION,
     SERVER,
     AgentEvent,
-    Call,
     CallReply,
     Command,
     CommandAck,
-    ConsoleOutput,
-    ConsoleOutputCall,
     CredentialStored,
     CredentialTaken,
     Enrol,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compute_agent.contract.messages import CallError, CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
+from compute_agent.contract.calls import CallError, CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from provisioning.hosts import calls
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.support.cast import Api, People

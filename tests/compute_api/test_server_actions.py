@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compute_agent.contract.messages import ConsoleOutput
+from compute_agent.contract.calls import ConsoleOutput
 from provisioning.hosts import calls
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from django_q.models import OrmQ
 
+from compute_agent.contract.calls import ConsoleOutputCall
 from compute_agent.contract.commands import DestroyRequest
-from compute_agent.contract.messages import ConsoleOutputCall, GuestState
+from compute_agent.contract.messages import GuestState
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, UnavailableError

@@ -13,7 +13,7 @@ from django.contrib.sessions.backends.signed_cookies import SessionStore
 from django.test import Client
 from django.utils import timezone
 
-from compute_agent.contract.messages import ConsoleOutput
+from compute_agent.contract.calls import ConsoleOutput
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.services.aggregates import create_aggregate

@@ -8,7 +8,8 @@ import uuid
 
 import pytest
 
-from compute_agent.contract.messages import DiagnosticsCall, GuestState
+from compute_agent.contract.calls import DiagnosticsCall
+from compute_agent.contract.messages import GuestState
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.upkeep.reconcile import compare

@@ -7,7 +7,8 @@ import uuid
 import pytest
 from django.test import Client
 
-from compute_agent.contract.messages import ConsoleOutput, ConsoleOutputCall, decode_call_body, encode
+from compute_agent.contract.calls import ConsoleOutput, ConsoleOutputCall
+from compute_agent.contract.messages import decode_call_body, encode
 from provisioning.hosts import calls
 from tests.security.conftest import World
 

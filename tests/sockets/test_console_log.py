@@ -9,8 +9,9 @@ import pytest
 from django.utils import timezone
 
 from compute_agent.contract import console_pieces
+from compute_agent.contract.calls import Call, CallError, ConsoleOpened, FollowConsoleCall
 from compute_agent.contract.console_pieces import ConsolePiece, pack
-from compute_agent.contract.messages import Call, CallError, CallReply, ConsoleOpened, FollowConsoleCall
+from compute_agent.contract.messages import CallReply
 from portal.sockets import follower, guest_logs
 from provisioning.compute.models import Instance
 from provisioning.events.selectors import latest_id

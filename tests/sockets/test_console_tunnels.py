@@ -14,7 +14,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
-from compute_agent.contract.messages import Enrol, OpenConsoleCall
+from compute_agent.contract.calls import OpenConsoleCall
+from compute_agent.contract.messages import Enrol
 from compute_agent.engine.threads import Threads
 from compute_agent.host import Host as AgentHost
 from compute_agent.link.console_dial import ConsoleDialer

@@ -10,7 +10,8 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from compute_agent.contract.messages import CallError, CallReply, ConsoleOpened
+from compute_agent.contract.calls import CallError, ConsoleOpened
+from compute_agent.contract.messages import CallReply
 from compute_agent.contract.power import PowerState
 from portal.routing import websocket_router
 from portal.sockets import consoles, follower

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from compute_agent.contract.messages import Diagnostics
+from compute_agent.contract.calls import Diagnostics
 from compute_agent.virt.driver import ConsoleChunk
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 from compute_agent.virt.libvirt import console_log, counters

@@ -6,7 +6,7 @@ from typing import Any
 
 import libvirt
 
-from compute_agent.contract.messages import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
+from compute_agent.contract.calls import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from compute_agent.contract.power import PowerState
 
 _KINDS = (

@@ -2,7 +2,7 @@
 
 import uuid
 
-from compute_agent.contract.messages import CallError, ConsoleOutput, ConsoleOutputCall
+from compute_agent.contract.calls import CallError, ConsoleOutput, ConsoleOutputCall
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute import selectors

@@ -2,7 +2,7 @@
 
 import uuid
 
-from compute_agent.contract.messages import CallError, Diagnostics, DiagnosticsCall
+from compute_agent.contract.calls import CallError, Diagnostics, DiagnosticsCall
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.compute import selectors

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from compute_agent.contract.messages import ConsoleOutput
+from compute_agent.contract.calls import ConsoleOutput
 from provisioning.compute.models import Instance, Migration
 from provisioning.hosts import calls
 from tests.samples.recorder import Scene, Version

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from compute_agent.contract.messages import Diagnostics
+from compute_agent.contract.calls import Diagnostics
 from compute_agent.contract.power import PowerState
 from portal.api.compute.base import ComputeView
 from provisioning.compute.services.diagnostics import diagnostics

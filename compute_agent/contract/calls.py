@@ -1,0 +1,126 @@
+"""Calls: questions of the portal to an agent about a guest, answered once and never stored; and their answers."""
+
+from typing import Literal
+
+from compute_agent.contract.base import Message
+from compute_agent.contract.build import Frozen
+
+
+class ConsoleOutputCall(Message, frozen=True):
+    """Read the last ``lines`` lines of the guest's console log (None: all that is kept, up to ``max_bytes``); answers
+    ``ConsoleOutput``.
+    """
+
+    instance_id: str
+    lines: int | None = None
+    max_bytes: int = 262_144
+
+
+class FollowConsoleCall(Message, frozen=True):
+    """Follow the guest's console log: the agent dials the tunnel, as for ``OpenConsoleCall``, and sends pieces
+    (``console_pieces``): what is kept, up to one piece, then whatever the guest writes, until either side ends.  A
+    piece that begins elsewhere than the one before it ended means that the log was cut or begun anew.  Answers
+    ``ConsoleOpened``.
+    """
+
+    instance_id: str
+    tunnel: str
+    share: str = ""  # as in OpenConsoleCall
+
+
+class DiagnosticsCall(Message, frozen=True):
+    """Ask for the guest's power state and counters; answers ``Diagnostics``."""
+
+    instance_id: str
+
+
+class OpenConsoleCall(Message, frozen=True):
+    """Open a tunnel from the guest's console to the portal: the agent dials ``/ws/agent/consoles/{tunnel}`` with its
+    credential and passes bytes both ways until either side ends.  Answers ``ConsoleOpened``.
+    """
+
+    instance_id: str
+    protocol: Literal["vnc", "serial"]
+    tunnel: str
+    share: str = ""  # whom it counts for: one user or project has a part of the host's tunnels; empty: nobody
+
+
+CallBody = ConsoleOutputCall | DiagnosticsCall | FollowConsoleCall | OpenConsoleCall
+
+
+class Call(Message, frozen=True):
+    """One question with the id its answer carries."""
+
+    id: str
+    body: CallBody
+
+
+class ConsoleOutput(Message, frozen=True):
+    """Text as the guest wrote it, decoded as UTF-8 with replacement; hostile."""
+
+    text: str
+
+
+class CpuDiagnostics(Frozen, frozen=True):
+    """One virtual processor."""
+
+    id: int
+    time_ns: int | None = None
+    utilisation: int | None = None  # percent
+
+
+class NicDiagnostics(Frozen, frozen=True):
+    """One interface's counters since the guest was started; octets and packets."""
+
+    mac_address: str
+    rx_octets: int | None = None
+    rx_errors: int | None = None
+    rx_drop: int | None = None
+    rx_packets: int | None = None
+    tx_octets: int | None = None
+    tx_errors: int | None = None
+    tx_drop: int | None = None
+    tx_packets: int | None = None
+    tap: str = ""
+
+
+class DiskDiagnostics(Frozen, frozen=True):
+    """One disk's counters since the guest was started."""
+
+    read_bytes: int | None = None
+    read_requests: int | None = None
+    write_bytes: int | None = None
+    write_requests: int | None = None
+    errors_count: int | None = None
+    target: str = ""  # "vda"
+
+
+class Diagnostics(Message, frozen=True):
+    """What the hypervisor says of a guest now; what it does not tell is None."""
+
+    power_state: int
+    uptime: float | None = None  # s
+    memory_mb: int | None = None  # maximum
+    memory_used_mb: int | None = None
+    cpu_time_ns: int | None = None
+    driver: str = "libvirt"
+    hypervisor: str = ""  # "qemu", "kvm" or "fake"
+    hypervisor_os: str = ""
+    config_drive: bool = False
+    cpus: list[CpuDiagnostics] = []
+    nics: list[NicDiagnostics] = []
+    disks: list[DiskDiagnostics] = []
+
+
+class ConsoleOpened(Message, frozen=True):
+    """The agent has opened the console and dials the tunnel."""
+
+
+class CallError(Message, frozen=True):
+    """The question could not be answered; ``code`` is one of ``not_found``, ``unsupported``, ``busy``, ``failed``."""
+
+    code: str
+    message: str
+
+
+CallResult = ConsoleOutput | Diagnostics | ConsoleOpened | CallError
