@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute import instance_actions
 from provisioning.compute.host_commands import about_servers
 from provisioning.compute.migration_records import UNDER_WAY, WAITING, close_migration
@@ -22,10 +23,13 @@ def _open() -> QuerySet[InstanceAction]:
     return rows.exclude(Exists(commanded.exclude(kind="destroy_request"))).order_by("id")
 
 
+OPEN = Prepared(_open)
+
+
 @check("actions")
 def open_actions() -> Iterator[Finding]:
     """Find actions that never ended."""
-    for row in _open():
+    for row in OPEN():
         sentence = f"The action {row.action} of {row.started_at:%Y-%m-%d %H:%M} is open, and nothing goes on with it."
         repair = "Close the action with a word about it."
         yield Finding("warning", named(row.instance), sentence, repair, _close(row), row.pk)
@@ -49,10 +53,13 @@ def _moving() -> QuerySet[Migration]:
     return rows.filter(instance__task_state=None).exclude(waits).order_by("id")
 
 
+MOVING = Prepared(_moving)
+
+
 @check("migrations")
 def open_migrations() -> Iterator[Finding]:
     """Find moves that are said to go on and do not."""
-    for row in _moving():
+    for row in MOVING():
         sentence = f"Its {row.migration_type} is {row.status}, and nothing goes on with it."
         severity: Severity = (
             "note" if row.instance.old_flavor else "warning"

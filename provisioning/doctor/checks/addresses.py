@@ -7,6 +7,7 @@ from django.db.models import Count, Q
 
 from compute_agent.contract.commands import DetachInterfaceRequest
 from compute_agent.contract.messages import decode_command_body
+from provisioning.common.prepared import Prepared
 from provisioning.compute.actions.interfaces import send_detach
 from provisioning.compute.host_commands import unfinished
 from provisioning.compute.models import Allocation, Instance
@@ -24,12 +25,18 @@ _ON_SHELF = Q(vm_state=VmState.SHELVED_OFFLOADED) | Q(vm_state=VmState.ERROR, sn
 """Servers that have their ports and no host."""
 
 
+BARE = Prepared(lambda: Port.objects.filter(fixed_ips=None).order_by("id"))
+COUNTED = Prepared(
+    lambda: Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
+)
+"""How many ports each server has."""
+
+
 @check("ports")
 def ports() -> Iterator[Finding]:
     """Find ports, with their addresses, of servers that are not there or are over."""
-    counted = Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
     holding = set(Allocation.objects.values_list("instance_id", flat=True))
-    many = {device: count for device, count in counted if device is not None and device not in holding}
+    many = {device: count for device, count in COUNTED() if device is not None and device not in holding}
     known = Instance.objects.in_bulk(list(many))
     for device, count in many.items():
         instance = known.get(device)
@@ -76,12 +83,11 @@ def _release(device: uuid.UUID) -> Mend:
 @check("addresses")
 def addresses() -> Iterator[Finding]:
     """Find ports without an address, and servers whose interfaces are not as many as they say."""
-    for port in Port.objects.filter(fixed_ips=None).order_by("id"):
+    for port in BARE():
         sentence = "It has no address: no guest can use it. Delete it, or take it from its server."
         yield Finding("warning", f"port {port.id}", sentence)
     rows = Instance.objects.filter(PLACED | KEPT | _ON_SHELF).exclude(task_state=TaskState.NETWORKING).order_by("id")
-    counted = Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
-    many = dict(counted)
+    many = dict(COUNTED())
     for row in rows.only(*NEEDED).iterator():
         has, says = many.get(row.id, 0), len(row.requested_networks)
         if has != says:

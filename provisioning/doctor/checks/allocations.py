@@ -9,6 +9,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute.host_commands import destroys_awaited, to_destroy
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.release import send_destroy
@@ -33,6 +34,17 @@ KEPT = Q(vm_state__in=[VmState.ERROR, VmState.SOFT_DELETED, VmState.SHELVED_OFFL
 """Servers that are on a host although others of their state are on none."""
 
 Counts = tuple[int, int, int, int]
+_OVER = Q(instance__vm_state=VmState.DELETED) | Q(
+    instance__vm_state__in=[VmState.BUILDING, VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
+)
+OVER = Prepared(lambda: Allocation.objects.filter(_OVER).values_list("id")[:1])
+"""Whether any room is held by a server that is over or has moved on."""
+_OF_SERVER = ("vm_state", "task_state", "version", "attempt", "host_id", "flavor", "old_flavor")
+_NEEDED = (
+    "instance_id", "host_id", "attempt", "vcpus", "memory_mb", "disk_gb",
+    *(f"instance__{name}" for name in _OF_SERVER),
+)  # fmt: skip
+"""Columns that tell whether the room of a server is right."""
 
 
 # ----- counters -------------------------------------------------------------------------------------------------------
@@ -101,11 +113,12 @@ def _words(counts: Counts) -> str:
 @check("allocations")
 def allocations() -> Iterator[Finding]:
     """Find room that nobody needs and nobody is asked to free, room of the wrong size or on the wrong host."""
-    for row in _forgotten():
+    for row in _forgotten() if OVER() else ():
         host = row.host
         sentence = f"It is {row.instance.vm_state}, and holds room on host {host.name}, which nobody asks to remove it."
         yield Finding("error", named(row.instance), sentence, "Ask the host.", _ask(row), (row.pk, row.attempt))
-    for row in Allocation.objects.select_related("instance", "host").order_by("id").iterator():
+    rows = Allocation.objects.select_related("instance", "host").only(*_NEEDED, "host__name").order_by("id")
+    for row in rows.iterator():
         instance = row.instance
         if (
             instance.vm_state not in (VmState.DELETED, VmState.ERROR)
@@ -132,12 +145,9 @@ def _forgotten() -> QuerySet[Allocation]:
     now = timezone.now()
     asked = to_destroy().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
     awaited = destroys_awaited().filter(subject_id=OuterRef("instance_id"), host_id=OuterRef("host_id"))
-    over = Q(instance__vm_state=VmState.DELETED) | Q(
-        instance__vm_state__in=[VmState.BUILDING, VmState.ERROR, VmState.SHELVED_OFFLOADED], instance__host=None
-    )
     neglected = alive(now, "host__") & ~Exists(asked.filter(created_at__gte=now - PATIENCE)) & ~Exists(awaited)
     neglected &= Q(instance__task_state=None, instance__updated_at__lt=now - PATIENCE)
-    rows = Allocation.objects.select_related("instance", "host").filter(over, ~Exists(asked) | neglected)
+    rows = Allocation.objects.select_related("instance", "host").filter(_OVER, ~Exists(asked) | neglected)
     return rows.order_by("id")
 
 
@@ -166,18 +176,21 @@ def _resize(found: Allocation) -> Mend:
     return of_instance(found.instance_id, work)
 
 
-@check("without_room")
-def without_room() -> Iterator[Finding]:
-    """Find servers that are on a host and hold no room there."""
-    for row in _roomless():
-        host = row.host
-        sentence = f"It is on host {host.name if host else '?'}, and holds no room there: others may take it."
-        yield Finding("error", named(row), sentence, "Let it hold the room it has.", _hold(row), moment_of(row))
-
-
 def _roomless() -> QuerySet[Instance]:
     rows = Instance.objects.select_related("host").filter(PLACED | KEPT, host__isnull=False, allocation=None)
     return rows.order_by("id")
+
+
+ROOMLESS = Prepared(_roomless)
+
+
+@check("without_room")
+def without_room() -> Iterator[Finding]:
+    """Find servers that are on a host and hold no room there."""
+    for row in ROOMLESS():
+        host = row.host
+        sentence = f"It is on host {host.name if host else '?'}, and holds no room there: others may take it."
+        yield Finding("error", named(row), sentence, "Let it hold the room it has.", _hold(row), moment_of(row))
 
 
 def _hold(found: Instance) -> Mend:

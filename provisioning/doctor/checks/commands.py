@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest, ConfirmResizeRequest, PowerRequest
 from compute_agent.contract.messages import decode_command_body
+from provisioning.common.prepared import Prepared
 from provisioning.compute.actions.registry import awaiting, commanded_tasks, host_actions
 from provisioning.compute.host_commands import about_servers, of_tasks
 from provisioning.compute.launch.build_kinds import build_kind_of
@@ -91,14 +92,11 @@ def _withdraw(found: HostCommand) -> Mend:
 @check("missing_commands")
 def missing() -> Iterator[Finding]:
     """Find servers that wait for a host that was not told what to do, or was told twice."""
-    on_hosts = [task for task in commanded_tasks() if task != TaskState.UNSHELVING]
-    waiting = Q(task_state__in=on_hosts) | Q(task_state=TaskState.UNSHELVING, vm_state=VmState.SHELVED)
-    rows = Instance.objects.filter(waiting | Q(task_state=TaskState.SPAWNING)).filter(~_commanded()).order_by("id")
-    for row in rows:
+    for row in UNTOLD():
         sentence = f"It is {row.task_state}, and no command for that is open at any host."
         yield Finding("error", named(row), sentence, "Let the task end now.", _end_now(row), moment_of(row))
     yield from _commanded_twice()
-    for row in Instance.objects.filter(task_state__in=_ASKED_TO_DESTROY).filter(~_to_destroy()).order_by("id"):
+    for row in UNASKED():
         holder = host_holding(row)
         if holder is not None:
             sentence = f"It is {row.task_state}, and host {holder.name} is not asked to remove it."
@@ -107,8 +105,7 @@ def missing() -> Iterator[Finding]:
 
 def _commanded_twice() -> Iterator[Finding]:
     """Find servers for whose one task several commands are open."""
-    open_ones = of_tasks(about_servers().filter(finished_at=None))
-    counted = Counter(open_ones.values_list("subject_id", "generation", "kind"))
+    counted = Counter(OPEN_TASKS())
     several = {(subject, attempt): many for (subject, attempt, _), many in counted.items() if many > 1}
     for row in Instance.objects.filter(id__in=[subject for subject, _ in several], task_state__isnull=False):
         many = several.get((row.id, row.attempt), 0)
@@ -127,6 +124,23 @@ def _commanded() -> Exists:
 
 def _to_destroy() -> Exists:
     return Exists(_of_now().filter(kind="destroy_request", host_id=OuterRef("allocation__host_id")))
+
+
+def _untold() -> QuerySet[Instance]:
+    on_hosts = [task for task in commanded_tasks() if task != TaskState.UNSHELVING]
+    waiting = Q(task_state__in=on_hosts) | Q(task_state=TaskState.UNSHELVING, vm_state=VmState.SHELVED)
+    return Instance.objects.filter(waiting | Q(task_state=TaskState.SPAWNING)).filter(~_commanded()).order_by("id")
+
+
+UNTOLD = Prepared(_untold)
+"""Servers that wait for a host that was told nothing."""
+UNASKED = Prepared(
+    lambda: Instance.objects.filter(task_state__in=_ASKED_TO_DESTROY).filter(~_to_destroy()).order_by("id")
+)
+"""Servers that leave, with no host asked to remove them."""
+OPEN_TASKS = Prepared(
+    lambda: of_tasks(about_servers().filter(finished_at=None)).values_list("subject_id", "generation", "kind")
+)
 
 
 def _end_now(found: Instance) -> Mend:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute.actions.reset_state import ResetState
 from provisioning.compute.models import Instance, InstanceAction, InstanceFault
 from provisioning.compute.states import VmState
@@ -12,11 +13,19 @@ from provisioning.doctor.repairs import moment_of, named
 _OF_A_PROGRAM = re.compile(r"Traceback|\b\w+(Error|Exception)\b|<class|\bNone\b|0x[0-9a-f]{6}|File \"")
 
 
+UNEXPLAINED = Prepared(
+    lambda: (
+        Instance.objects.filter(vm_state=VmState.ERROR, faults=None)
+        .exclude(actions__action=ResetState.record)
+        .order_by("id")
+    )
+)
+
+
 @check("faults")
 def unexplained() -> Iterator[Finding]:
     """Find servers in error that no fault explains, unless an operator has set their state."""
-    rows = Instance.objects.filter(vm_state=VmState.ERROR, faults=None).exclude(actions__action=ResetState.record)
-    for row in rows.order_by("id"):
+    for row in UNEXPLAINED():
         yield Finding("warning", named(row), "It is in error, and nothing says why.", evidence=moment_of(row))
 
 

@@ -2,26 +2,33 @@
 
 from collections.abc import Iterator
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Instance
 from provisioning.compute.states import PowerState, VmState
 from provisioning.doctor.checks.allocations import AT_A_HOST, PLACED
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import moment_of, named
 
+GUESTLESS = Prepared(
+    lambda: (
+        Instance.objects.select_related("host")
+        .filter(host__isnull=False, vm_state__in=[*AT_A_HOST, VmState.SOFT_DELETED], task_state=None)
+        .filter(power_state=PowerState.NOSTATE.value)
+        .order_by("id")
+    )
+)
+HOSTLESS = Prepared(lambda: Instance.objects.filter(PLACED, host=None).order_by("id"))
+
 
 @check("guests")
 def guestless() -> Iterator[Finding]:
     """Find servers at rest on a host that has no guest of theirs, as it last said."""
-    states = [*AT_A_HOST, VmState.SOFT_DELETED]
-    rows = Instance.objects.select_related("host").filter(
-        host__isnull=False, vm_state__in=states, task_state=None, power_state=PowerState.NOSTATE.value
-    )
-    for row in rows.order_by("id"):
+    for row in GUESTLESS():
         host = row.host.name if row.host else "?"
         sentence = (
             f"It is {row.vm_state}, and host {host} has no guest of it. Starting it makes the guest again from its"
             " disk, if that is there; else rebuild or delete it."
         )
         yield Finding("warning", named(row), sentence, evidence=moment_of(row))
-    for row in Instance.objects.filter(PLACED, host=None).order_by("id"):
+    for row in HOSTLESS():
         yield Finding("error", named(row), f"It is {row.vm_state}, and on no host. An operator may reset it to error.")

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.snapshot_images import READY, remove_image
 from provisioning.compute.states import VmState
@@ -52,18 +53,26 @@ def _remove(image_id: uuid.UUID) -> Mend:
 # ----- what shelved servers come back from ----------------------------------------------------------------------------
 
 
+KEPT_IMAGES = Prepared(
+    lambda: Instance.objects.exclude(snapshot_image_id=None).values_list("snapshot_image_id", flat=True)
+)
+ON_SHELF = Prepared(lambda: Instance.objects.filter(vm_state=VmState.SHELVED_OFFLOADED).order_by("id"))
+DELETED = Prepared(
+    lambda: Instance.objects.exclude(snapshot_image_id=None).filter(vm_state=VmState.DELETED).order_by("id")
+)
+
+
 @check("shelves")
 def shelves() -> Iterator[Finding]:
     """Find servers on their shelf without the image they come back from, and such images of deleted servers."""
-    kept = Instance.objects.exclude(snapshot_image_id=None).order_by("id")
-    images = Image.objects.in_bulk(list(kept.values_list("snapshot_image_id", flat=True)))
-    for row in Instance.objects.filter(vm_state=VmState.SHELVED_OFFLOADED).order_by("id"):
+    images = Image.objects.in_bulk([image_id for image_id in KEPT_IMAGES() if image_id is not None])
+    for row in ON_SHELF():
         image = images.get(row.snapshot_image_id) if row.snapshot_image_id else None
         if image is None or image.status not in READY:
             has = "not there" if image is None else image.status
             sentence = f"It is on its shelf, and the image it comes back from is {has}: it cannot be unshelved."
             yield Finding("warning", named(row), sentence, evidence=(has, moment_of(row)))
-    for row in kept.filter(vm_state=VmState.DELETED):
+    for row in DELETED():
         image = images.get(row.snapshot_image_id) if row.snapshot_image_id else None
         if image is not None and image.status != Image.Status.DELETED and not image.protected:
             sentence = f"It was kept for the server {row.id} to come back from, which is deleted."

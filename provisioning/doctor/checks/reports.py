@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 
+from provisioning.common.prepared import Prepared
 from provisioning.doctor.finding import Finding, Mend, check
 from provisioning.hosts import rejected
 from provisioning.hosts.models import RejectedReport
+
+REJECTED = Prepared(lambda: RejectedReport.objects.select_related("host").order_by("host__name", "seq"))
 
 
 @check("rejected_reports")
 def rejected_reports() -> Iterator[Finding]:
     """Find reports whose handling failed: each is a defect of ours, and its log has the traceback."""
-    for row in RejectedReport.objects.select_related("host").order_by("host__name", "seq"):
+    for row in REJECTED():
         became = "given up" if row.given_up_at else f"tried again at {row.due_at:%H:%M:%S}"
         sentence = (
             f"Its report {row.seq} ({row.kind}) about {row.subject_kind} {row.subject_id} could not be dealt with"

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from django.db.models import DateTimeField
 from django.utils import timezone
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute.deadlines import deadline_of
 from provisioning.compute.models import Instance
 from provisioning.compute.states import TRANSITIONS, TaskState, VmState
@@ -17,17 +19,29 @@ PATIENCE = timedelta(seconds=60)
 _STATES = {(VmState.BUILDING, TaskState.SCHEDULING), *(move.target for move in TRANSITIONS)}
 
 
+ENDLESS = Prepared(lambda: Instance.objects.filter(task_deadline=None).exclude(task_state=None).order_by("id"))
+TASKLESS = Prepared(lambda: Instance.objects.filter(task_state=None).exclude(task_deadline=None).order_by("id"))
+OVERDUE = Prepared(
+    lambda before: Instance.objects.exclude(task_state=None).filter(task_deadline__lt=before).order_by("id"),
+    before=DateTimeField(),
+)
+IN_USE = Prepared(lambda: Instance.objects.values_list("vm_state", "task_state").distinct())
+DATELESS = Prepared(lambda: Instance.objects.filter(vm_state=VmState.DELETED, deleted_at=None).order_by("id"))
+DATED = Prepared(lambda: Instance.objects.exclude(vm_state=VmState.DELETED).exclude(deleted_at=None).order_by("id"))
+SIZELESS = Prepared(lambda: Instance.objects.filter(vm_state=VmState.RESIZED, old_flavor__isnull=True).order_by("id"))
+
+
 @check("tasks")
 def tasks() -> Iterator[Finding]:
     """Find tasks without a deadline, deadlines without a task, and tasks long past their deadline."""
-    rows, now = Instance.objects.order_by("id"), timezone.now()
-    for row in rows.filter(task_deadline=None).exclude(task_state=None):
+    now = timezone.now()
+    for row in ENDLESS():
         sentence = f"It is {row.task_state} and has no deadline: nothing would ever end that."
         yield Finding("error", named(row), sentence, "Give the task its deadline.", _deadline(row), moment_of(row))
-    for row in rows.filter(task_state=None).exclude(task_deadline=None):
+    for row in TASKLESS():
         sentence = "It has a deadline and no task."
         yield Finding("error", named(row), sentence, "Remove the deadline.", _deadline(row), moment_of(row))
-    for row in rows.exclude(task_state=None).filter(task_deadline__lt=now - PATIENCE):
+    for row in OVERDUE(before=now - PATIENCE):
         late = round((now - row.task_deadline).total_seconds()) if row.task_deadline else 0
         sentence = f"It is {row.task_state}, {late} seconds past the deadline: nobody looks after what is overdue."
         evidence = (*moment_of(row), row.task_deadline)
@@ -37,18 +51,15 @@ def tasks() -> Iterator[Finding]:
 @check("states")
 def states() -> Iterator[Finding]:
     """Find servers in a state that no transition leads to, and records that do not go with their state."""
-    rows = Instance.objects.order_by("id")
-    for vm_state, task_state in sorted(
-        set(rows.order_by().values_list("vm_state", "task_state").distinct()) - _STATES, key=str
-    ):
-        for row in rows.filter(vm_state=vm_state, task_state=task_state):
+    for vm_state, task_state in sorted(set(IN_USE()) - _STATES, key=str):
+        for row in Instance.objects.filter(vm_state=vm_state, task_state=task_state).order_by("id"):
             sentence = f"It is {vm_state} with the task {task_state}, which is no state a server can be in."
             yield Finding("error", named(row), f"{sentence} An operator may reset it to error.")
-    for row in rows.filter(vm_state=VmState.DELETED, deleted_at=None):
+    for row in DATELESS():
         yield Finding("error", named(row), "It is deleted and does not say since when.", "Write it down.", _date(row))
-    for row in rows.exclude(vm_state=VmState.DELETED).exclude(deleted_at=None):
+    for row in DATED():
         yield Finding("error", named(row), f"It is {row.vm_state}, and has the date of a deletion.")
-    for row in rows.filter(vm_state=VmState.RESIZED, old_flavor__isnull=True):
+    for row in SIZELESS():
         sentence = "It is resized and does not say from which size: only confirming the resize leads on."
         yield Finding("error", named(row), sentence, evidence=moment_of(row))
 

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.models.sql.compiler import SQLCompiler
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
@@ -17,7 +20,7 @@ from provisioning.compute.actions.power import stop
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.models import Instance
 from provisioning.doctor import runs
-from provisioning.doctor.examination import treat
+from provisioning.doctor.examination import findings, treat
 from provisioning.doctor.finding import checks
 from provisioning.doctor.models import DoctorRun
 from provisioning.doctor.runs import KEPT
@@ -27,6 +30,24 @@ from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
 from tests.core.doctor.findings import OLD, at_rest, broken, command, look
 from tests.support.clouds import Cloud, context
+
+
+def test_the_sql_of_most_looks_is_made_once(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_rest(cloud, alice)
+    assert list(findings()) == []
+    made: list[str] = []
+    make = SQLCompiler.as_sql
+
+    def count(compiler: SQLCompiler, *args: Any, **options: Any) -> Any:
+        made.append(str(compiler.query.model))
+        return make(compiler, *args, **options)
+
+    monkeypatch.setattr(SQLCompiler, "as_sql", count)
+    with CaptureQueriesContext(connection) as asked:
+        assert list(findings()) == []
+    assert len(made) < len(asked)
 
 
 def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
