@@ -13,6 +13,7 @@ from django.utils import timezone
 from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import REPORTS_BEGINNING, Command, decode_command_body, encode
 from provisioning.common.ids import read_id
+from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.events import services as events
 from provisioning.hosts.models import Host, HostCommand
@@ -139,12 +140,24 @@ def acknowledge(host_id: uuid.UUID, ids: Iterable[str]) -> int:
 
     One that somebody else is ending at this moment is passed over: its end says as much.
     """
-    known = HostCommand.objects.filter(host_id=host_id, id__in=_read_ids(ids), acknowledged_at=None)
+    new = _UNACKNOWLEDGED(host_id=host_id, ids=_read_ids(ids))
+    if not new:  # as with most: their ends came first
+        return 0
+    known = HostCommand.objects.filter(id__in=new, acknowledged_at=None)
     if not connection.features.has_select_for_update_skip_locked:
-        return known.update(acknowledged_at=timezone.now()) if known.exists() else 0
+        return known.update(acknowledged_at=timezone.now())
     with transaction.atomic():
         free = list(known.select_for_update(skip_locked=True).values_list("id", flat=True))
         return known.filter(id__in=free).update(acknowledged_at=timezone.now()) if free else 0
+
+
+_UNACKNOWLEDGED = Prepared(
+    lambda host_id, ids: HostCommand.objects.filter(
+        Among("id", ids), host_id=host_id, acknowledged_at=None
+    ).values_list("id", flat=True),
+    host_id=UUIDField(),
+    ids=Ids(),
+)
 
 
 def finish(host_id: uuid.UUID, command_id: str | uuid.UUID) -> bool:
