@@ -3,12 +3,12 @@
 It takes the place of the process that loaded the application and forked them (`portal.web.loader`), which would keep
 pages that nobody shares any more: executed in that process, it keeps its number, its children, the listening socket and
 the board.  To start a process again it gives its place back to the loader, which takes seconds; the others take the
-connections in the meantime.  So nothing of Django is imported here.
+connections in the meantime.  So nothing of Django is imported here,
+and nothing large of Python.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
 import math
@@ -17,8 +17,6 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import NoReturn
 
 from portal.web.board import Board
@@ -38,32 +36,33 @@ _CODE = "import sys; sys.path.insert(0, {!r}); from portal.web import master; sy
 logger = logging.getLogger(__name__)
 
 
-@dataclass
 class Row:
     """One of the processes; times are those of the monotonic clock, which all processes share."""
 
-    pid: int = 0
-    started: float = 0.0
-    ends: int = 0
-    """Ends in a row without a settled life between them."""
-    start_at: float = 0.0
+    def __init__(self, pid: int = 0, started: float = 0.0, ends: int = 0, start_at: float = 0.0) -> None:
+        """``ends`` are those in a row without a settled life between them."""
+        self.pid, self.started, self.ends, self.start_at = pid, started, ends, start_at
 
 
-@dataclass
 class State:
     """What loader and master hand to each other."""
 
-    rows: list[Row]
-    listening: int
-    """The descriptor of the socket."""
-    board: int
-    """The descriptor of the board's memory."""
-    silent_for: float = SILENT_FOR
-    answered: bool = False
-    """Whether any process has ever answered."""
+    def __init__(
+        self,
+        rows: list[Row],
+        listening: int,
+        board: int,
+        silent_for: float = SILENT_FOR,
+        answered: bool = False,  # noqa: FBT001, FBT002 - a plain value
+    ) -> None:
+        """``listening`` and ``board`` are descriptors, of the socket and of the board's memory; ``answered``: whether
+        any process has ever answered.
+        """
+        self.rows, self.listening, self.board = rows, listening, board
+        self.silent_for, self.answered = silent_for, answered
 
     def text(self) -> str:
-        return json.dumps(dataclasses.asdict(self))
+        return json.dumps({**vars(self), "rows": [vars(row) for row in self.rows]})
 
     @classmethod
     def read(cls, text: str) -> State:
@@ -80,7 +79,7 @@ def take_over(state: State, command: Sequence[str]) -> NoReturn:
     """Execute the master in the place of this process; ``command``: the arguments of Python that start the loader."""
     for descriptor in (state.listening, state.board):
         os.set_inheritable(descriptor, True)  # noqa: FBT003 - named so
-    code = _CODE.format(str(Path(__file__).resolve().parents[2]))
+    code = _CODE.format(os.path.realpath(f"{__file__}/../../.."))
     execute(["-I", "-S", "-c", code, state.text(), *command])
 
 
