@@ -117,7 +117,7 @@ MIDDLEWARE = [
     "portal.common.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.common.security_headers.SecurityHeadersMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "portal.web.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -349,6 +349,12 @@ SOCKETS_PER_USER = integer("NOVELLA_SOCKETS_PER_USER", 50, 1, 100_000)
 """WebSockets that one user may have open at a time, on each machine that runs web: live pages, consoles, scripts."""
 SOCKETS_PER_SESSION = integer("NOVELLA_SOCKETS_PER_SESSION", 20, 1, 100_000)
 """As many of one session: one browser, one token or one application credential."""
+CONNECTIONS_PER_ADDRESS = integer("NOVELLA_CONNECTIONS_PER_ADDRESS", 4096, 1, 1_000_000)
+"""Connections that one address may have open at a time to each web process."""
+UNSENT_PER_ADDRESS = integer("NOVELLA_UNSENT_PER_ADDRESS", 64 << 20, 1 << 20, 1 << 40)
+"""Bytes of answers that wait in each web process until the clients at one address read them."""
+READ_TIMEOUT = integer("NOVELLA_READ_TIMEOUT", 60, 1, 86_400)
+"""Seconds in which a client must have read 16 KiB of what waits for it."""
 CAST_TIMEOUT = integer("NOVELLA_CAST_TIMEOUT", 60, 1, 86_400)
 """Seconds that a queue job may be silent about an instance before it is cast again."""
 POWER_TIMEOUT = integer("NOVELLA_POWER_TIMEOUT", 180, 1, 86_400)

@@ -6,20 +6,23 @@ Replaced by ``install``:
 
 * ``daphne.http_protocol.WebRequest`` by ``http_requests.StreamingRequest``
 * ``daphne.server.WebSocketFactory.protocol`` by ``websockets.BoundedWebSocket``
-* ``daphne.server.Server.handle_reply(protocol, message)`` by ``websockets.reply``, which waits until a peer has read
+* ``daphne.server.Server.handle_reply(protocol, message)`` by ``websockets.reply``, which waits until a peer or a client
+  has read
 * ``daphne.access.AccessLogGenerator.__call__(protocol, action, details)`` by ``access_log.log``
 * ``daphne.server.serverFromString(reactor, description)`` by ``process.run``: the endpoint is the socket that the
   master listens on
 
 Of Twisted, in ``shared_port``: ``tcp.Port._fromListeningDescriptor``, ``transport``, ``numberAccepts``, ``doRead``,
-``startListening``, ``stopReading``, ``startReading``, ``connected``, ``reactor``; ``tcp.Server.server``, ``protocol``
-and ``connectionLost``.
+``startListening``, ``stopReading``, ``startReading``, ``connected``, ``reactor``; ``tcp.Server.server``, ``protocol``,
+``hostname``, ``connected``, ``dataBuffer``, ``offset``, ``_tempDataLen``, ``writeSomeData``, ``abortConnection`` and
+``connectionLost``.
 
 Overridden in StreamingRequest (Daphne's WebRequest, Twisted's Request): ``gotLength``, ``handleContentChunk``,
 ``requestReceived``, ``process``, ``handle_reply``, ``finish``, ``connectionLost``.  Used there: of the request
 ``channel``, ``chunked``, ``content``, ``finished``, ``startedWriting``, ``method``, ``uri``, ``path``, ``clientproto``,
 ``_disconnected``, ``write``, ``registerProducer``, ``unregisterProducer``, ``loseConnection``; of its channel
-``_command``, ``_path``, ``_version``, ``persistent``, ``timeOut``, ``setTimeout``, ``transport``.
+``_command``, ``_path``, ``_version``, ``_waitingForTransport``, ``requests``, ``persistent``, ``timeOut``,
+``setTimeout``, ``transport``; ``producer``, ``responseHeaders`` and ``sentLength`` of the request.
 
 Overridden in BoundedWebSocket (Daphne's WebSocketProtocol, Autobahn's): ``onOpen``, ``onMessageFrameBegin``,
 ``onMessage``, ``onClose``, ``handle_reply``, ``serverSend``.  Used there: ``application_queue``, ``path``, ``state``,

@@ -4,13 +4,14 @@ Daphne alone reads a whole body into memory before the application sees it, and 
 Everything else is left to Daphne.
 """
 
+import asyncio
 from collections.abc import Callable
 from io import BytesIO
 from typing import IO, Any
 
 from daphne import http_protocol
 from daphne.server import reactor
-from twisted.internet.interfaces import IPullProducer
+from twisted.internet.interfaces import IPullProducer, IPushProducer
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -71,7 +72,7 @@ class StreamingRequest(http_protocol.WebRequest):
     def process(self) -> Any:
         """Name the exchange to the application, and nobody else's."""
         self.requestHeaders.removeHeader(HEADER)
-        if self._exchange is None and self.method == b"GET" and not self.requestHeaders.hasHeader(b"Upgrade"):
+        if self._exchange is None and self.method == b"GET" and not self._is_websocket():
             self._exchange = Exchange(self._resume_from_thread, streamed=False)
             self._exchange.end()
         if self._exchange is not None:
@@ -89,6 +90,22 @@ class StreamingRequest(http_protocol.WebRequest):
         else:
             super().handle_reply({**message, "more_body": True})
             self.registerProducer(_FileProducer(self, *held), False)  # noqa: FBT003 - pulled, not pushed
+
+    async def drained(self) -> None:
+        """Wait until the client has read enough of what was sent, or is gone."""
+        if self.producer is None and self.channel is not None and self.channel._waitingForTransport:
+            room = _Room()
+            self.registerProducer(room, True)  # noqa: FBT003 - it pushes
+            await room.made.wait()
+            if self.channel is not None:
+                self.unregisterProducer()
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes of the response's body that are in memory and not written yet."""
+        announced = self.responseHeaders.getRawHeaders(b"Content-Length")
+        in_memory = self.startedWriting and announced and not isinstance(self.producer, _FileProducer)
+        return max(int(announced[0]) - self.sentLength, 0) if in_memory else 0
 
     def finish(self) -> None:
         """End the response; the request itself not before the end of its body, which nobody reads any more."""
@@ -117,6 +134,11 @@ class StreamingRequest(http_protocol.WebRequest):
         kinds = self.requestHeaders.getRawHeaders(b"Content-Type") or [b""]
         return bool(self.channel._command == b"PUT" and kinds[0].split(b";")[0].strip().lower() == STREAMED_TYPE)
 
+    def _is_websocket(self) -> bool:
+        """Whether the connection is to become a WebSocket."""
+        kinds = self.requestHeaders.getRawHeaders(b"Upgrade") or [b""]
+        return bool(kinds[0].lower() == b"websocket")
+
     @staticmethod
     def too_large(path: str) -> tuple[str, bytes]:
         """Return the content type and the body of a refusal; ``daphne_internals.install`` may give better words."""
@@ -142,6 +164,24 @@ class StreamingRequest(http_protocol.WebRequest):
     def _resume_from_thread(self) -> None:
         """Read on; called by a view's thread."""
         reactor.callFromThread(self._resume)
+
+
+@implementer(IPushProducer)
+class _Room:
+    """Is told by the channel when the client has caught up."""
+
+    def __init__(self) -> None:
+        self.made = asyncio.Event()
+
+    def pauseProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """Nothing is written meanwhile."""
+
+    def resumeProducing(self) -> None:  # noqa: N802 - Twisted's name
+        self.made.set()
+
+    def stopProducing(self) -> None:  # noqa: N802 - Twisted's name
+        """The client went away."""
+        self.made.set()
 
 
 @implementer(IPullProducer)

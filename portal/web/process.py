@@ -17,6 +17,7 @@ from twisted.internet import defer
 from portal.web import board as shared
 from portal.web.board import Board
 from portal.web.shared_port import SharedPort
+from portal.web.slow_readers import SlowReaders
 
 OPTIONS = ("--verbosity", "0", "--no-server-name", "--websocket_timeout", "-1", "--application-close-timeout", "5")
 """No access log, no limit on the life of a WebSocket, and time for a handler to end after its client."""
@@ -32,6 +33,8 @@ class _Endpoint:
         """Return a Deferred of the port, which listens."""
         port = SharedPort._fromListeningDescriptor(reactor, self._listening.fileno(), self._listening.family, factory)
         port.board, port.row = self._board, self._row
+        port.most_of_address = settings.CONNECTIONS_PER_ADDRESS
+        port.slow_readers = SlowReaders(settings.UNSENT_PER_ADDRESS, settings.READ_TIMEOUT)
         port.startListening()
         return defer.succeed(port)
 

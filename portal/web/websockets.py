@@ -171,5 +171,5 @@ _send = server.Server.handle_reply
 async def reply(self: Any, protocol: Any, message: dict[str, Any]) -> None:
     """Send what the application says, and wait until there is room for more."""
     await _send(self, protocol, message)
-    if isinstance(protocol, BoundedWebSocket) and message["type"] == "websocket.send":
+    if message["type"] == "websocket.send" or message.get("more_body", False):
         await protocol.drained()

@@ -1,4 +1,4 @@
-"""A Django project of two views behind the real web server: one counts what it is sent, one sends a file."""
+"""A Django project behind the real web server: views that count what they are sent, and that send a file or bytes."""
 
 from __future__ import annotations
 
@@ -66,6 +66,14 @@ def send(request: HttpRequest) -> HttpResponseBase:
     return streams.file_response(request, file, size)
 
 
+CONTENT = bytes(16 << 20)
+
+
+def make(request: HttpRequest) -> HttpResponse:
+    """Send what is in memory."""
+    return HttpResponse(CONTENT, headers={"Content-Length": str(len(CONTENT))})
+
+
 def state(request: HttpRequest) -> HttpResponse:
     """Tell how much memory was used, and what is still open."""
     return JsonResponse(
@@ -73,6 +81,7 @@ def state(request: HttpRequest) -> HttpResponse:
     )
 
 
-urlpatterns = [path("count", count), path("refuse", refuse), path("send", send), path("state", state)]
+urlpatterns = [path("count", count), path("refuse", refuse), path("send", send), path("make", make)]
+urlpatterns += [path("state", state)]
 daphne_internals.install()
 application = get_asgi_application()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,29 @@ def test_any_other_body_is_bounded(server: Server) -> None:
                     client.sendall(b"100000\r\n" + bytes(MIB) + b"\r\n")
             assert client.recv(64).startswith(b"HTTP/1.1 413")
     assert server.state()["peak"] - before["peak"] < ROOM
+
+
+def test_answers_that_nobody_reads_take_no_memory(server: Server) -> None:
+    """Each is 16 MiB."""
+    before = server.state()
+    with ExitStack() as clients:
+        for _ in range(8):
+            client = clients.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=10))
+            client.sendall(b"GET /make HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert client.recv(8) == b"HTTP/1.1"
+        during = server.state()
+    assert during["peak"] - before["peak"] < ROOM
+
+
+def test_an_answer_arrives_whole_at_a_client_that_pauses(server: Server) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        client.sendall(b"GET /make HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 2)
+        time.sleep(0.2)
+        left = 32 * MIB
+        while left > 0:
+            piece = client.recv(MIB)
+            assert piece
+            left -= len(piece)
 
 
 def test_a_client_cannot_name_an_exchange(server: Server) -> None:

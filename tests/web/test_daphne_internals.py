@@ -83,7 +83,9 @@ def test_what_is_used_of_a_request_and_its_channel() -> None:
         assert hasattr(request, name), name
     for name in ("_disconnected", "write", "registerProducer", "unregisterProducer", "loseConnection"):
         assert hasattr(request, name), name
-    for name in ("persistent", "timeOut", "setTimeout", "transport"):
+    for name in ("producer", "responseHeaders", "sentLength"):
+        assert hasattr(request, name), name
+    for name in ("_waitingForTransport", "persistent", "timeOut", "setTimeout", "transport"):
         assert hasattr(channel, name), name
 
 
