@@ -14,7 +14,7 @@ from channels.routing import ProtocolTypeRouter
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 django.setup(set_prefix=False)  # before the imports below: they need the apps
 
-from portal.api.common.faults import too_large
+from portal.api.common.faults import refusal
 from portal.dashboard.live import render
 from portal.routing import websocket_router
 from portal.web.handler import PooledHandler
@@ -26,7 +26,7 @@ application = ProtocolTypeRouter({"http": PooledHandler(), "websocket": websocke
 
 def install() -> None:
     """Change Daphne in this process, which runs it and does not listen yet."""
-    importlib.import_module("portal.web.daphne_internals").install(too_large)
+    importlib.import_module("portal.web.daphne_internals").install(refusal)
 
 
 if "daphne.server" in sys.modules:  # it was started as ``python -m daphne``

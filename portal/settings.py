@@ -240,6 +240,8 @@ WHITENOISE_USE_FINDERS = DEBUG
 
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 """Bytes of a request body that is not an image upload."""
+DATA_UPLOAD_MAX_NUMBER_FILES = 0
+"""No form has files in it."""
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],

@@ -38,13 +38,13 @@ from daphne import access, http_protocol, server
 from portal.web import access_log, http_requests, websockets
 
 
-def install(too_large: http_requests.TooLarge | None = None) -> None:
+def install(refusal: http_requests.Refusal | None = None) -> None:
     """Change Daphne in this process, before the server listens.
 
-    ``too_large`` words the refusal of a body for a path, in the shape of the face that is asked.
+    ``refusal`` words the refusal of a body for a path and a status, in the shape of the face that is asked.
     """
-    if too_large is not None:
-        http_requests.StreamingRequest.too_large = staticmethod(too_large)  # type: ignore[method-assign, assignment]
+    if refusal is not None:
+        http_requests.StreamingRequest.refusal = staticmethod(refusal)  # type: ignore[method-assign, assignment]
     http_protocol.WebRequest = http_requests.StreamingRequest
     server.WebSocketFactory.protocol = websockets.BoundedWebSocket
     server.Server.handle_reply = websockets.reply

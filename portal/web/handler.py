@@ -76,8 +76,8 @@ class PooledHandler(ASGIHandler):
 
 
 def _is_upload(scope: dict[str, Any]) -> bool:
-    """Whether a large body may be on its way in."""
-    return scope["method"] in {"PUT", "POST"} and any(
-        name == b"content-type" and not value.startswith((b"application/json", b"application/x-www-form-urlencoded"))
+    """Whether a body is on its way in: any other is complete, and to parse it is work and no waiting."""
+    return scope["method"] == "PUT" and any(
+        name == b"content-type" and value.lower().startswith(b"application/octet-stream")
         for name, value in scope["headers"]
     )

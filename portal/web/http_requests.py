@@ -11,19 +11,20 @@ from typing import IO, Any
 
 from daphne import http_protocol
 from daphne.server import reactor
+from django.conf import settings
 from twisted.internet.interfaces import IPullProducer, IPushProducer
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from portal.web.streams import HEADER, PIECE, Exchange
+from portal.web.streams import HEADER, MOST_FROM_STRANGERS, PIECE, Exchange
 
 STREAMED_TYPE = b"application/octet-stream"
 """A PUT of this type is streamed to its view."""
-MAX_BODY = 16 << 20
-"""Bytes of any other body; more ends the request with 413 while it arrives."""
+REFUSED_TYPE = b"multipart/form-data"
+"""No view takes files in a form, and to parse one takes a second of a processor for every 3 MB."""
 
-TooLarge = Callable[[str], tuple[str, bytes]]
-"""From a path to the content type and the body of the answer to a body that is too large."""
+Refusal = Callable[[str, int], tuple[str, bytes]]
+"""From a path and a status to the content type and the body of the answer: 413 or 415."""
 
 
 class StreamingRequest(http_protocol.WebRequest):
@@ -39,8 +40,10 @@ class StreamingRequest(http_protocol.WebRequest):
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
         """Start the application at once when the body is to be streamed: the headers are complete here."""
         super().gotLength(length)
-        if length is not None and length > MAX_BODY and not self._is_streamed():
-            self._refuse()
+        if length != 0 and self._kind() == REFUSED_TYPE:
+            self._refuse(415)
+        elif length is not None and not self._is_streamed() and length > self._most():
+            self._refuse(413)
         elif self._is_streamed():
             self.content = BytesIO()
             self._exchange = Exchange(self._resume_from_thread, streamed=True)
@@ -52,8 +55,8 @@ class StreamingRequest(http_protocol.WebRequest):
             return
         if self._exchange is None:
             super().handleContentChunk(data)
-            if self.content.tell() > MAX_BODY:
-                self._refuse()
+            if self.content.tell() > self._most():
+                self._refuse(413)
         elif not self._exchange.feed(data):
             self.channel.setTimeout(None)  # the client is not the one who is slow
             self.channel.transport.pauseProducing()
@@ -131,8 +134,18 @@ class StreamingRequest(http_protocol.WebRequest):
 
     def _is_streamed(self) -> bool:
         """Whether this is an upload."""
-        kinds = self.requestHeaders.getRawHeaders(b"Content-Type") or [b""]
-        return bool(self.channel._command == b"PUT" and kinds[0].split(b";")[0].strip().lower() == STREAMED_TYPE)
+        return bool(self.channel._command == b"PUT" and self._kind() == STREAMED_TYPE)
+
+    def _kind(self) -> bytes:
+        """Return the type of the body."""
+        kinds: list[bytes] = self.requestHeaders.getRawHeaders(b"Content-Type") or [b""]
+        return kinds[0].split(b";")[0].strip().lower()
+
+    def _most(self) -> int:
+        """Return how many bytes of any other body are taken: from who shows nothing to be known by, much fewer."""
+        known = any(map(self.requestHeaders.hasHeader, (b"X-Auth-Token", b"Authorization", b"Cookie")))
+        most: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if known else MOST_FROM_STRANGERS
+        return most
 
     def _is_websocket(self) -> bool:
         """Whether the connection is to become a WebSocket."""
@@ -140,20 +153,20 @@ class StreamingRequest(http_protocol.WebRequest):
         return bool(kinds[0].lower() == b"websocket")
 
     @staticmethod
-    def too_large(path: str) -> tuple[str, bytes]:
+    def refusal(path: str, status: int) -> tuple[str, bytes]:
         """Return the content type and the body of a refusal; ``daphne_internals.install`` may give better words."""
-        return "text/plain", b"The request body is too large."
+        return "text/plain", b"The request body is refused."
 
-    def _refuse(self) -> None:
-        """Answer 413 to a body that is too large, and hang up: the rest of it is not worth reading."""
+    def _refuse(self, status: int) -> None:
+        """Refuse a body, and hang up: the rest of it is not worth reading."""
         self._refused = True
         self.method = self.channel._command
         self.uri = self.path = self.channel._path
         self.clientproto = self.channel._version
         self.channel.persistent = False
-        kind, body = self.too_large(self.path.decode("ascii", "replace"))
+        kind, body = self.refusal(self.path.decode("ascii", "replace"), status)
         headers = [(b"Content-Type", kind.encode()), (b"Content-Length", str(len(body)).encode())]
-        self.handle_reply({"type": "http.response.start", "status": 413, "headers": headers})
+        self.handle_reply({"type": "http.response.start", "status": status, "headers": headers})
         self.handle_reply({"type": "http.response.body", "body": body})
 
     def _resume(self) -> None:

@@ -22,6 +22,8 @@ HEADER = "X-Novella-Exchange"
 HIGH_WATER = 4 << 20
 """Bytes of an upload that wait in memory before the sender is held back."""
 PIECE = 256 << 10
+MOST_FROM_STRANGERS = 65_536
+"""Bytes of a body that anybody may send; the largest that makes sense has a token and a password in it."""
 WINDOW = 30.0
 """Seconds of waiting over which a client's rate is taken."""
 

@@ -19,11 +19,17 @@ from portal.web import http_requests
     ],
 )
 def test_the_services_shape(path: str, name: str) -> None:
-    kind, body = faults.too_large(path)
+    kind, body = faults.refusal(path, 413)
     assert kind == "application/json"
     assert "too large" in json.loads(body)[name]["message"]
 
 
+def test_the_services_shape_of_a_type_that_is_refused() -> None:
+    kind, body = faults.refusal("/compute/v2.1/servers", 415)
+    assert kind == "application/json"
+    assert json.loads(body)["badMediaType"]["code"] == 415
+
+
 def test_pages_answer_in_words() -> None:
-    assert faults.too_large("/instances/") == ("text/plain", b"The request body is too large.")
-    assert http_requests.StreamingRequest.too_large("/x")[1]
+    assert faults.refusal("/instances/", 413) == ("text/plain", b"The request body is too large.")
+    assert http_requests.StreamingRequest.refusal("/x", 413)[1]

@@ -23,6 +23,7 @@ settings.configure(
     MIDDLEWARE=[],
     USE_TZ=True,
     DEBUG=False,
+    DATA_UPLOAD_MAX_MEMORY_SIZE=1 << 20,
     UPLOAD_TIMEOUT=600,
     UPLOAD_LEAST_RATE=1,
 )

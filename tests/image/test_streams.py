@@ -143,10 +143,32 @@ def test_any_other_body_is_bounded(server: Server) -> None:
             lines = [f"{name}: {value}" for name, value in {"Host": "127.0.0.1", **headers}.items()]
             client.sendall("\r\n".join(["POST /count HTTP/1.1", *lines, "", ""]).encode())
             if "Transfer-Encoding" in headers:
-                for _ in range(17):
+                for _ in range(2):
                     client.sendall(b"100000\r\n" + bytes(MIB) + b"\r\n")
             assert client.recv(64).startswith(b"HTTP/1.1 413")
     assert server.state()["peak"] - before["peak"] < ROOM
+
+
+@pytest.mark.parametrize(
+    ("headers", "size", "status"),
+    [
+        ({}, 65_536, 200),
+        ({}, 65_537, 413),
+        ({"X-Auth-Token": "x"}, MIB, 200),
+        ({"Cookie": "x=y"}, MIB + 1, 413),
+        ({"Content-Type": "multipart/form-data; boundary=x"}, 10, 415),
+        ({"Content-Type": "Multipart/Form-Data", "Cookie": "x=y"}, MIB, 415),
+    ],
+)
+def test_bodies_are_refused_before_they_are_read(
+    server: Server, headers: dict[str, str], size: int, status: int
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), 30) as client:
+        lines = [f"{name}: {value}" for name, value in {"Host": "127.0.0.1", **headers}.items()]
+        client.sendall("\r\n".join(["POST /count HTTP/1.1", *lines, f"Content-Length: {size}", "", ""]).encode())
+        if status == 200:
+            client.sendall(bytes(size))
+        assert client.recv(12) == f"HTTP/1.1 {status}".encode()
 
 
 def test_answers_that_nobody_reads_take_no_memory(server: Server) -> None:

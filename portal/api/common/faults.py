@@ -51,6 +51,7 @@ NETWORK_TYPES = {
 """Neutron's exception names by status; the class name of an error goes first."""
 
 TOO_LARGE = "The request body is too large."
+NO_FORM = "A body of multipart/form-data is not taken here."
 _WORDS_OF_DRF = {405: "The method is not allowed for this resource.", 415: "The request body must be application/json."}
 
 
@@ -108,9 +109,10 @@ def _network_type(status: int, error: Exception | None) -> str:
     return name
 
 
-def too_large(path: str) -> tuple[str, bytes]:
-    """Return content type and body of a 413 that the web server gives before the service sees the request."""
+def refusal(path: str, status: int) -> tuple[str, bytes]:
+    """Return content type and body of a 413 or 415 that the web server gives before the service sees the request."""
+    message = TOO_LARGE if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else NO_FORM
     service = path.lstrip("/").partition("/")[0]
     if service not in SERVICES:
-        return "text/plain", TOO_LARGE.encode()
-    return "application/json", orjson.dumps(body(service, 413, TOO_LARGE))
+        return "text/plain", message.encode()
+    return "application/json", orjson.dumps(body(service, status, message))

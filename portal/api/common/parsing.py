@@ -10,14 +10,13 @@ from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
+from portal.web.streams import MOST_FROM_STRANGERS
 from provisioning.common.errors import InvalidInputError, TooLargeError
 
 DEEPEST = 32
 """Lists and objects within each other."""
 MOST_VALUES = 10_000
 """Values and names in a body: a check against a schema looks at each."""
-MOST_FROM_STRANGERS = 65_536
-"""Bytes of a body that anybody may send; the largest that makes sense has a token and a password in it."""
 
 
 class JSONParser(BaseParser):
