@@ -7,6 +7,8 @@ from typing import TypedDict, Unpack
 import msgspec
 from cryptography.fernet import Fernet, InvalidToken
 from django.db import IntegrityError, transaction
+from django.db.models import Sum
+from django.db.models.functions import Length
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
@@ -24,6 +26,8 @@ LONGEST_BLOB = 65_535
 """Characters."""
 MOST_OF_USER = 500
 """Credentials of one user."""
+MOST_BYTES_OF_USER = 1 << 20
+"""Of all blobs of one user as they are kept: encrypted, which makes them a third longer."""
 
 
 class Ec2Keys(msgspec.Struct, frozen=True):
@@ -58,12 +62,14 @@ def create_credential(
         _check_reach(caller, kind, project)
     if Credential.objects.filter(user=user).count() >= MOST_OF_USER:
         raise ForbiddenError(f"A user may have {MOST_OF_USER} credentials. Delete some first.")
+    encrypted = encrypt(blob)
+    _check_room(user, encrypted, besides="")
     record = Credential(
         id=credential_id(ec2_keys(blob).access) if kind == EC2 else uuid.uuid4().hex,
         user=user,
         project=project,
         type=kind,
-        encrypted_blob=encrypt(blob),
+        encrypted_blob=encrypted,
         application_credential_id=caller.application_credential_id if caller is not None else None,
     )
     try:
@@ -97,8 +103,11 @@ def update_credential(
         if kind == EC2 and credential_id(ec2_keys(blob).access) != record.id:
             raise InvalidInputError("The access key cannot be changed. Make a new credential.", field="blob")
         record.encrypted_blob = encrypt(blob)
+    user = changes.get("user", record.user)
+    if "blob" in changes or user != record.user:
+        _check_room(user, record.encrypted_blob, besides=record.id)
     end_ec2_sessions(record)
-    record.type, record.project, record.user = kind, project, changes.get("user", record.user)
+    record.type, record.project, record.user = kind, project, user
     record.save(update_fields=["type", "project", "user", "encrypted_blob"])
     return record
 
@@ -193,6 +202,14 @@ def _check(kind: str, blob: str, project: Project | None) -> None:
         ec2_keys(blob)
         if project is None:
             raise InvalidInputError("An EC2 credential needs a project_id.", field="project_id")
+
+
+def _check_room(user: User, encrypted: str, *, besides: str) -> None:
+    """Refuse a blob for which the user's others, besides the credential of this id, leave no room."""
+    others = Credential.objects.filter(user=user).exclude(id=besides)
+    kept = others.aggregate(bytes=Sum(Length("encrypted_blob")))["bytes"] or 0
+    if kept + len(encrypted) > MOST_BYTES_OF_USER:
+        raise ForbiddenError(f"The credentials of a user may take {MOST_BYTES_OF_USER} bytes. Delete some first.")
 
 
 def _check_kind(kind: str) -> None:

@@ -21,7 +21,14 @@ from provisioning.identity.services.application_credentials import (
     create_application_credential,
     delete_application_credential,
 )
-from provisioning.identity.services.credentials import blob_of, create_credential, delete_credential, encrypt_again
+from provisioning.identity.services.credentials import (
+    LONGEST_BLOB,
+    MOST_BYTES_OF_USER,
+    blob_of,
+    create_credential,
+    delete_credential,
+    encrypt_again,
+)
 from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People, Person
 
@@ -92,6 +99,24 @@ def test_wrong_fields_are_named(alice: Person, fields: dict[str, Any], word: str
     assert answer.status_code == 400
     assert word in answer.json()["error"]["message"]
     assert not Credential.objects.exists()
+
+
+def test_all_credentials_of_a_user_have_a_bound_together(alice: Person, charlie: Person, operator: Person) -> None:
+    large = "x" * LONGEST_BLOB
+    small, moved = made(alice), made(charlie, blob=large)
+    answers = [post(Api(alice), blob=large).status_code for _ in range(13)]
+    assert answers == [201] * answers.count(201) + [403] * answers.count(403)
+    kept = Credential.objects.filter(user=alice.user_id).values_list("encrypted_blob", flat=True)
+    assert MOST_BYTES_OF_USER // 2 < sum(map(len, kept)) <= MOST_BYTES_OF_USER
+    where = f"{WHERE}/{small['id']}"
+    assert Api(alice).patch(where, {"credential": {"blob": large}}).status_code == 403
+    assert Api(alice).patch(where, {"credential": {"blob": "another"}}).status_code == 200
+    to_alice = {"credential": {"user_id": alice.user_id.hex}}
+    assert Api(operator).patch(f"{WHERE}/{moved['id']}", to_alice).status_code == 403
+    Credential.objects.filter(
+        id=Credential.objects.exclude(id=small["id"]).filter(user=alice.user_id).values("id")[:1]
+    ).delete()
+    made(alice, blob=large)
 
 
 def test_users_have_their_own_and_operators_all(people: People) -> None:
