@@ -91,6 +91,10 @@ def test_a_folder_that_is_closed_shows_only_what_is_needed(tmp_path: Path) -> No
     chosen.probe()
     listed = say(chosen, "import os, sys; print(os.listdir(sys.argv[1]), os.getcwd())", str(tmp_path))
     assert listed.stdout == f"['data'] {CHECKOUT}\n"
+    for name in ("guest/image", "policy.yaml"):  # what root makes later
+        (data.path / name).parent.mkdir(exist_ok=True)
+        (data.path / name).write_text("read")
+        assert say(chosen, "import sys; print(open(sys.argv[1]).read())", str(data.path / name)).stdout == "read\n"
     (data.portal / "mine").touch()
     assert say(chosen, "import os, sys; os.remove(sys.argv[1])", str(data.portal / "mine")).returncode == 0
     assert not (data.portal / "mine").exists()

@@ -134,7 +134,7 @@ def of(user: pwd.struct_passwd, home: Path) -> RunAs:
         return RunAs()
     named = [Path(os.environ[name]).absolute() for name in (*WRITTEN, *READ) if os.environ.get(name)]
     base = Path(sys.base_prefix)
-    shown = [CHECKOUT, Path(sys.prefix), base, base.resolve(), home, home.parent / "guest"]
+    shown = [CHECKOUT, Path(sys.prefix), base, base.resolve(), home.parent]
     shown += [path if path.is_dir() else path.parent for path in named]
     shown = [path for path in dict.fromkeys(shown) if path.is_dir()]
     groups = set(os.getgrouplist(user.pw_name, user.pw_gid))
