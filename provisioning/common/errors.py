@@ -77,6 +77,11 @@ class UnavailableError(NovellaError):
 
     code = "unavailable"
 
+    def __init__(self, message: str, *, retry_after: int | None = None) -> None:
+        """``retry_after``: seconds, from 1; None: nobody knows."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
 
 class TooManyRequestsError(NovellaError):
     """More at once, or in so short a time, than one project or person may ask for (429)."""

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import threading
 import uuid
+from collections import Counter
 from datetime import timedelta
 
 import msgspec
@@ -25,25 +26,37 @@ from provisioning.hosts.models import HostCall
 NO_ANSWER = "The host does not answer."
 MOST_WAITING = 8
 """Threads of one process that wait for hosts: half of those that serve pages, so that a silent host stops none."""
+MOST_OF_HOST = 3
+"""Of these, for one host: others are asked as ever while it is silent."""
+RETRY_AFTER = 10
+"""Seconds for which those that wait now wait at most."""
 
 MOST_CONSOLE_BYTES = 131_072
 """Asked of a host at once: six times as much, as a log of control codes becomes in JSON, still fits a frame."""
 
-_waiting = threading.BoundedSemaphore(MOST_WAITING)
+_waiting: Counter[uuid.UUID] = Counter()
+"""How many threads wait for each host."""
+_waiting_lock = threading.Lock()
 
 
 def call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:
     """Ask the host and wait up to ``timeout`` seconds in this thread; raises UnavailableError when no answer comes, and
-    at once when ``MOST_WAITING`` threads wait already.
+    at once when ``MOST_WAITING`` threads wait already, or ``MOST_OF_HOST`` for this host.
 
     Not inside a transaction: the question is sent when it is committed.
     """
-    if not _waiting.acquire(blocking=False):
-        raise UnavailableError("Too many questions to hosts wait for an answer. Try again.")
+    with _waiting_lock:
+        if _waiting[host_id] >= MOST_OF_HOST or _waiting.total() >= MOST_WAITING:
+            text = "Too many questions to hosts wait for an answer. Try again."
+            raise UnavailableError(text, retry_after=RETRY_AFTER)
+        _waiting[host_id] += 1
     try:
         return _call(host_id, body, timeout)
     finally:
-        _waiting.release()
+        with _waiting_lock:
+            _waiting[host_id] -= 1
+            if not _waiting[host_id]:
+                del _waiting[host_id]
 
 
 def _call(host_id: uuid.UUID, body: CallBody, timeout: float) -> CallResult:

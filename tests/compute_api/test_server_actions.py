@@ -56,6 +56,15 @@ def answering_host(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return asked
 
 
+def test_who_asks_too_much_of_a_host_is_told_when_to_come_again(
+    api: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ident = launch(api, cloud)
+    monkeypatch.setattr(calls, "MOST_OF_HOST", 0)
+    answer = api.post(f"/compute/v2.1/servers/{ident}/action", {"os-getConsoleOutput": {}})
+    assert (answer.status_code, answer["Retry-After"]) == (503, str(calls.RETRY_AFTER))
+
+
 def test_console_output_asks_the_host(api: Api, cloud: Cloud, answering_host: list[object]) -> None:
     ident = launch(api, cloud)
     answer = api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": 50}})

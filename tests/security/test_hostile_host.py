@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from compute_agent.contract.calls import DiagnosticsCall
+from compute_agent.contract.calls import CallError, DiagnosticsCall
 from compute_agent.contract.messages import GuestState
 from provisioning.common.errors import UnavailableError
 from provisioning.compute.launch.request import NetworkRequest
@@ -74,4 +74,30 @@ def test_a_host_that_never_answers_holds_few_threads(cloud_host: Host) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(seconds > 1.5 for seconds in waited) <= calls.MOST_WAITING
+    assert sum(seconds > 1.5 for seconds in waited) <= calls.MOST_OF_HOST
+
+
+def test_a_silent_host_keeps_nobody_from_asking_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent, lively = uuid.uuid4(), uuid.uuid4()
+    waiting, done = threading.Barrier(calls.MOST_OF_HOST + 1), threading.Event()
+    body = DiagnosticsCall(instance_id="x")
+
+    def wait(host_id: uuid.UUID, *_: object) -> CallError:
+        if host_id == silent:
+            waiting.wait(10)
+            done.wait(10)
+        return CallError(code="not_found", message="x")
+
+    monkeypatch.setattr(calls, "_call", wait)
+    threads = [threading.Thread(target=calls.call, args=(silent, body, 1.0)) for _ in range(calls.MOST_OF_HOST)]
+    for thread in threads:
+        thread.start()
+    waiting.wait(10)
+    with pytest.raises(UnavailableError) as refused:
+        calls.call(silent, body, 1.0)
+    assert refused.value.retry_after == calls.RETRY_AFTER
+    assert isinstance(calls.call(lively, body, 1.0), CallError)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert not calls._waiting

@@ -19,7 +19,7 @@ from portal.api.common.throttling import READING, RateThrottle
 from portal.api.common.validation import Schema, validate
 from portal.common.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError, TooManyRequestsError
+from provisioning.common.errors import NotFoundError, TooManyRequestsError, UnavailableError
 from provisioning.identity import policy
 from provisioning.identity.errors import TooManyAttemptsError
 
@@ -174,7 +174,7 @@ class ServiceView(APIView):
         response.exception = True
         if status == 401:
             response["WWW-Authenticate"] = challenge(self.request)
-        if isinstance(error, TooManyAttemptsError | TooManyRequestsError):
+        if isinstance(error, TooManyAttemptsError | TooManyRequestsError | UnavailableError) and error.retry_after:
             response["Retry-After"] = str(error.retry_after)
         return response
 
