@@ -49,8 +49,8 @@ def test_what_a_host_says_of_a_step_breaks_no_page(world: World, people: People,
 def test_a_host_that_makes_up_guests_pushes_nothing_else_out_of_the_log(
     cloud_host: Host, caplog: pytest.LogCaptureFixture
 ) -> None:
-    made_up = [GuestState(instance_id=str(uuid.uuid4()), power_state="running", attempt=1) for _ in range(2000)]
-    senseless = [GuestState(instance_id=f"x\n{number}", power_state="running", attempt=1) for number in range(2000)]
+    made_up = [GuestState(instance_id=str(uuid.uuid4()), power_state=1, attempt=1) for _ in range(2000)]
+    senseless = [GuestState(instance_id=f"x\n{number}", power_state=1, attempt=1) for number in range(2000)]
     compare(cloud_host.id, [*made_up, *senseless], complete=False)
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) == 2
