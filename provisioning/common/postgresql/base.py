@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.backends.postgresql import base
+from django.db.backends.postgresql import base, operations
 from django.db.backends.utils import CursorWrapper
 from django.db.utils import NotSupportedError
 
@@ -49,8 +49,16 @@ class _DebugCursor(_Preparing, base.CursorDebugWrapper):
     """As Django's, noting each statement."""
 
 
+class _Operations(operations.DatabaseOperations):
+    def last_executed_query(self, cursor: Any, sql: Any, params: Any) -> str:
+        """Return the statement for a log; without its values where psycopg does not keep what it has sent."""
+        return super().last_executed_query(cursor, sql, params) or str(sql)
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     """Django's backend with these cursors."""
+
+    ops_class = _Operations
 
     def get_connection_params(self) -> dict[str, Any]:
         """Return psycopg's options; Django switches preparing off unless there is a threshold."""
