@@ -23,6 +23,9 @@ STREAMED_TYPE = b"application/octet-stream"
 REFUSED_TYPE = b"multipart/form-data"
 """No view takes files in a form, and to parse one takes a second of a processor for every 3 MB."""
 
+PASSED_OVER, PASSED_OVER_FOR = 32 << 20, 5.0
+"""Bytes of a refused body that are thrown away as they come, and seconds."""
+
 Refusal = Callable[[str, int], tuple[str, bytes]]
 """From a path and a status to the content type and the body of the answer: 413 or 415."""
 
@@ -36,6 +39,8 @@ class StreamingRequest(http_protocol.WebRequest):
         super().__init__(*args, **kwargs)
         self._exchange: Exchange | None = None
         self._finish_waits = self._refused = False
+        self._passed_over = 0
+        self._hangs_up: Any = None
 
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
         """Start the application at once when the body is to be streamed: the headers are complete here."""
@@ -52,8 +57,10 @@ class StreamingRequest(http_protocol.WebRequest):
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         """Pass a piece of the body on."""
         if self._refused:
-            return
-        if self._exchange is None:
+            self._passed_over += len(data)
+            if self._passed_over > PASSED_OVER:
+                self._hang_up()
+        elif self._exchange is None:
             super().handleContentChunk(data)
             if self.content.tell() > self._most():
                 self._refuse(413)
@@ -64,6 +71,7 @@ class StreamingRequest(http_protocol.WebRequest):
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:  # noqa: N802 - Twisted's name
         """The body is complete."""
         if self._refused:
+            self._hang_up()
             return
         if self._exchange is None:
             super().requestReceived(command, path, version)
@@ -130,6 +138,8 @@ class StreamingRequest(http_protocol.WebRequest):
         """The client went away."""
         if self._exchange is not None:
             self._exchange.close()
+        if self._hangs_up is not None and self._hangs_up.active():
+            self._hangs_up.cancel()
         super().connectionLost(reason)
 
     def _is_streamed(self) -> bool:
@@ -158,7 +168,10 @@ class StreamingRequest(http_protocol.WebRequest):
         return "text/plain", b"The request body is refused."
 
     def _refuse(self, status: int) -> None:
-        """Refuse a body, and hang up: the rest of it is not worth reading."""
+        """Refuse a body, and hang up once it is over: who is cut off while it sends does not read the answer.
+
+        Of one that does not end, not much is passed over, and not for long.
+        """
         self._refused = True
         self.method = self.channel._command
         self.uri = self.path = self.channel._path
@@ -167,7 +180,16 @@ class StreamingRequest(http_protocol.WebRequest):
         kind, body = self.refusal(self.path.decode("ascii", "replace"), status)
         headers = [(b"Content-Type", kind.encode()), (b"Content-Length", str(len(body)).encode())]
         self.handle_reply({"type": "http.response.start", "status": status, "headers": headers})
-        self.handle_reply({"type": "http.response.body", "body": body})
+        self.handle_reply({"type": "http.response.body", "body": body, "more_body": True})
+        self._hangs_up = reactor.callLater(PASSED_OVER_FOR, self._hang_up)
+
+    def _hang_up(self) -> None:
+        """End a refused request, once."""
+        if self._hangs_up is not None and self.channel is not None:
+            if self._hangs_up.active():
+                self._hangs_up.cancel()
+            self._hangs_up = None
+            self.finish()
 
     def _resume(self) -> None:
         if self.channel is not None and not self._disconnected:
