@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import os
 import socket
 import struct
@@ -15,6 +14,7 @@ from portal.web import websockets
 from provisioning.events.services import record
 from tests.support.cast import People
 from tests.web.conftest import Serve
+from tests.web.reading import read_on
 
 pytestmark = pytest.mark.slow
 
@@ -39,15 +39,6 @@ def open_raw(port: int, token: str = "", path: str = "/ws/v1/events") -> socket.
         answer += client.recv(4096)
     assert answer.startswith(b"HTTP/1.1 101")
     return client
-
-
-def read_on(client: socket.socket, enough: int) -> int:
-    """Read until there is enough; returns how many bytes came before the server hung up."""
-    read = 0
-    with contextlib.suppress(ConnectionResetError):
-        while read < enough and (piece := client.recv(1 << 16)):
-            read += len(piece)
-    return read
 
 
 def write_frames(client: socket.socket, count: int) -> None:

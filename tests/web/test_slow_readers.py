@@ -14,6 +14,7 @@ import pytest
 from portal.web.slow_readers import LEAST_READ, SlowReaders, place_of
 from tests.jobs.conftest import eventually
 from tests.web.conftest import Several
+from tests.web.reading import read_on
 
 MIB = 1 << 20
 LARGE = 16 * MIB
@@ -43,15 +44,6 @@ def asks(web: Several, clients: ExitStack, path: str = "/static/large.bin") -> s
     client.connect(("127.0.0.1", web.port))
     client.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     return client
-
-
-def read_on(client: socket.socket, enough: int) -> int:
-    """Read until there is enough; returns how many bytes came before the server hung up."""
-    read = 0
-    with contextlib.suppress(ConnectionResetError):
-        while read < enough and (piece := client.recv(1 << 16)):
-            read += len(piece)
-    return read
 
 
 def memory(web: Several) -> int:

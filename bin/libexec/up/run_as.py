@@ -14,7 +14,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -54,7 +54,7 @@ class RunAs:
     home: Path = Path("/nonexistent")
     shown: tuple[Path, ...] = ()
     """Folders that the account must get through to."""
-    covers: tuple[Path, ...] = field(default=())
+    covers: tuple[Path, ...] = ()
     """Folders that it does not get through, the outermost of each path."""
 
     def command(self, command: list[str], port: int | None = None) -> list[str]:

@@ -1,0 +1,15 @@
+"""A client that reads what it has asked for, in its own time."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+
+
+def read_on(client: socket.socket, enough: int) -> int:
+    """Read until there is enough; returns how many bytes came before the server hung up."""
+    read = 0
+    with contextlib.suppress(ConnectionResetError):
+        while read < enough and (piece := client.recv(1 << 16)):
+            read += len(piece)
+    return read
