@@ -12,6 +12,7 @@ import pytest
 from django.db import connection
 
 from compute_agent.contract.commands import SnapshotRequest
+from compute_agent.contract.messages import Command
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions import shelve as shelving
@@ -20,6 +21,7 @@ from provisioning.images import services as images
 from provisioning.images.models import Image
 from tests.core.test_parallel import in_threads
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
@@ -33,14 +35,20 @@ def somebody_waits() -> bool:
         return bool(cursor.fetchone()[0])
 
 
+def shelving_at_a_host(cloud: Cloud, caller: RequestContext) -> tuple[ScriptedAgent, Instance, Command]:
+    """Return a host, its server, and the command by which it makes the image of the shelving."""
+    host = cloud.add_host("h1")
+    server = cloud.launch(caller)
+    cloud.run()
+    shelving.shelve(caller, server.id)
+    (command,) = host.take()
+    return host, server, command
+
+
 def test_an_image_is_not_deleted_while_its_server_goes_onto_its_shelf(
     shared_cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = shared_cloud.add_host("h1")
-    server = shared_cloud.launch(alice)
-    shared_cloud.run()
-    shelving.shelve(alice, server.id)
-    (command,) = host.take()
+    host, server, command = shelving_at_a_host(shared_cloud, alice)
     body = command.body
     assert isinstance(body, SnapshotRequest)
     looked, deleted = threading.Event(), threading.Event()
@@ -76,11 +84,7 @@ def test_an_image_is_not_deleted_while_its_server_goes_onto_its_shelf(
 def test_an_image_that_was_deleted_just_before_leaves_the_server_where_it_is(
     shared_cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host = shared_cloud.add_host("h1")
-    server = shared_cloud.launch(alice)
-    shared_cloud.run()
-    shelving.shelve(alice, server.id)
-    (command,) = host.take()
+    host, server, command = shelving_at_a_host(shared_cloud, alice)
     holds_ready = shelving.holds_ready
 
     def ready_after_its_deletion(image_id: str) -> bool:
