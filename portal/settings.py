@@ -36,10 +36,10 @@ PORTAL_DIR = DATA_DIR / "portal"
 """What web, workers and commands write; beside it are the folders of bin/up and of this machine's agent."""
 RUN_DIR = PORTAL_DIR / "run"
 """Wake-up sockets and process files."""
-if (DATA_DIR / "db.sqlite3").exists() and not (PORTAL_DIR / "db.sqlite3").exists():
-    raise ImproperlyConfigured(
-        f"{DATA_DIR} is of an older version: bin/up or the operator's guide brings it up to date."
-    )
+for _name in ("db.sqlite3", "secrets"):  # new keys would open nothing that the old ones closed
+    if (DATA_DIR / _name).exists() and not (PORTAL_DIR / _name).exists():
+        message = f"{DATA_DIR} is of an older version: move {_name} into {PORTAL_DIR}, or let bin/up do it."
+        raise ImproperlyConfigured(message)
 ROLE = env.str("NOVELLA_ROLE", default="command")
 """``web``, ``worker`` or ``command``: decides how database connections are kept."""
 if ROLE not in {"web", "worker", "command"}:

@@ -45,3 +45,17 @@ def test_a_command_makes_folder_and_database_for_its_owner(tmp_path: Path) -> No
     files = [path for path in data.rglob("*") if path.is_file()]
     assert len(files) > 2
     assert [path for path in files if mode(path) & 0o077] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["db.sqlite3", "secrets"])
+def test_no_new_keys_are_made_beside_those_of_an_older_version(tmp_path: Path, name: str) -> None:
+    data = tmp_path / "data"
+    (data / name).mkdir(parents=True)
+    environment = {"PATH": os.environ["PATH"], "NOVELLA_DATA": str(data), "DJANGO_SETTINGS_MODULE": "portal.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND], env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert f"move {name} into {data / 'portal'}" in done.stderr
+    assert not (data / "portal").exists()
