@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from up import clean
+from up import clean, health
 from up.data_folder import DataFolder, DataFolderError
 
 Up = Callable[..., subprocess.CompletedProcess[str]]
@@ -151,3 +151,12 @@ def test_what_is_kept_is_for_its_owner_only(tmp_path: Path) -> None:
     ours.write_json("run/join-tokens.json", {"sim-1": "secret"})
     assert ours.path.stat().st_mode & 0o777 == 0o700
     assert (ours.path / "run" / "join-tokens.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_free_port_is_never_one_that_the_kernel_gives_away() -> None:
+    """Between the choice and the listening, an outgoing connection of anybody's could have it."""
+    first, last = map(int, health.GIVEN_BY_KERNEL.read_text().split())
+    found = [health.free_port() for _ in range(40)]
+    assert not [port for port in found if first <= port <= last]
+    for port in found:
+        health.require_free_port(port)

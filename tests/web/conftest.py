@@ -16,6 +16,7 @@ from django.db import connection
 
 from provisioning.jobs.worker_groups import process_mark
 from tests.jobs.conftest import ROOT, eventually
+from up.health import free_port
 from up.processes import children
 
 Serve = Callable[..., int]
@@ -89,9 +90,7 @@ def _server(output: Path, settings: dict[str, str]) -> Iterator[int]:
 def _process(
     output: Path, settings: dict[str, str], command: Callable[[str], list[str]]
 ) -> Iterator[tuple[int, subprocess.Popen[bytes]]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number = int(probe.getsockname()[1])
+    number = free_port()
     environment = {**os.environ, "TESTS_DATABASE": str(connection.settings_dict["NAME"]), "NOVELLA_ROLE": "web"}
     with output.open("wb") as file:
         process = subprocess.Popen(

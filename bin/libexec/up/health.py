@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import random
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 MOST_BYTES = 65_536
+LOWEST_FREE = 10_240
+MOST_TRIED = 20
+GIVEN_BY_KERNEL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 class PortError(Exception):
@@ -38,10 +44,19 @@ def ask(port: int, timeout: float = 2.0) -> Health | None:
 
 
 def free_port() -> int:
-    """Return a port of the loopback address on which nobody listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of the loopback address on which nobody listens now.
+
+    It is not one of those that the kernel gives to outgoing connections, or to others who ask for any port: one of
+    these could take it before a server listens.
+    """
+    first_given = int(GIVEN_BY_KERNEL.read_text().split()[0])
+    ports = range(LOWEST_FREE, first_given) or range(1024, 65_536)
+    for port in random.sample(ports, min(MOST_TRIED, len(ports))):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    message = f"none of {MOST_TRIED} ports between {ports[0]} and {ports[-1]} is free."
+    raise PortError(message)
 
 
 def require_free_port(port: int) -> None:
