@@ -37,10 +37,7 @@ def host(cloud: Cloud) -> ScriptedAgent:
 
 @pytest.fixture
 def server(cloud: Cloud, host: ScriptedAgent, alice: RequestContext) -> Instance:
-    instance = cloud.launch(alice)
-    cloud.run()
-    assert state_of(instance) == ("active", None)
-    return instance
+    return cloud.running(alice)
 
 
 def snapshot(host: ScriptedAgent) -> tuple[Command, SnapshotRequest]:

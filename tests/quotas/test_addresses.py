@@ -49,9 +49,7 @@ def kelvin(cloud: Cloud) -> ScriptedAgent:
 
 @pytest.fixture
 def running(cloud: Cloud, alice: RequestContext, kelvin: ScriptedAgent) -> Instance:
-    instance = cloud.launch(alice)
-    cloud.run()
-    return instance
+    return cloud.running(alice)
 
 
 def held() -> tuple[int, int]:

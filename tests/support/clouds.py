@@ -119,6 +119,13 @@ class Cloud:
             stand(caller.project_id)
         return create.launch(caller, self.request(**changes))[0]
 
+    def running(self, caller: RequestContext, **changes: Any) -> Instance:
+        """Launch a server and let the cloud come to rest; as it is recorded then, with its host."""
+        instance = self.launch(caller, **changes)
+        self.run()
+        assert state_of(instance) == ("active", None)
+        return self.fresh(instance)
+
     def run(self) -> None:
         """Let jobs and agents work until neither has anything to do."""
         for _ in range(50):

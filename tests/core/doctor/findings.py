@@ -8,12 +8,10 @@ from typing import Any
 
 from django.core.management import call_command
 
-from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
 from provisioning.doctor.examination import examine, treat
 from provisioning.doctor.finding import Finding
 from tests.support import invariants
-from tests.support.clouds import Cloud
 
 OLD = timedelta(hours=1)
 
@@ -34,12 +32,6 @@ def mended(check: str) -> str:
     assert look(check) == []
     invariants.check()
     return treated.repaired
-
-
-def at_rest(cloud: Cloud, caller: RequestContext) -> Instance:
-    made = cloud.launch(caller)
-    cloud.run()
-    return cloud.fresh(made)
 
 
 def broken(row: Instance, **columns: Any) -> None:

@@ -28,14 +28,14 @@ from provisioning.hosts.models import Host
 from provisioning.jobs.models import WorkerBeat
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
-from tests.core.doctor.findings import OLD, at_rest, broken, command, look
+from tests.core.doctor.findings import OLD, broken, command, look
 from tests.support.clouds import Cloud, context
 
 
 def test_the_sql_of_most_looks_is_made_once(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    at_rest(cloud, alice)
+    cloud.running(alice)
     assert list(findings()) == []
     made: list[str] = []
     make = SQLCompiler.as_sql
@@ -53,7 +53,7 @@ def test_the_sql_of_most_looks_is_made_once(
 def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
     assert look() == []
     for _ in range(3):
-        at_rest(cloud, alice)
+        cloud.running(alice)
     first, second, third = (cloud.fresh(row) for row in Instance.objects.order_by("created_at"))
     cloud.launch(alice)
     assert look() == []
@@ -71,7 +71,7 @@ def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
 def test_what_moves_between_two_looks_is_not_found(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Instance.objects.filter(id=row.id).update(task_deadline=timezone.now())
 
     def meanwhile(_: float) -> None:
@@ -82,7 +82,7 @@ def test_what_moves_between_two_looks_is_not_found(
 
 
 def test_a_repair_looks_a_last_time(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Port.objects.filter(device_id=row.id).update(device_id=uuid.uuid4())
     found = [each for each in look("ports") if each.mend]
     Port.objects.update(device_id=row.id)
@@ -112,7 +112,7 @@ def test_the_command_says_all_is_well(cloud: Cloud) -> None:
 
 
 def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     QuotaUsage.objects.filter(resource="cores").update(in_use=9)
     text, status = command()
     assert status == 1
@@ -127,7 +127,7 @@ def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> Non
 
 
 def test_the_command_writes_json(cloud: Cloud, alice: RequestContext) -> None:
-    at_rest(cloud, alice)
+    cloud.running(alice)
     Host.objects.update(vcpus_allocated=5)
     text, status = command("--json", "--repair")
     said = json.loads(text)

@@ -16,14 +16,14 @@ from provisioning.compute.states import VmState
 from provisioning.doctor.examination import treat
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network.models import FixedIP, Port
-from tests.core.doctor.findings import OLD, at_rest, broken, look, mended, only
+from tests.core.doctor.findings import OLD, broken, look, mended, only
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 
 
 def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     assert row.host is not None
     Host.objects.filter(id=row.host_id).update(vcpus_allocated=5, instances_allocated=7)
     found = only("host_counters")
@@ -36,7 +36,7 @@ def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     held = Allocation.objects.values().get()
     Host.objects.update(last_seen_at=timezone.now() - OLD)
     delete(context("alice"), row.id)
@@ -53,7 +53,7 @@ def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_room_about_which_nobody_was_ever_asked(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Host.objects.update(last_seen_at=timezone.now() - OLD)
     delete(context("alice"), row.id)
     assert look("allocations") == []
@@ -77,7 +77,7 @@ def test_room_of_a_launch_that_looks_for_another_host(cloud: Cloud, alice: Reque
 
 
 def test_a_host_that_gives_more_than_it_has(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     assert row.host is not None
     for column, unit in (("vcpus_total", "vCPUs"), ("memory_mb_total", "MiB"), ("disk_gb_total", "GiB")):
         before = getattr(row.host, column)
@@ -88,7 +88,7 @@ def test_a_host_that_gives_more_than_it_has(cloud: Cloud, alice: RequestContext)
 
 
 def test_a_server_that_comes_off_its_shelf_without_room(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     broken(row, vm_state=VmState.SHELVED_OFFLOADED)
     assert look("without_room") == []
     Allocation.objects.all().delete()
@@ -96,7 +96,7 @@ def test_a_server_that_comes_off_its_shelf_without_room(cloud: Cloud, alice: Req
 
 
 def test_room_of_another_size(cloud: Cloud, alice: RequestContext) -> None:
-    at_rest(cloud, alice)
+    cloud.running(alice)
     Allocation.objects.update(vcpus=3)
     Host.objects.filter(instances_allocated=1).update(vcpus_allocated=3)
     assert only("allocations").sentence.endswith("its flavor says 1, 1024 and 2.")
@@ -104,13 +104,13 @@ def test_room_of_another_size(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_room_on_another_host(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     broken(row, host=Host.objects.exclude(id=row.host_id).get())
     assert "It is on another host than" in only("allocations").sentence
 
 
 def test_a_server_without_room(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Allocation.objects.all().delete()
     Host.objects.filter(id=row.host_id).update(
         vcpus_allocated=0, memory_mb_allocated=0, disk_gb_allocated=0, instances_allocated=0
@@ -120,7 +120,7 @@ def test_a_server_without_room(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
-    at_rest(cloud, alice)
+    cloud.running(alice)
     Port.objects.create(
         network=cloud.network, project_id=uuid.uuid4(), mac_address="fa:16:3e:00:00:99", device_id=uuid.uuid4(),
         delete_with_device=True,
@@ -130,7 +130,7 @@ def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Port.objects.update(device_id=None)
     delete(context("alice"), row.id)
     cloud.run()
@@ -142,7 +142,7 @@ def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Allocation.objects.filter(instance=row).delete()
     assert look("ports") == []
     found = look("ports", "without_room", "host_counters")
@@ -152,7 +152,7 @@ def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestCo
 
 
 def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Allocation.objects.filter(instance=row).delete()
     broken(row, vm_state=VmState.ERROR, host_id=None)
     assert only("ports").sentence == "1 port with its address is taken by this server, which is in state error."
@@ -162,7 +162,7 @@ def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContex
 
 
 def test_interfaces_that_are_not_there(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Port.objects.all().delete()
     assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
     Port.objects.create(
@@ -172,7 +172,7 @@ def test_interfaces_that_are_not_there(cloud: Cloud, alice: RequestContext) -> N
 
 
 def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     stop(context("alice"), row.id)
     assert look("addresses") == []
     Port.objects.all().delete()
@@ -182,7 +182,7 @@ def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, ali
 
 
 def test_an_interface_that_nobody_takes_out(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     detach_interface(context("alice"), row.id, str(Port.objects.get().id))
     assert look("leaving_ports") == []
     HostCommand.objects.filter(finished_at=None).delete()

@@ -22,7 +22,7 @@ from provisioning.compute.upkeep.reaper import reap
 from provisioning.doctor.checks.actions import LEFT_OPEN
 from provisioning.doctor.examination import treat
 from provisioning.hosts.models import HostCommand
-from tests.core.doctor.findings import OLD, at_rest, broken, look, mended, only
+from tests.core.doctor.findings import OLD, broken, look, mended, only
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.jobs import drain
@@ -38,7 +38,7 @@ def test_a_task_without_a_deadline(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_a_deadline_without_a_task(cloud: Cloud, alice: RequestContext) -> None:
-    broken(at_rest(cloud, alice), task_deadline=timezone.now())
+    broken(cloud.running(alice), task_deadline=timezone.now())
     assert mended("tasks") == "The deadline is gone."
 
 
@@ -50,7 +50,7 @@ def test_a_task_that_nobody_ends(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_a_state_that_is_none(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     broken(row, vm_state=VmState.PAUSED, task_state=TaskState.SPAWNING, task_deadline=timezone.now() + OLD)
     assert only("states").sentence == (
         "It is paused with the task spawning, which is no state a server can be in. An operator may reset it to error."
@@ -58,7 +58,7 @@ def test_a_state_that_is_none(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_a_deletion_without_a_date(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     delete(context("alice"), row.id)
     cloud.run()
     broken(row, deleted_at=None)
@@ -66,12 +66,12 @@ def test_a_deletion_without_a_date(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_a_date_of_a_deletion_that_was_none(cloud: Cloud, alice: RequestContext) -> None:
-    broken(at_rest(cloud, alice), deleted_at=timezone.now())
+    broken(cloud.running(alice), deleted_at=timezone.now())
     assert only("states").sentence == "It is active, and has the date of a deletion."
 
 
 def test_a_resized_server_that_forgot_its_other_size(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
     cloud.run()
     assert look("states") == []
@@ -80,7 +80,7 @@ def test_a_resized_server_that_forgot_its_other_size(cloud: Cloud, alice: Reques
 
 
 def test_an_error_that_nothing_explains(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     broken(row, vm_state=VmState.ERROR)
     assert only("faults").subject == f"instance {row.id}"
     reset_state(context("operator", ADMIN), row.id, "active")
@@ -94,7 +94,7 @@ def test_an_error_that_nothing_explains(cloud: Cloud, alice: RequestContext) -> 
 
 @pytest.mark.parametrize("message", ["", "broken", "KeyError: 'host' was not there", "The size is None", 'File "x"'])
 def test_what_no_user_understands(cloud: Cloud, alice: RequestContext, message: str) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     InstanceAction.objects.update(message="The host did not report.")
     InstanceFault.objects.create(instance=row, code=500, message="Its disk is full.")
     assert look("messages") == []
@@ -127,7 +127,7 @@ def test_a_launch_that_waits_for_the_host_that_failed_is_not_lost(cloud: Cloud, 
 
 
 def test_an_action_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
-    at_rest(cloud, alice)
+    cloud.running(alice)
     InstanceAction.objects.update(finished_at=None)
     assert only("actions").sentence.startswith("The action create of ")
     assert mended("actions") == "The action create is closed."
@@ -135,7 +135,7 @@ def test_an_action_that_never_ended(cloud: Cloud, alice: RequestContext) -> None
 
 
 def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
     cloud.run()
     assert look("migrations") == []
@@ -147,7 +147,7 @@ def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_a_move_that_an_operator_cut_off_is_only_told(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
     cloud.run()
     reset_state(context("operator", ADMIN), row.id, "active")
@@ -155,7 +155,7 @@ def test_a_move_that_an_operator_cut_off_is_only_told(cloud: Cloud, alice: Reque
 
 
 def test_a_command_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     assert row.host_id
     host_commands.send(row.host_id, row.id, row.attempt, PowerRequest(action="stop"), None)
     assert only("commands").sentence == (
@@ -175,7 +175,7 @@ def test_a_command_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> No
 
 
 def test_a_task_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     stop(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
     assert only("missing_commands").sentence == "It is powering-off, and no command for that is open at any host."
@@ -187,7 +187,7 @@ def test_a_task_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> No
 
 
 def test_a_task_with_two_commands(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     stop(context("alice"), row.id)
     assert look("missing_commands") == []
     row = cloud.fresh(row)
@@ -197,7 +197,7 @@ def test_a_task_with_two_commands(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_a_resize_that_settles_an_earlier_one_has_two_commands(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
     reset_state(context("operator", ADMIN), row.id, "active")
     resize(context("alice"), row.id, "2")
@@ -206,7 +206,7 @@ def test_a_resize_that_settles_an_earlier_one_has_two_commands(cloud: Cloud, ali
 
 
 def test_a_delete_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     delete(context("alice"), row.id)
     HostCommand.objects.filter(finished_at=None).delete()
     assert "is not asked to remove it" in only("missing_commands").sentence

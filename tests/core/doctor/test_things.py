@@ -26,27 +26,27 @@ from provisioning.jobs.models import Lease, WorkerBeat
 from provisioning.notifications.models import Delivery, Webhook
 from provisioning.notifications.services import STANDING
 from provisioning.quotas.models import QuotaUsage
-from tests.core.doctor.findings import OLD, at_rest, broken, look, mended, only
+from tests.core.doctor.findings import OLD, broken, look, mended, only
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 
 
 def shelved(cloud: Cloud, caller: RequestContext) -> Instance:
-    row = at_rest(cloud, caller)
+    row = cloud.running(caller)
     shelve(context("alice"), row.id)
     cloud.run()
     return cloud.fresh(row)
 
 
 def test_quota_that_is_miscounted(cloud: Cloud, alice: RequestContext) -> None:
-    at_rest(cloud, alice)
+    cloud.running(alice)
     QuotaUsage.objects.filter(resource="cores").update(in_use=9)
     assert "cores: the counters say 9 in use; the reservations add up to 1 in use." in only("quota").sentence
     assert mended("quota") == "Counted anew."
 
 
 def test_an_image_that_nobody_finishes(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     image_id = create_image(context("alice"), row.id, "copy")
     assert look("images") == []
     HostCommand.objects.filter(kind="snapshot_request").delete()
@@ -58,7 +58,7 @@ def test_an_image_that_nobody_finishes(cloud: Cloud, alice: RequestContext) -> N
 
 
 def test_an_image_that_a_person_calls_so_is_theirs(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     images.create(alice, name="mine", properties={"instance_uuid": str(row.id), "image_type": "snapshot"})
     assert look("images") == []
 
@@ -83,7 +83,7 @@ def test_a_shelf_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> Non
 
 
 def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     agent = cloud.agent_of(row)
     agent.guests.clear()
     agent.hello()
@@ -96,7 +96,7 @@ def test_a_guest_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_a_server_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
-    broken(at_rest(cloud, alice), host=None)
+    broken(cloud.running(alice), host=None)
     assert only("guests").sentence == "It is active, and on no host. An operator may reset it to error."
 
 
@@ -109,7 +109,7 @@ def test_a_server_that_is_being_built_on_no_host(cloud: Cloud, alice: RequestCon
 
 
 def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     agent, lost = cloud.agent_of(row), str(uuid.uuid4())
     agent.left = [
         Leftover(kind="folder", name=lost, subject_id=lost),
@@ -131,7 +131,7 @@ def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
 
 
 def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     agent = cloud.agent_of(row)
     delete(context("alice"), row.id)
     cloud.run()
@@ -147,7 +147,7 @@ def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -
 
 
 def test_a_silent_host(cloud: Cloud, alice: RequestContext) -> None:
-    row = at_rest(cloud, alice)
+    row = cloud.running(alice)
     Host.objects.filter(id=row.host_id).update(last_seen_at=timezone.now() - OLD)
     assert only("hosts").sentence.endswith("; 1 server is on it.")
     Host.objects.filter(id=row.host_id).update(forced_down=True)

@@ -27,10 +27,7 @@ def h1(cloud: Cloud) -> ScriptedAgent:
 
 @pytest.fixture
 def server(cloud: Cloud, h1: ScriptedAgent, alice: RequestContext) -> Instance:
-    instance = cloud.launch(alice)
-    cloud.run()
-    assert state_of(instance) == ("active", None)
-    return instance
+    return cloud.running(alice)
 
 
 @pytest.fixture
