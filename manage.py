@@ -24,6 +24,13 @@ def as_owner() -> None:
 if __name__ == "__main__":
     as_owner()
     from django.core.management import execute_from_command_line
+    from django.db.utils import OperationalError, ProgrammingError
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except (OperationalError, ProgrammingError) as error:
+        if "no such table" not in str(error) and getattr(error.__cause__, "sqlstate", None) != "42P01":
+            raise
+        data = os.environ.get("NOVELLA_DATA") or CHECKOUT / "var"
+        sys.exit(f"There is no cloud in {data}: run bin/up first, or name another data folder by NOVELLA_DATA.")

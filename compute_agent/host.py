@@ -4,22 +4,35 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from compute_agent.contract.calls import CallBody, CallResult
-from compute_agent.contract.messages import Command, GuestState, Ownership, ResourceAudit
+from compute_agent.contract.messages import (
+    MOST_MENDED,
+    SERVER,
+    Command,
+    GuestState,
+    Mended,
+    Owned,
+    Ownership,
+    ResourceAudit,
+)
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.runner import CommandRunner
 from compute_agent.engine.store import StateStore
-from compute_agent.engine.subjects import owned
+from compute_agent.engine.subjects import Subject, owned
 from compute_agent.engine.threads import in_thread
+from compute_agent.network.host_network import Leased
+from compute_agent.network.kinds import document_kinds
 from compute_agent.servers import leftovers
 from compute_agent.servers.audit import guest_states, resource_audit
 from compute_agent.servers.calls import CallHandler
+from compute_agent.servers.guest_directory import GuestDirectory
 from compute_agent.servers.kind import Servers
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
@@ -28,7 +41,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-CHECK_EVERY = 10.0
+CHECK_EVERY = 5.0
 """Seconds between two looks at the network and at the guests' power."""
 PRUNE_EVERY = 3600.0
 IMAGE_AGE = 7 * 24 * 3600.0
@@ -56,8 +69,12 @@ class Host:
         )
         self.servers = Servers(services, self._store, self.outbox, self._runner.busy)
         self._runner.register(self.servers)
+        for kind in document_kinds(services.network, services.threads):
+            self._runner.register(kind)
         self._calls = CallHandler(services)
+        self._forgetting: asyncio.Task[None] | None = None
         self._checking: asyncio.Task[None] | None = None
+        self._mended: deque[Mended] = deque(maxlen=MOST_MENDED)
 
     # ----- start and stop -------------------------------------------------------------------------------------------
 
@@ -74,6 +91,9 @@ class Host:
         )
         await self._until_it_works("reach the hypervisor", services.driver.init_host)
         await self._until_it_works("prepare the network", services.network.init_host)
+        if services.metadata is not None:
+            directory = GuestDirectory(loop, services.network, self._store, self.outbox, services.vendor_data)
+            services.metadata.start(directory)
         specs = self.servers.load(await self._until_it_works("list the guests", services.driver.guests))
         await self._until_it_works("restore the network", lambda: services.network.restore(specs))
         self._services.images.sweep()
@@ -83,10 +103,13 @@ class Host:
 
     async def stop(self, grace: float = 3.0) -> None:
         """Finish the steps that run, at most ``grace`` seconds, and let go of the hypervisor; guests go on."""
-        if self._checking is not None:
-            self._checking.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._checking
+        for task in (self._checking, self._forgetting):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        if self._services.metadata is not None:
+            self._services.metadata.close()
         if self._services.consoles is not None:
             await self._services.consoles.close()
         await self._runner.stop(grace)
@@ -112,7 +135,24 @@ class Host:
         if self._runner.open:
             self._runner.withdraw(ownership.open)
         else:
-            self._runner.resume(owned(ownership), ownership.open)
+            held = owned(ownership)
+            self._runner.resume(held, ownership.open)
+            self._forget_documents(held)
+
+    def _forget_documents(self, held: Mapping[Subject, int]) -> None:
+        """Forget what was told of subjects that are not this host's any more."""
+        network = self._services.network
+        outdated = [each for each in network.documents() if Subject(each.subject_kind, each.subject_id) not in held]
+        if not outdated:
+            return
+
+        async def forget() -> None:
+            try:
+                await in_thread(self._services.threads.network, lambda: network.forget_outdated(outdated))
+            except RetryableHostError as error:
+                log.warning("%s: not all of the old network was removed: %s %s", self.name, error, error.detail)
+
+        self._forgetting = asyncio.get_running_loop().create_task(forget(), name=f"outdated documents of {self.name}")
 
     def accept(self, command: Command) -> None:
         """Take a command; when this returns it is stored and may be acknowledged."""
@@ -126,6 +166,10 @@ class Host:
         """List the guests of this host.  Raises HypervisorUnavailableError."""
         return guest_states(await in_thread(self._services.threads.calls, self._services.driver.guests))
 
+    async def documents(self) -> list[Owned]:
+        """List what this host was told of networks, routers, floating IPs and security groups."""
+        return await in_thread(self._services.threads.calls, self._services.network.documents)
+
     async def audit(self, host_ip: str) -> ResourceAudit:
         """Measure the host, and look for what is left over.  Raises HypervisorUnavailableError."""
         services, described, busy = self._services, self.servers.records.described(), self._runner.at_work()
@@ -138,7 +182,8 @@ class Host:
         report = await in_thread(services.threads.calls, measure)
         busy |= self._runner.at_work()
         found = leftovers.without(report.leftovers, {subject.id for subject in busy})
-        return replace(report, leftovers=found)
+        warnings = services.network.warnings()
+        return replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
 
     async def idle(self) -> None:
         """Wait until no command is being carried out."""
@@ -178,9 +223,20 @@ class Host:
         try:
             for mended in await in_thread(services.threads.calls, services.network.check):
                 log.warning("%s: mended the network: %s", self.name, mended)
+                self._mended.append(Mended(int(time.time()), f"network: {mended}"))
+                self.audit_wanted.set()
         except RetryableHostError as error:
             log.warning("%s: the network could not be mended: %s %s", self.name, error.message, error.detail)
+        for leased in await in_thread(services.threads.calls, services.network.leases):
+            self._tell(leased)
         self._runner.sweep()
+
+    def _tell(self, leased: Leased) -> None:
+        """Report what a guest has done with an address."""
+        record = self._store.subject(Subject(SERVER, leased.uuid))
+        detail = {"port_id": leased.port_id, "address": leased.address, "held": "true" if leased.held else "false"}
+        if record is not None:
+            self.outbox.lease(Subject(SERVER, leased.uuid), record.generation, detail)
 
 
 def _post(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:

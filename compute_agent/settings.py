@@ -2,18 +2,19 @@
 ``compute_agent.start.options``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 CONNECTED = "connected"
 """Stands for the networks of the machine's own interfaces."""
 NETWORKS_BY_NAME = {
-    "link-local": ("169.254.0.0/16",),
-    "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
+    "link-local": ("169.254.0.0/16", "fe80::/10"),
+    "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
     "none": (),
 }
-"""Words for networks (RFC 3927, RFC 1918)."""
+"""Words for networks (RFC 3927 and 4291, RFC 1918 and 4193)."""
 DISTRIBUTION = "novella-cloud"
 """The installed package's name.  "novella" belongs to somebody else on PyPI."""
 
@@ -44,18 +45,31 @@ class AgentSettings:
     """``kvm``, ``qemu``, or ``auto``: KVM when a probe shows that it works."""
     netns: str | None = None
     """Network namespace for bridges, DHCP, filters and guests; None: the one the agent was started in."""
+    machine_netns: str | None = None
+    """Network namespace that stands for the machine, with its underlay and its physical networks, where several hosts
+    are on one machine; None: the one the agent was started in.  The portal is reached from the latter."""
     uplink: bool = True
     """Give guests a way out of ``netns`` through a veth pair and NAT."""
     blocked_networks: tuple[str, ...] = ("link-local", CONNECTED)
-    """Where guests' packets are dropped on their way out: IPv4 networks, or words for some."""
+    """Where guests' packets are dropped on their way out: networks, or words for some."""
     reachable_networks: tuple[str, ...] = ()
     """Parts of the blocked networks that guests reach nevertheless, for example an inner name server."""
+    underlay_address: str = ""
+    """Where other hosts reach this one with guests' packets; empty: the address that faces the portal."""
+    physical_networks: Mapping[str, str] = field(default_factory=dict)
+    """Name of each physical network → interface or bridge of the machine that leads to it."""
+    external_interface: str = ""
+    """The machine's interface whose network reaches floating IPs of the physical network ``machine``; empty: none."""
     workers: int = 4
     """Builds and copies of disks at the same time; one project has at most all but one of them."""
+    tunnels: int = 256
+    """Connections to guests' ports that are carried to the portal at the same time; one user has a quarter of them."""
     guest_user: str = "auto"
     """The account of guests' QEMU processes under ``embed``; ``auto``: one that is made for them, else root."""
     dhcp_user: str = "auto"
     """The account of dnsmasq; ``auto``: one that is made for it, else the distribution's, else nobody."""
+    vendor_data: Path | None = None
+    """A JSON file that every guest of this host finds as ``vendor_data.json``."""
     cgroups: bool = True
     """Give each guest a control group of its own where the machine lets one."""
     boot_timeout: float = 60.0

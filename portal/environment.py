@@ -31,6 +31,29 @@ def integer(name: str, default: int, low: int, high: int) -> int:
     return value
 
 
+def whole_range(name: str, default: tuple[int, int], low: int, high: int) -> tuple[int, int]:
+    """Read two whole numbers with a colon between, the first and the last of a range; a wrong one stops the start with
+    a sentence.
+    """
+    text = env.str(name, default=f"{default[0]}:{default[1]}")
+    found = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text, re.ASCII)
+    if found is None or not low <= int(found[1]) <= int(found[2]) <= high:
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be a range from {low} to {high} such as {low}:{high}.")
+    return int(found[1]), int(found[2])
+
+
+def ipv4_range(name: str, default: str) -> str:
+    """Read an IPv4 range from /8 to /29, such as 10.50.0.0/24; a wrong one stops the start with a sentence."""
+    text = env.str(name, default=default)
+    try:
+        found = ipaddress.IPv4Network(text)
+    except ValueError:
+        found = None
+    if found is None or not 8 <= found.prefixlen <= 29:
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be an IPv4 range from /8 to /29 such as {default}.")
+    return str(found)
+
+
 def decimal(name: str) -> float | None:
     """Read a number of at most a million either way, None when it is unset; a wrong one stops the start with a
     sentence.

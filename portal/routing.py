@@ -11,6 +11,7 @@ from portal.agents.tunnels import TunnelConsumer
 from portal.sockets.browser import BrowserConsumer
 from portal.sockets.console_log import ConsoleLogConsumer
 from portal.sockets.consoles import ConsoleConsumer
+from portal.sockets.guest_ports import GuestPortConsumer
 from portal.sockets.renders import Render, Renders
 from portal.sockets.scripts import ScriptsConsumer
 
@@ -24,9 +25,11 @@ def websocket_router(render: Render) -> URLRouter:
     consumers: dict[str, Any] = {
         "ws/agent": AgentConsumer.as_asgi(),
         "ws/agent/consoles/<str:tunnel>": TunnelConsumer.as_asgi(),
+        "ws/agent/tunnels/<str:tunnel>": TunnelConsumer.as_asgi(),
         "ws/console": ConsoleConsumer.as_asgi(),
         "ws/dashboard": BrowserConsumer.as_asgi(renders=renders),
         "ws/dashboard/servers/<uuid:instance_id>/console-log": ConsoleLogConsumer.as_asgi(),
+        "ws/servers/<uuid:instance_id>/tunnel": GuestPortConsumer.as_asgi(),
         "ws/v1/events": ScriptsConsumer.as_asgi(),
     }
     anything_else: Any = WebsocketDenier.as_asgi()

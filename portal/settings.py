@@ -16,6 +16,7 @@ from portal.environment import (
     decimal,
     env,
     integer,
+    ipv4_range,
     networks,
     patterns,
     ports,
@@ -23,6 +24,7 @@ from portal.environment import (
     seconds_by_name,
     secret_keys,
     web_address,
+    whole_range,
 )
 from provisioning.common.left_out import leave_out
 from provisioning.scheduler.options import options_of
@@ -329,6 +331,16 @@ RESERVED_HOST_DISK_GB = integer("NOVELLA_RESERVED_HOST_DISK_GB", 0, 0, 10_000_00
 HEARTBEAT_INTERVAL = integer("NOVELLA_HEARTBEAT_INTERVAL", 10, 1, 600)
 HOST_DOWN_AFTER = integer("NOVELLA_HOST_DOWN_AFTER", 35, 2, 3600)
 """Seconds without a heartbeat after which a host gets no new instances."""
+VNI_FIRST, VNI_LAST = whole_range("NOVELLA_VNI_RANGE", (1000, 16_777_215), 1, 16_777_215)
+"""VXLAN network identifiers that networks are given."""
+PHYSICAL_MTU = integer("NOVELLA_PHYSICAL_MTU", 1500, 1330, 9216)
+"""Bytes of a packet between hosts; guests of a VXLAN network have 50 less."""
+ADDRESS_HOLD = integer("NOVELLA_ADDRESS_HOLD", 60, 0, 86_400)
+"""Seconds for which an address that was given back is given to nobody who did not ask for it by name."""
+PROJECT_NETWORK_RANGE = ipv4_range("NOVELLA_PROJECT_NETWORK_RANGE", "10.50.0.0/24")
+"""Range of the network that a project is given in one go, unless there is a default subnet pool."""
+AUTO_FLOATING_IP = env.str("NOVELLA_AUTO_FLOATING_IP", default="").strip()
+"""Name or id of the external network of which new servers get a floating IP; empty: none."""
 AUDIT_INTERVAL = integer("NOVELLA_AUDIT_INTERVAL", 60, 5, 3600)
 INSTANCE_USAGE_AUDIT_PERIOD = env.str("NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD", default="month")
 """``hour``, ``day``, ``month`` or ``year``, with ``@`` and the minute, hour, day or month at which it begins."""
@@ -347,6 +359,10 @@ CONSOLE_IDLE_TIMEOUT = integer("NOVELLA_CONSOLE_IDLE_TIMEOUT", 1800, 0, 86_400)
 """Seconds without a byte either way after which an open console is closed; 0: never."""
 CONSOLES_PER_USER = integer("NOVELLA_CONSOLES_PER_USER", 16, 1, 10_000)
 """Consoles that one user may have open at a time, on each machine that runs web."""
+TUNNELS_PER_USER = integer("NOVELLA_TUNNELS_PER_USER", 32, 1, 100_000)
+"""Connections to ports of guests that one user may have open at a time, on each machine that runs web."""
+TUNNEL_IDLE_TIMEOUT = integer("NOVELLA_TUNNEL_IDLE_TIMEOUT", 3600, 0, 604_800)
+"""Seconds without a byte either way after which such a connection is closed; 0: never."""
 SOCKETS_PER_USER = integer("NOVELLA_SOCKETS_PER_USER", 50, 1, 100_000)
 """WebSockets that one user may have open at a time, on each machine that runs web: live pages, consoles, scripts."""
 SOCKETS_PER_SESSION = integer("NOVELLA_SOCKETS_PER_SESSION", 20, 1, 100_000)

@@ -207,6 +207,9 @@ python_environment() {
     make_environment "$VENV" "$@"
     # The checkout is importable from any folder.
     echo "$ROOT" >"$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/novella.pth"
+    # The command of users, which an installation of the project would bring.
+    printf '#!%s\nimport sys\n\nfrom portal.client.main import command\n\nsys.exit(command())\n' "$PYTHON" >"$VENV/bin/novella"
+    chmod 755 "$VENV/bin/novella"
 }
 
 # side_environment LOCK: .venv/LOCK with exactly what the lock says, for a client that needs other versions than ours.

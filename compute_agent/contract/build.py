@@ -54,8 +54,8 @@ class FixedAddress(Frozen, frozen=True):
 class SecurityRule(Frozen, frozen=True):
     """One allowed flow.
 
-    Without a remote it is from and to anywhere; ``remote_group_id`` is from and to the ports that name the group in
-    ``PortRef.security_group_ids`` and lie on the same network.  The host finds their addresses: it knows its ports.
+    Without a remote it is from and to anywhere; ``remote_group_id`` is from and to the members of the group on the same
+    network and on those that routers join to it.
     """
 
     direction: str  # "ingress" | "egress"
@@ -65,20 +65,67 @@ class SecurityRule(Frozen, frozen=True):
     port_range_max: int | None = None  # for ICMP: the code
     remote_ip_prefix: str | None = None
     remote_group_id: str | None = None
+    id: str = ""  # the rule that it comes from
+
+
+class Segment(Frozen, frozen=True):
+    """What joins the bridges of a network on different hosts (Neutron's ``provider:*``)."""
+
+    type: str  # "vxlan", "flat", "vlan"
+    id: int | None = None  # the VNI or VLAN tag
+    physical_network: str = ""  # of flat and vlan
+
+
+class HostRoute(Frozen, frozen=True):
+    """A route that guests are told by DHCP."""
+
+    destination: str
+    next_hop: str
+
+
+class SubnetRef(Frozen, frozen=True):
+    """One range of a network."""
+
+    id: str
+    cidr: str
+    gateway: str | None = None
+    enable_dhcp: bool = True
+    dns_nameservers: list[str] = []
+    host_routes: list[HostRoute] = []
+    ipv6_ra_mode: str = ""  # "slaac", "dhcpv6-stateless", "dhcpv6-stateful"; empty: none, or IPv4
+    ipv6_address_mode: str = ""
+    routed: bool = False  # a router of Novella has the gateway's address
+
+
+class AddressPair(Frozen, frozen=True):
+    """Another address that a port may send from and is reached at."""
+
+    address: str  # an address or a range in CIDR notation
+    mac_address: str = ""  # empty: the port's own
+
+
+class DhcpOption(Frozen, frozen=True):
+    """One more DHCP option for a port (Neutron's ``extra_dhcp_opts``)."""
+
+    name: str
+    value: str
+    ip_version: int = 4
 
 
 class NetworkRef(Frozen, frozen=True):
-    """The L2 network a port lies on; the host makes one bridge for it."""
+    """The L2 network a port lies on, as far as a guest needs it to start; the rest is in the network's document."""
 
     id: str
     name: str
     bridge: str  # at most 15 characters, chosen by the control plane, unique in the cloud
     cidr: str  # "10.20.0.0/24" of the first IPv4 subnet
     gateway: str | None
+    segment: Segment
     dhcp_address: str | None = None  # where DHCP answers when it is not the gateway
     mtu: int = 1500
     dns_domain: str = "novalocal"
     dns_nameservers: list[str] = []
+    subnets: list[SubnetRef] = []
 
 
 class PortRef(Frozen, frozen=True):
@@ -91,9 +138,13 @@ class PortRef(Frozen, frozen=True):
     fixed_ips: list[FixedAddress]
     port_security: bool = True
     security_group_ids: list[str] = []  # the groups it is a member of
-    security_rules: list[SecurityRule] = []
     tag: str = ""  # what the guest's owner calls it
+    dns_name: str = ""  # what it is called in the DNS; empty: by the guest's host name
     dns_domain: str = ""  # on a shared network, its project's own; the guest's name is answered in it only
+    allowed_address_pairs: list[AddressPair] = []
+    extra_dhcp_opts: list[DhcpOption] = []
+    enabled: bool = True  # False: it passes nothing
+    security_groups: list[str] = []  # names of the groups, for the guest to read
 
 
 class KeyPairRef(Frozen, frozen=True):
@@ -143,6 +194,7 @@ class InstanceSpec(Frozen, frozen=True):
     kernel: ImageRef | None = None  # what the guest boots instead of its disk's boot sector, with ``os_command_line``
     ramdisk: ImageRef | None = None
     rescue: RescueImage | None = None  # while the guest is rescued
+    posted_password: str = ""  # encrypted by the guest with its key, as it posted it
 
 
 def image_refs(spec: InstanceSpec) -> list[ImageRef]:

@@ -45,7 +45,22 @@ class OpenConsoleCall(Message, frozen=True):
     share: str = ""  # whom it counts for: one user or project has a part of the host's tunnels; empty: nobody
 
 
-CallBody = ConsoleOutputCall | DiagnosticsCall | FollowConsoleCall | OpenConsoleCall
+class OpenTunnelCall(Message, frozen=True):
+    """Connect to a TCP port at a fixed address of the guest, past its security groups, and dial
+    ``/ws/agent/tunnels/{tunnel}`` as for ``OpenConsoleCall``.  Bytes pass both ways; an empty frame says that its side
+    sends no more, and whoever hangs up without one has broken off.  Answers ``TunnelOpened``; a ``CallError`` may have
+    the codes ``refused`` and ``unreachable`` as well.
+    """
+
+    instance_id: str
+    port_id: str
+    address: str
+    port: int
+    tunnel: str
+    share: str = ""  # as in OpenConsoleCall
+
+
+CallBody = ConsoleOutputCall | DiagnosticsCall | FollowConsoleCall | OpenConsoleCall | OpenTunnelCall
 
 
 class Call(Message, frozen=True):
@@ -116,11 +131,17 @@ class ConsoleOpened(Message, frozen=True):
     """The agent has opened the console and dials the tunnel."""
 
 
+class TunnelOpened(Message, frozen=True):
+    """The guest has taken the connection, and the agent dials the tunnel."""
+
+
 class CallError(Message, frozen=True):
-    """The question could not be answered; ``code`` is one of ``not_found``, ``unsupported``, ``busy``, ``failed``."""
+    """The question could not be answered; ``code`` is one of ``not_found``, ``unsupported``, ``busy``, ``failed``;
+    for a tunnel also ``refused`` and ``unreachable``.
+    """
 
     code: str
     message: str
 
 
-CallResult = ConsoleOutput | Diagnostics | ConsoleOpened | CallError
+CallResult = ConsoleOutput | Diagnostics | ConsoleOpened | TunnelOpened | CallError

@@ -1,4 +1,4 @@
-"""Commands: what the portal may want of a host for one instance.  Durable, ordered per instance, repeatable.
+"""Commands: what the portal may want of a host for one subject.  Durable, ordered per subject, repeatable.
 
 Each is carried out again from its start when the agent dies in it, so every command must succeed on what an unfinished
 run of itself has left.
@@ -8,6 +8,7 @@ from typing import Literal
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import FlavorRef, InstanceSpec, PortRef, image_refs
+from compute_agent.contract.network import DocumentRequest
 
 
 class BuildRequest(Message, frozen=True):
@@ -151,6 +152,7 @@ CommandBody = (
     | AttachInterfaceRequest
     | DetachInterfaceRequest
     | RefreshPortsRequest
+    | DocumentRequest
 )
 
 

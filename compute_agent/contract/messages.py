@@ -20,11 +20,16 @@ T = TypeVar("T")
 SERVER = "server"
 """The kind of subject that a server is."""
 
-CONTRACT_VERSION = 2
+CONTRACT_VERSION = 3
 """Raised when an older side could no longer understand a newer one."""
-OLDEST_CONTRACT = 1
+OLDEST_CONTRACT = 3
 """The oldest version of an agent that a portal of this version takes: portals are upgraded before agents.  Others are
 refused with a sentence.
+"""
+DOCUMENTS = 3
+"""Since this version agents take documents of networks, routers, floating IPs and security groups.
+
+A host whose agent was older when it was last here is told none: it is not let in until its agent is another.
 """
 REPORTS_BEGINNING = 2
 """Since this version agents say when they begin a command and that it makes progress."""
@@ -65,6 +70,14 @@ class GuestState(Frozen, frozen=True):
     power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
 
 
+class Owned(Frozen, frozen=True):
+    """One subject that the host holds and its newest generation."""
+
+    subject_kind: str
+    subject_id: str
+    generation: int
+
+
 class Enrol(Message, frozen=True):
     """First contact.  The agent makes its own credential, stores it, and sends it once together with the join token."""
 
@@ -87,6 +100,7 @@ class Hello(Message, frozen=True):
     guests: list[GuestState] = []
     time: float | None = None  # Unix time of the host's clock
     machine: str = ""  # as in Enrol
+    documents: list[Owned] | None = None  # what it was told of networks and the like; None: it does not say
 
 
 class NewCredential(Message, frozen=True):
@@ -103,8 +117,8 @@ class Leftover(Frozen, frozen=True):
     """One thing on the host that nothing there accounts for.
 
     ``kind``: ``domain`` (a guest whose description is lost), ``folder``, ``disk``, ``seed``, ``tap``, ``lease``,
-    ``filter``, ``plug`` (interfaces on record without a guest), ``foreign_domain`` (a guest that Novella did not make:
-    told by its name, never touched).
+    ``plug`` (interfaces on record without a guest), ``foreign_domain`` (a guest that Novella did not make: told by its
+    name, never touched).
     """
 
     kind: str
@@ -115,6 +129,16 @@ class Leftover(Frozen, frozen=True):
 
 MOST_LEFTOVERS = 500
 """Things that one audit lists."""
+
+
+class Mended(Frozen, frozen=True):
+    """Something that had died by itself and was brought back."""
+
+    at: int  # Unix time of the host's clock
+    what: str
+
+
+MOST_MENDED = 20
 
 
 class ResourceAudit(Message, frozen=True):
@@ -137,6 +161,8 @@ class ResourceAudit(Message, frozen=True):
     guests: list[GuestState] = []
     uptime: str = ""  # of the machine, as ``uptime`` prints it
     leftovers: list[Leftover] | None = None  # at most MOST_LEFTOVERS; None: not looked for
+    warnings: list[str] | None = None  # what it lacks or cannot mend, in sentences for operators; None: it does not say
+    mended: list[Mended] = []  # since the agent started, at most MOST_MENDED, the newest last
 
 
 class Heartbeat(Message, frozen=True):
@@ -164,6 +190,9 @@ class AgentEvent(Frozen, frozen=True):
                         besides the codes of ``compute_agent.virt.errors``: ``superseded`` (a newer generation was
                         commanded, or the subject was removed; nothing to do), ``cancelled`` (a build stopped by a
                         DestroyRequest, whose own ``finished`` follows), ``deadline_passed`` (never begun)
+      ``posted``        the guest has posted ``detail["password"]``, encrypted, to its metadata service (no command)
+      ``lease``         the guest has taken an address by DHCP, or given it back: ``detail`` has ``port_id``,
+                        ``address`` and ``held`` (``true``, ``false``) (no command)
       ``power``         the guest's power state is now ``power_state`` (no command; ``generation`` is the guest's)
     Times are Unix seconds of the host's clock.
     """
@@ -172,7 +201,7 @@ class AgentEvent(Frozen, frozen=True):
     subject_kind: str
     subject_id: str
     generation: int
-    kind: Literal["begun", "progress", "step_started", "step", "finished", "failed", "power"]
+    kind: Literal["begun", "progress", "step_started", "step", "finished", "failed", "posted", "lease", "power"]
     command_id: str = ""
     step: str = ""
     started_at: float = 0.0
@@ -208,14 +237,6 @@ class Welcome(Message, frozen=True):
     contract: int = CONTRACT_VERSION
     heartbeat_interval: float = 10.0
     audit_interval: float = 60.0
-
-
-class Owned(Frozen, frozen=True):
-    """One subject that the host holds by the records, and its newest generation."""
-
-    subject_kind: str
-    subject_id: str
-    generation: int
 
 
 class Ownership(Message, frozen=True):

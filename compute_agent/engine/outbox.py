@@ -12,7 +12,7 @@ from compute_agent.engine.outcomes import Outcome
 from compute_agent.engine.store import StateStore
 from compute_agent.engine.subjects import Subject, generation_of, subject_of
 
-EventKind = Literal["begun", "progress", "step_started", "step", "finished", "failed", "power"]
+EventKind = Literal["begun", "progress", "step_started", "step", "finished", "failed", "posted", "lease", "power"]
 
 FRAME_EVENTS = 200
 """At most so many events travel in one frame."""
@@ -98,6 +98,18 @@ class Outbox:
         event = self._event(subject, generation, "power", finished_at=time.time(), power_state=power_state)
         self._store.add_event(event)
         self._add(event, urgent=True)
+
+    def posted(self, subject: Subject, generation: int, detail: Mapping[str, str]) -> None:
+        """Report what a guest has posted to its metadata service."""
+        event = self._event(subject, generation, "posted", finished_at=time.time(), detail=dict(detail))
+        self._store.add_event(event)
+        self._add(event, urgent=True)
+
+    def lease(self, subject: Subject, generation: int, detail: Mapping[str, str]) -> None:
+        """Report that a guest has taken an address by DHCP, or given it back."""
+        event = self._event(subject, generation, "lease", finished_at=time.time(), detail=dict(detail))
+        self._store.add_event(event)
+        self._add(event, urgent=False)
 
     def _withdraw(self, seq: int | None) -> None:
         """Drop an event that has not left yet."""

@@ -15,6 +15,8 @@ POWER_THREADS = 8
 """Power commands mostly wait for a guest to shut down: they have threads of their own and hold up no build."""
 
 CALL_THREADS = 4
+NETWORK_THREADS = 32
+"""The network does one thing at a time; these wait together for a change of the filters that is done for all."""
 MOST_WORKERS = 256
 
 
@@ -27,10 +29,11 @@ class Threads:
         self.work = ThreadPoolExecutor(min(workers * hosts, MOST_WORKERS) + 1, thread_name_prefix="work")
         self.power = ThreadPoolExecutor(POWER_THREADS, thread_name_prefix="power")
         self.calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="call")
+        self.network = ThreadPoolExecutor(NETWORK_THREADS, thread_name_prefix="network")
 
     def close(self) -> None:
         """Take no more work; what runs is not waited for."""
-        for pool in (self.work, self.power, self.calls):
+        for pool in (self.work, self.power, self.calls, self.network):
             pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -1,4 +1,4 @@
-"""Tunnels of consoles: between the socket of a guest on this host and the portal, which asked for it."""
+"""Tunnels: between a console or a TCP port of a guest on this host and the portal, which asked for it."""
 
 import asyncio
 import contextlib
@@ -6,6 +6,7 @@ import logging
 import os
 import socket
 import stat
+import struct
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -18,8 +19,16 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from compute_agent.engine.threads import Threads, in_thread
 from compute_agent.link.credential import load_or_make
 from compute_agent.link.dial import SocketOpener, dial, link_url
+from compute_agent.network.host_network import Target
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.errors import ConsoleBusyError, HostError, InstanceNotFoundError, UnsupportedError
+from compute_agent.virt.errors import (
+    ConsoleBusyError,
+    GuestRefusedError,
+    GuestUnreachableError,
+    HostError,
+    InstanceNotFoundError,
+    UnsupportedError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +39,15 @@ MOST_BYTES = 65_536
 """Of one frame from a guest; as many wait for a slow portal at most, and as many more in each socket."""
 MOST_FRAME = 1 << 20
 CONNECT_WITHIN = 3.0
+GUEST_CONNECTS_WITHIN = 8.0
+"""Seconds in which a guest must take a connection."""
+FLUSHED_WITHIN = 60.0
+"""Seconds in which a guest must take the last bytes when everybody else is done."""
+QUARTER = 4
 DIAL_WITHIN = 8.0
 """Seconds in which the dial must find the process of the portal that waits for it."""
 PAUSE = 0.1
+PONG_WITHIN = 20.0
 
 Guest = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -40,16 +55,16 @@ Guest = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class _Shares:
     """Counts what a host has of one thing, and each share of it."""
 
-    def __init__(self, most: int, full: str, own: str) -> None:
+    def __init__(self, most: int, of_one: int, full: str, own: str) -> None:
         """``full`` and ``own`` say that the host or the share has too many."""
-        self._most, self._full, self._own = most, full, own
+        self._most, self._of_one, self._full, self._own = most, of_one, full, own
         self._taken: Counter[str] = Counter()
 
     def take(self, share: str) -> None:
         """Raises ConsoleBusyError.  The empty share has no limit of its own."""
         if self._taken.total() >= self._most:
             raise ConsoleBusyError(self._full)
-        if share and self._taken[share] >= MOST_OF_ONE:
+        if share and self._taken[share] >= self._of_one:
             raise ConsoleBusyError(self._own)
         self._taken[share] += 1
 
@@ -85,12 +100,22 @@ class ConsoleDialer:
         self._held: set[Path] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._tunnels = _Shares(
-            MOST_TUNNELS, "The host has too many consoles open.", "You have too many consoles open on this host."
+            MOST_TUNNELS,
+            MOST_OF_ONE,
+            "The host has too many consoles open.",
+            "You have too many consoles open on this host.",
         )
         self._readers = _Shares(
             MOST_READERS,
+            MOST_OF_ONE,
             "Too many console logs of this host are followed.",
             "Too many console logs of this project are followed on the server's host.",
+        )
+        self._forwards = _Shares(
+            settings.tunnels,
+            max(settings.tunnels // QUARTER, 1),
+            "The host carries too many tunnels. Try again later.",
+            "You have too many tunnels to guests of this host. Close some of them first.",
         )
 
     async def open(self, tunnel: str, path: Path, *, alone: bool, share: str = "") -> None:
@@ -133,6 +158,31 @@ class ConsoleDialer:
         self._readers.take(share)
         self._start(self._send(tunnel, frames), "console log", lambda: self._readers.give_back(share))
 
+    async def forward(self, tunnel: str, target: Target, share: str = "") -> None:
+        """Connect a guest's port with a tunnel of the portal, whose bytes then pass until both sides have said their
+        last, or one breaks off: then the other one is broken off, too.
+
+        Raises ConsoleBusyError, GuestRefusedError, GuestUnreachableError.
+        """
+        connection, address = target
+        try:
+            self._forwards.take(share)
+        except ConsoleBusyError:
+            connection.close()
+            raise
+        try:
+            guest = await _connected(connection, address)
+        except BaseException:
+            self._forwards.give_back(share)
+            connection.close()
+            raise
+
+        def ended() -> None:
+            guest[1].transport.abort()  # it may have been stopped before it began
+            self._forwards.give_back(share)
+
+        self._start(self._exchange(tunnel, guest, connection), f"tunnel to {address[0]}", ended)
+
     def _start(self, work: Coroutine[Any, Any, None], name: str, ended: Callable[[], None]) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
@@ -153,16 +203,33 @@ class ConsoleDialer:
         reader, writer = guest
         try:
             with self._said():
-                async with self._dialled(tunnel) as portal:
+                async with self._dialled(f"consoles/{tunnel}") as portal:
                     await _both(_out(reader, portal), _back(portal, writer))
         finally:
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
+    async def _exchange(self, tunnel: str, guest: Guest, connection: socket.socket) -> None:
+        reader, writer = guest
+        heard_all = asyncio.Event()
+        complete = False
+        try:
+            with self._said():
+                async with self._dialled(f"tunnels/{tunnel}", patient=True) as portal:
+                    await _both(_out_to_its_end(reader, portal, heard_all), _back_to_its_end(portal, writer, heard_all))
+                    complete = heard_all.is_set() and reader.at_eof()
+            if complete:
+                writer.close()
+                with contextlib.suppress(OSError, TimeoutError):
+                    async with asyncio.timeout(FLUSHED_WITHIN):
+                        await writer.wait_closed()
+        finally:
+            _break_off(connection)
+
     async def _send(self, tunnel: str, frames: AsyncIterator[bytes]) -> None:
         with self._said():
-            async with self._dialled(tunnel) as portal:
+            async with self._dialled(f"consoles/{tunnel}") as portal:
                 await _both(_say(frames, portal), portal.wait_closed())
 
     @contextlib.contextmanager
@@ -173,20 +240,20 @@ class ConsoleDialer:
         except InstanceNotFoundError:
             return
         except (OSError, TimeoutError, WebSocketException, HostError) as error:
-            log.warning("%s: a console could not be carried to the portal: %s", self._settings.host, error)
+            log.warning("%s: a tunnel could not be carried to the portal: %s", self._settings.host, error)
         except Exception:
-            log.exception("%s: a console broke.", self._settings.host)
+            log.exception("%s: a tunnel broke.", self._settings.host)
 
     @contextlib.asynccontextmanager
-    async def _dialled(self, tunnel: str) -> AsyncIterator[ClientConnection]:
+    async def _dialled(self, path: str, *, patient: bool = False) -> AsyncIterator[ClientConnection]:
         """Dial until the process answers that asked: behind one address there may be several, and each dial may come
-        to another one.
+        to another one.  ``patient``: a portal that does not read for a long time is not gone.
         """
         until = time.monotonic() + DIAL_WITHIN
         while True:
             connected = await in_thread(self._threads.calls, lambda: dial(self._settings.portal_url, self._opener))
             try:
-                portal = await self._shake_hands(connected, tunnel)
+                portal = await self._shake_hands(connected, path, patient=patient)
             except InvalidStatus:
                 connected.close()
                 if time.monotonic() >= until:
@@ -200,10 +267,10 @@ class ConsoleDialer:
                 yield portal
             return
 
-    async def _shake_hands(self, connected: socket.socket, tunnel: str) -> ClientConnection:
+    async def _shake_hands(self, connected: socket.socket, path: str, *, patient: bool) -> ClientConnection:
         secret = load_or_make(self._settings.state_dir, self._settings.host).secret
         return await connect(
-            f"{link_url(self._settings.portal_url)}/consoles/{tunnel}",
+            f"{link_url(self._settings.portal_url)}/{path}",
             sock=connected,
             additional_headers={"Authorization": f"Bearer {secret}", "X-Novella-Host": self._settings.host},
             compression=None,
@@ -211,7 +278,49 @@ class ConsoleDialer:
             max_size=MOST_FRAME,
             max_queue=4,
             write_limit=MOST_BYTES,
+            ping_timeout=None if patient else PONG_WITHIN,
         )
+
+
+async def _connected(connection: socket.socket, address: tuple[str, int]) -> Guest:
+    """Connect, and return the connection's streams.  Raises GuestRefusedError, GuestUnreachableError."""
+    try:
+        async with asyncio.timeout(GUEST_CONNECTS_WITHIN):
+            await asyncio.get_running_loop().sock_connect(connection, address)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return await asyncio.open_connection(sock=connection, limit=MOST_BYTES)
+    except ConnectionRefusedError as error:
+        raise GuestRefusedError("The guest takes no connection at this port.") from error
+    except (OSError, TimeoutError) as error:
+        raise GuestUnreachableError("The guest does not answer at this port.", detail=str(error)) from error
+
+
+def _break_off(connection: socket.socket) -> None:
+    """Let the guest see that the connection was cut (RST), so that half of something is not taken for the whole; one
+    that was closed stays so.
+    """
+    with contextlib.suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+async def _out_to_its_end(reader: asyncio.StreamReader, portal: ClientConnection, heard_all: asyncio.Event) -> None:
+    """As ``_out``; say when the guest has no more, and wait until the other side has none, either."""
+    await _out(reader, portal)
+    await portal.send(b"")
+    await heard_all.wait()
+
+
+async def _back_to_its_end(portal: ClientConnection, writer: asyncio.StreamWriter, heard_all: asyncio.Event) -> None:
+    """As ``_back``, up to the empty frame, which the guest sees as the end of what is sent to it (FIN)."""
+    async for frame in portal:
+        if heard_all.is_set():
+            continue
+        if frame:
+            writer.write(frame.encode() if isinstance(frame, str) else frame)
+            await writer.drain()
+        else:
+            writer.write_eof()
+            heard_all.set()
 
 
 async def _out(reader: asyncio.StreamReader, portal: ClientConnection) -> None:

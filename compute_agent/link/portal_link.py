@@ -108,7 +108,7 @@ class PortalLink:
         settings = self._settings
         enrolling = self._enrol_next
         sock = await in_thread(self._threads.calls, lambda: dial(settings.portal_url, self._opener))
-        host_ip = str(sock.getsockname()[0])
+        host_ip = settings.underlay_address or str(sock.getsockname()[0])
         headers = {} if enrolling else self._headers()
         try:
             async with connect(
@@ -145,7 +145,10 @@ class PortalLink:
                 machine=machine,
             )
         guests = await self._host.guests()
-        return Hello(host=name, agent_version=release, guests=guests, time=time.time(), machine=machine)
+        documents = await self._host.documents()
+        return Hello(
+            host=name, agent_version=release, guests=guests, time=time.time(), machine=machine, documents=documents
+        )
 
     def _admitted(self, answer: object) -> Welcome:
         if isinstance(answer, Refused):

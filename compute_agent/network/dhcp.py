@@ -1,73 +1,36 @@
-"""One dnsmasq for each bridge: it answers the interfaces it knows with their fixed addresses, and no other."""
+"""One dnsmasq for each network: it answers the interfaces it knows with their fixed addresses, and no other."""
 
 import contextlib
 import hashlib
 import ipaddress
+import logging
 import os
-import re
 import shutil
 import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.contract.build import NetworkRef, PortRef
+from compute_agent.network import dhcp_config, namespace
+from compute_agent.network.dhcp_config import Lease, Served
 from compute_agent.network.dhcp_user import DhcpUser
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes import collect, is_ours, kill, read_pid
 from compute_agent.virt.programs import SYSTEM_PATH
 
+log = logging.getLogger(__name__)
+
 RUN = Path("/run")
-LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
-DOMAIN = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$")
-MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
-RESERVED = frozenset(
-    {
-        "localhost", "localdomain", "broadcasthost", "gateway", "router", "dhcp", "dns", "ns", "ntp", "time",
-        "metadata", "instance-data", "wpad", "isatap", "autodiscover",
-    }
-)  # fmt: skip
-"""Names that programs ask for by themselves, or that mean the network itself: no guest is answered for."""
-LEASE = "86400"
-"""Seconds; a fixed address may be kept for long."""
 START_SECONDS = 10.0
+FAILED = "The host could not start DHCP."
+MOST_SAID = 1 << 16
+"""Bytes of the file of what has happened to leases."""
 BOOTP_RELEASE = 7
-
-
-@dataclass(frozen=True)
-class Lease:
-    """One interface's fixed address."""
-
-    mac: str
-    address: str
-    hostname: str
-    domain: str = ""
-    """On a network of several projects: where its name is, and what completes the short names that it asks for."""
-
-
-def server_address(network: NetworkRef) -> str | None:
-    """Return the address of the host on the network: where DHCP answers, and the gateway unless that is elsewhere."""
-    return network.dhcp_address or network.gateway
-
-
-def leases_of(named_ports: Sequence[tuple[str, PortRef]]) -> list[Lease]:
-    """Return the fixed leases of one network, in a stable order; raises ValueError for bad addresses."""
-    found = {}
-    for hostname, port in named_ports:
-        mac = port.mac_address.lower()
-        if not MAC.fullmatch(mac):
-            raise ValueError(f"not a hardware address: {port.mac_address!r}")
-        for fixed in port.fixed_ips:
-            if fixed.enable_dhcp and ":" not in fixed.address and mac not in found:
-                address = str(ipaddress.IPv4Address(fixed.address))
-                served = LABEL.fullmatch(hostname) and hostname.lower() not in RESERVED
-                if port.dns_domain and not DOMAIN.fullmatch(port.dns_domain):
-                    raise ValueError(f"not a domain: {port.dns_domain!r}")
-                found[mac] = Lease(mac, address, hostname if served else "", port.dns_domain)
-    return sorted(found.values(), key=lambda lease: lease.mac)
+RESOLV_CONFS = (Path("/etc/resolv.conf"), Path("/run/systemd/resolve/resolv.conf"))
+"""Where the machine's name servers are written; the second one where the first names a server on the machine itself."""
 
 
 def upstream_servers(resolv_conf: str) -> list[str]:
@@ -83,8 +46,25 @@ def upstream_servers(resolv_conf: str) -> list[str]:
     return servers
 
 
+def machine_servers() -> tuple[str, ...]:
+    """Return the machine's own name servers, as far as they can be asked from another network namespace."""
+    for path in RESOLV_CONFS:
+        with contextlib.suppress(OSError):
+            if found := upstream_servers(path.read_text()):
+                return tuple(found)
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What has happened to a lease: a guest has taken the address, or (``held`` False) has it no more."""
+
+    address: str
+    held: bool
+
+
 class DhcpServer:
-    """dnsmasq on one bridge, with its files in ``folder``; what it reads again and again lies where its account may.
+    """dnsmasq for one network, with its files in ``folder``; what it reads again and again lies where its account may.
 
     It opens its settings and its leases as root, and then is root no more.
     """
@@ -93,6 +73,8 @@ class DhcpServer:
         """Take the folder; it is made when the server is first wanted."""
         self.folder = folder
         self._user = user or DhcpUser()
+        self._starting: subprocess.Popen[bytes] | None = None
+        """dnsmasq until it has become a daemon, or has said why it cannot."""
 
     @property
     def _shown(self) -> Path:
@@ -103,15 +85,36 @@ class DhcpServer:
     def _conf(self) -> Path:
         return self.folder / "dnsmasq.conf"
 
-    def ensure(self, network: NetworkRef, leases: Sequence[Lease], upstream: Sequence[str]) -> None:
-        """Let the server run with exactly these leases; raises RetryableHostError."""
+    def ensure(self, served: Served) -> None:
+        """Let the server run with exactly these leases and names; raises RetryableHostError.
+
+        One that did not run is only begun: ``started`` waits for it.
+        """
         try:
-            self._ensure(self._config(network, upstream), network, leases)
+            self._ensure(served)
         except (OSError, ValueError) as error:
-            raise RetryableHostError("The host could not start DHCP.", detail=str(error)) from error
+            raise RetryableHostError(FAILED, detail=str(error)) from error
+
+    def started(self) -> None:
+        """Return when a server that was begun answers; raises RetryableHostError when it could not start."""
+        process, self._starting = self._starting, None
+        if process is None:
+            return
+        try:
+            _, said = process.communicate(timeout=START_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            process.communicate()
+            raise RetryableHostError(FAILED, detail=str(error)) from error
+        if process.returncode != 0:
+            raise RetryableHostError(FAILED, detail=said.decode(errors="replace").strip())
 
     def running(self) -> int | None:
         """Return the server's process id, None when it does not run."""
+        try:
+            self.started()
+        except RetryableHostError as error:
+            log.warning("%s %s", error, error.detail)
         pid = read_pid(self.folder / "dnsmasq.pid")
         if pid is None or is_ours(pid, [self.folder]):
             return pid
@@ -130,27 +133,57 @@ class DhcpServer:
             shutil.rmtree(folder, ignore_errors=True)
         return stopped
 
-    def release(self, server: str, lease: Lease) -> None:
-        """Give the interface's address back (RFC 2131 section 4.4.6), so that another interface may get it at once."""
-        if self.running() is None:
+    def said(self, since: int) -> tuple[list[Said], int]:
+        """Return what has happened to leases after the byte ``since`` of what dnsmasq has said, and where that ends.
+
+        All leases are said again at a start of the server; what is lost shows there.
+        """
+        try:
+            with (self._shown / dhcp_config.SAID).open("rb+") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(since if since <= size else 0)
+                whole, _, rest = file.read(MOST_SAID).rpartition(b"\n")
+                end = file.tell() - len(rest)
+                if end >= MOST_SAID // 2:
+                    file.truncate(0)
+                    end = 0
+        except OSError:
+            return [], 0
+        words = [line.split() for line in whole.decode(errors="replace").splitlines()]
+        return [Said(each[1], held=each[0] != "del") for each in words if len(each) == 2], end
+
+    def release(self, server: str, lease: Lease, within: str | None = None) -> None:
+        """Give an interface's IPv4 address back (RFC 2131 section 4.4.6), so that another one may get it at once.
+
+        ``server`` is the server's address, ``within`` its network namespace when it is not the agent's.
+        """
+        address = next((each for each in lease.addresses if ":" not in each), None)
+        if self.running() is None or address is None:
             return
         packet = struct.pack("!BBBBIHH4s4s4s4s16s192x", 1, 1, 6, 0, int.from_bytes(os.urandom(4), "big"), 0, 0,
-                             ipaddress.IPv4Address(lease.address).packed, b"", b"", b"",
+                             ipaddress.IPv4Address(address).packed, b"", b"", b"",
                              bytes.fromhex(lease.mac.replace(":", "")))  # fmt: skip
         options = struct.pack(
             "!IBBBBB4sB", 0x63825363, 53, 1, BOOTP_RELEASE, 54, 4, ipaddress.IPv4Address(server).packed, 255
         )
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender, contextlib.suppress(OSError):
+        with (
+            contextlib.suppress(OSError),
+            namespace.inside(within) if within else contextlib.nullcontext(),
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+        ):
             sender.sendto(packet + options, (server, 67))
 
-    def _ensure(self, config: str, network: NetworkRef, leases: Sequence[Lease]) -> None:
+    def _ensure(self, served: Served) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        hosts = "".join(map(_host_line, leases))
-        options = "".join(line for one in leases for line in _option_lines(one))
-        names = "".join(_name_line(one, network.dns_domain) for one in leases if one.hostname)
+        config = dhcp_config.config(served, self.folder, self._shown, self._user)
+        texts = {
+            "hosts": dhcp_config.hosts(served),
+            "options": dhcp_config.options(served),
+            "names": dhcp_config.names(served),
+        }
         self._show(self._shown, 0o750)
-        changed = self._write_shown("hosts", hosts) | self._write_shown("names", names)
-        changed |= self._write_shown("options", options)
+        self._let_say()
+        changed = [name for name, text in texts.items() if self._write_shown(name, text)]
         pid = self.running()
         if pid is not None and _write(self._conf, config):
             kill(pid, signal.SIGTERM)
@@ -160,7 +193,17 @@ class DhcpServer:
                 os.kill(pid, signal.SIGHUP)
             return
         _write(self._conf, config)
-        self._start(leases)
+        self._start(served)
+
+    def _let_say(self) -> None:
+        """Let dnsmasq's user run the program for leases, and write into the file that this one writes into."""
+        program, text = self._shown / dhcp_config.SCRIPT, dhcp_config.script(self._shown)
+        if not program.exists() or program.read_text() != text:
+            self._write_shown(dhcp_config.SCRIPT, text)
+        self._show(program, 0o750)
+        said = self._shown / dhcp_config.SAID
+        said.touch()
+        self._show(said, 0o660)
 
     def _write_shown(self, name: str, text: str) -> bool:
         """Write a file that dnsmasq reads as its user when its content changes; say whether it did."""
@@ -181,11 +224,12 @@ class DhcpServer:
         os.chown(path, 0, self._user.gid)
         path.chmod(mode)
 
-    def _start(self, leases: Sequence[Lease]) -> None:
+    def _start(self, served: Served) -> None:
         file = self.folder / "leases"
-        wanted = {(one.mac, one.address) for one in leases}
+        wanted = {(lease.mac, address) for lease in served.leases for address in lease.addresses}
         if file.exists():
-            lines = [line for line in file.read_text().splitlines(keepends=True) if tuple(line.split()[1:3]) in wanted]
+            known = {address for _, address in wanted}
+            lines = [line for line in file.read_text().splitlines(keepends=True) if _holds(line.split(), wanted, known)]
             file.write_text("".join(lines))
         program = shutil.which("dnsmasq", path=SYSTEM_PATH)
         if program is None:
@@ -194,60 +238,17 @@ class DhcpServer:
         limits = shutil.which("setpriv", path=SYSTEM_PATH)
         if limits is not None:
             command = [limits, "--no-new-privs", "--", *command]
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=START_SECONDS)  # noqa: S603
-        except subprocess.CalledProcessError as error:
-            raise OSError(error.stderr.decode(errors="replace").strip()) from error
-        except subprocess.TimeoutExpired as error:
-            raise OSError(str(error)) from error
-
-    def _config(self, network: NetworkRef, upstream: Sequence[str]) -> str:
-        cidr = ipaddress.IPv4Network(network.cidr)
-        address = server_address(network)
-        if address is None or not DOMAIN.fullmatch(network.dns_domain):
-            raise ValueError(f"a network that DHCP cannot serve: {network.bridge}")
-        names = [str(ipaddress.ip_address(server)) for server in network.dns_nameservers] or [address]
-        router = f"option:router,{ipaddress.IPv4Address(network.gateway)}" if network.gateway else "option:router"
-        lines = [
-            f"interface={network.bridge}", "bind-interfaces", "except-interface=lo", f"listen-address={address}",
-            f"pid-file={self.folder}/dnsmasq.pid", f"user={self._user.name}",
-            f"group={self._user.group}", "log-facility=/dev/null", "quiet-dhcp",
-            f"dhcp-range={cidr.network_address},static,{cidr.netmask},{LEASE}", "dhcp-authoritative", "no-ping",
-            f"dhcp-lease-max={min(cidr.num_addresses, 65536)}", "dhcp-ignore-names",
-            f"dhcp-hostsfile={self._shown}/hosts", f"dhcp-optsfile={self._shown}/options",
-            f"dhcp-leasefile={self.folder}/leases",
-            f"dhcp-option={router}", f"dhcp-option-force=26,{network.mtu}",
-            f"dhcp-option=option:dns-server,{','.join(names)}",
-            "no-hosts", "no-resolv", "domain-needed", f"addn-hosts={self._shown}/names",
-            f"domain={network.dns_domain}", f"local=/{network.dns_domain}/", "bogus-priv", "stop-dns-rebind",
-            *(f"server={server}" for server in upstream),
-        ]  # fmt: skip
-        return "".join(line + "\n" for line in lines)
+        with namespace.inside(served.namespace) if served.namespace else contextlib.nullcontext():
+            self._starting = subprocess.Popen(  # noqa: S603
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            )
 
 
-def _host_line(lease: Lease) -> str:
-    """Give a lease.  One with a domain of its own is told its name by options: dnsmasq would answer it to everybody."""
-    words = (
-        (lease.mac, f"set:{_tag(lease)}", lease.address) if lease.domain else (lease.mac, lease.address, lease.hostname)
-    )
-    return ",".join(filter(None, words)) + "\n"
-
-
-def _option_lines(lease: Lease) -> Iterator[str]:
-    if lease.domain:
-        yield f"tag:{_tag(lease)},option:domain-name,{lease.domain}\n"
-        if lease.hostname:  # dnsmasq knows no word for the host name's option
-            yield f"tag:{_tag(lease)},12,{lease.hostname}\n"
-
-
-def _name_line(lease: Lease, domain: str) -> str:
-    if lease.domain:
-        return f"{lease.address} {lease.hostname}.{lease.domain}\n"
-    return f"{lease.address} {lease.hostname}.{domain} {lease.hostname}\n"
-
-
-def _tag(lease: Lease) -> str:
-    return "m" + lease.mac.replace(":", "")
+def _holds(words: Sequence[str], wanted: set[tuple[str, str]], known: set[str]) -> bool:
+    """Say whether a line of the lease file is kept: IPv4 leases have a MAC, those of IPv6 the id of a guest."""
+    if len(words) < 3:
+        return words[:1] == ["duid"]  # the server's own id
+    return tuple(words[1:3]) in wanted or (":" in words[2] and words[2] in known)
 
 
 def _write(path: Path, text: str) -> bool:

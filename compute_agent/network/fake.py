@@ -1,18 +1,35 @@
 """The network of simulated hosts."""
 
+import socket
+from collections.abc import Collection
+from pathlib import Path
+
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Leftover
-from compute_agent.network.host_network import HostNetwork
+from compute_agent.contract.messages import Leftover, Owned
+from compute_agent.network.documents import TYPES, Document, Documents, kind_of
+from compute_agent.network.host_network import HostNetwork, Target
+from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
 
 class FakeNetwork(HostNetwork):
-    """Notes what would be plugged, and touches nothing."""
+    """Notes what would be plugged, and touches nothing but ``folder``, where it keeps what it was told as others do."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
+        """Without a folder it forgets with its process what it was told."""
         self.plugged: set[str] = set()
         self.filtered: set[str] = set()
         self.interfaces: dict[str, list[str]] = {}
         """Ids of the ports of each instance that is plugged, in order."""
+        self.told: dict[tuple[str, str], tuple[Document, int]] = {}
+        """The documents with their generations, by kind and id."""
+        self._kept = Documents(folder) if folder is not None else None
+        if self._kept is not None:
+            generations = {(each.subject_kind, each.subject_id): each.generation for each in self._kept.listed()}
+            for kind, made_of in TYPES.items():
+                for key, document in self._kept.of(made_of).items():
+                    self.told[kind, key] = document, generations[kind, key]
+        self.listener: tuple[str, int] | None = None
+        """Where connections to guests lead; None: nowhere, a simulated guest runs no programs."""
 
     def init_host(self) -> None:
         return None
@@ -39,8 +56,37 @@ class FakeNetwork(HostNetwork):
         self.filtered = set(self.plugged)
         self.interfaces = {spec.uuid: [port.id for port in spec.ports] for spec in specs}
 
+    def guest_socket(self, instance_id: str, port_id: str, address: str, port: int) -> Target:
+        """Lead every port of every guest to the ``listener``."""
+        if port_id not in self.interfaces.get(instance_id, ()):
+            raise InstanceNotFoundError(f"No guest has the address {address} here.")
+        if self.listener is None:
+            raise UnsupportedError(f"A simulated guest listens on no port, and not on {port}.")
+        return socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK), self.listener
+
     def check(self) -> list[str]:
         return []
 
     def leftovers(self, guests: set[str]) -> list[Leftover]:
         return [Leftover(kind="plug", name=uuid, subject_id=uuid) for uuid in sorted(set(self.plugged) - guests)]
+
+    def apply(self, document: Document, generation: int) -> None:
+        self.told[kind_of(document), document.id] = (document, generation)
+        if self._kept is not None:
+            self._kept.put(document, generation)
+
+    def forget(self, kind: str, subject_id: str) -> None:
+        self.told.pop((kind, subject_id), None)
+        if self._kept is not None:
+            self._kept.remove(kind, subject_id)
+
+    def documents(self) -> list[Owned]:
+        return [
+            Owned(subject_kind=kind, subject_id=subject_id, generation=generation)
+            for (kind, subject_id), (_, generation) in self.told.items()
+        ]
+
+    def forget_outdated(self, outdated: Collection[Owned]) -> None:
+        for each in outdated:
+            if each in self.documents():
+                self.forget(each.subject_kind, each.subject_id)

@@ -1,8 +1,9 @@
 """Bridges and interfaces of the kernel, through netlink; every function is idempotent."""
 
+import errno
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,17 @@ from pyroute2.netlink.exceptions import NetlinkError
 from compute_agent.virt.errors import RetryableHostError
 
 IPV6 = Path("/proc/sys/net/ipv6/conf")
+IFF_UP = 1
+LOOPBACK = 1
+"""The number of each namespace's loopback interface (linux/net_namespace.h)."""
+NTF_SELF, NTF_MASTER = 2, 4
+NUD_NOARP, NUD_PERMANENT = 0x40, 0x80
+DEAF = (
+    ("net/ipv4/conf/{}/forwarding", "0"),
+    ("net/ipv4/conf/{}/arp_ignore", "8"),  # answers for none of this host's addresses
+    ("net/ipv4/conf/{}/rp_filter", "1"),  # no route leads back to the bridge, so no packet is taken from it
+)
+"""Settings of a bridge that only carries frames from one port to another."""
 INTERFACE = re.compile(r"^[A-Za-z0-9_.-]{1,15}$")
 
 
@@ -24,6 +36,14 @@ def netlink(action: str) -> Iterator[Any]:
             yield route
     except (NetlinkError, OSError) as error:
         raise RetryableHostError(f"The host could not {action}.", detail=str(error)) from error
+
+
+def index_of(route: Any, name: str) -> int:
+    """Return the number of an interface; NetlinkError when there is none: somebody else may take it away."""
+    found = route.link_lookup(ifname=name)
+    if not found:
+        raise NetlinkError(errno.ENODEV, f"there is no {name}")
+    return int(found[0])
 
 
 def interface_name(name: str) -> str:
@@ -49,8 +69,7 @@ def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int
             route.link(
                 "add", ifname=bridge, kind="bridge", br_stp_state=0, br_forward_delay=0, address=bridge_mac(bridge)
             )
-            found = route.link_lookup(ifname=bridge)
-        index = found[0]
+        index = index_of(route, bridge)
         route.link("set", index=index, mtu=mtu, state="up")
         have = {entry.get_attr("IFA_ADDRESS"): entry["prefixlen"] for entry in route.get_addr(family=2, index=index)}
         for other, length in have.items():
@@ -61,20 +80,76 @@ def ensure_bridge(bridge: str, address: str | None, prefix_length: int, mtu: int
     return made
 
 
-def join(bridge: str, interface: str) -> None:
-    """Put an interface that is there into the bridge (a bridge made anew has lost its interfaces)."""
+def ensure_plain_bridge(bridge: str, mtu: int, *, up: bool = True) -> None:
+    """Make a bridge that this host has no part in: without an address, it answers, routes and takes in nothing."""
+    interface_name(bridge)
+    with netlink("make the network's bridge") as route:
+        found = route.link_lookup(ifname=bridge)
+        if not found:
+            route.link(
+                "add", ifname=bridge, kind="bridge", br_stp_state=0, br_forward_delay=0, address=bridge_mac(bridge)
+            )
+        index = index_of(route, bridge)
+        silence(bridge)
+        for name, value in DEAF:
+            write_sysctl(name.format(bridge), value)
+        for address in route.get_addr(index=index):  # of a version before
+            route.addr("del", index=index, address=address.get_attr("IFA_ADDRESS"), prefixlen=address["prefixlen"])
+        link = route.get_links(index)[0]
+        if link.get_attr("IFLA_MTU") != mtu or (link["flags"] & IFF_UP != 0) != up:
+            route.link("set", index=index, mtu=mtu, state="up" if up else "down")
+
+
+def join(bridge: str, interfaces: Collection[str]) -> None:
+    """Put those of the interfaces that are there into the bridge (a bridge made anew has lost its interfaces)."""
     with netlink("put an interface into the network's bridge") as route:
-        interfaces, bridges = route.link_lookup(ifname=interface), route.link_lookup(ifname=bridge)
-        if not interfaces or not bridges:
-            return
-        if route.get_links(interfaces[0])[0].get_attr("IFLA_MASTER") != bridges[0]:
-            route.link("set", index=interfaces[0], master=bridges[0], state="up")
+        found = {link.get_attr("IFLA_IFNAME"): link for link in route.get_links()} if interfaces else {}
+        for link in (found[name] for name in interfaces if name in found and bridge in found):
+            if link.get_attr("IFLA_MASTER") == found[bridge]["index"]:
+                continue
+            try:
+                route.link("set", index=link["index"], master=found[bridge]["index"], state="up")
+            except NetlinkError as error:
+                if error.code != errno.ENODEV:  # it went meanwhile
+                    raise
+
+
+def silence(interface: str) -> None:
+    """Let the kernel send nothing of its own (IPv6's questions for routers and groups) from a bridge or its port."""
+    write_sysctl(f"net/ipv6/conf/{interface}/disable_ipv6", "1")
+
+
+def attach(route: Any, interface: str, bridge: str, mac: str, mtu: int) -> None:
+    """Put one end of a pair into a bridge; behind it is ``mac`` and nothing else, so nothing is learned or flooded.
+
+    ``route`` is an open ``netlink``.
+    """
+    (link,), master = route.link("get", ifname=interface), index_of(route, bridge)
+    index = link["index"]
+    if link.get_attr("IFLA_MASTER") == master and link.get_attr("IFLA_MTU") == mtu and link["flags"] & IFF_UP:
+        return
+    silence(interface)
+    route.link("set", index=index, master=master, mtu=mtu, state="up")
+    route.brport("set", index=index, learning=0, unicast_flood=0)
+    route.fdb("replace", ifindex=index, lladdr=mac, flags=NTF_MASTER, state=NUD_NOARP)
 
 
 def names() -> list[str]:
     """List the interfaces and bridges of the calling thread's namespace."""
     with netlink("list its network interfaces") as route:
         return sorted(link.get_attr("IFLA_IFNAME") for link in route.get_links())
+
+
+def masters() -> dict[str, str]:
+    """Return the bridge of each interface that is a port of one, by name."""
+    with netlink("list its network interfaces") as route:
+        found = {link["index"]: link for link in route.get_links()}
+        named = {index: link.get_attr("IFLA_IFNAME") for index, link in found.items()}
+        return {
+            named[index]: named[link.get_attr("IFLA_MASTER")]
+            for index, link in found.items()
+            if link.get_attr("IFLA_MASTER") in named
+        }
 
 
 def delete(name: str) -> bool:
@@ -85,14 +160,17 @@ def delete(name: str) -> bool:
             try:
                 route.link("del", index=found[0])
             except NetlinkError as error:
-                if error.code != 19:  # ENODEV: it went by itself meanwhile
+                if error.code != errno.ENODEV:  # it went by itself meanwhile
                     raise
     return bool(found)
 
 
 def write_sysctl(name: str, value: str) -> None:
-    """Set a kernel setting of the calling thread's network namespace; raises RetryableHostError."""
-    path = Path("/proc/sys") / name.replace(".", "/")
+    """Set a kernel setting of the calling thread's network namespace; raises RetryableHostError.
+
+    Parts of ``name`` are joined by dots, or by slashes when a part may hold a dot.
+    """
+    path = Path("/proc/sys") / (name if "/" in name else name.replace(".", "/"))
     try:
         if path.read_text().strip() != value:
             path.write_text(value)

@@ -1,48 +1,81 @@
-"""The real network of a host: a bridge for each network, dnsmasq, nftables, and a way out."""
+"""The real network of a host: its parts, and what they are brought to."""
 
 import ipaddress
 import logging
-import subprocess
 import threading
-from pathlib import Path
+from collections.abc import Collection, Iterable
 
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
-from compute_agent.contract.messages import Leftover
-from compute_agent.network import dhcp_user, firewall, leftovers, links, namespace
-from compute_agent.network.dhcp import DhcpServer, leases_of, server_address, upstream_servers
+from compute_agent.contract.messages import Leftover, Owned
+from compute_agent.contract.network import (
+    NETWORK,
+    SECURITY_GROUP,
+    FloatingIpDocument,
+    NetworkDocument,
+    RouterDocument,
+    SecurityGroupDocument,
+)
+from compute_agent.network import bridges, dhcp_user, leftovers, links, names, namespace
+from compute_agent.network.bridges import Bridges
+from compute_agent.network.dhcp_config import leases_of
+from compute_agent.network.documents import Document, Documents, kind_of
+from compute_agent.network.filters.applying import Filters, installed
+from compute_agent.network.filters.plan import check
 from compute_agent.network.folding import Folded
-from compute_agent.network.host_network import HostNetwork
-from compute_agent.network.reach import Reach, reach_of
+from compute_agent.network.guest_sockets import interface_of, open_in
+from compute_agent.network.host_network import GuestInterface, HostNetwork, Leased, Target
+from compute_agent.network.names import link_local
+from compute_agent.network.parts import Part, for_each
 from compute_agent.network.records import Records
-from compute_agent.network.uplink import INSIDE, Uplink
+from compute_agent.network.routers.routing import Routing
+from compute_agent.network.segments import Segments
+from compute_agent.network.services import Listeners, Services
+from compute_agent.network.underlay import Underlay
+from compute_agent.network.uplink import Uplink
+from compute_agent.network.wanted import EVERYTHING, Touched, Wanted
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import RetryableHostError
-from compute_agent.virt.programs import ProgramError, run_program
 
 log = logging.getLogger(__name__)
-
-RESOLV_CONF = Path("/etc/resolv.conf")
-BRIDGE_SETTINGS = ("net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-arptables")
 
 
 class LinuxNetwork(HostNetwork):
     """Keeps the contract of ``HostNetwork`` in the network namespace the process is in (see ``namespace.enter``).
 
-    What is plugged is on disk under ``state_dir/network``; the kernel is brought to it, never read as the truth.
+    What is plugged and what was told is on disk under ``state_dir/network``; the kernel is brought to it by the parts,
+    never read as the truth.
     """
 
-    def __init__(self, settings: AgentSettings) -> None:
-        """Keep the books in the state folder; call ``namespace.enter`` before when the settings name a namespace."""
+    def __init__(self, settings: AgentSettings, metadata: Listeners | None = None) -> None:
+        """Keep the books in the state folder; call ``namespace.enter`` before when the settings name a namespace.
+
+        ``metadata`` answers guests who ask for their metadata.
+        """
         self._folder = settings.state_dir.absolute() / "network"
         self._settings = settings
-        self._reach: Reach | None = None
         self._original = namespace.left()
-        wanted = settings.netns is not None and settings.uplink and self._original is not None
-        self._uplink = Uplink(settings.netns) if wanted and settings.netns else None
-        self._dhcp_user = dhcp_user.choose(settings.dhcp_user)
+        self._uplink = Uplink(settings.netns or names.NOBODYS) if settings.uplink else None
         self._lock = threading.RLock()
         self._filter_all = Folded(self._filter)
+        self._filters = Filters(self._folder / "filters")
         self._records = Records(self._folder / "instances")
+        self._documents = Documents(self._folder / "documents")
+        self._lacking: list[str] = []
+        """What the host lacks for any network."""
+        self._failing = ""
+        """What could not be brought to what is wanted when it was tried last."""
+        self._unfinished = False
+        """Whether the kernel is not what is wanted, because something failed; ``check`` tries again."""
+        self._underlay = Underlay(settings, self._original)
+        segments = Segments(self._underlay, settings.physical_networks)
+        networks = self._folder / "networks"
+        user = dhcp_user.choose(settings.dhcp_user)
+        self._services = Services(networks, settings.netns, user, self._uplink, metadata)
+        self._parts: list[Part] = [
+            Bridges(networks, segments),
+            self._services,
+            Routing(settings, self._underlay),
+        ]
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
@@ -50,50 +83,47 @@ class LinuxNetwork(HostNetwork):
         with self._lock:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._loopback()
-            links.write_sysctl("net.ipv4.ip_forward", "1")
-            self._filter_bridges()
-            if self._uplink is not None and self._original is not None:
+            if self._uplink is not None:
                 try:
                     self._uplink.ensure(self._original, self._folder / "ip_forward")
                 except RetryableHostError as error:
                     log.warning("guests have no way out of this host: %s (%s)", error, error.detail)
-            self._bring_up()
+            self._lacking = bridges.lacks()
+            for part in self._parts:
+                part.prepare()
+            if not self._lacking:
+                self._bring(EVERYTHING)
+                self._filter()
+
+    def warnings(self) -> list[str]:
+        return [*self._lacking, *([self._failing] if self._failing else [])]
 
     def plug(self, spec: InstanceSpec) -> None:
         with self._lock:
             self._check_spec(spec)
             self._records.put(spec)
-            for bridge in {port.network.bridge for port in spec.ports}:
-                self._serve(bridge)
+            self._bring(_networks_of(spec.ports), servers_begun=True)
 
     def apply_firewall(self, spec: InstanceSpec) -> None:
         with self._lock:
             self._check_spec(spec)
             self._records.put(spec)
         self._filter_all()
+        with self._lock:
+            self._services.started()
 
     def unplug_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         with self._lock:
-            if spec.uuid not in self._records.uuids():
-                return
-            self._check_spec(spec)
-            self._records.put(spec)
-            links.delete(port.tap)
-            self._release(port)
-            self._filter()
-            self._serve(port.network.bridge)
+            if spec.uuid in self._records.uuids():
+                self._check_spec(spec)
+                self._records.put(spec)
+                self._take_out([port])
 
     def unplug(self, uuid: str) -> None:
         with self._lock:
             record = self._records.remove(uuid)
-            if record is None:
-                return
-            for port in record.ports:
-                links.delete(port.tap)
-                self._release(port)
-            self._filter()
-            for bridge in {port.network.bridge for port in record.ports}:
-                self._serve(bridge)
+            if record is not None:
+                self._take_out(record.ports)
 
     def restore(self, specs: list[InstanceSpec]) -> None:
         with self._lock:
@@ -103,7 +133,20 @@ class LinuxNetwork(HostNetwork):
                 self._records.put(spec)
             for uuid in self._records.uuids() - wanted:
                 self.unplug(uuid)
-            self._bring_up()
+            if not self._lacking:
+                self._bring(EVERYTHING)
+                self._filter()
+
+    def interface_at(self, network_id: str, address: str) -> GuestInterface | None:
+        for each in self._records.local_ports():
+            if each.port.network.id == network_id and address in (*each.addresses, link_local(each.port.mac_address)):
+                return GuestInterface(each.instance_id, each.port.id, self._floating(network_id, each.addresses))
+        return None
+
+    def guest_socket(self, instance_id: str, port_id: str, address: str, port: int) -> Target:
+        interface = interface_of(self._records.ports_of(instance_id), port_id, address)
+        space = names.namespace_name(self._settings.netns, names.SERVICE, interface.network.id)
+        return open_in(space, address, port)
 
     def check(self) -> list[str]:
         """Mend what died by itself (a DHCP server, a bridge, the filters); return a line for each thing mended.
@@ -111,108 +154,152 @@ class LinuxNetwork(HostNetwork):
         Cheap enough for every few seconds.  Raises RetryableHostError when something cannot be mended.
         """
         with self._lock:
-            mended = []
-            for bridge in self._records.networks():
-                if self._dhcp(bridge).running() is None and self._has_dhcp(bridge):
-                    mended.append(f"DHCP of {bridge}")
-                self._serve(bridge)
-            if not firewall.installed():
+            mended: list[str] = []
+            if self._lacking:
+                self._lacking = bridges.lacks()
+                if self._lacking:
+                    return []
+                self._bring(EVERYTHING)
+                self._filter()
+                mended.append("forwarding and bridge filtering")
+            if self._unfinished:
+                self._bring(EVERYTHING)
+                mended.append("what had failed before")
+            wanted = self._wanted()
+            for_each(self._parts, lambda part: mended.extend(part.check(wanted)))
+            if not installed():
                 self._filter()
                 mended.append("filters")
-            elif self._reach != self._reach_now():
-                self._filter()
-                mended.append("networks that guests do not reach")
             return mended
+
+    def leases(self) -> list[Leased]:
+        with self._lock:
+            return self._services.leases(self._wanted())
 
     def leftovers(self, guests: set[str]) -> list[Leftover]:
         with self._lock:
             return leftovers.listed(self._records, self._folder, guests)
 
+    def apply(self, document: Document, generation: int) -> None:
+        with self._lock:
+            self._documents.put(document, generation)
+            self._bring(Touched(frozenset({(kind_of(document), document.id)})))
+        self._filter_all.patiently()
+        if kind_of(document) == SECURITY_GROUP:
+            self._filters.check_group(document.id)
+
+    def forget(self, kind: str, subject_id: str) -> None:
+        with self._lock:
+            if not self._documents.remove(kind, subject_id):
+                return
+            self._bring(Touched(frozenset({(kind, subject_id)})))
+        self._filter_all.patiently()
+
+    def documents(self) -> list[Owned]:
+        with self._lock:
+            return self._documents.listed()
+
+    def forget_outdated(self, outdated: Collection[Owned]) -> None:
+        with self._lock:
+            gone = [each for each in self._documents.listed() if each in outdated]
+            for each in gone:
+                self._documents.remove(each.subject_kind, each.subject_id)
+            if gone:
+                self._bring(EVERYTHING)
+        if gone:
+            self._filter_all()
+
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _dhcp(self, bridge: str) -> DhcpServer:
-        return DhcpServer(self._folder / "bridges" / links.interface_name(bridge), self._dhcp_user)
+    def _wanted(self) -> Wanted:
+        """Draw the picture of what is to be."""
+        told = self._documents.of(NetworkDocument)
+        ports = self._records.local_ports()
+        untold = {each.port.network.id: _document(each.port.network) for each in ports}
+        return Wanted(
+            ports=tuple(ports),
+            networks={**untold, **told},
+            routers=self._documents.of(RouterDocument),
+            floating_ips=self._documents.of(FloatingIpDocument),
+            security_groups=self._documents.of(SecurityGroupDocument),
+            untold=frozenset(untold.keys() - told.keys()),
+        )
 
-    def _bring_up(self) -> None:
-        """Bring the kernel to what is on record; what is right already is left alone."""
-        networks = self._records.networks()
-        for folder in (self._folder / "bridges").glob("*"):
-            if folder.name not in networks:
-                self._serve(folder.name)
-        for bridge in networks:
-            self._serve(bridge)
-        for port in self._records.ports():
-            links.join(port.network.bridge, port.tap)
-        self._filter()
+    def _bring(self, touched: Touched, *, servers_begun: bool = False) -> None:
+        """Bring the kernel to what is wanted: what is right already is left alone.
 
-    def _serve(self, bridge: str) -> None:
-        """Make the bridge and its DHCP server when a guest uses them, and remove them when none does."""
-        network = self._records.networks().get(bridge)
-        server = self._dhcp(bridge)
-        if network is None:
-            server.stop()
-            links.delete(bridge)
+        DHCP servers answer when it returns, or are only ``servers_begun``: then somebody asks ``Services.started``.
+        """
+        wanted, unfinished = self._wanted(), self._unfinished
+        if self._lacking:
+            for_each(reversed(self._parts), lambda part: part.drop(wanted))
+            if touched.networks(wanted):
+                raise RetryableHostError(self._lacking[0])
             return
-        address = server_address(network)
-        prefix_length = ipaddress.ip_network(network.cidr).prefixlen
-        server.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if links.ensure_bridge(bridge, address, prefix_length, network.mtu):
-            server.end()  # one that runs listens on the bridge of before
-        if self._has_dhcp(bridge):
-            leases = leases_of(self._records.named_ports(bridge))
-            server.ensure(network, leases, self._upstream(network))
-
-    def _has_dhcp(self, bridge: str) -> bool:
-        network = self._records.networks()[bridge]
-        ports = self._records.ports(bridge)
-        return server_address(network) is not None and any(ip.enable_dhcp for port in ports for ip in port.fixed_ips)
-
-    def _upstream(self, network: NetworkRef) -> list[str]:
-        """Return where the network's name server asks on."""
-        if network.dns_nameservers:
-            return [server for server in network.dns_nameservers if ":" not in server]
+        self._unfinished = True
         try:
-            return upstream_servers(RESOLV_CONF.read_text())
-        except OSError:
-            return []
+            for_each(self._parts, lambda part: part.bring(wanted, touched))
+            for_each(reversed(self._parts), lambda part: part.drop(wanted))
+            if not servers_begun:
+                self._services.started()
+        except RetryableHostError as error:
+            self._failing = f"{error.message} {error.detail}".strip()
+            raise
+        self._unfinished = unfinished and not touched.everything
+        if not self._unfinished:
+            self._failing = ""
+
+    def _take_out(self, ports: list[PortRef]) -> None:
+        """Remove interfaces that are on record no more."""
+        for port in ports:
+            links.delete(port.tap)
+            self._release(port)
+        self._filter()
+        self._bring(_networks_of(ports))
+
+    def _floating(self, network_id: str, addresses: list[str]) -> str:
+        """Return the floating address of the first of these addresses on a network; empty: it has none."""
+        routers = self._documents.of(RouterDocument)
+        for floating in self._documents.of(FloatingIpDocument).values():
+            router = routers.get(floating.router_id)
+            joined = router is not None and any(leg.network_id == network_id for leg in router.interfaces)
+            if joined and floating.fixed_address in addresses[:1]:
+                return floating.address
+        return ""
 
     def _release(self, port: PortRef) -> None:
-        address = server_address(port.network)
-        if address is not None:
-            for lease in leases_of([("", port)]):
-                self._dhcp(port.network.bridge).release(address, lease)
+        network = self._documents.of(NetworkDocument).get(port.network.id)
+        if network is not None:
+            self._services.release(network, port)
 
     def _filter(self) -> None:
         with self._lock:
-            reach = self._reach_now()
-            firewall.apply(firewall.ruleset(self._records.ports(), INSIDE if self._uplink else None, reach))
-            self._reach = reach
-
-    def _reach_now(self) -> Reach:
-        return reach_of(self._settings, self._original, self._records.networks())
+            self._filters.apply(self._wanted())
 
     @staticmethod
     def _check_spec(spec: InstanceSpec) -> None:
-        """Refuse what the host cannot carry before it is on record: it would spoil the filters of all others."""
+        """Refuse what the host cannot carry before it is on record: it would spoil the network of all others."""
         try:
-            firewall.ruleset(spec.ports, None)
             leases_of([(spec.hostname, port) for port in spec.ports])
             for port in spec.ports:
+                check(port)
                 ipaddress.ip_network(port.network.cidr)
         except ValueError as error:
             raise RetryableHostError("The host cannot use the guest's network.", detail=str(error)) from error
 
-    def _filter_bridges(self) -> None:
-        """Show bridged packets to the filters; the kernel's module for it may have to be loaded."""
-        if not Path("/proc/sys/net/bridge").exists():
-            try:
-                run_program("modprobe", "br_netfilter")
-            except (ProgramError, subprocess.SubprocessError) as error:
-                log.warning("br_netfilter: %s", error)
-        for name in BRIDGE_SETTINGS:
-            links.write_sysctl(name, "1")
-
     @staticmethod
     def _loopback() -> None:
         with links.netlink("start its loopback interface") as route:
-            route.link("set", index=route.link_lookup(ifname="lo")[0], state="up")
+            route.link("set", index=links.LOOPBACK, state="up")
+
+
+def _networks_of(ports: Iterable[PortRef]) -> Touched:
+    return Touched(frozenset((NETWORK, port.network.id) for port in ports))
+
+
+def _document(ref: NetworkRef) -> NetworkDocument:
+    """Return what is known of a network by an interface on it: enough for its bridge and its segment."""
+    return NetworkDocument(
+        id=ref.id, name=ref.name, bridge=ref.bridge, mtu=ref.mtu, segment=ref.segment, subnets=ref.subnets,
+        dns_domain=ref.dns_domain,
+    )  # fmt: skip

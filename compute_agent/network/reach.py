@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from compute_agent.network import links, namespace
 from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings
 
+LINK_SCOPE = 253
+"""Of addresses that mean something on their own link only (rtnetlink's ``rt_scope``)."""
+
 
 @dataclass(frozen=True)
 class Reach:
-    """Networks in CIDR notation, IPv4 only: guests send nothing else."""
+    """Networks in CIDR notation, IPv4 and apart from them IPv6."""
 
     blocked: tuple[str, ...] = ()
     reachable: tuple[str, ...] = ()
     """Reached although they lie in a blocked network."""
+    blocked_six: tuple[str, ...] = ()
+    reachable_six: tuple[str, ...] = ()
 
 
 def reach_of(settings: AgentSettings, original: int | None, bridges: Collection[str]) -> Reach:
@@ -28,7 +33,7 @@ def reach_of(settings: AgentSettings, original: int | None, bridges: Collection[
     Raises RetryableHostError.
     """
 
-    def resolve(words: Iterable[str]) -> tuple[str, ...]:
+    def resolve(words: Iterable[str]) -> list[tuple[str, ...]]:
         found: set[str] = set()
         for word in words:
             if word == CONNECTED:
@@ -37,18 +42,31 @@ def reach_of(settings: AgentSettings, original: int | None, bridges: Collection[
                     found |= namespace.open_in(original, lambda: connected(()))
             else:
                 found |= set(NETWORKS_BY_NAME.get(word, (word,)))
-        return tuple(map(str, ipaddress.collapse_addresses(map(ipaddress.IPv4Network, sorted(found)))))
+        networks = [ipaddress.ip_network(text) for text in sorted(found)]
+        four = [each for each in networks if isinstance(each, ipaddress.IPv4Network)]
+        six = [each for each in networks if isinstance(each, ipaddress.IPv6Network)]
+        return [
+            tuple(map(str, ipaddress.collapse_addresses(four))),
+            tuple(map(str, ipaddress.collapse_addresses(six))),
+        ]
 
-    return Reach(resolve(settings.blocked_networks), resolve(settings.reachable_networks))
+    (blocked, blocked_six), (reachable, reachable_six) = map(
+        resolve, (settings.blocked_networks, settings.reachable_networks)
+    )
+    return Reach(blocked, reachable, blocked_six, reachable_six)
 
 
 def connected(bridges: Collection[str]) -> set[str]:
     """Return the networks of the interfaces in the calling thread's namespace, without loopback and ``bridges``."""
     with links.netlink("list its addresses") as route:
         names = {link["index"]: link.get_attr("IFLA_IFNAME") for link in route.get_links()}
-        addresses = [(row["index"], row.get_attr("IFA_ADDRESS"), row["prefixlen"]) for row in route.get_addr(family=2)]
+        addresses = [
+            (row["index"], row.get_attr("IFA_ADDRESS"), row["prefixlen"])
+            for row in route.get_addr()
+            if row["scope"] != LINK_SCOPE
+        ]
     return {
-        str(ipaddress.IPv4Network((address, length), strict=False))
+        str(ipaddress.ip_network((address, length), strict=False))
         for index, address, length in addresses
         if names.get(index) not in {"lo", None, *bridges} and length > 0
     }

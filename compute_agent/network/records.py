@@ -7,7 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from compute_agent.contract.build import Frozen, InstanceSpec, NetworkRef, PortRef
+from compute_agent.contract.build import Frozen, InstanceSpec, PortRef
+from compute_agent.network.wanted import LocalPort
 
 log = logging.getLogger(__name__)
 
@@ -63,20 +64,10 @@ class Records:
         record = self._plugged.get(uuid)
         return record.ports if record is not None else []
 
-    def ports(self, bridge: str | None = None) -> list[PortRef]:
-        """List the interfaces, of all bridges or one."""
+    def local_ports(self) -> list[LocalPort]:
+        """List the interfaces of all instances; from any thread."""
         return [
-            port
-            for record in self._plugged.values()
+            LocalPort(record.uuid, port.dns_name or record.hostname, port)
+            for record in list(self._plugged.values())
             for port in record.ports
-            if bridge is None or port.network.bridge == bridge
         ]
-
-    def named_ports(self, bridge: str) -> list[tuple[str, PortRef]]:
-        """List the interfaces on a bridge with their guests' host names."""
-        found = [(record.hostname, port) for record in self._plugged.values() for port in record.ports]
-        return [(name, port) for name, port in found if port.network.bridge == bridge]
-
-    def networks(self) -> dict[str, NetworkRef]:
-        """Return the networks in use, by bridge; the newest description counts."""
-        return {port.network.bridge: port.network for port in self.ports()}

@@ -1,10 +1,11 @@
-"""The way out of the agent's network namespace: a veth pair to the machine's own network, with NAT on both sides."""
+"""The way out of this host's own namespaces: a pair of interfaces to the machine's network, with NAT there."""
 
 import hashlib
 import ipaddress
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from compute_agent.network import links, namespace
 from compute_agent.virt.errors import RetryableHostError
@@ -15,12 +16,14 @@ log = logging.getLogger(__name__)
 INSIDE = "uplink"
 POOL = ipaddress.IPv4Network("100.64.0.0/10")
 """Shared address space (RFC 6598): used by no private network that a machine is likely to be in."""
-PREFIX_LENGTH = 30
+PREFIX_LENGTH = 20
+"""Room for the services of 4,000 networks."""
+LEND = "make the way out of the network's services"
 
 
 @dataclass(frozen=True)
 class Uplink:
-    """The pair of one namespace; everything about it follows from the namespace's name."""
+    """The pair of one agent; everything about it follows from the name of the agent's namespace, or its stand-in."""
 
     netns: str
 
@@ -53,18 +56,44 @@ class Uplink:
         number = int(self._digest[8:16], 16) % (1 << (PREFIX_LENGTH - POOL.prefixlen))
         return ipaddress.IPv4Network((int(POOL[0]) + (number << (32 - PREFIX_LENGTH)), PREFIX_LENGTH))
 
-    def ensure(self, original: int, state: Path) -> None:
-        """Make the pair, the routes and the NAT; ``original`` is the machine's namespace.  Raises RetryableHostError.
+    def ensure(self, original: int | None, state: Path) -> None:
+        """Make the pair, the routes and the NAT; ``original`` is the machine's namespace, None when the agent is in it.
 
-        ``state`` is a file that remembers whether the machine forwarded packets before us.
+        ``state`` is a file that remembers whether the machine forwarded packets before us.  Raises RetryableHostError.
         """
-        here = namespace.current()
-        namespace.open_in(original, lambda: self._ensure_outside(here, state))
+        with namespace.held() as here:
+            if original is None:
+                self._ensure_outside(here, state)
+            else:
+                namespace.open_in(original, lambda: self._ensure_outside(here, state))
         with links.netlink("make the way out of its networks") as route:
-            index = route.link_lookup(ifname=INSIDE)[0]
+            index = links.index_of(route, INSIDE)
             route.link("set", index=index, state="up")
-            route.addr("replace", index=index, address=self.inside_address, prefixlen=PREFIX_LENGTH)
-            route.route("replace", dst="default", gateway=self.outside_address)
+            if original is not None:
+                _only_address(route, index, self.inside_address)
+                route.route("replace", dst="default", gateway=self.outside_address)
+
+    def lend(self, space: str, interface: str, number: int) -> None:
+        """Give another namespace of this host an interface, an address and a default route to the machine.
+
+        ``number`` is 3 or more and nobody else's.  Those who have one do not see each other.  Raises
+        RetryableHostError.
+        """
+        address = str(self._subnet[number])
+        with (
+            namespace.held() as here,
+            namespace.opened(space) as there,
+            namespace.inside(space),
+            links.netlink(LEND) as route,
+        ):
+            found = route.link_lookup(ifname=interface)
+            if not found:
+                namespace.open_in(here, lambda: _make_macvlan(interface, there))
+            index = links.index_of(route, interface)
+            if _only_address(route, index, address):
+                links.silence(interface)
+                route.link("set", index=index, state="up")
+                route.route("replace", dst="default", gateway=self.outside_address)
 
     def remove(self, state: Path) -> bool:
         """Remove what lies in the machine's own namespace, where the caller is; say whether there was anything."""
@@ -87,7 +116,7 @@ class Uplink:
                 route.link("add", ifname=self.outside, kind="veth", peer={"ifname": INSIDE, "net_ns_fd": inside})
                 found = route.link_lookup(ifname=self.outside)
             route.link("set", index=found[0], state="up")
-            route.addr("replace", index=found[0], address=self.outside_address, prefixlen=PREFIX_LENGTH)
+            _only_address(route, found[0], self.outside_address)
         forwarding = Path("/proc/sys/net/ipv4/ip_forward").read_text().strip()
         if forwarding != "1":
             if not state.exists():
@@ -121,3 +150,21 @@ table ip {table} {{
   }}
 }}
 """
+
+
+def _make_macvlan(interface: str, space: int) -> None:
+    with links.netlink(LEND) as route:
+        link = links.index_of(route, INSIDE)
+        facts = {"kind": "macvlan", "macvlan_mode": "private", "link": link, "net_ns_fd": space}
+        route.link("add", ifname=interface, **facts)
+
+
+def _only_address(route: Any, index: int, address: str) -> bool:
+    """Let an interface have this IPv4 address and no other; say whether it had not."""
+    have = {(row.get_attr("IFA_ADDRESS"), row["prefixlen"]) for row in route.get_addr(family=2, index=index)}
+    if have == {(address, PREFIX_LENGTH)}:
+        return False
+    for other, length in have - {(address, PREFIX_LENGTH)}:
+        route.addr("del", index=index, address=other, prefixlen=length)
+    route.addr("replace", index=index, address=address, prefixlen=PREFIX_LENGTH)
+    return True

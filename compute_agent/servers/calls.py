@@ -16,12 +16,21 @@ from compute_agent.contract.calls import (
     DiagnosticsCall,
     FollowConsoleCall,
     OpenConsoleCall,
+    OpenTunnelCall,
+    TunnelOpened,
 )
 from compute_agent.contract.console_pieces import ConsolePiece, pack
 from compute_agent.engine.threads import in_thread
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import ConsoleChunk
-from compute_agent.virt.errors import ConsoleBusyError, HostError, InstanceNotFoundError, UnsupportedError
+from compute_agent.virt.errors import (
+    ConsoleBusyError,
+    GuestRefusedError,
+    GuestUnreachableError,
+    HostError,
+    InstanceNotFoundError,
+    UnsupportedError,
+)
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +39,10 @@ LOOK_AGAIN = 0.15
 MAX_BYTES = 262_144
 FOLLOWED_BYTES = 65_536
 """Of one look: more at once waits for the next."""
+
+
+ANSWERED = (UnsupportedError, ConsoleBusyError, GuestRefusedError, GuestUnreachableError)
+"""Errors that are told with their code and are no fault of the host."""
 
 
 class CallHandler:
@@ -51,13 +64,15 @@ class CallHandler:
                     return await self._follow(body)
                 case OpenConsoleCall():
                     return await self._open(body)
+                case OpenTunnelCall():
+                    return await self._forward(body)
         except InstanceNotFoundError as error:
             return CallError(code="not_found", message=error.message)
-        except (UnsupportedError, ConsoleBusyError) as error:
-            return CallError(code=error.code, message=error.message)
         except HostError as error:
-            log.warning("Could not answer %s: %s %s", type(body).__name__, error.message, error.detail)
-            return CallError(code="failed", message=error.message)
+            expected = isinstance(error, ANSWERED)
+            level = logging.DEBUG if expected and not error.detail else logging.INFO if expected else logging.WARNING
+            log.log(level, "Could not answer %s: %s %s", type(body).__name__, error.message, error.detail)
+            return CallError(code=error.code if expected else "failed", message=error.message)
         except Exception:
             log.exception("Could not answer %s.", type(body).__name__)
             return CallError(code="failed", message="The host could not answer.")
@@ -75,6 +90,17 @@ class CallHandler:
         )
         await consoles.open(call.tunnel, path, alone=call.protocol == "serial", share=call.share)
         return ConsoleOpened()
+
+    async def _forward(self, call: OpenTunnelCall) -> CallResult:
+        network, consoles = self._services.network, self._services.consoles
+        if consoles is None:
+            raise UnsupportedError("This host cannot open a tunnel.")
+        target = await in_thread(
+            self._services.threads.calls,
+            lambda: network.guest_socket(call.instance_id, call.port_id, call.address, call.port),
+        )
+        await consoles.forward(call.tunnel, target, share=call.share)
+        return TunnelOpened()
 
     async def _console(self, call: ConsoleOutputCall) -> CallResult:
         chunk = await self._read(call.instance_id, None, max(4, min(call.max_bytes, MAX_BYTES)))

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from compute_agent.contract.build import ImageRef
 from compute_agent.engine.threads import AfterStep, Threads
-from compute_agent.network.host_network import HostNetwork
+from compute_agent.metadata.service import MetadataService
+from compute_agent.network.host_network import HostNetwork, Target
 from compute_agent.virt.driver import ComputeDriver, Stopped, never
 
 
@@ -70,6 +71,12 @@ class ConsoleOutlet(Protocol):
     def follow(self, tunnel: str, frames: AsyncIterator[bytes], share: str) -> None:
         """Send frames through a tunnel of the portal until they or the tunnel end.  Raises ConsoleBusyError."""
 
+    async def forward(self, tunnel: str, target: Target, share: str) -> None:
+        """Connect to a guest's port and carry the connection through a tunnel of the portal.
+
+        Raises ConsoleBusyError, GuestRefusedError, GuestUnreachableError.
+        """
+
     async def close(self) -> None:
         """End every tunnel."""
 
@@ -88,3 +95,7 @@ class HostServices:
     """None: this host sends no images."""
     consoles: ConsoleOutlet | None = None
     """None: this host opens no consoles."""
+    metadata: MetadataService | None = None
+    """None: guests of this host have no metadata service."""
+    vendor_data: bytes = b"{}"
+    """``vendor_data.json`` of every guest."""

@@ -1,6 +1,7 @@
 """Puts a host together from its settings; what only real hypervisors need is imported only for them."""
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +31,20 @@ class Machine:
     """``kvm`` or ``qemu``; empty for simulated hosts."""
 
 
-def fake_services(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
+MakeServices = Callable[[AgentSettings, Threads, Machine], HostServices]
+"""Puts a host's parts together."""
+
+
+def fake_services(
+    settings: AgentSettings, threads: Threads, machine: Machine, make_driver: Callable[..., FakeDriver] = FakeDriver
+) -> HostServices:
     """Make a simulated host: it keeps its guests in the state folder and touches nothing else."""
     vcpus, memory_mb, disk_gb = settings.fake_capacity
-    driver = FakeDriver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
+    driver = make_driver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
     driver.fault = fault_point(settings.driver)
     return HostServices(
         driver=driver,
-        network=FakeNetwork(),
+        network=FakeNetwork(settings.state_dir / "network" / "documents"),
         images=FakeImageCache(),
         threads=threads,
         boot_timeout=settings.boot_timeout,
@@ -55,12 +62,19 @@ def load(module: str) -> object:
         raise HostUnfitError(f"The libvirt driver needs the Python package {error.name!r}; install it.") from error
 
 
-def make_host(settings: AgentSettings, threads: Threads, machine: Machine) -> Host:
+def services_of(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
+    """Make the parts that the settings' driver asks for.  Raises HostUnfitError."""
+    if settings.simulated:
+        return fake_services(settings, threads, machine)
+    real: Any = load("compute_agent.start.libvirt_host")
+    services: HostServices = real.libvirt_services(settings, threads, machine)
+    return services
+
+
+def make_host(
+    settings: AgentSettings, threads: Threads, machine: Machine, make_services: MakeServices = services_of
+) -> Host:
     """Make the host of the settings; nothing is started.  Raises HostUnfitError."""
     settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if settings.simulated:
-        services = fake_services(settings, threads, machine)
-    else:
-        real: Any = load("compute_agent.start.libvirt_host")
-        services = real.libvirt_services(settings, threads, machine)
+    services = make_services(settings, threads, machine)
     return Host(settings.host, services, settings.state_dir / STORE_NAME, durable=settings.durable)

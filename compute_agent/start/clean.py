@@ -1,5 +1,6 @@
 """``novella-agent clean``: remove the guests, networks and files of an agent that no longer runs."""
 
+import contextlib
 import logging
 import shutil
 from pathlib import Path
@@ -9,7 +10,7 @@ from compute_agent.link.credential import FILE_NAME
 from compute_agent.link.errors import HostUnfitError, StartError
 from compute_agent.settings import AgentSettings
 from compute_agent.start.assembly import STORE_NAME, load
-from compute_agent.start.machine import LOCK_NAME, lock
+from compute_agent.start.machine import LOCK_NAME, enter, lock
 from compute_agent.start.options import Options
 from compute_agent.virt.errors import HostError
 
@@ -33,6 +34,9 @@ def clean(options: Options) -> None:
 def _clean_host(settings: AgentSettings) -> None:
     _check_is_ours(settings.state_dir)
     lock(settings.state_dir)
+    if settings.machine_netns is not None:
+        with contextlib.suppress(HostUnfitError):  # what is gone has taken all in it along
+            enter(settings.machine_netns)
     if not settings.simulated and not (settings.state_dir / "fake-hypervisor.jsonl").exists():
         for name in CLEANERS:
             _call_cleaner(name, settings)

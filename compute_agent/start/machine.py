@@ -8,6 +8,7 @@ from typing import Any
 
 from compute_agent.link.dial import SocketOpener, here
 from compute_agent.link.errors import HostUnfitError, StartError, StateInUseError
+from compute_agent.settings import AgentSettings
 from compute_agent.start.assembly import Machine, load
 from compute_agent.start.options import Options
 
@@ -29,6 +30,14 @@ def lock(state_dir: Path) -> None:
     # The descriptor stays open: the kernel lets go of the lock when the process ends, however it ends.
 
 
+def enter(name: str) -> None:
+    """Move into the namespace of ``machine_netns``, which somebody else has made.  Raises HostUnfitError."""
+    namespace: Any = load("compute_agent.network.namespace")
+    if name not in namespace.listed(name):
+        raise HostUnfitError(f"There is no network namespace {name} (--machine-netns).")
+    namespace.enter(name)
+
+
 def prepare(options: Options) -> Machine:
     """Make the machine ready in this order: 1. locks, 2. network namespace, 3. KVM.  Raises StartError."""
     for settings in options.hosts:
@@ -36,11 +45,8 @@ def prepare(options: Options) -> Machine:
     settings = options.hosts[0]
     if settings.simulated:
         return Machine(here, "")
-    opener: SocketOpener = here
     try:
-        if settings.netns is not None:
-            namespace: Any = load("compute_agent.network.namespace")
-            opener = functools.partial(namespace.open_in, namespace.enter(settings.netns))
+        opener = enter_network(settings)
         kvm: Any = load("compute_agent.virt.libvirt.kvm")
         return Machine(opener, kvm.prepare(settings))
     except ValueError as error:
@@ -49,3 +55,19 @@ def prepare(options: Options) -> Machine:
         raise HostUnfitError("The libvirt driver needs root: it makes bridges, taps and guests.") from error
     except OSError as error:
         raise HostUnfitError(f"This machine cannot be prepared for guests: {error}.") from error
+
+
+def enter_network(settings: AgentSettings) -> SocketOpener:
+    """Move into the network namespaces of the settings; return what opens sockets to the portal, where it was before.
+
+    Raises HostUnfitError, OSError.
+    """
+    if settings.netns is None and settings.machine_netns is None:
+        return here
+    namespace: Any = load("compute_agent.network.namespace")
+    opener = functools.partial(namespace.open_in, namespace.current())
+    if settings.machine_netns is not None:
+        enter(settings.machine_netns)
+    if settings.netns is not None:
+        namespace.enter(settings.netns)
+    return opener

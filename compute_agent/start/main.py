@@ -5,7 +5,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from compute_agent.engine.threads import Threads
@@ -13,7 +13,7 @@ from compute_agent.host import Host
 from compute_agent.link.errors import HostUnfitError, StartError
 from compute_agent.link.machine_id import machine_id
 from compute_agent.link.portal_link import PortalLink
-from compute_agent.start.assembly import Machine, make_host
+from compute_agent.start.assembly import Machine, MakeServices, make_host, services_of
 from compute_agent.start.clean import clean
 from compute_agent.start.machine import prepare
 from compute_agent.start.options import Options, parse
@@ -34,16 +34,23 @@ def command() -> None:
     os._exit(code)
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the command line says and return the exit code; see ``--help``."""
+def main(
+    argv: Sequence[str] | None = None,
+    make_ready: Callable[[Options], Machine] = prepare,
+    make_services: MakeServices = services_of,
+) -> int:
+    """Do what the command line says and return the exit code; see ``--help``.
+
+    Who has hosts of another kind gives the two functions that make the machine ready and put a host's parts together.
+    """
     options = parse(argv)
     _log_to_stderr(options.log_level)
     try:
         if options.action == "clean":
             clean(options)
         else:
-            machine = prepare(options)
-            asyncio.run(_run(options, machine))
+            machine = make_ready(options)
+            asyncio.run(_run(options, machine, make_services))
     except StartError as error:
         log.error("%s", error)  # noqa: TRY400 (a sentence for the operator, not a traceback)
         return error.exit_code
@@ -63,7 +70,7 @@ def _log_to_stderr(level: str) -> None:
     logging.getLogger("websockets").setLevel(logging.WARNING)  # its lower levels show headers, and so the credential
 
 
-async def _run(options: Options, machine: Machine) -> None:
+async def _run(options: Options, machine: Machine, make_services: MakeServices) -> None:
     """Serve until SIGTERM or SIGINT, or until a host fails for good.
 
     1. make hosts and links, which shows wrong settings; 2. start every host, then keep its link; 3. stop the hosts.
@@ -79,7 +86,7 @@ async def _run(options: Options, machine: Machine) -> None:
         found = options.hosts[0].machine_id or machine_id()
         for given in options.hosts:
             settings = replace(given, machine_id=found)
-            host = make_host(settings, threads, machine)
+            host = make_host(settings, threads, machine, make_services)
             hosts.append(host)
             link = PortalLink(settings, host, threads, machine.opener)
             serving.append(asyncio.ensure_future(_serve(host, link)))

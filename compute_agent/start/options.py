@@ -17,6 +17,7 @@ ENVIRONMENT = "NOVELLA_AGENT_"
 MAX_SIMULATED = 1_000
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
 _MACHINE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _EPILOG = """Every option can also be given in the environment: --state-dir as NOVELLA_AGENT_STATE_DIR, and so on.
@@ -67,16 +68,26 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--libvirt-uri", default=default("LIBVIRT_URI", "embed"), help="embed, or a libvirt URI")
     add("--virt-type", choices=("auto", "kvm", "qemu"), default=default("VIRT_TYPE", "auto"))
     add("--netns", default=default("NETNS"), metavar="NAME", help="network namespace for bridges and guests")
+    add("--machine-netns", default=default("MACHINE_NETNS"), metavar="NAME",
+        help="network namespace that stands for the machine (several hosts on one)")  # fmt: skip
     add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no way out of it")
     add("--guest-user", default=default("GUEST_USER", "auto"), metavar="USER", help="who guests' QEMU runs as (embed)")
     add("--dhcp-user", default=default("DHCP_USER", "auto"), metavar="USER", help="who dnsmasq runs as")
+    add("--vendor-data", default=default("VENDOR_DATA"), metavar="FILE", help="JSON that every guest finds")
     add("--no-cgroups", action="store_true", default=default("NO_CGROUPS") == "1", help="no control group for a guest")
     words = f"{CONNECTED}, {', '.join(NETWORKS_BY_NAME)} or CIDRs, with commas"
     add("--blocked-networks", default=default("BLOCKED_NETWORKS", f"link-local,{CONNECTED}"), metavar="LIST",
         help=f"networks that guests do not reach: {words}")  # fmt: skip
     add("--reachable-networks", default=default("REACHABLE_NETWORKS", "none"), metavar="LIST",
         help="parts of the blocked networks that they reach nevertheless")  # fmt: skip
+    add("--underlay-address", default=default("UNDERLAY_ADDRESS", ""), metavar="ADDRESS",
+        help="where other hosts reach this one (default: the address that faces the portal)")  # fmt: skip
+    add("--physical-networks", default=default("PHYSICAL_NETWORKS", ""), metavar="NAME:INTERFACE,...",
+        help="interfaces or bridges that lead to the physical networks of flat and VLAN networks")  # fmt: skip
+    add("--external-interface", default=default("EXTERNAL_INTERFACE", ""), metavar="INTERFACE",
+        help="let this interface's network reach floating IPs of the physical network `machine`")  # fmt: skip
     add("--workers", default=default("WORKERS", "4"), help="builds and copies at the same time")
+    add("--tunnels", default=default("TUNNELS", "256"), help="connections of `novella ssh` and the like at a time")
     add("--join-token", default=default("JOIN_TOKEN"), help="one-time token of a new host (ps shows it: prefer a file)")
     add("--join-token-file", type=Path, default=default("JOIN_TOKEN_FILE"), help="a token, or JSON of tokens by host")
     add("--machine-id", default=default("MACHINE_ID", ""), help="what tells this machine from others (default: found)")
@@ -100,18 +111,28 @@ def _options(given: argparse.Namespace) -> Options:
         libvirt_uri=given.libvirt_uri,
         virt_type=given.virt_type,
         netns=_checked(_NAMESPACE, given.netns, "--netns") if given.netns else None,
+        machine_netns=_checked(_NAMESPACE, given.machine_netns, "--machine-netns") if given.machine_netns else None,
         uplink=not given.no_uplink,
         guest_user=given.guest_user,
         dhcp_user=given.dhcp_user,
+        vendor_data=Path(given.vendor_data).absolute() if given.vendor_data else None,
         cgroups=not given.no_cgroups,
         blocked_networks=_networks(given.blocked_networks, "--blocked-networks"),
         reachable_networks=_networks(given.reachable_networks, "--reachable-networks"),
+        underlay_address=_address(given.underlay_address, "--underlay-address"),
+        physical_networks=_physical_networks(given.physical_networks),
+        external_interface=_checked(_INTERFACE, given.external_interface, "--external-interface")
+        if given.external_interface
+        else "",
         workers=_number(given.workers, "--workers", 64),
+        tunnels=_number(given.tunnels, "--tunnels", 65_536),
         join_token=given.join_token,
         join_token_file=Path(given.join_token_file).absolute() if given.join_token_file else None,
         fake_capacity=_capacity(given.fake_capacity),
         machine_id=_checked(_MACHINE, given.machine_id, "--machine-id") if given.machine_id else "",
     )
+    if one.machine_netns is not None and one.netns is None:
+        raise ValueError("--machine-netns goes with --netns: guests' networks lie beside the machine's own")
     hosts: tuple[AgentSettings, ...] = (replace(one, durable=not one.simulated),)
     if given.simulate is not None:
         hosts = _simulated(one, _number(given.simulate, "--simulate", MAX_SIMULATED))
@@ -160,12 +181,27 @@ def _networks(value: str, option: str) -> tuple[str, ...]:
         if word == CONNECTED or word in NETWORKS_BY_NAME:
             continue
         try:
-            ipaddress.IPv4Network(word)
+            ipaddress.ip_network(word)
         except ValueError as error:
-            raise ValueError(
-                f"{option} {word!r} is neither an IPv4 network like 10.0.0.0/8 nor a known word"
-            ) from error
+            raise ValueError(f"{option} {word!r} is neither a network like 10.0.0.0/8 nor a known word") from error
     return words
+
+
+def _address(value: str, option: str) -> str:
+    try:
+        return str(ipaddress.ip_address(value)) if value else ""
+    except ValueError as error:
+        raise ValueError(f"{option} {value!r} is no IP address") from error
+
+
+def _physical_networks(value: str) -> dict[str, str]:
+    found = {}
+    for pair in filter(None, (word.strip() for word in value.split(","))):
+        name, _, interface = pair.partition(":")
+        if not name or not _INTERFACE.fullmatch(interface):
+            raise ValueError(f"--physical-networks {pair!r} is not NAME:INTERFACE, like lan:br0")
+        found[name] = interface
+    return found
 
 
 def _driver(value: str) -> str:

@@ -78,6 +78,18 @@ class ConsoleBusyError(HostError):
     code = "busy"
 
 
+class GuestRefusedError(HostError):
+    """The guest takes no connection at this port."""
+
+    code = "refused"
+
+
+class GuestUnreachableError(HostError):
+    """The guest does not answer at this address."""
+
+    code = "unreachable"
+
+
 class UnsupportedError(HostError):
     """This host's hypervisor, or this guest, cannot do that."""
 

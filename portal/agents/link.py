@@ -5,6 +5,7 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -67,6 +68,7 @@ class AgentConsumer(Consumer):
         self._stored: list[str] = []
         self._news = asyncio.Event()
         self._orders = self._calls = self._renewal = True
+        self._asked_since: datetime | None = None
         self._subscription: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         await self.accept()
@@ -185,8 +187,10 @@ class AgentConsumer(Consumer):
             self._news.clear()
 
     async def _ask_for_credential(self, host_id: uuid.UUID) -> None:
-        """Ask for a new credential when an operator wants one."""
-        if await in_thread(credentials.wanted, host_id):
+        """Ask for a new credential when an operator wants one, once for each time that one was wanted."""
+        since = await in_thread(credentials.wanted, host_id)
+        if since is not None and since != self._asked_since:
+            self._asked_since = since
             await self._tell(RenewCredential())
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:

@@ -1,4 +1,4 @@
-"""The host's end of a console, dialled because the host was asked to."""
+"""The host's end of a console or a tunnel, dialled because the host was asked to."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,9 @@ from provisioning.hosts import enrolment
 
 
 class TunnelConsumer(Consumer):
-    """``/ws/agent/consoles/<tunnel>``: the host's end; what is no tunnel of the host is denied."""
+    """``/ws/agent/consoles/<tunnel>``, ``/ws/agent/tunnels/<tunnel>``: the host's end; what is no tunnel of the host
+    is denied.
+    """
 
     _person: PersonEnd | None = None
     _pipe: Pipe | None = None
@@ -32,9 +34,9 @@ class TunnelConsumer(Consumer):
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         """Pass on what the guest sent."""
-        if bytes_data and self._person is not None:
+        if bytes_data is not None and self._person is not None:
             await self._person.take(bytes_data)
-        elif bytes_data and self._pipe is not None:
+        elif bytes_data is not None and self._pipe is not None:
             await self._pipe.take(bytes_data)
 
     async def disconnect(self, code: int) -> None:

@@ -17,6 +17,7 @@ from provisioning.common.errors import (
     UnavailableError,
 )
 from provisioning.identity.errors import TooManyAttemptsError
+from provisioning.network.errors import RevisionNumberConstraintFailedError
 
 STATUS: tuple[tuple[type[Exception], int], ...] = (
     (TooManyAttemptsError, 429),
@@ -27,6 +28,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (GoneError, 410),
     (NotFoundError, 404),
     (ConflictError, 409),
+    (RevisionNumberConstraintFailedError, 412),
     (OverQuotaError, 403),
     (TooLargeError, 413),
     (UnavailableError, 503),

@@ -1,7 +1,7 @@
 """What a page's socket sends: the page's own partials, rendered anew for what happened."""
 
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from django.template.loader import render_to_string
 
@@ -9,8 +9,11 @@ from portal.dashboard import wording
 from portal.dashboard.images.rows import rows_for as image_rows
 from portal.dashboard.images.rows import said_of
 from portal.dashboard.instances.detail import detail_for
+from portal.dashboard.instances.reach import reach_for
 from portal.dashboard.instances.rows import rows_for
+from portal.dashboard.network import live as network
 from portal.dashboard.overview.views import parts_for
+from portal.dashboard.topology.views import picture_for
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.listing import Sort
@@ -19,36 +22,78 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 from provisioning.images import selectors
 
-INSTANCE, IMAGE = "instance", "image"
+INSTANCE, IMAGE, NETWORK = "instance", "image", "network"
 """The kinds of events that change these pages."""
 
 
 def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
     """Return the elements of ``page`` that these events change, as HTML with ids; empty when they change nothing.
 
-    Pages: ``overview``, ``instances``, ``instance/<uuid>``, ``images``.  State is read now, so that many events make
-    one answer.
+    Pages: ``overview``, ``instances``, ``instance/<uuid>``, ``images``, ``topology`` and those of networking.
+    State is read now, so that many events make one answer.
     """
     if page == "images":
         return _images({uuid.UUID(event.payload["id"]) for event in events if event.kind == IMAGE}, context)
-    changed = {uuid.UUID(event.payload["id"]): event.payload for event in events if event.kind == INSTANCE}
+    if network.follows(page):
+        return network.render(page, context) if any(event.kind in {INSTANCE, NETWORK} for event in events) else ""
+    if page.partition("/")[0] == "topology":
+        return (
+            _topology(page.partition("/")[2], context)
+            if any(event.kind in {INSTANCE, NETWORK} for event in events)
+            else ""
+        )
+    changed = _changed_instances(events)
+    if page.startswith("instance/"):
+        networking = any(event.kind == NETWORK for event in events)
+        return _one_instance(page, changed, context) or (_reach(page, context) if networking else "")
     if not changed:
         return ""
     if page == "overview":
         return _overview(context)
-    rule = "os_compute_api:servers:detail" if page == "instances" else "os_compute_api:servers:show"
-    if not policy.allows(context, rule):
+    if page != "instances" or not policy.allows(context, "os_compute_api:servers:detail"):
         return ""
-    if page == "instances":
-        return _instances(changed.keys(), context)
-    kind, _, instance_id = page.partition("/")
-    found = next((payload for key, payload in changed.items() if str(key) == instance_id), None)
-    return _instance(found["id"], found["name"], context) if kind == "instance" and found else ""
+    return _instances(changed.keys(), context)
+
+
+def _changed_instances(events: Sequence[LoggedEvent]) -> dict[uuid.UUID, str]:
+    """Return the instances that events change, each with its name; of networking alone, no name is known."""
+    led = {key: "" for event in events if event.kind == NETWORK for key in event.payload.get("instances", ())}
+    own = {event.payload["id"]: event.payload["name"] for event in events if event.kind == INSTANCE}
+    return {uuid.UUID(key): name for key, name in (led | own).items()}
 
 
 def _overview(context: RequestContext) -> str:
     parts = parts_for(context)
     return "".join(render_to_string(f"dashboard/overview/_{name}.html", parts) for name in ("quota", "recent"))
+
+
+def _topology(opened: str, context: RequestContext) -> str:
+    if not policy.allows(context, "get_network"):
+        return ""
+    can_launch = policy.allows(context, "os_compute_api:servers:create")
+    return render_to_string(
+        "dashboard/topology/_picture.html", {**picture_for(context, opened), "can_launch": can_launch}
+    )
+
+
+def _one_instance(page: str, changed: Mapping[uuid.UUID, str], context: RequestContext) -> str:
+    """Render all of an instance that something happened to."""
+    if not policy.allows(context, "os_compute_api:servers:show"):
+        return ""
+    instance_id = page.partition("/")[2]
+    found = next((name for key, name in changed.items() if str(key) == instance_id), None)
+    return "" if found is None else _instance(instance_id, found, context)
+
+
+def _reach(page: str, context: RequestContext) -> str:
+    """Render what a change of networking means for the instance of a page."""
+    if not policy.allows(context, "os_compute_api:servers:show"):
+        return ""
+    try:
+        instance = compute.instance_for(context, page.partition("/")[2])
+    except NotFoundError:
+        return ""
+    return render_to_string("dashboard/instances/_reach.html", {"reach": reach_for(context, instance)})
 
 
 def _instances(ids: Collection[uuid.UUID], context: RequestContext) -> str:
@@ -75,5 +120,5 @@ def _instance(instance_id: str, name: str, context: RequestContext) -> str:
         instance = compute.instance_for(context, instance_id)
     except NotFoundError:
         gone = {"name": name, "gone": wording.INSTANCE_STATUS["DELETED"]}
-        return render_to_string("dashboard/instances/_deleted.html", gone)
+        return render_to_string("dashboard/instances/_deleted.html", gone) if name else ""
     return render_to_string("dashboard/instances/_live.html", detail_for(context, instance))

@@ -33,6 +33,17 @@ ENTRIES = (
         rule="os_compute_api:servers:detail",
     ),
     Entry("project", "Project", "dashboard:own_project", "folder2", "g-p", rule="identity:get_project"),
+    Entry("topology", "Network map", "dashboard:topology", "diagram-2", "g-n", "Network", rule="get_network"),
+    Entry("networks", "Networks", "dashboard:networks", "hdd-network", "g-w", "Network", rule="get_network"),
+    Entry("routers", "Routers", "dashboard:routers", "router", "g-r", "Network", rule="get_router"),
+    Entry(
+        *("floating_ips", "Floating IPs", "dashboard:floating_ips", "signpost", "g-e", "Network"),
+        rule="get_floatingip",
+    ),
+    Entry(
+        *("security_groups", "Security groups", "dashboard:security_groups", "shield", "g-y", "Network"),
+        rule="get_security_group",
+    ),
     Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True, rule="get_images"),
     Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="novella:flavors:index"),
     Entry(
@@ -65,6 +76,8 @@ ENTRIES = (
     ),
 )
 TITLES = {entry.section: entry.label for entry in ENTRIES}
+HOMES = {entry.section: entry.url_name for entry in ENTRIES}
+"""Section → the URL name of its first page."""
 OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Cloud", rule="novella:admin")
 
 

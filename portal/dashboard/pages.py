@@ -7,6 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
+from django.db import IntegrityError, connection
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
@@ -18,6 +19,7 @@ from portal.dashboard import navigation, projects
 from portal.dashboard.forms import Form
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
+from provisioning.common.retry import lost_reference
 from provisioning.events import selectors as events
 from provisioning.identity import policy
 from provisioning.identity.models import Project
@@ -84,7 +86,7 @@ class Page(View):
                 policy.enforce(context, self.rule, self.target(**kwargs))
             if self.counted and request.method not in READING:
                 rate_limits.check(context, self.counted)
-            return super().dispatch(request, *args, **kwargs)
+            return self._handle(request, *args, **kwargs)
         except NotAuthenticatedError:
             return self._sign_in(request)
         except NotFoundError as error:
@@ -94,6 +96,17 @@ class Page(View):
         except NovellaError as error:
             return self.refused(error)
 
+    def _handle(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Handle the request; begin anew, once, what referred to something just deleted."""
+        try:
+            return super().dispatch(request, *args, **kwargs)
+        except IntegrityError as error:
+            if not lost_reference(error) or connection.in_atomic_block:
+                raise
+        if self.rule:
+            policy.enforce(self.context, self.rule, self.target(**kwargs))
+        return super().dispatch(request, *args, **kwargs)
+
     def page(self, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200) -> HttpResponse:
         """Render a whole page in its frame, or a partial that needs who is asking."""
         entries = navigation.entries_for(self.context)
@@ -102,6 +115,7 @@ class Page(View):
             "me": self.context,
             "section": self.section,
             "title": navigation.TITLES.get(self.section, ""),
+            "home": navigation.HOMES.get(self.section, "dashboard:overview"),
             "entries": entries,
             "can_launch": self.allows("os_compute_api:servers:create"),
             "switch": projects.switch_for(self.context, self.projects(), place),

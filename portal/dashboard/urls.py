@@ -14,11 +14,13 @@ from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
 from portal.dashboard.instances.views import InstanceAction, InstanceDetail, InstanceList, InstancesDelete
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
+from portal.dashboard.launch import made_here
 from portal.dashboard.launch.views import Keys, Launch, Quote
 from portal.dashboard.overview.views import Overview
 from portal.dashboard.settings.password import Password
 from portal.dashboard.settings.profile import Profile
 from portal.dashboard.settings.sessions import SessionEnd, Sessions, SessionsEnd
+from portal.dashboard.topology.views import TopologyPage
 
 app_name = "dashboard"
 urlpatterns = [
@@ -32,6 +34,8 @@ urlpatterns = [
     path("instances/launch/", Launch.as_view(), name="launch"),
     path("instances/launch/quote/", Quote.as_view(), name="launch_quote"),
     path("instances/launch/keys/", Keys.as_view(), name="launch_keys"),
+    path("instances/launch/networks/", made_here.Networks.as_view(), name="launch_networks"),
+    path("instances/launch/security-groups/", made_here.Groups.as_view(), name="launch_groups"),
     path("instances/delete/", InstancesDelete.as_view(), name="instances_delete"),
     path("instances/<uuid:instance_id>/", InstanceDetail.as_view(), name="instance"),
     path("instances/<uuid:instance_id>/console.log", ConsoleLog.as_view(), name="instance_console"),
@@ -39,6 +43,7 @@ urlpatterns = [
     path("console/vnc", ConsoleWindow.as_view(protocol="vnc"), name="console_vnc"),
     path("console/serial", ConsoleWindow.as_view(protocol="serial"), name="console_serial"),
     path("instances/<uuid:instance_id>/<slug:button>/", InstanceAction.as_view(), name="instance_action"),
+    path("network-map/", TopologyPage.as_view(), name="topology"),
     path("images/", ImageList.as_view(), name="images"),
     path("images/upload/", ImageUpload.as_view(), name="image_upload"),
     path("images/<uuid:image_id>/data/", ImageData.as_view(), name="image_data"),
@@ -68,5 +73,6 @@ urlpatterns = [
         CredentialDelete.as_view(),
         name="application_credential_delete",
     ),
+    path("", include("portal.dashboard.network.urls")),
     path("", include("portal.dashboard.identity.urls")),
 ]

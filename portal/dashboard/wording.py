@@ -38,6 +38,11 @@ INSTANCE_STATUS = {
     "SOFT_DELETED": Status("Deleted, can be restored", "off", "trash"),
     "DELETED": Status("Deleted", "off", "trash-fill"),
 }
+ROUTER_STATUS = {
+    "ACTIVE": Status("Active", "ok", "check-circle-fill"),
+    "DOWN": Status("Switched off", "off", "stop-circle-fill"),
+    "ERROR": Status("Error", "bad", "exclamation-octagon-fill"),
+}
 IMAGE_STATUS = {
     "active": Status("Ready", "ok", "check-circle-fill"),
     "queued": Status("Waiting for data", "warn", "hourglass-split"),
@@ -68,6 +73,7 @@ ACTIONS = {
     "migrate": "Migrated",
     "live-migration": "Migrated live",
     "evacuate": "Evacuated",
+    "open_tunnel": "Reached by a tunnel",
     "addSecurityGroup": "Security group added",
     "removeSecurityGroup": "Security group removed",
 }

@@ -1,6 +1,7 @@
 """Fills an empty cloud with what a first launch needs; what is there already is left as it is."""
 
 import hashlib
+import ipaddress
 import secrets
 import string
 import uuid
@@ -29,6 +30,7 @@ from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
+from provisioning.network.models import Network
 
 DOMAIN_ID = "default"
 PASSWORD_SIGNS = string.ascii_letters + string.digits
@@ -55,7 +57,7 @@ FLAVORS: tuple[tuple[str, str, int, int, int], ...] = (
 
 NETWORK_NAME = "demo-net"
 SUBNET_CIDR = "10.20.0.0/24"
-DNS_SERVERS = ("1.1.1.1", "9.9.9.9")
+EXTERNAL_NAME, ROUTER_NAME = "public", "demo-router"
 IMAGE_NAME = "novella-guest"
 IMAGE_SOURCE = "novella_source_sha512"
 """The image property that says which file it was made from."""
@@ -75,6 +77,8 @@ class Seed:
     projects: dict[str, str] = field(default_factory=dict)
     join_tokens: dict[str, str] = field(default_factory=dict)
     network: dict[str, str] = field(default_factory=dict)
+    external: dict[str, str] | None = None
+    """The external network, when there is one."""
     image: dict[str, str] | None = None
     flavor: dict[str, str] = field(default_factory=dict)
     made: list[str] = field(default_factory=list)
@@ -148,11 +152,47 @@ def networks(contexts: dict[str, RequestContext], seed: Seed) -> None:
     if net is None:
         with transaction.atomic():
             net = network.create_network(project_id, NETWORK_NAME, shared=True, description="Shared by every project.")
-            network.create_subnet(net, SUBNET_CIDR, name="demo-subnet", dns_nameservers=DNS_SERVERS)
+            network.create_subnet(net, SUBNET_CIDR, name="demo-subnet")
         seed.made.append(f"network {NETWORK_NAME}")
     seed.network = {"id": str(net.id), "name": net.name}
     for context in contexts.values():
         _open_default_group(context)
+
+
+def outside(contexts: dict[str, RequestContext], physical_network: str, gateways: list[str], seed: Seed) -> None:
+    """Make the external network ``public`` and ``demo-router``, which leads there from ``demo-net``.
+
+    ``gateways``: the gateway of each range with the range's length, ``172.24.4.1/24``.  A cloud that has an external
+    network keeps it as it is, and its routers.
+    """
+    known = [each for each in network_selectors.networks_for(contexts["admin"], all_projects=True) if each.external]
+    if not known:
+        with transaction.atomic():
+            known = [_external_network(_project_id(contexts["admin"]), physical_network, gateways)]
+            way_out = network.Gateway(known[0])
+            router = network.create_router(_project_id(contexts["demo"]), name=ROUTER_NAME, gateway=way_out)
+            for subnet in network_selectors.subnets_for(contexts["demo"]):
+                if str(subnet.network_id) == seed.network["id"]:
+                    network.add_interface_by_subnet(router, subnet)
+        seed.made += [f"network {EXTERNAL_NAME}", f"router {ROUTER_NAME}"]
+    first = next((each for each in known if each.is_default), known[0])
+    seed.external = {"id": str(first.id), "name": first.name}
+
+
+def _external_network(project_id: uuid.UUID, physical_network: str, gateways: list[str]) -> Network:
+    made = network.create_network(
+        project_id,
+        EXTERNAL_NAME,
+        external=True,
+        is_default=True,
+        network_type="flat",
+        physical_network=physical_network,
+        description="Leads out of the cloud: routers and floating IPs have their addresses here.",
+    )
+    for gateway in map(ipaddress.ip_interface, gateways):
+        name = f"{EXTERNAL_NAME}-subnet" + ("-v6" if gateway.version == 6 else "")
+        network.create_subnet(made, str(gateway.network), name=name, gateway_ip=str(gateway.ip), enable_dhcp=False)
+    return made
 
 
 def _open_default_group(context: RequestContext) -> None:
@@ -260,6 +300,7 @@ def as_dict(seed: Seed) -> dict[str, Any]:
         "projects": seed.projects,
         "join_tokens": seed.join_tokens,
         "network": seed.network,
+        "external": seed.external,
         "image": seed.image,
         "flavor": seed.flavor,
     }

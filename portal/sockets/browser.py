@@ -1,12 +1,13 @@
 """A page's socket: the page's own partials, sent again for whatever changed."""
 
 import logging
+from collections.abc import Sequence
 
 from portal.common import handshake
 from portal.common.sign_in import token_of_cookies
 from portal.sockets.follower import Follower
 from portal.sockets.renders import Renders
-from provisioning.events.selectors import LoggedEvent
+from provisioning.events.selectors import EVERYBODY, LoggedEvent
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,11 @@ class BrowserConsumer(Follower):
     def rules_changed(self) -> None:
         """Have the page fetched anew: other buttons may be on it."""
         self.fall_behind()
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """Records of other projects that everybody sees are on pages, too."""
+        return (self.topic, EVERYBODY)
 
     async def serve(self) -> None:
         """Send what was missed, then what happens."""

@@ -20,6 +20,7 @@ from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import (
     ConflictError,
     ForbiddenError,
+    InvalidInputError,
     NotAuthenticatedError,
     NotFoundError,
     NovellaError,
@@ -32,9 +33,18 @@ from provisioning.events.tailer import Subscription, tailer
 from provisioning.identity import policy
 from provisioning.identity.selectors.tokens import context_for_token, token_data
 
-ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, FAILED = 4401, 4403, 4404, 4409, 4429, 4500
+INVALID, ENDED, FORBIDDEN, NOT_FOUND, CONFLICT, TOO_MANY, FAILED = 4400, 4401, 4403, 4404, 4409, 4429, 4500
 """Codes a socket is closed with, as HTTP's with 4000 added."""
-REFUSALS = (NotAuthenticatedError, ForbiddenError, NotFoundError, ConflictError, TooManySocketsError)
+REFUSALS = (
+    InvalidInputError,
+    NotAuthenticatedError,
+    ForbiddenError,
+    NotFoundError,
+    ConflictError,
+    TooManySocketsError,
+)
+MOST_OF_REASON = 123
+"""Bytes that a close frame has room for beside the code (RFC 6455, 5.5)."""
 AUTH = "auth"
 LOOK_EVERY = 2.0
 """Seconds between two questions whether the rules have changed."""
@@ -79,7 +89,7 @@ class Follower(Consumer):
             return
         try:
             expires_at = await SOCKETS.run(self._admit)
-            self._places = places.take(self.context)
+            self._places = self.take_place()
             await SOCKETS.run(self._subscribe, asyncio.get_running_loop())
             self._recheck.set()  # what was taken away between the two
         except REFUSALS as error:
@@ -103,6 +113,10 @@ class Follower(Consumer):
     def token(self) -> str:
         """Return the token in the handshake, or an empty text."""
         raise NotImplementedError
+
+    def take_place(self) -> Sequence[int]:
+        """Count this socket; returns what ``shares.give_back`` takes.  Raises TooManySocketsError."""
+        return places.take(self.context)
 
     def admit(self) -> None:
         """Check more about the request, in a thread; raises an error that closes the socket."""
@@ -131,7 +145,7 @@ class Follower(Consumer):
         after = handshake.number(self.scope, "since")
         if after is None:
             return []
-        missed = await SOCKETS.run(_missed, self.topic, after, self.where)
+        missed = await SOCKETS.run(_missed, self.topics, after, self.where)
         self._replayed = {event.id for event in missed or ()}
         return missed
 
@@ -153,6 +167,11 @@ class Follower(Consumer):
     def topic(self) -> str:
         """Where the project's events are."""
         return f"project:{self.context.project_id}"
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """All topics whose events this reader gets."""
+        return (self.topic,)
 
     @property
     def where(self) -> dict[str, Any]:
@@ -190,7 +209,7 @@ class Follower(Consumer):
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
                 loop.call_soon_threadsafe(self._take, event)
 
-        self._subscription = tailer().subscribe([self.topic, AUTH], arrived)
+        self._subscription = tailer().subscribe([*self.topics, AUTH], arrived)
         self._seen = tailer().cursor
 
     def _take(self, event: LoggedEvent) -> None:
@@ -245,6 +264,8 @@ def code_of(error: Exception) -> int:
     """Return the code that a socket is closed with for one of ``REFUSALS``."""
     if isinstance(error, NotAuthenticatedError):
         return ENDED
+    if isinstance(error, InvalidInputError):
+        return INVALID
     if isinstance(error, ConflictError):
         return CONFLICT
     if isinstance(error, TooManySocketsError):
@@ -252,11 +273,16 @@ def code_of(error: Exception) -> int:
     return FORBIDDEN if isinstance(error, ForbiddenError) else NOT_FOUND
 
 
-def _missed(topic: str, after: int, where: dict[str, Any]) -> list[LoggedEvent] | None:
-    """The topic's events after a number that say what is asked for; None when some may be gone, or when they are too
+def fits(reason: str) -> str:
+    """Cut a reason to what a close frame has room for."""
+    return reason.encode()[:MOST_OF_REASON].decode(errors="ignore")
+
+
+def _missed(topics: Sequence[str], after: int, where: dict[str, Any]) -> list[LoggedEvent] | None:
+    """The topics' events after a number that say what is asked for; None when some may be gone, or when they are too
     many to go through.
     """
     if after > events.latest_id() or after < events.oldest_id() - 1:
         return None
-    found = events.since_for_reader([topic], after, MOST_PENDING + 1, where=where)
+    found = events.since_for_reader(topics, after, MOST_PENDING + 1, where=where)
     return found if len(found) <= MOST_PENDING else None

@@ -5,6 +5,7 @@
 Replaced by ``install``:
 
 * ``daphne.http_protocol.WebRequest`` by ``http_requests.StreamingRequest``
+* ``twisted.web.http.HTTPChannel.lineLengthExceeded(line)`` by ``http_requests.refuse_line``
 * ``daphne.server.WebSocketFactory.protocol`` by ``websockets.BoundedWebSocket``
 * ``daphne.server.Server.handle_reply(protocol, message)`` by ``websockets.reply``, which waits until a peer or a client
   has read
@@ -21,19 +22,22 @@ Overridden in StreamingRequest (Daphne's WebRequest, Twisted's Request): ``gotLe
 ``requestReceived``, ``process``, ``handle_reply``, ``finish``, ``connectionLost``.  Used there: of the request
 ``channel``, ``chunked``, ``content``, ``finished``, ``startedWriting``, ``method``, ``uri``, ``path``, ``clientproto``,
 ``_disconnected``, ``write``, ``registerProducer``, ``unregisterProducer``, ``loseConnection``; of its channel
-``_command``, ``_path``, ``_version``, ``_waitingForTransport``, ``requests``, ``persistent``, ``timeOut``,
-``setTimeout``, ``transport``; ``producer``, ``responseHeaders`` and ``sentLength`` of the request.
+``_HTTPChannel__first_line``, ``_command``, ``_path``, ``_version``, ``_waitingForTransport``, ``requests``,
+``persistent``, ``timeOut``, ``setTimeout``, ``transport``; ``producer``, ``responseHeaders`` and ``sentLength`` of the
+request.
 
 Overridden in BoundedWebSocket (Daphne's WebSocketProtocol, Autobahn's): ``onOpen``, ``onMessageFrameBegin``,
 ``onMessage``, ``onClose``, ``handle_reply``, ``serverSend``.  Used there: ``application_queue``, ``path``, ``state``,
-``STATE_OPEN``, ``sendClose``, ``dropConnection``, ``message_data_total_length``, and of the transport
-``producer``, ``registerProducer``, ``unregisterProducer``, ``pauseProducing``, ``resumeProducing``.
+``STATE_OPEN``, ``sendClose``, ``autoPingTimeout``, ``dropConnection``, ``message_data_total_length``, and of the
+transport ``producer``, ``registerProducer``, ``unregisterProducer``, ``pauseProducing``, ``resumeProducing``,
+``setTcpKeepAlive``.
 
 Of Django, in ``handler.PooledHandler``: ``ASGIHandler.read_body``, ``create_request``, ``send_response``,
 ``load_middleware(is_async=False)``, ``get_script_prefix``, and that ``BaseHandler.__init__`` loads nothing.
 """
 
 from daphne import access, http_protocol, server
+from twisted.web import http
 
 from portal.web import access_log, http_requests, websockets
 
@@ -46,6 +50,7 @@ def install(refusal: http_requests.Refusal | None = None) -> None:
     if refusal is not None:
         http_requests.StreamingRequest.refusal = staticmethod(refusal)  # type: ignore[method-assign, assignment]
     http_protocol.WebRequest = http_requests.StreamingRequest
+    http.HTTPChannel.lineLengthExceeded = http_requests.refuse_line  # type: ignore[method-assign]
     server.WebSocketFactory.protocol = websockets.BoundedWebSocket
     server.Server.handle_reply = websockets.reply
     access.AccessLogGenerator.__call__ = access_log.log

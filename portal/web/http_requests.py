@@ -6,6 +6,7 @@ Everything else is left to Daphne.
 
 import asyncio
 from collections.abc import Callable
+from http import HTTPStatus
 from io import BytesIO
 from typing import IO, Any
 
@@ -27,7 +28,22 @@ PASSED_OVER, PASSED_OVER_FOR = 32 << 20, 5.0
 """Bytes of a refused body that are thrown away as they come, and seconds."""
 
 Refusal = Callable[[str, int], tuple[str, bytes]]
-"""From a path and a status to the content type and the body of the answer: 413 or 415."""
+"""From a path and a status to the content type and the body of the answer: 413, 414, 415 or 431."""
+
+
+def refuse_line(channel: Any, line: bytes) -> None:
+    """Answer 414 to an address and 431 to a header that is longer than Twisted reads, and hang up.
+
+    Twisted alone hangs up without a word.  ``line`` is what has come of it.
+    """
+    of_address = bool(channel._HTTPChannel__first_line)
+    if len(channel.requests) == (0 if of_address else 1):  # no answer to another is on its way
+        status = HTTPStatus.REQUEST_URI_TOO_LONG if of_address else HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        path = (line.split(b" ", 2)[1:2] or [b""])[0] if of_address else channel._path
+        kind, body = StreamingRequest.refusal(path[:1024].decode("ascii", "replace"), status)
+        head = f"HTTP/1.1 {status} {status.phrase}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+        channel.transport.write(head.encode() + b"Connection: close\r\n\r\n" + body)
+    channel.transport.loseConnection()
 
 
 class StreamingRequest(http_protocol.WebRequest):
@@ -165,7 +181,7 @@ class StreamingRequest(http_protocol.WebRequest):
     @staticmethod
     def refusal(path: str, status: int) -> tuple[str, bytes]:
         """Return the content type and the body of a refusal; ``daphne_internals.install`` may give better words."""
-        return "text/plain", b"The request body is refused."
+        return "text/plain", b"The request is refused."
 
     def _refuse(self, status: int) -> None:
         """Refuse a body, and hang up once it is over: who is cut off while it sends does not read the answer.

@@ -27,13 +27,15 @@ MOST_UNHANDLED_BYTES = 8 << 20
 MOST_SAID = 64 << 10
 """Bytes of a message from a page or a program, of which nothing is expected."""
 
-PACED = (b"/ws/console", b"/ws/agent/consoles/")
+PATIENT = (b"/ws/servers/", b"/ws/agent/tunnels/")
+"""Beginnings of the paths of tunnels to ports of guests: what is at their ends may read as slowly as it likes."""
+PACED = (b"/ws/console", b"/ws/agent/consoles/", *PATIENT)
 """Beginnings of the paths of sockets whose two ends wait for each other."""
 ENOUGH, FEW = 16, 4
 """Frames waiting for the application at which a paced peer is read from no more, and again."""
 LOOK_AGAIN = 0.01
 STALLED = 60.0
-"""Seconds in which a peer must have read what was sent."""
+"""Seconds in which a peer must have read what was sent, but for tunnels, which end when nothing has passed."""
 MOST_PACED = 1 << 20
 """Bytes of one message of a paced peer."""
 
@@ -77,6 +79,11 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         return bool(self.path.startswith(PACED))
 
     @property
+    def patient(self) -> bool:
+        """Whether a peer may take as long as it likes to read."""
+        return bool(self.path.startswith(PATIENT))
+
+    @property
     def most(self) -> int:
         """Bytes of one message that comes in."""
         if self.paced:
@@ -90,6 +97,9 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         self.transport.unregisterProducer()
         self.transport.registerProducer(flow, True)  # noqa: FBT003 - it pushes
         self._flow = flow
+        if self.patient:
+            self.autoPingTimeout = 0  # who does not read answers no ping; pings keep proxies awake nevertheless
+            self.transport.setTcpKeepAlive(1)
 
     def onClose(self, wasClean: bool, code: int, reason: str) -> None:  # noqa: N802, N803, FBT001 - Autobahn's names
         """Let go whoever waits for this peer."""
@@ -102,16 +112,18 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         if self._flow is None or self.path == LINK:
             return
         try:
-            async with asyncio.timeout(STALLED):
+            async with asyncio.timeout(None if self.patient else STALLED):
                 await self._flow.caught_up.wait()
         except TimeoutError:
             logger.warning("A client of %s has stopped reading; it is disconnected.", self.path.decode())
             self.dropConnection(abort=True)
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """Do what the application says; a close may have a reason."""
+        """Do what the application says; a close may have a reason, and a frame may be empty."""
         if message.get("type") == "websocket.close" and message.get("reason") and self.state == self.STATE_OPEN:
             self.sendClose(code=message.get("code") or 1000, reason=message["reason"])
+        elif message.get("type") == "websocket.send" and message.get("bytes") == b"":
+            self.serverSend(b"", binary=True)  # Daphne takes it for none
         else:
             super().handle_reply(message)
 

@@ -6,17 +6,20 @@ transactions, and that one is simply run again: nothing of it was written.
 
 import functools
 import random
+import sqlite3
 import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from django.db import OperationalError, connection
+from django.db import IntegrityError, OperationalError, connection
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 BROKEN_OFF = frozenset({"40001", "40P01"})
 """PostgreSQL's serialization_failure and deadlock_detected."""
+LOST_REFERENCE = frozenset({"23503", sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY})
+"""PostgreSQL's foreign_key_violation and SQLite's."""
 TRIES = 5
 PAUSE = 0.02
 """Seconds before the second try, at most; each further pause may be twice as long."""
@@ -25,6 +28,18 @@ PAUSE = 0.02
 def broken_off(error: BaseException) -> bool:
     """Whether the database ended the transaction for the sake of another one."""
     return getattr(error.__cause__, "sqlstate", None) in BROKEN_OFF
+
+
+def lost_reference(error: BaseException) -> bool:
+    """Whether what a transaction refers to was deleted by another one after it was looked up.
+
+    Nothing of it was written: who begins anew, with looking it up, is told that it is gone.
+    """
+    cause = error.__cause__
+    if not isinstance(error, IntegrityError):
+        return False
+    known = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorcode", None)
+    return known in LOST_REFERENCE
 
 
 def when_broken_off(work: Callable[P, R]) -> Callable[P, R]:

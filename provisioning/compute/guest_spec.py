@@ -76,6 +76,7 @@ def guest_spec(
         kernel=image_ref(kernel) if kernel else None,
         ramdisk=image_ref(ramdisk) if ramdisk else None,
         rescue=_rescue(rescue, instance.project_id) if rescue else None,
+        posted_password=instance.password,
     )
 
 

@@ -80,6 +80,11 @@ def close(row: InstanceAction, message: str | None) -> None:
     InstanceAction.objects.filter(pk=row.pk, finished_at=None).update(finished_at=timezone.now(), message=message)
 
 
+def prolong(action_id: int, until: datetime) -> None:
+    """Let an action that has finished end later."""
+    InstanceAction.objects.filter(pk=action_id, finished_at__lt=until).update(finished_at=until)
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """When a step ran; ``finished`` None: it still runs."""

@@ -12,6 +12,8 @@ from provisioning.compute.services.instances import write
 from provisioning.identity import keys
 from provisioning.identity.encrypted import renewed
 
+MOST = 1024
+"""Characters of a password that a guest posts, encrypted, as in Nova."""
 LENGTH = 12
 """Characters of a password that is made here, as in Nova."""
 _KINDS = (string.ascii_uppercase, string.ascii_lowercase, "23456789")

@@ -114,6 +114,7 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     )
     if gone is None:
         return None
+    network.release_floating_ips(gone.id)
     Instance.objects.filter(id=gone.id).update(**FORGOTTEN)  # only now: the notification of the delete has metadata
     if confirmed:
         release(gone.id)

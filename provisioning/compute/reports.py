@@ -16,7 +16,7 @@ from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.text import one_line
-from provisioning.compute import instance_actions, state
+from provisioning.compute import guest_changes, instance_actions, passwords, state
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
@@ -27,6 +27,7 @@ from provisioning.compute.release import finish_delete, finish_offload, leave_ho
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported
+from provisioning.network.services import note_lease
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,24 @@ def take_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> Non
     """A guest's power changed by itself; while a task of the instance goes on, that task's end says what is."""
     if instance.host_id == host_id and instance.attempt == event.generation:
         sync_power(instance, power_state_of(event.power_state))
+
+
+def take_posted(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
+    """A guest has posted its password, encrypted with its owner's key; the first one counts."""
+    password = event.detail.get("password", "")[: passwords.MOST]
+    if instance.host_id == host_id and instance.attempt == event.generation and password and not instance.password:
+        state.update(instance, {"password": password})
+        guest_changes.changed(instance, ["password"])
+
+
+def take_lease(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
+    """A guest has taken one of its addresses by DHCP, or given it back."""
+    port_id, address = event.detail.get("port_id", ""), event.detail.get("address", "")
+    if instance.host_id != host_id or instance.attempt != event.generation:
+        return
+    since = _time(event.finished_at) if event.detail.get("held") == "true" else None
+    if note_lease(instance.id, port_id, address, since):
+        state.announce_all(instance, [{}])
 
 
 def sync_power(instance: Instance, power: PowerState | None) -> None:

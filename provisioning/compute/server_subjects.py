@@ -42,7 +42,12 @@ class ServerHandler(SubjectHandler[Instance]):
         reports.take_end(subject, event, command)
 
     def take_state(self, host_id: uuid.UUID, subject: Instance, event: AgentEvent) -> None:
-        reports.take_power(host_id, subject, event)
+        if event.kind == "posted":
+            reports.take_posted(host_id, subject, event)
+        elif event.kind == "lease":
+            reports.take_lease(host_id, subject, event)
+        else:
+            reports.take_power(host_id, subject, event)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         """A server that is being deleted is still there; one whose place only waits for the host's word is not."""

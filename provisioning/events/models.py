@@ -7,8 +7,8 @@ class Event(models.Model):
     """One thing that happened, appended in the transaction that made it happen.
 
     ``topic`` says who is woken: ``project:<uuid>`` pages and scripts, ``host:<uuid>`` the web process holding that
-    agent's link, ``reply:<uuid>`` a caller that waits for a host's answer, ``auth`` every open connection (a token or a
-    role was taken away).
+    agent's link, ``everybody`` the pages of all projects, ``reply:<uuid>`` a caller that waits for a host's answer,
+    ``auth`` every open connection (a token or a role was taken away).
     """
 
     topic = models.CharField(max_length=80)

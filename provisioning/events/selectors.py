@@ -10,6 +10,8 @@ from django.utils import timezone
 
 from provisioning.events.models import Event
 
+EVERYBODY = "everybody"
+"""The topic of what the pages of all projects may show."""
 LATE = timedelta(seconds=60)
 """How long a transaction that has drawn a number may take to commit."""
 

@@ -1,13 +1,15 @@
 """What a host says it has and uses: measured amounts, images in its cache, guests, leftovers."""
 
 import uuid
+from collections import defaultdict
 from collections.abc import Sequence
 from itertools import islice
 
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.messages import GuestState, ResourceAudit
+from compute_agent.contract.messages import MOST_MENDED, GuestState, Owned, ResourceAudit
+from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.common.text import one_line
@@ -15,9 +17,13 @@ from provisioning.hosts import cached_images, leftovers
 from provisioning.hosts.models import Host
 from provisioning.hosts.subjects import handlers
 
+MOST_WARNINGS = 20
+
 
 def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
     """Record what the host has and uses, and compare its guests with the records."""
+    address = one_line(report.host_ip, 45)
+    moved = Host.objects.filter(id=host_id).exclude(host_ip=address).exists()
     known = Host.objects.filter(id=host_id).update(
         last_seen_at=timezone.now(),
         vcpus_total=_amount(report.vcpus),
@@ -30,16 +36,29 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         hypervisor_version=_amount(report.hypervisor_version),
         hypervisor_hostname=one_line(report.hypervisor_hostname, 255),
         architecture=one_line(report.architecture, 40),
-        host_ip=one_line(report.host_ip, 45),
+        host_ip=address,
         cpu_info={one_line(name, 40): one_line(said, 4096) for name, said in islice(report.cpu_info.items(), 50)},
         cached_images=[one_line(name, 255) for name in report.cached_images[:1000]],
         uptime=one_line(report.uptime, 255),
+        **_condition(report),
     )
     if known:
         cached_images.keep(host_id, report.cached_images)
     compare(host_id, report.guests, complete=False)
+    if moved:
+        with transaction.atomic():
+            for handler in handlers():
+                handler.moved(host_id)
     if known:
         leftovers.take(host_id, report)
+
+
+def _condition(report: ResourceAudit) -> dict[str, object]:
+    """Return what the host says is wrong with it and was mended; nothing of an agent that does not say."""
+    if report.warnings is None:
+        return {}
+    mended = [{"at": _amount(each.at), "what": one_line(each.what, 255)} for each in report.mended[-MOST_MENDED:]]
+    return {"warnings": [one_line(said, 500) for said in report.warnings[:MOST_WARNINGS]], "mended": mended}
 
 
 @when_broken_off
@@ -48,6 +67,19 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
     with transaction.atomic():
         for handler in handlers():
             handler.compare(host_id, guests, complete=complete)
+
+
+@when_broken_off
+def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned]) -> None:
+    """Let every service look whether the host has the documents that it was told, in their newest generations."""
+    known: defaultdict[str, dict[uuid.UUID, int]] = defaultdict(dict)
+    for said in documents:
+        key = read_id(said.subject_id)
+        if key is not None:
+            known[said.subject_kind][key] = said.generation
+    with transaction.atomic():
+        for handler in handlers():
+            handler.compare_documents(host_id, known[handler.kind])
 
 
 def _amount(value: int) -> int:

@@ -7,6 +7,7 @@
 import logging
 import uuid
 from collections.abc import Iterable
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import F
@@ -40,9 +41,9 @@ def renew(names: Iterable[str] = ()) -> list[str]:
     return [host.name for host in hosts]
 
 
-def wanted(host_id: uuid.UUID) -> bool:
-    """Whether the host is to be asked for a new credential."""
-    return Host.objects.filter(id=host_id).exclude(credential_wanted_at=None).exists()
+def wanted(host_id: uuid.UUID) -> datetime | None:
+    """Return since when the host is to be asked for a new credential; None when it is not."""
+    return Host.objects.filter(id=host_id).values_list("credential_wanted_at", flat=True).first()
 
 
 def offered(host_id: uuid.UUID, credential: str) -> None:

@@ -37,6 +37,8 @@ class Host(models.Model):
     host_ip = models.CharField(max_length=45, blank=True)
     cpu_info = models.JSONField(default=dict)
     cached_images = models.JSONField(default=list)
+    warnings = models.JSONField(default=list)  # sentences: what it lacks, or cannot mend
+    mended = models.JSONField(default=list)  # {"at": Unix time of its clock, "what": text}, the newest last
     vcpus_total = models.PositiveIntegerField(default=0)
     memory_mb_total = models.PositiveIntegerField(default=0)
     disk_gb_total = models.PositiveIntegerField(default=0)

@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 BATCH = 100
 _STEPS = {"step", "step_started"}
 _SIGNS = {"begun", "progress"}
+_STATES = {"power", "posted", "lease"}
 _ENDS = {"finished", "failed"}
 Key = tuple[str, uuid.UUID | None]
 """Kind and id of a subject."""
@@ -100,7 +101,7 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
     if event.kind in _SIGNS:
         _take_life(handler, subject, event, records)
         return
-    if event.kind == "power":
+    if event.kind in _STATES:
         handler.take_state(host_id, subject, event)
         return
     command = _command(event, records)

@@ -55,7 +55,7 @@ class SubjectHandler(ABC, Generic[S]):
         """
 
     def take_state(self, host_id: uuid.UUID, subject: S, event: AgentEvent) -> None:
-        """Take a change that no command made (``power``)."""
+        """Take a change that no command made (``power``, ``posted``, ``lease``)."""
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         """Return what a host holds by the records: an agent that starts anew undoes what is not among it."""
@@ -66,6 +66,15 @@ class SubjectHandler(ABC, Generic[S]):
 
         ``complete`` (a ``Hello``): the list is all there is now; that of an audit may be stale.
         """
+
+    def compare_documents(self, host_id: uuid.UUID, known: Mapping[uuid.UUID, int]) -> None:
+        """Bring the records and the documents of this kind that a host says it has together: subject → generation.
+
+        Called when the host says hello, and only if it says what it has.
+        """
+
+    def moved(self, host_id: uuid.UUID) -> None:
+        """Hear that a host has another address among the hosts."""
 
     def unknown(self, guests: Sequence[GuestState]) -> Iterable[uuid.UUID]:
         """Return the guests of which no record knows anything; they are kept with the host's leftovers."""

@@ -31,7 +31,7 @@ SHARED = frozenset({"role", "roles", "rule", "system_scope", "token_scope"})
 LARGEST = 256 << 10
 """Bytes of a file."""
 Checks = dict[str, str]
-_NAMED = re.compile(r"%\((\w+(?:\.\w+)*)\)s")
+_NAMED = re.compile(r"%\((\w+(?:[.:]\w+)*)\)s")
 _ELSEWHERE = Path(__file__).parent / "policies" / "elsewhere.txt"
 _OWN_NAME = re.compile(r"[\w.-]+")
 

@@ -1,4 +1,4 @@
-"""Address arithmetic: pools, gateways, the lowest free address, MAC addresses.  Knows numbers, makes no records."""
+"""Address arithmetic: ranges, pools, the lowest free address, MAC addresses.  Knows numbers, makes no records."""
 
 import re
 import secrets
@@ -13,44 +13,93 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.prepared import Prepared
 from provisioning.network.models import FixedIP, Subnet
 
-CIDR = re.compile(r"(?P<address>[0-9.]{7,15})/(?P<prefix>[0-9]{1,2})")
+CIDR = re.compile(r"(?P<address>[0-9A-Fa-f.:]{2,45})/(?P<prefix>[0-9]{1,3})")
 MAC_PREFIX = (0xFA, 0x16, 0x3E)
 """Neutron's base_mac; the three bytes behind it are random."""
+SHIFT = 1 << 63
+"""Below the number of an IPv6 address in its /64, so that it fits a column of 64 bits with a sign, and keeps order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Addresses from ``first`` to ``last`` as numbers, both included."""
+    """Addresses from ``first`` to ``last`` as whole numbers, both included."""
 
     first: int
     last: int
 
+    def __contains__(self, number: object) -> bool:
+        return isinstance(number, int) and self.first <= number <= self.last
 
-def parse_address(text: str, *, field: str) -> netaddr.IPAddress:
-    """Read one IPv4 address in its usual four-part form; anything else raises InvalidInputError for ``field``."""
+
+def parse_address(text: str, *, field: str, version: int | None = None) -> netaddr.IPAddress:
+    """Read one address; another form, and another version, raise InvalidInputError for ``field``."""
     try:
-        return netaddr.IPAddress(text, version=4, flags=netaddr.INET_PTON)
+        found = netaddr.IPAddress(text, flags=netaddr.INET_PTON)
     except (netaddr.AddrFormatError, ValueError, TypeError):
-        raise InvalidInputError(f"'{text}' is not a valid IPv4 address.", field=field) from None
+        raise InvalidInputError(f"'{str(text)[:64]}' is not a valid IP address.", field=field) from None
+    if version is not None and found.version != version:
+        msg = f"Invalid input for operation: {field} '{text}' does not match the ip_version '{version}'."
+        raise InvalidInputError(msg, field=field)
+    return found
+
+
+NOT_OF_NETWORKS = {
+    4: [netaddr.IPNetwork(each) for each in ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")],
+    6: [netaddr.IPNetwork(each) for each in ("::/96", "::ffff:0:0/96", "fe80::/10", "ff00::/8")],
+}
+"""Ranges, by IP version, whose addresses no interface of a network can have (RFC 6890)."""
+
+
+def _overlap(one: netaddr.IPNetwork, other: netaddr.IPNetwork) -> bool:
+    return bool(one in other or other in one)
 
 
 def parse_cidr(text: str) -> netaddr.IPNetwork:
-    """Read an IPv4 range that has room for a gateway and a guest (/8 to /29); raises InvalidInputError for ``cidr``."""
+    """Read a range that has room for a gateway and a guest: IPv4 from /8 to /30, IPv6 from /64 to /126.
+
+    Raises InvalidInputError for ``cidr``.
+    """
     parts = CIDR.fullmatch(text)
-    if parts is None or int(parts["prefix"]) > 32:
-        raise InvalidInputError(f"'{text}' is not a valid IPv4 range such as 10.20.0.0/24.", field="cidr")
-    network = netaddr.IPNetwork((int(parse_address(parts["address"], field="cidr")), int(parts["prefix"])))
+    try:
+        first = netaddr.IPAddress(parts["address"] if parts else "", flags=netaddr.INET_PTON)
+        network = netaddr.IPNetwork((int(first), int(parts["prefix"] if parts else 0)), version=first.version)
+    except (netaddr.AddrFormatError, ValueError):
+        raise InvalidInputError(f"'{text[:64]}' is not a valid range such as 10.20.0.0/24.", field="cidr") from None
     if network.ip != network.network:
         msg = f"'{text}' is not a valid range: its address has bits beyond the prefix; {network.cidr} is meant."
         raise InvalidInputError(msg, field="cidr")
-    if not 8 <= network.prefixlen <= 29:
-        raise InvalidInputError(f"'{text}' is not a usable range: the prefix must be from /8 to /29.", field="cidr")
+    if any(_overlap(network, each) for each in NOT_OF_NETWORKS[network.version]):
+        msg = f"'{text}' is not a usable range: its addresses are loopback, link-local, multicast or reserved ones."
+        raise InvalidInputError(msg, field="cidr")
+    shortest, longest = (8, 30) if network.version == 4 else (64, 126)
+    if not shortest <= network.prefixlen <= longest:
+        msg = f"'{text}' is not a usable range: the prefix must be from /{shortest} to /{longest}."
+        raise InvalidInputError(msg, field="cidr")
     return network
 
 
 def hosts_of(network: netaddr.IPNetwork) -> Range:
-    """Return the addresses that a machine may have: all but the network's own and the broadcast address."""
-    return Range(int(network.first) + 1, int(network.last) - 1)
+    """Return the addresses that a machine may have: without the first, which is the network's own or IPv6's routers',
+    and IPv4's last, the broadcast address.
+    """
+    return Range(int(network.first) + 1, int(network.last) - (1 if network.version == 4 else 0))
+
+
+def number_of(subnet: Subnet, address: str) -> int:
+    """Return the number that orders an address within its subnet without gaps, as ``FixedIP`` keeps it."""
+    return int(netaddr.IPAddress(address)) - _base(subnet.cidr)
+
+
+def address_of(subnet: Subnet, number: int) -> str:
+    """Return the address of such a number."""
+    return str(netaddr.IPAddress(number + _base(subnet.cidr), version=subnet.ip_version))
+
+
+def _base(cidr: str) -> int:
+    if ":" not in cidr:
+        return 0
+    first = int(netaddr.IPNetwork(cidr).first)
+    return (first >> 64 << 64) + SHIFT
 
 
 def without(ranges: Iterable[Range], taken: Iterable[int]) -> list[Range]:
@@ -70,10 +119,14 @@ def without(ranges: Iterable[Range], taken: Iterable[int]) -> list[Range]:
     return result
 
 
-def as_pools(ranges: Iterable[Range]) -> list[dict[str, str]]:
+def as_pools(ranges: Iterable[Range], version: int) -> list[dict[str, str]]:
     """Write ranges the way Neutron shows allocation pools."""
     return [
-        {"start": str(netaddr.IPAddress(part.first, 4)), "end": str(netaddr.IPAddress(part.last, 4))} for part in ranges
+        {
+            "start": str(netaddr.IPAddress(part.first, version=version)),
+            "end": str(netaddr.IPAddress(part.last, version=version)),
+        }
+        for part in ranges
     ]
 
 
@@ -82,27 +135,56 @@ def read_pools(pools: Iterable[Mapping[str, str]]) -> list[Range]:
     return [Range(int(netaddr.IPAddress(pool["start"])), int(netaddr.IPAddress(pool["end"]))) for pool in pools]
 
 
+def size_of(pools: Iterable[Mapping[str, str]]) -> int:
+    """Return how many addresses allocation pools have together."""
+    return sum(part.last - part.first + 1 for part in read_pools(pools))
+
+
 def reserved_numbers(subnet: Subnet) -> set[int]:
-    """Return the addresses of a subnet that no guest may have: the gateway's and DHCP's."""
+    """Return the addresses of a subnet, as whole numbers, that no guest may have: the gateway's and DHCP's."""
     return {int(netaddr.IPAddress(text)) for text in (subnet.gateway_ip, subnet.dhcp_address) if text}
 
 
-def lowest_free(subnet: Subnet) -> int | None:
-    """Return the lowest free address of the pools as a number, or None; the database looks, one query a pool.
+def is_reserved(subnet: Subnet, address: str) -> bool:
+    """Whether an address is the gateway's, DHCP's, or the range's own (its first, and in IPv4 its last)."""
+    whole, number = netaddr.IPNetwork(subnet.cidr), int(netaddr.IPAddress(address))
+    return number in {*reserved_numbers(subnet), int(whole.first), *([int(whole.last)] if whole.version == 4 else [])}
 
-    The answer is a proposal: the insert protected by ``one_fixed_ip`` decides.
+
+def lowest_free(subnet: Subnet) -> str | None:
+    """Return the lowest free address of the pools, or None; the database looks, one query a pool.
+
+    Addresses that are held back are not free.  The answer is a proposal: the insert protected by ``one_fixed_ip``
+    decides.
     """
+    base = _base(subnet.cidr)
     for part in without(read_pools(subnet.allocation_pools), reserved_numbers(subnet)):
-        ((first_taken, following),) = _GAP(subnet=subnet.pk, first=part.first, last=part.last)
-        free = following if first_taken else part.first
+        first, last = part.first - base, part.last - base
+        ((first_taken, following),) = _GAP(subnet=subnet.pk, first=first, last=last)
+        free = following if first_taken else first
         if free is not None:
-            return int(free)
+            return address_of(subnet, int(free))
+    return None
+
+
+def highest_free(subnet: Subnet) -> str | None:
+    """Return the highest free address of the pools, or None: what the cloud takes for itself, away from guests."""
+    taken = FixedIP.every.filter(subnet=subnet).values_list("number", flat=True).order_by("-number")
+    base = _base(subnet.cidr)
+    for part in reversed(without(read_pools(subnet.allocation_pools), reserved_numbers(subnet))):
+        first, free = part.first - base, part.last - base
+        for number in taken.filter(number__gte=first, number__lte=free).iterator():
+            if number != free:
+                break
+            free -= 1
+        if free >= first:
+            return address_of(subnet, free)
     return None
 
 
 def _gap(subnet: Value, first: Value, last: Value) -> QuerySet[Subnet, Any]:
     """Ask whether the first address of a range is taken, and which is the lowest free one behind a taken one."""
-    used = FixedIP.objects.filter(subnet_id=subnet)
+    used = FixedIP.every.filter(subnet_id=subnet)
     behind = (
         used.filter(number__gte=first, number__lt=last)
         .annotate(next=F("number") + 1)
@@ -116,29 +198,29 @@ def _gap(subnet: Value, first: Value, last: Value) -> QuerySet[Subnet, Any]:
 _GAP = Prepared(_gap, subnet=UUIDField(), first=BigIntegerField(), last=BigIntegerField())
 
 
-def place_of(subnets: Iterable[Subnet], text: str) -> tuple[Subnet, int]:
-    """Return the subnet that a wanted address lies in, and its number; a guest may have any address but reserved ones.
+def place_of(subnets: Iterable[Subnet], text: str) -> tuple[Subnet, str]:
+    """Return the subnet that a wanted address lies in, and the address; a guest may have any but reserved ones.
 
     Raises InvalidInputError for ``networks``.
     """
-    number = int(parse_address(text, field="networks"))
+    wanted = parse_address(text, field="networks")
     for subnet in subnets:
         whole = netaddr.IPNetwork(subnet.cidr)
-        hosts = hosts_of(whole)
-        if number in reserved_numbers(subnet) or number in {int(whole.first), int(whole.last)}:
+        if wanted not in whole:
+            continue
+        if int(wanted) in reserved_numbers(subnet) or int(wanted) not in hosts_of(whole):
             msg = f"Fixed IP address {text} is reserved on its subnet: it is the gateway's, DHCP's or the range's own."
             raise InvalidInputError(msg, field="networks")
-        if hosts.first <= number <= hosts.last:
-            return subnet, number
+        return subnet, str(wanted)
     msg = f"Fixed IP address {text} is not a valid IP address for any of the subnets of the network."
     raise InvalidInputError(msg, field="networks")
 
 
-def overlapping(network: netaddr.IPNetwork) -> Subnet | None:
-    """Return a subnet whose range shares an address with this one, or None."""
-    for subnet in Subnet.objects.filter(ip_version=4).only("id", "cidr", "network_id"):
+def overlapping(network: netaddr.IPNetwork, subnets: Iterable[Subnet]) -> Subnet | None:
+    """Return the first of the subnets whose range shares an address with this one, or None."""
+    for subnet in subnets:
         other = netaddr.IPNetwork(subnet.cidr)
-        if network.first <= other.last and other.first <= network.last:
+        if network.version == other.version and network.first <= other.last and other.first <= network.last:
             return subnet
     return None
 
@@ -146,8 +228,3 @@ def overlapping(network: netaddr.IPNetwork) -> Subnet | None:
 def random_mac() -> str:
     """Return a MAC address with Neutron's prefix, lower case with colons."""
     return ":".join(f"{byte:02x}" for byte in (*MAC_PREFIX, *secrets.token_bytes(3)))
-
-
-def as_text(number: int) -> str:
-    """Return the dotted form of an IPv4 address."""
-    return str(netaddr.IPAddress(number, 4))

@@ -33,3 +33,41 @@ class SecurityGroupNotFoundError(NotFoundError):
 
 class SecurityGroupRuleNotFoundError(NotFoundError):
     """No such rule, or not the caller's."""
+
+
+class TagNotFoundError(NotFoundError):
+    """The record does not have this tag."""
+
+
+class RevisionNumberConstraintFailedError(NovellaError):
+    """The record is at another revision than ``If-Match`` asks for (412)."""
+
+    code = "revision_number_constraint_failed"
+
+
+class NetworkInUseError(ConflictError):
+    """The network has ports."""
+
+
+class InvalidSharedSettingError(ConflictError):
+    """Other projects use what shall be shared no more."""
+
+
+class ExternalNetworkInUseError(ConflictError):
+    """Floating IPs or routers' gateways need the network to be external."""
+
+
+class NoNetworkAvailableError(ConflictError):
+    """No segment is left to give to a network."""
+
+
+class FlatNetworkInUseError(ConflictError):
+    """The physical network carries another flat network."""
+
+
+class VlanIdInUseError(ConflictError):
+    """Another network has this VLAN."""
+
+
+class TunnelIdInUseError(ConflictError):
+    """Another network has this VNI."""

@@ -5,7 +5,17 @@ from collections.abc import Iterator
 
 from django.db.models import Count
 
-from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, SecurityGroupRule, Subnet
+from provisioning.network.models import (
+    FixedIP,
+    FloatingIP,
+    Network,
+    Port,
+    Router,
+    SecurityGroup,
+    SecurityGroupRule,
+    Subnet,
+)
+from provisioning.network.owners import CLOUD, OF_THE_CLOUD
 from provisioning.quotas import registry
 from provisioning.quotas.registry import Holding
 
@@ -22,30 +32,45 @@ def register() -> None:
             "network.FixedIP": ("fixed_ips",),
             "network.SecurityGroup": ("security_groups",),
             "network.SecurityGroupRule": ("security_group_rules",),
+            "network.Router": ("routers",),
+            "network.FloatingIP": ("floatingips",),
         },
     )
     registry.leave_free(
         {
             "network.Port_security_groups": "Which groups a port is in: both are limited.",
+            "network.AddressScope": "A name that subnet pools share.",
+            "network.SubnetPool": "Its prefixes are only lent to subnets, which are limited.",
+            "network.AddressGroup": "A list of ranges that rules name; the rules are limited.",
+            "network.DefaultSecurityGroupRule": "Written by operators.",
+            "network.PortForwarding": "The ports of a floating IP, which is limited.",
+            "network.AutoAllocatedTopology": "One of a project, and names what is limited itself.",
+            "network.RbacPolicy": "Says who else uses what is limited itself.",
+            "network.Tag": "At most fifty on a record that is limited itself.",
+            "network.Delivery": "What hosts were told; no project's.",
+            "network.DeliveryMark": "What hosts are to be told; no project's.",
         }
     )
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
     """Yield each network, subnet, group and rule, and each port of its own with its addresses: those of a launch are
-    the instance's.
+    the instance's, those of routers, DHCP and floating IPs the cloud's.
     """
     for resource, rows, project in (
         ("networks", Network.objects.all(), "project_id"),
         ("subnets", Subnet.objects.all(), "project_id"),
-        ("ports", Port.objects.filter(delete_with_device=False), "project_id"),
+        ("ports", Port.objects.filter(delete_with_device=False).exclude(OF_THE_CLOUD), "project_id"),
         ("security_groups", SecurityGroup.objects.all(), "project_id"),
+        ("routers", Router.objects.all(), "project_id"),
+        ("floatingips", FloatingIP.objects.all(), "project_id"),
         ("security_group_rules", SecurityGroupRule.objects.all(), "group__project_id"),
     ):
         chosen = rows if scope_id is None else rows.filter(**{project: scope_id})
         for scope, owner in chosen.values_list(project, "pk").iterator():
             yield Holding(scope, owner, resource)
     addresses = FixedIP.objects.filter(port__delete_with_device=False)
+    addresses = addresses.exclude(port__device_owner__startswith=CLOUD)
     if scope_id is not None:
         addresses = addresses.filter(port__project_id=scope_id)
     of_ports = addresses.values_list("port__project_id", "port_id").annotate(many=Count("pk")).order_by()

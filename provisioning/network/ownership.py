@@ -3,7 +3,18 @@
 from provisioning.identity import project_resources
 from provisioning.identity.project_resources import Ids
 from provisioning.jobs import retention
-from provisioning.network.models import Network, Port, SecurityGroup, Subnet
+from provisioning.network.models import (
+    AddressGroup,
+    AddressScope,
+    FloatingIP,
+    Network,
+    Port,
+    Router,
+    SecurityGroup,
+    Subnet,
+    SubnetPool,
+)
+from provisioning.network.owners import OF_THE_CLOUD
 
 DEFAULT = "default"
 """The security group that every project has: it goes with the project."""
@@ -13,15 +24,36 @@ def register() -> None:
     """Keep projects with networks, subnets, ports or security groups of their own; and say what bounds those."""
     project_resources.register("networks", lambda ids: Network.objects.filter(project_id__in=ids).count())
     project_resources.register("subnets", _subnets)
-    project_resources.register("ports", lambda ids: Port.objects.filter(project_id__in=ids).count())
+    project_resources.register("ports", _ports)
+    project_resources.register("routers", lambda ids: Router.objects.filter(project_id__in=ids).count())
+    project_resources.register("floating IPs", lambda ids: FloatingIP.objects.filter(project_id__in=ids).count())
+    project_resources.register("subnet pools", lambda ids: SubnetPool.objects.filter(project_id__in=ids).count())
+    project_resources.register("address scopes", lambda ids: AddressScope.objects.filter(project_id__in=ids).count())
+    project_resources.register("address groups", lambda ids: AddressGroup.objects.filter(project_id__in=ids).count())
     project_resources.register("security groups", _groups, _remove_default_groups)
-    models = ("Network", "Subnet", "SecurityGroup", "SecurityGroupRule", "Port", "Port_security_groups", "FixedIP")
+    models = ("Network", "Subnet", "SecurityGroup", "SecurityGroupRule", "Port", "Port_security_groups", "FixedIP",
+              "Router", "FloatingIP")  # fmt: skip
     retention.keep({f"network.{name}": "Bounded by its quota, and there until it is deleted." for name in models})
+    others = ("SubnetPool", "AddressScope", "AddressGroup", "PortForwarding", "RbacPolicy", "Tag")
+    retention.keep({f"network.{name}": "There until its owner deletes it." for name in others})
+    retention.keep(
+        {
+            "network.AutoAllocatedTopology": "One of a project; goes with its network or router.",
+            "network.DefaultSecurityGroupRule": "Written by operators, and there until they delete it.",
+            "network.Delivery": "One for each host and what it was told of; goes with the host or the subject.",
+            "network.DeliveryMark": "There until a job has taken it.",
+        }
+    )
 
 
 def _subnets(project_ids: Ids) -> int:
     """Count those in networks of other projects: the others go with their network."""
     return Subnet.objects.filter(project_id__in=project_ids).exclude(network__project_id__in=project_ids).count()
+
+
+def _ports(project_ids: Ids) -> int:
+    """Count those that the cloud did not make for itself: they go with their network."""
+    return Port.objects.filter(project_id__in=project_ids).exclude(OF_THE_CLOUD).count()
 
 
 def _groups(project_ids: Ids) -> int:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compute_agent.contract.build import FixedAddress, FlavorRef, ImageRef, InstanceSpec, NetworkRef, PortRef
+from compute_agent.contract.build import FixedAddress, FlavorRef, ImageRef, InstanceSpec, NetworkRef, PortRef, Segment
 from compute_agent.contract.commands import BuildRequest, CommandBody, DestroyRequest, PowerRequest
 from compute_agent.contract.messages import SERVER, AgentEvent, Command, Owned, Ownership
 from compute_agent.engine.subjects import subject_of
@@ -35,6 +35,7 @@ def make_spec(instance: str | None = None, *, number: int = 1, root_gb: int = 1,
         bridge="br-demo",
         cidr="10.20.0.0/24",
         gateway="10.20.0.1",
+        segment=Segment(type="vxlan", id=1),
     )
     port = PortRef(
         id=f"7a000000-0000-4000-8000-{number:012d}",

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from compute_agent.contract.messages import ResourceAudit
+from compute_agent.network import namespace
 from compute_agent.start.options import parse
 from tests.agent.cast import build, make_spec
 from tests.agent.small_portal import small_portal
@@ -67,6 +68,19 @@ def test_networks_that_guests_do_not_reach(tmp_path: Path) -> None:
     assert settings.reachable_networks == ("10.0.0.53/32",)
 
 
+def test_ways_to_other_hosts_and_to_physical_networks(tmp_path: Path) -> None:
+    environ = {"NOVELLA_AGENT_STATE_DIR": str(tmp_path)}
+    (settings,) = parse([], environ).hosts
+    assert (settings.underlay_address, settings.physical_networks) == ("", {})
+    assert settings.external_interface == ""
+    environ |= {"NOVELLA_AGENT_EXTERNAL_INTERFACE": "eth0"}
+    environ |= {"NOVELLA_AGENT_UNDERLAY_ADDRESS": "192.0.2.7", "NOVELLA_AGENT_PHYSICAL_NETWORKS": "lan:br0, dmz:eth1"}
+    (settings,) = parse([], environ).hosts
+    assert settings.underlay_address == "192.0.2.7"
+    assert settings.physical_networks == {"lan": "br0", "dmz": "eth1"}
+    assert settings.external_interface == "eth0"
+
+
 def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> None:
     options = parse(
         ["--host", "sim", "--state-dir", str(tmp_path), "--simulate", "2", "--fake-capacity", "8:4096:50"], {}
@@ -83,8 +97,11 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
     [
         ([], "--state-dir is missing"),
         (["--host", "a b"], "is not a name"),
-        (["--blocked-networks", "10.0.0.1/8"], "neither an IPv4 network"),
-        (["--reachable-networks", "private,everything"], "neither an IPv4 network"),
+        (["--blocked-networks", "10.0.0.1/8"], "neither a network"),
+        (["--reachable-networks", "private,everything"], "neither a network"),
+        (["--underlay-address", "host-1"], "is no IP address"),
+        (["--external-interface", "the first"], "--external-interface"),
+        (["--physical-networks", "lan"], "is not NAME:INTERFACE"),
         (["--portal", "ftp://x"], "is not an address like"),
         (["--portal", "http://cloud.example:8000"], "another machine without TLS"),
         (["--portal", "http://192.0.2.7"], "another machine without TLS"),
@@ -96,6 +113,8 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
         (["--simulate", "many"], "is not a number from 1 to 1000"),
         (["--fake-capacity", "1:2"], "is not VCPUS:MIB:GIB"),
         (["--netns", "a/b"], "is not a name"),
+        (["--netns", "a", "--machine-netns", "b/c"], "is not a name"),
+        (["--machine-netns", "a"], "--machine-netns goes with --netns"),
     ],
 )
 def test_a_wrong_setting_is_named(
@@ -170,6 +189,16 @@ async def test_clean_leaves_a_folder_alone_that_is_not_an_agents(tmp_path: Path)
     assert code == 2
     assert "is not the state folder of an agent" in said
     assert (tmp_path / "letter.txt").exists()
+
+
+@pytest.mark.libvirt
+async def test_a_machine_that_nobody_has_made_is_named(tmp_path: Path) -> None:
+    names = [f"nvm{os.getpid()}-{end}" for end in ("guests", "machine")]
+    options = ["--netns", names[0], "--machine-netns", names[1], "--state-dir", str(tmp_path / "host")]
+    code, said = await run(*options)
+    assert code == 4
+    assert f"There is no network namespace {names[1]}" in said
+    assert not [name for name in names if namespace.listed(name)]
 
 
 async def test_a_new_host_without_a_token_ends_with_a_sentence(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from typing import get_args
 import pytest
 
 from compute_agent.contract.commands import CommandBody, PowerRequest
+from compute_agent.contract.network import ForgetRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
+from compute_agent.network.kinds import BODIES
 from compute_agent.servers.base import HANDLERS, GuestHandler
 from compute_agent.virt.errors import HypervisorUnavailableError
 from tests.agent.cast import FlakyDriver, Gate, build, destroy, make_spec, make_stage, on_stage, power
@@ -246,7 +248,7 @@ async def test_an_earlier_guest_that_cannot_be_removed_is_not_joined_by_another(
 
 
 def test_every_command_has_one_handler() -> None:
-    assert HANDLERS.keys() == set(get_args(CommandBody))
+    assert HANDLERS.keys() | {ForgetRequest, *BODIES.values()} == set(get_args(CommandBody))
     with pytest.raises(TypeError, match="PowerRequest"):
 
         class Second(GuestHandler[PowerRequest]):

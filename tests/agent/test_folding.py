@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from compute_agent.network import folding
 from compute_agent.network.folding import Folded
 
 PATIENCE = 60.0
@@ -59,3 +60,52 @@ def test_a_failure_is_told_and_does_not_count_as_done() -> None:
         folded()
     folded()
     assert len(tries) == 2
+
+
+def test_a_hundred_changes_in_a_second_are_put_in_place_once_or_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one at once, and none of them later than a second."""
+    clock = Clock()
+    monkeypatch.setattr(folding, "time", clock)
+    begun: list[float] = []
+    folded = Folded(lambda: begun.append(clock.now))
+    arrived = [number / 100 for number in range(100)]
+    done: dict[float, float] = {}
+    waiting: list[float] = []
+    for at in arrived:
+        if clock.now > at:  # somebody waits, and this one is done with it
+            waiting.append(at)
+            continue
+        done |= dict.fromkeys(waiting, clock.now)
+        waiting.clear()
+        clock.now = at
+        folded.patiently()
+        done[at] = clock.now
+    assert [each for each in begun if each < 1] == begun[:2]
+    assert begun[:2] == [0.0, folding.QUICK + 0.0]
+    assert max(done[at] - at for at in done) <= 1
+
+
+def test_what_changes_now_and_then_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(folding, "time", clock)
+    folded = Folded(lambda: None)
+    for at in (0.0, 1.0, 2.0, 3.0):
+        clock.now = at
+        folded.patiently()
+        assert clock.now == at
+    clock.now = 3.1
+    folded.patiently()
+    assert clock.now == pytest.approx(3 + folding.QUICK)
+
+
+class Clock:
+    """Time that passes by sleeping only."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds

@@ -18,6 +18,7 @@ from chaos.journals import Seen
 from chaos.operations import Outcome, World
 from chaos.plan import Operation
 from compute_agent.contract.commands import PowerRequest
+from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.compute import host_commands
 from provisioning.compute.actions.reset_state import BY_HAND
 from provisioning.compute.models import Instance, InstanceAction
@@ -25,9 +26,11 @@ from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.jobs.models import WorkerBeat
-from provisioning.network.models import Port
+from provisioning.network.models import Port, SecurityGroup
+from provisioning.network.services import allow_ingress
 from provisioning.quotas.models import QuotaUsage
 from tests.support.clouds import Cloud, context
+from tests.support.ports import guest_ports
 
 NOBODY = str(uuid.UUID(int=7))
 
@@ -56,7 +59,7 @@ def scene(db: None) -> Scene:
     server = cloud.launch(alice)
     cloud.run()
     server = cloud.fresh(server)
-    macs = list(Port.objects.values_list("mac_address", flat=True))
+    macs = list(guest_ports().values_list("mac_address", flat=True))
     domain = {"power": 1, "attempt": server.attempt, "interfaces": macs, "vcpus": 1, "memory_mb": 1024}
     return Scene(server, Seen({str(server.id): ("sim-1", domain)}, {str(server.id): "sim-1"}, {}))
 
@@ -237,3 +240,23 @@ def test_exceptions_that_no_fault_explains_are_counted(tmp_path: Path) -> None:
         "ValueError: 67890 is no id\n"
     )
     assert logs.unexpected(tmp_path) == {"web: ValueError: … is no id": 2}
+
+
+def test_what_hosts_know_of_networks_is_compared_with_the_records(db: None) -> None:
+    cloud = Cloud.make()
+    agent = cloud.add_host("sim-1", documents=True)
+    cloud.running(context("alice"))
+    known = {subject: document for subject, (_, document) in agent.documents.items()}
+    assert {kind for kind, _ in known} == {NETWORK, SECURITY_GROUP}
+
+    def said(told: dict[tuple[str, str], Any]) -> list[str]:
+        return [each.sentence for each in checks.told(Seen({}, {}, {}, {"sim-1": told}))]
+
+    assert said(known) == []
+    ((of_group, group),) = ((subject, document) for subject, document in known.items() if subject[0] == SECURITY_GROUP)
+    assert said({subject: each for subject, each in known.items() if subject != of_group}) == [
+        "Host sim-1 does not know of it."
+    ]
+    assert said({**known, (SECURITY_GROUP, NOBODY): group}) == ["Host sim-1 knows of it, and should not."]
+    allow_ingress(SecurityGroup.objects.get(id=group.id), "tcp", 22)
+    assert said(known) == ["Host sim-1 knows it as it was."]

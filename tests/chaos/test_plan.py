@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import chaos.faults
+import chaos.networks
 import chaos.plan
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -31,12 +32,21 @@ def test_the_plan_is_the_same_in_every_process() -> None:
     assert first.count("\n") == 120 + len(chaos.plan.make(5, 120).faults)
 
 
+def test_where_packets_are_sent_more_is_asked_of_networks_and_they_break() -> None:
+    plan = chaos.plan.make(7, 1000, packets=True)
+    of_servers = chaos.plan.make(7, 1000)
+    assert {fault.kind for fault in plan.faults} == set(chaos.faults.MAKE)
+    counts = [sum(each.kind in chaos.networks.SEND for each in every.operations) for every in (plan, of_servers)]
+    assert counts[0] > 2 * counts[1]
+
+
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_long_run_has_every_kind_of_fault_and_of_launch(seed: int) -> None:
     plan = chaos.plan.make(seed, 1000)
     faults = Counter(fault.kind for fault in plan.faults)
-    assert set(faults) == set(chaos.plan.FAULTS) == set(chaos.faults.MAKE)
+    assert set(faults) == set(chaos.plan.FAULTS) == set(chaos.faults.MAKE) - set(chaos.plan.FAULTS_OF_HOSTS)
     kinds = {operation.kind for operation in plan.operations}
+    assert set(chaos.networks.SEND) <= kinds
     assert {"launch plain", "launch several", "launch grouped", "launch bad", "launch over quota", "delete"} <= kinds
     assert any(operation.times > 1 and operation.kind == "delete" for operation in plan.operations)
 

@@ -10,12 +10,13 @@ import pytest
 from compute_agent.contract.commands import RefreshPortsRequest
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import HostCommand
-from provisioning.network.models import FixedIP, SecurityGroup
+from provisioning.network.models import SecurityGroup
 from provisioning.network.services.interfaces import MAX_ADDRESSES
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.compute_api.test_rescue import act, make_image
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.ports import guest_addresses
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +38,7 @@ def test_one_server_does_not_empty_a_network(api: Api, cloud: Cloud, server: str
     for _ in range(MAX_ADDRESSES - 1):
         assert act(api, server, "addFixedIp", {"networkId": str(cloud.network.id)}).status_code == 202
     refused(act(api, server, "addFixedIp", {"networkId": str(cloud.network.id)}), 400, "Exceeded maximum amount")
-    assert FixedIP.objects.filter(port__device_id=server).count() == MAX_ADDRESSES
+    assert guest_addresses().filter(port__device_id=server).count() == MAX_ADDRESSES
 
 
 @pytest.mark.parametrize("first", ["operator", "alice"])

@@ -9,11 +9,12 @@ import pytest
 
 from provisioning.compute.models import Instance
 from provisioning.network import services as network
-from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.network.models import Network, Port, SecurityGroup
 from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.ports import guest_addresses, guest_ports
 
 pytestmark = pytest.mark.django_db
 
@@ -58,7 +59,7 @@ def test_there_and_back(api: Api, cloud: Cloud, server: str) -> None:
     answer = attach(api, server, net_id=str(other.id), fixed_ips=[{"ip_address": "10.21.0.77"}])
     assert answer.status_code == 200
     interface = answer.json()["interfaceAttachment"]
-    port = Port.objects.get(network=other)
+    port = guest_ports().get(network=other)
     assert interface == {
         "port_state": "BUILD",
         "port_id": str(port.id),
@@ -114,9 +115,9 @@ def test_tags_are_taken_from_2_49_and_shown_from_2_70(people: People, cloud: Clo
 
 
 def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server: str) -> None:
-    used = str(Port.objects.get().id)
+    used = str(guest_ports().get().id)
     net = str(cloud.network.id)
-    address = Port.objects.get().fixed_ips.get().address
+    address = guest_ports().get().fixed_ips.get().address
     foreign = network.create_port(people.charlie.project_id, cloud.network)
     cases: list[tuple[dict[str, Any], int, str]] = [
         ({"net_id": net, "port_id": used}, 400, "Must not input both network_id and port_id"),
@@ -132,7 +133,7 @@ def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server:
         ({"net_id": NOBODY}, 404, f"Network {NOBODY} could not be found."),
         ({"net_id": net, "fixed_ips": [{"ip_address": address}]}, 409, "already in use"),
         ({"net_id": net, "fixed_ips": [{"ip_address": "10.99.0.9"}]}, 400, "is not a valid IP address"),
-        ({"net_id": net, "fixed_ips": [{"ip_address": "fd00::1"}]}, 400, "is not a valid IPv4 address"),
+        ({"net_id": net, "fixed_ips": [{"ip_address": "fd00::1"}]}, 400, "is not a valid IP address"),
         ({"net_id": "x"}, 400, "net_id"),
         ({"net_id": None}, 400, "net_id"),
         ({"port_id": [used]}, 400, "port_id"),
@@ -150,7 +151,7 @@ def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server:
 
 def test_quota_states_lock_and_strangers(api: Api, cloud: Cloud, people: People, server: str) -> None:
     url = f"{V21}/servers/{server}/os-interface"
-    port = Port.objects.get().id
+    port = guest_ports().get().id
     set_limit(people.alice.project_id, "ports", 1)
     assert "Quota exceeded for ports" in message(attach(api, server), 403)
     set_limit(people.alice.project_id, "ports", 20)
@@ -178,7 +179,7 @@ def test_quota_states_lock_and_strangers(api: Api, cloud: Cloud, people: People,
 def test_an_operator_acts_within_the_servers_project(api: Api, cloud: Cloud, people: People, server: str) -> None:
     answer = attach(Api(people.operator), server, net_id=str(cloud.network.id))
     assert answer.status_code == 200
-    port = Port.objects.get(id=answer.json()["interfaceAttachment"]["port_id"])
+    port = guest_ports().get(id=answer.json()["interfaceAttachment"]["port_id"])
     assert port.project_id == people.alice.project_id
 
 
@@ -214,16 +215,16 @@ def test_groups_come_and_go(api: Api, cloud: Cloud, people: People, server: str)
 
 
 def test_fixed_addresses_come_and_go_up_to_2_43(api: Api, cloud: Cloud, people: People, server: str) -> None:
-    (first,) = FixedIP.objects.all()
+    (first,) = guest_addresses().all()
     answer = act(api, server, "addFixedIp", {"networkId": str(cloud.network.id)})
     assert (answer.status_code, answer.content) == (202, b"")
-    second = FixedIP.objects.exclude(id=first.id).get()
+    second = guest_addresses().exclude(id=first.id).get()
     assert second.port_id == first.port_id
     cloud.run()
     assert act(api, server, "removeFixedIp", {"address": first.address}).status_code == 202
     said = message(act(api, server, "removeFixedIp", {"address": first.address}), 404)
     assert said == f"Instance {server} does not have fixed IP '{first.address}'."
-    assert [fixed.address for fixed in FixedIP.objects.all()] == [second.address]
+    assert [fixed.address for fixed in guest_addresses().all()] == [second.address]
     for unknown in (NOBODY, "x", 7):
         message(act(api, server, "addFixedIp", {"networkId": unknown}), 404)
     for wrong in ({}, {"networkId": ""}, {"networkId": "x" * 37}, {"networkId": None}, {"more": 1}):
@@ -232,7 +233,7 @@ def test_fixed_addresses_come_and_go_up_to_2_43(api: Api, cloud: Cloud, people: 
         message(act(api, server, "removeFixedIp", wrong), 400)
     full = other_network(cloud, "10.22.0.0/29")
     assert attach(api, server, net_id=str(full.id)).status_code == 200
-    for _ in range(4):
+    for _ in range(3):
         assert act(api, server, "addFixedIp", {"networkId": str(full.id)}).status_code == 202
     said = message(act(api, server, "addFixedIp", {"networkId": str(full.id)}), 400)
     assert said == f"No more IP addresses available on network {full.id}."
@@ -240,8 +241,38 @@ def test_fixed_addresses_come_and_go_up_to_2_43(api: Api, cloud: Cloud, people: 
     cloud.run()
 
 
-def test_there_are_no_floating_addresses(api: Api, cloud: Cloud, server: str) -> None:
-    address = FixedIP.objects.get().address
+def test_a_floating_ip_leads_to_a_server_and_is_shown_at_it(
+    people: People, api: Api, cloud: Cloud, server: str
+) -> None:
+    fixed, mac = guest_addresses().get(), guest_ports().get().mac_address
+    outside = network.create_network(people.operator.project_id, "public", external=True)
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    floating = network.create_floating_ip(people.alice.project_id, outside)
+    body = {"address": floating.address}
+    assert "is not reachable" in message(act(api, server, "addFloatingIp", body), 400)
+    router = network.create_router(people.alice.project_id, gateway=network.Gateway(outside))
+    network.add_interface_by_subnet(router, fixed.subnet, anywhere=True)
+    message(act(Api(people.bob), server, "addFloatingIp", body), 403)
+    assert message(act(api, server, "removeFloatingIp", body), 409).endswith(f"instance {server}.")
+    assert act(api, server, "addFloatingIp", body).status_code == 202
+    wanted = [
+        {"version": 4, "addr": address, "OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": mac}
+        for address, kind in ((fixed.address, "fixed"), (floating.address, "floating"))
+    ]
+    assert [*api.get(f"{V21}/servers/{server}").json()["server"]["addresses"].values()] == [wanted]
+    [listed] = api.get(f"{V21}/servers/detail").json()["servers"]
+    assert [*listed["addresses"].values()] == [wanted]
+    [plain] = api.get(f"{V21}/servers/{server}/ips").json()["addresses"].values()
+    assert plain == [{"version": 4, "addr": each["addr"]} for each in wanted]
+    [taken] = api.get(f"{V21}/os-floating-ips").json()["floating_ips"]
+    assert (taken["instance_id"], taken["fixed_ip"]) == (server, fixed.address)
+    assert act(api, server, "removeFloatingIp", body).status_code == 202
+    floating.refresh_from_db()
+    assert floating.fixed_port is None
+
+
+def test_a_floating_ip_that_is_not_the_projects_is_not_found(api: Api, cloud: Cloud, server: str) -> None:
+    address = guest_addresses().get().address
     for name, body in (
         ("addFloatingIp", {"address": "198.51.100.7"}),
         ("addFloatingIp", {"address": "198.51.100.7", "fixed_address": address}),

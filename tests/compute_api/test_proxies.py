@@ -10,6 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from provisioning.images.models import Image
 from provisioning.network import services as network
+from provisioning.network.models import Network
+from provisioning.quotas.services.limits import set_limits
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -50,11 +52,8 @@ def test_each_is_gone_from_2_36(api: Api, cloud: Cloud, path: str) -> None:
         ("GET", "os-floating-ips/x", 404),
         ("DELETE", "os-floating-ips/x", 404),
         ("GET", "os-security-groups/x", 404),
-        ("POST", "os-security-groups", 501),
-        ("PUT", "os-security-groups/x", 501),
-        ("DELETE", "os-security-groups/x", 501),
-        ("POST", "os-security-group-rules", 501),
-        ("DELETE", "os-security-group-rules/x", 501),
+        ("DELETE", "os-security-groups/x", 404),
+        ("DELETE", "os-security-group-rules/x", 404),
         ("GET", "os-volumes/x", 404),
         ("POST", "os-volumes", 501),
         ("DELETE", "os-volumes/x", 404),
@@ -122,6 +121,98 @@ def test_security_groups_show_what_may_come_in(api: Api, people: People) -> None
     assert api.get(f"{V21}/os-security-groups?limit=x").status_code == 400
     assert len(api.get(f"{V21}/os-security-groups?all_tenants=1").json()["security_groups"]) == 1
     assert len(Api(people.operator).get(f"{V21}/os-security-groups?all_tenants=1").json()["security_groups"]) == 2
+
+
+def bodies() -> dict[str, dict[str, Any]]:
+    rule = {"ip_protocol": "tcp", "from_port": "80", "to_port": 90, "cidr": "192.0.2.0/24"}
+    return {"group": {"name": " web ", "description": "d"}, "rule": rule}
+
+
+def test_security_groups_are_made_changed_and_deleted(api: Api, people: People) -> None:
+    path, body = f"{V21}/os-security-groups", {"security_group": bodies()["group"]}
+    answer = api.post(path, body)
+    assert answer.status_code == 200, answer.content
+    made = answer.json()["security_group"]
+    assert (made["name"], made["description"], made["rules"]) == ("web", "d", [])
+    one, change = f"{path}/{made['id']}", {"security_group": {"name": "other", "description": "e"}}
+    assert api.put(one, change).json()["security_group"]["name"] == "other"
+    assert Api(people.bob).put(one, change).status_code == 403
+    assert Api(people.charlie).put(one, change).status_code == 404
+    for wrong in ({}, {"security_group": {"name": "x"}}, {"security_group": {"name": " ", "description": "d"}}):
+        assert api.post(path, wrong).status_code == 400
+    assert api.post(path, {"security_group": {"name": "default", "description": "d"}}).status_code == 400
+    assert api.put(one, change, **at("2.36")).status_code == 404
+    assert api.delete(one).status_code == 202
+    assert api.delete(one).status_code == 404
+
+
+def test_rules_of_security_groups_are_made_and_deleted(api: Api, people: People) -> None:
+    path = f"{V21}/os-security-group-rules"
+    group = str(network.create_security_group(people.alice.project_id, "web").id)
+    office = str(network.create_security_group(people.alice.project_id, "office").id)
+
+    def add(**values: Any) -> Any:
+        return api.post(path, {"security_group_rule": {"parent_group_id": group} | values})
+
+    made = add(**bodies()["rule"]).json()["security_group_rule"]
+    assert (made["from_port"], made["to_port"], made["ip_range"], made["group"]) == (
+        80,
+        90,
+        {"cidr": "192.0.2.0/24"},
+        {},
+    )
+    assert add(**bodies()["rule"]).status_code == 400
+    ping = add(ip_protocol="ICMP", from_port=-1, to_port=-1).json()["security_group_rule"]
+    assert (ping["from_port"], ping["ip_range"]) == (-1, {"cidr": "0.0.0.0/0"})
+    of_group = add(group_id=office, ip_protocol="tcp").json()["security_group_rule"]
+    assert (of_group["group"]["name"], of_group["from_port"], of_group["to_port"]) == ("office", 1, 65535)
+    for wrong in (
+        {"ip_protocol": "tcp"},
+        {"cidr": "192.0.2.0/24"},
+        {"ip_protocol": "gre", "from_port": 1, "to_port": 1},
+        {"ip_protocol": "tcp", "from_port": 2, "to_port": 1},
+        {"ip_protocol": "tcp", "from_port": 1, "to_port": 2, "cidr": "192.0.2.0/33"},
+        {"ip_protocol": "tcp", "from_port": "x", "to_port": 2},
+    ):
+        assert add(**wrong).status_code == 400, wrong
+    assert add(group_id=str(people.alice.user_id)).status_code == 404
+    assert Api(people.charlie).delete(f"{path}/{made['id']}").status_code == 404
+    assert Api(people.bob).delete(f"{path}/{made['id']}").status_code == 403
+    assert api.delete(f"{path}/{made['id']}").status_code == 202
+    assert api.delete(f"{path}/{made['id']}").status_code == 404
+
+
+def external(people: People, name: str = "public", cidr: str = "203.0.113.0/29") -> Network:
+    made = network.create_network(people.operator.project_id, name, external=True)
+    network.create_subnet(made, cidr, enable_dhcp=False)
+    return made
+
+
+def test_floating_ips_are_taken_from_pools_and_given_back(api: Api, people: People) -> None:
+    path = f"{V21}/os-floating-ips"
+    assert api.post(path, {}).status_code == 404
+    external(people)
+    external(people, "other", "198.51.100.0/24")
+    pools = api.get(f"{V21}/os-floating-ip-pools").json()["floating_ip_pools"]
+    assert pools == [{"name": "other"}, {"name": "public"}]
+    made = api.post(path, {"pool": "public"}).json()["floating_ip"]
+    assert made == {"id": made["id"], "ip": made["ip"], "pool": "public", "fixed_ip": None, "instance_id": None}
+    assert made["ip"].startswith("203.0.113.")
+    assert api.post(path, {"pool": "nothing"}).status_code == 404
+    assert api.get(path).json()["floating_ips"] == [made]
+    assert api.get(f"{path}/{made['id']}").json()["floating_ip"] == made
+    assert Api(people.charlie).get(path).json()["floating_ips"] == []
+    assert Api(people.charlie).delete(f"{path}/{made['id']}").status_code == 404
+    assert Api(people.bob).delete(f"{path}/{made['id']}").status_code == 403
+    set_limits(people.alice.project_id, {"floatingips": 1})
+    assert api.post(path, {"pool": "other"}).status_code == 403
+    assert api.delete(f"{path}/{made['id']}").status_code == 202
+    assert api.get(f"{path}/{made['id']}").status_code == 404
+    assert api.post(path).json()["floating_ip"]["pool"] == "other"
+    set_limits(people.alice.project_id, {"floatingips": 50})
+    while (answer := api.post(path, {"pool": "public"})).status_code == 200:
+        pass
+    assert (answer.status_code, "No more floating IPs" in answer.json()["itemNotFound"]["message"]) == (404, True)
 
 
 def test_images_are_those_of_the_image_api(api: Api, people: People) -> None:
@@ -223,15 +314,16 @@ def test_an_image_is_deleted_by_its_project_alone(api: Api, people: People) -> N
     assert api.get(path).status_code == 404
 
 
-@pytest.mark.parametrize("path", ["images/detail", "os-networks", "os-security-groups"])
+@pytest.mark.parametrize("path", ["images/detail", "os-networks", "os-security-groups", "os-floating-ips"])
 def test_lists_cost_the_same_whatever_their_size(api: Api, people: People, path: str) -> None:
-    counts = []
+    counts, pool = [], external(people, cidr="203.0.113.0/24")
     for more in (1, 8):
         for number in range(more):
             make_image(people.alice, f"{more}-{number}")
             network.create_network(people.alice.project_id, f"{more}-{number}")
             group = network.ensure_default_security_group(people.alice.project_id)
             network.allow_ingress(group, "tcp", 22 + number)
+            network.create_floating_ip(people.alice.project_id, pool)
         with CaptureQueriesContext(connection) as captured:
             assert api.get(f"{V21}/{path}").status_code == 200
         counts.append(len(captured))

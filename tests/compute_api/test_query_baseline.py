@@ -37,6 +37,7 @@ from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, S
 from tests.compute_api.conftest import EPOCH, FLAVOR, put_server
 from tests.security.routes import served
 from tests.support.cast import Api, People, Person
+from tests.support.ports import guest_addresses
 
 pytestmark = pytest.mark.django_db
 
@@ -118,7 +119,9 @@ class World:
                 mac_address=uuid.uuid4().hex[:17],
             )
             port.security_groups.add(security)
-            FixedIP.objects.create(port=port, subnet=subnet, address=f"10.0.0.{number}", number=FixedIP.objects.count())
+            FixedIP.objects.create(
+                port=port, subnet=subnet, address=f"10.0.0.{number}", number=guest_addresses().count()
+            )
         action = InstanceAction.objects.create(
             instance_id=first, action=f"do{number}", request_id=f"req-{number}", started_at=EPOCH, project_id=project
         )

@@ -84,6 +84,7 @@ def test_what_is_not_said_stays(api: Api, cloud: Cloud, people: People) -> None:
     ident = launch(api, cloud, metadata={"a": "1"}, key_name="key", user_data=user_data)
     newest = at(people, 96)
     newest.put(f"{V21}/servers/{ident}", {"server": {"description": "mine", "hostname": "host.example"}})
+    cloud.run()
     answer = rebuild(newest, ident, cloud).json()["server"]
     assert (answer["name"], answer["metadata"], answer["description"]) == ("web", {"a": "1"}, "mine")
     assert (answer["key_name"], answer["user_data"]) == ("key", user_data)

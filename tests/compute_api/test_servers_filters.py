@@ -13,6 +13,7 @@ from provisioning.hosts.models import Host
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from tests.compute_api.conftest import EPOCH, FLAVOR, V21, put_server
 from tests.support.cast import Api, People
+from tests.support.ports import guest_ports
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
@@ -139,7 +140,7 @@ def _give_address(people: People, server: uuid.UUID, address: str, version: int)
     port = Port.objects.create(
         project_id=project, network=network, device_id=server, mac_address=f"02:{uuid.uuid4()}"[:17]
     )
-    FixedIP.objects.create(port=port, subnet=subnet, address=address, number=Port.objects.count())
+    FixedIP.objects.create(port=port, subnet=subnet, address=address, number=guest_ports().count())
 
 
 def test_addresses_are_patterns(people: People, alice_api: Api) -> None:

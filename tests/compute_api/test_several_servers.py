@@ -11,13 +11,13 @@ from django.utils import timezone
 
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.hosts.models import Host
-from provisioning.network.models import Port
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support import invariants
 from tests.support.cast import Api, Person
 from tests.support.clouds import Cloud
+from tests.support.ports import guest_ports
 
 SERVERS = f"{V21}/servers"
 
@@ -108,7 +108,7 @@ def test_one_that_fails_on_its_host_leaves_the_others(api: Api, cloud: Cloud) ->
 @pytest.mark.parametrize("interface", ["port", "fixed_ip"])
 def test_what_only_one_can_have_is_not_for_several(api: Api, cloud: Cloud, interface: str) -> None:
     launch(api, cloud)
-    port = Port.objects.get()
+    port = guest_ports().get()
     one = {"port": str(port.id)} if interface == "port" else {"uuid": str(cloud.network.id), "fixed_ip": "10.20.0.50"}
     answer = create(api, cloud, min_count=2, networks=[one])
     assert answer.status_code == 400

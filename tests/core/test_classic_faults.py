@@ -30,13 +30,14 @@ from provisioning.compute.upkeep import reaper
 from provisioning.events.models import Event
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.network.models import FixedIP, SecurityGroup
+from provisioning.network.models import SecurityGroup
 from provisioning.quotas.models import Reservation
 from provisioning.quotas.services.limits import set_limit
 from tests.core.test_killed import Death, KilledError, begun_anew, death, work  # noqa: F401 - a fixture among them
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
+from tests.support.ports import guest_addresses
 from tests.support.scripted_agent import ScriptedAgent
 
 ROUNDS = 5
@@ -216,7 +217,7 @@ class TestDeletingForEverAfterALostMessage:
             let_deadlines_pass()
             reaper.reap()
         assert state_of(deleted) == ("deleted", None)
-        assert Allocation.objects.count() == FixedIP.objects.count() == 1, "the guest may still run"
+        assert Allocation.objects.count() == guest_addresses().count() == 1, "the guest may still run"
         agent.hello()
         then = timezone.now() - timedelta(hours=1)
         HostCommand.objects.update(created_at=then, acknowledged_at=then)

@@ -29,11 +29,11 @@ from provisioning.hosts import calls, commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.jobs import queue
 from provisioning.jobs.message import verify
-from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.services.limits import set_limit
 from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.ports import guest_addresses, guest_ports
 
 pytestmark = pytest.mark.slow
 LARGE = {"vcpus": 1000, "memory_mb": 1 << 20, "disk_gb": 10_000}
@@ -66,7 +66,7 @@ class TestTheQueueRunningATaskTwice:
         assert not unexpected(results), results
         shared_cloud.run()
         assert state_of(instance) == ("active", None)
-        assert Allocation.objects.count() == Port.objects.count() == FixedIP.objects.count() == 1
+        assert Allocation.objects.count() == guest_ports().count() == guest_addresses().count() == 1
         assert HostCommand.objects.count() == SchedulingDecision.objects.count() == 1
         assert sum(len(agent.guests) for agent in shared_cloud.agents.values()) == 1
 
@@ -317,9 +317,9 @@ class TestADuplicateAddressUnder500ParallelLaunches:
         assert set(InstanceFault.objects.values_list("message", "details")) == set()
         count = self.REQUESTS * self.OF_EACH
         assert set(Instance.objects.values_list("vm_state", "task_state")) == {("building", "spawning")}
-        addresses = list(FixedIP.objects.values_list("subnet_id", "address"))
+        addresses = list(guest_addresses().values_list("subnet_id", "address"))
         assert len(addresses) == len(set(addresses)) == Instance.objects.count() == count
-        macs = list(Port.objects.values_list("mac_address", flat=True))
+        macs = list(guest_ports().values_list("mac_address", flat=True))
         assert len(macs) == len(set(macs)) == count
         invariants.check()
 

@@ -21,11 +21,11 @@ from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host
-from provisioning.network.models import Port
 from provisioning.quotas.selectors import usage_of
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
+from tests.support.ports import guest_ports
 
 pytestmark = pytest.mark.django_db
 delete_module = importlib.import_module("provisioning.compute.actions.delete")
@@ -281,7 +281,7 @@ def test_in_every_state_with_the_host_down(
     assert state_of(instance) == ("deleted", None)
     assert usage_of(instance.project_id)["instances"] == 0
     assert Allocation.objects.count() == held
-    assert Port.objects.exclude(device_id=None).count() == held
+    assert guest_ports().exclude(device_id=None).count() == held
     invariants.check()
     wake(cloud)
     invariants.check_empty()
@@ -291,13 +291,13 @@ def test_the_address_of_a_guest_on_a_host_that_is_down_is_not_given_away(cloud: 
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
     cloud.run()
-    address = Port.objects.get(device_id=instance.id).fixed_ips.get().address
+    address = guest_ports().get(device_id=instance.id).fixed_ips.get().address
     silence(cloud)
     delete(alice, instance.id)
     cloud.add_host("ohm")
     other = cloud.launch(context("alice"))
     drain()
-    assert Port.objects.get(device_id=other.id).fixed_ips.get().address != address
+    assert guest_ports().get(device_id=other.id).fixed_ips.get().address != address
 
 
 def test_a_host_that_goes_down_during_the_delete_does_not_hold_up_the_user(cloud: Cloud, alice: RequestContext) -> None:

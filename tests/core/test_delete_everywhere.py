@@ -24,11 +24,11 @@ from provisioning.compute.services.hosts import change_host
 from provisioning.compute.states import TRANSITIONS, TaskState, VmState
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.services.limits import set_limit
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
+from tests.support.ports import guest_addresses, guest_ports
 from tests.support.scripted_agent import ScriptedAgent
 
 Pair = tuple[VmState, TaskState | None]
@@ -101,8 +101,8 @@ def gone_for_its_owner(server: Instance) -> None:
 def nothing_is_left(cloud: Cloud) -> None:
     assert cloud.agents["kelvin"].guests == {}
     assert not Allocation.objects.exists()
-    assert not Port.objects.exists()
-    assert not FixedIP.objects.exists()
+    assert not guest_ports().exists()
+    assert not guest_addresses().exists()
     assert not Reservation.objects.filter(resource__in=OF_SERVERS).exists()
     assert not HostCommand.objects.filter(finished_at=None).exists()
     assert not InstanceAction.objects.filter(finished_at=None).exists()
@@ -131,7 +131,7 @@ def test_from_every_state(db: None, alice: RequestContext, settings: Any, host: 
     assert InstanceAction.objects.filter(action="delete").count() == len(servers)
     if host is down:
         held = Allocation.objects.count()
-        assert held == Port.objects.count() > 50, "what a host may still run stays accounted for"
+        assert held == guest_ports().count() > 50, "what a host may still run stays accounted for"
         reaper.reap()
         assert Allocation.objects.count() == held
         cloud.agents["kelvin"].hello()

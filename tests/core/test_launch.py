@@ -68,8 +68,9 @@ def test_an_accepted_launch_is_one_record_one_event_one_job(cloud: Cloud, alice:
 
 
 def counts() -> tuple[int, ...]:
-    models: list[Any] = [Instance, InstanceAction, Event, OrmQ, SecurityGroup]
-    return (Reservation.objects.filter(resource="instances").count(), *(model.objects.count() for model in models))
+    models: list[Any] = [Instance, InstanceAction, OrmQ, SecurityGroup]
+    events, held = Event.objects.filter(kind="instance"), Reservation.objects.filter(resource="instances")
+    return (events.count(), held.count(), *(model.objects.count() for model in models))
 
 
 @pytest.fixture
@@ -285,7 +286,9 @@ def test_none_is_a_server_without_an_interface(cloud: Cloud, alice: RequestConte
 
 def test_a_fixed_address_and_a_port_are_used(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
-    port = network.create_port(alice.project_id or uuid.uuid4(), cloud.network, fixed_ip="10.20.0.99")
+    port = network.create_port(
+        alice.project_id or uuid.uuid4(), cloud.network, fixed_ips=[{"ip_address": "10.20.0.99"}]
+    )
     asked = (
         NetworkRequest(network_id=str(cloud.network.id), fixed_ip="10.20.0.77"),
         NetworkRequest(port_id=str(port.id)),

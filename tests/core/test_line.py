@@ -21,6 +21,7 @@ from provisioning.quotas.selectors import usage_of
 from tests.support import invariants
 from tests.support.clouds import Cloud, state_of
 from tests.support.jobs import drain
+from tests.support.ports import guest_ports
 
 pytestmark = pytest.mark.django_db
 
@@ -108,7 +109,7 @@ def test_no_host_ends_in_error_with_the_funnel(cloud: Cloud, alice: RequestConte
     assert decision is not None
     assert [item["name"] for item in decision.filters][-1] == "RamFilter"
     assert usage_of(row.project_id)["instances"] == 1
-    assert not Port.objects.exclude(device_id=None).exists()
+    assert not guest_ports().exclude(device_id=None).exists()
 
 
 def test_a_cloud_without_hosts_says_so(cloud: Cloud, alice: RequestContext) -> None:
@@ -129,13 +130,13 @@ def test_a_retryable_failure_goes_to_another_host(cloud: Cloud, alice: RequestCo
     assert (row.vm_state, row.task_state, row.attempt, row.host_id) == ("building", "scheduling", 2, None)
     assert row.excluded_hosts == [str(first.host.id)]
     assert not Allocation.objects.exists()
-    address = Port.objects.get(device_id=instance.id).fixed_ips.get().address
+    address = guest_ports().get(device_id=instance.id).fixed_ips.get().address
     invariants.check()
     cloud.run()
     assert state_of(instance) == ("active", None)
     assert cloud.agent_of(instance) is not first
-    assert Port.objects.get(device_id=instance.id).fixed_ips.get().address == address
-    assert Port.objects.get(device_id=instance.id).host == cloud.agent_of(instance).host.name
+    assert guest_ports().get(device_id=instance.id).fixed_ips.get().address == address
+    assert guest_ports().get(device_id=instance.id).host == cloud.agent_of(instance).host.name
     failed = [step for step in selectors.timeline_for(alice, instance.id) if step.state == "failed"]
     assert [(step.name, step.attempt, step.message) for step in failed] == [
         (CREATE_DISK, 1, "The disk could not be made.")
@@ -192,7 +193,7 @@ def test_a_fatal_failure_is_final_and_the_host_confirms_that_nothing_is_left(
     assert order.generation == 2
     agent.carry_out(order)
     assert not Allocation.objects.exists()
-    assert not Port.objects.exclude(device_id=None).exists()
+    assert not guest_ports().exclude(device_id=None).exists()
 
 
 def test_repeated_and_late_reports_change_nothing(cloud: Cloud, alice: RequestContext) -> None:

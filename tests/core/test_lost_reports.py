@@ -19,9 +19,9 @@ from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.upkeep import reaper
 from provisioning.hosts import audits, commands, enrolment, liveness
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.network.models import FixedIP
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain, nobody_looked
+from tests.support.ports import guest_addresses
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +46,7 @@ def come_back_without_memory(agent: ScriptedAgent) -> None:
     """The host's state folder is gone, its guests are not: it joins anew under its name."""
     token = enrolment.create_join_token(agent.host.name)
     enrolment.enrol(Enrol(join_token=token, host=agent.host.name, credential=secrets.token_hex(32)))
+    Host.objects.filter(id=agent.host.id).update(contract_version=agent.host.contract_version)
     liveness.heartbeat(agent.host.id)
     agent.fences.clear()
 
@@ -57,7 +58,7 @@ def deleted_on_a_host_that_is_down(cloud: Cloud, caller: RequestContext) -> tupl
     silence("kelvin")
     delete(caller, instance.id)
     assert state_of(instance) == ("deleted", None)
-    assert (Allocation.objects.count(), FixedIP.objects.count()) == (1, 1)
+    assert (Allocation.objects.count(), guest_addresses().count()) == (1, 1)
     return agent, instance
 
 
@@ -68,7 +69,7 @@ def test_a_host_that_lost_its_memory_is_told_again(cloud: Cloud, alice: RequestC
     come_back_without_memory(agent)
     cloud.run()
     assert agent.guests == {}
-    assert (Allocation.objects.count(), FixedIP.objects.count()) == (0, 0)
+    assert (Allocation.objects.count(), guest_addresses().count()) == (0, 0)
 
 
 def test_a_build_goes_on_when_its_host_has_lost_its_memory(cloud: Cloud, alice: RequestContext) -> None:
@@ -93,7 +94,7 @@ def test_a_place_whose_end_was_never_reported_is_asked_back(cloud: Cloud, alice:
     reaper.reap()
     assert len(commands.pending(agent.host.id)) == 1
     cloud.run()
-    assert (Allocation.objects.count(), FixedIP.objects.count()) == (0, 0)
+    assert (Allocation.objects.count(), guest_addresses().count()) == (0, 0)
 
 
 def test_an_order_that_waits_for_its_host_is_not_repeated(cloud: Cloud, alice: RequestContext) -> None:
@@ -125,11 +126,11 @@ def test_a_delete_ends_for_its_owner_although_its_host_never_manages_it(cloud: C
         let_deadline_pass(instance)
         reaper.reap()
     assert state_of(instance) == ("deleted", None)
-    assert (Allocation.objects.count(), FixedIP.objects.count()) == (1, 1), "the guest may still be there"
+    assert (Allocation.objects.count(), guest_addresses().count()) == (1, 1), "the guest may still be there"
     long_ago()
     reaper.reap()
     cloud.run()
-    assert (Allocation.objects.count(), FixedIP.objects.count()) == (0, 0)
+    assert (Allocation.objects.count(), guest_addresses().count()) == (0, 0)
 
 
 def test_the_end_of_an_old_power_order_is_not_the_end_of_the_next(cloud: Cloud, alice: RequestContext) -> None:

@@ -24,11 +24,11 @@ from provisioning.hosts import reports
 from provisioning.hosts.models import Host
 from provisioning.jobs import queue
 from provisioning.jobs.message import verify
-from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.services.limits import set_limit
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
+from tests.support.ports import guest_addresses, guest_ports
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
@@ -106,7 +106,7 @@ def test_the_same_job_in_many_threads_has_one_effect(shared_cloud: Cloud, alice:
     instance = shared_cloud.launch(alice)
     assert not unexpected(in_threads(8, lambda _: schedule(str(instance.id), 1)))
     assert state_of(instance) == ("building", "spawning")
-    assert Allocation.objects.count() == Port.objects.count() == FixedIP.objects.count() == 1
+    assert Allocation.objects.count() == guest_ports().count() == guest_addresses().count() == 1
     assert sum(len(agent.take()) for agent in shared_cloud.agents.values()) == 1
 
 
@@ -179,7 +179,7 @@ def test_twenty_launches_at_once_over_three_hosts(shared_cloud: Cloud, alice: Re
     assert OrmQ.objects.count() == 0
     guests = [guest for agent in agents for guest in agent.guests]
     assert len(guests) == len(set(guests)) == 20
-    addresses = list(FixedIP.objects.values_list("address", flat=True))
+    addresses = list(guest_addresses().values_list("address", flat=True))
     assert len(addresses) == len(set(addresses)) == 20
     assert sorted(Host.objects.values_list("instances_allocated", flat=True)) == [6, 7, 7]
     invariants.check()

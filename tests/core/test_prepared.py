@@ -19,6 +19,7 @@ from provisioning.compute.models import Instance, InstanceAction
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
 from tests.support.clouds import Cloud, state_of
+from tests.support.ports import guest_ports
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
@@ -53,7 +54,7 @@ def test_it_finds_what_the_plain_query_finds_with_other_values_each_time(cloud: 
         assert NAMES(project_id=instance.project_id, name=instance.name) == [(wanted.id, wanted.created_at)]
         (port,) = WITH_ADDRESSES(device_id=instance.id)
         assert [str(address) for address in port.fixed_ips.all()] == [
-            str(address) for address in Port.objects.get(device_id=instance.id).fixed_ips.all()
+            str(address) for address in guest_ports().get(device_id=instance.id).fixed_ips.all()
         ]
     assert BY_ID(key=uuid.uuid4()) == []
     assert BY_ID.first(key=uuid.uuid4()) is None

@@ -109,9 +109,9 @@ def test_notes_of_what_was_stored_do_not_wait_for_reports(shared_cloud: Cloud) -
 
 
 def test_parallel_subnets_share_no_address() -> None:
-    networks = [network.create_network(PROJECT, f"net {number}") for number in range(6)]
+    shared = network.create_network(PROJECT, "shared by all")
     for turn in range(5):
-        answers = in_threads(6, lambda index, turn=turn: network.create_subnet(networks[index], f"10.{turn}.0.0/24"))  # type: ignore[misc]
+        answers = in_threads(6, lambda _, turn=turn: network.create_subnet(shared, f"10.{turn}.0.0/24"))  # type: ignore[misc]
         assert sum(isinstance(answer, Subnet) for answer in answers) == 1
         assert sum(isinstance(answer, InvalidInputError) for answer in answers) == 5
 

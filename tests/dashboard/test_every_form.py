@@ -15,6 +15,8 @@ from provisioning.identity.models import Role
 from provisioning.identity.services.groups import create_group
 from provisioning.identity.services.roles import create_role
 from provisioning.images.models import Image
+from provisioning.network import services as network
+from provisioning.network.services.port_forwardings import Wanted
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.clouds import Cloud
@@ -26,6 +28,10 @@ INVALID: Mapping[str, Typed] = {
     "domain_create": {},
     "domain_edit": {},
     "flavor_create": {"vcpus": "two", "root_gb": "-1"},
+    "floating_ip_allocate": {"network": "nowhere"},
+    "floating_ip_associate": {"target": "nobody"},
+    "forwarding_edit": {"protocol": "ah", "outside": "x", "inside": "y", "target": "nobody"},
+    "forwarding_add": {"protocol": "ah", "outside": "x", "inside": "y", "target": "nobody"},
     "group_create": {"domain": "nowhere"},
     "group_edit": {},
     "group_role_give": {},
@@ -35,6 +41,12 @@ INVALID: Mapping[str, Typed] = {
     "launch": {"count": "many", "metadata": "no sign", "description": "x" * 256, "networks": "nowhere"},
     "member_add": {},
     "member_roles": {},
+    "network_create": {"cidr": "x", "cidr6": "y", "mtu": "many", "dns_nameservers": "z", "network_type": "wire"},
+    "network_edit": {"mtu": "many"},
+    "port_create": {"fixed_ips": "x", "mac_address": "y", "groups": "z", "allowed_address_pairs": "0.0.0.0/0"},
+    "port_edit": {"fixed_ips": "x", "groups": "z", "extra_dhcp_opts": "mtu", "allowed_address_pairs": "0.0.0.0/0"},
+    "port_floating_ip": {"floating": "nowhere"},
+    "port_groups": {"security_groups": "nowhere"},
     "project_create": {"domain": "nowhere", "description": "a\0b"},
     "project_edit": {},
     "project_quotas": {"how-cores": "much", "how-ram": "limit", "limit-ram": "two"},
@@ -42,9 +54,19 @@ INVALID: Mapping[str, Typed] = {
     "role_create": {"domain": "nowhere"},
     "role_edit": {},
     "role_implications": {"roles": "ADMIN"},
+    "router_create": {"gateway": "nowhere", "subnets": "nowhere"},
+    "router_edit": {"description": "x" * 256},
+    "router_gateway": {"gateway": "nowhere"},
+    "router_interface_add": {"subnet": "nowhere", "address": "x"},
+    "router_route_add": {"destination": "x", "nexthop": "y"},
+    "security_group_create": {"description": "x" * 256},
+    "security_group_edit": {"description": "x" * 256},
+    "security_group_rule_add": {"template": "own", "protocol": "tpc", "ports": "x", "remote": "range", "cidr": "x"},
     "settings": {"email": "no address", "project": "nowhere"},
     "settings_password": {"password": "x", "again": "y"},
     "sign_in": {},
+    "subnet_create": {"cidr": "x", "gateway": "own", "allocation_pools": "y", "host_routes": "z"},
+    "subnet_edit": {"gateway": "own", "allocation_pools": "y", "dns_nameservers": "z"},
     "user_create": {"how": "type", "domain": "nowhere"},
     "user_edit": {"project": "nowhere"},
     "user_password": {"how": "type"},
@@ -137,13 +159,33 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
     image = Image.objects.create(project_id=people.operator.project_id, name="i", status="active", visibility="shared")
     group = create_group(people.alice.user.domain, "staff")
     role, user, project = create_role("auditor"), people.alice.user_id, people.alice.project_id
+    own = people.operator.project_id
+    net = network.create_network(own, "own")
+    subnet = network.create_subnet(net, "10.66.0.0/24")
+    outside = network.create_network(own, "outside", external=True)
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    router = network.create_connected_router(own, [subnet], gateway=network.Gateway(outside))
+    floating = network.create_floating_ip(own, outside)
+    port = network.create_port(own, net)
+    wanted = Wanted("tcp", (80, 80), port, port.fixed_ips.get().address, (80, 80))
+    forwarding = network.create_port_forwarding(floating, wanted)
     return {
         "domain": (people.alice.user.domain_id,),
+        "floating": (floating.id,),
+        "forwarding": (floating.id,),
+        "forwarding_edit": (floating.id, forwarding.id),
         "group": (group.id,),
         "image": (image.id,),
         "member_add": (project,),
         "member_roles": (project, "user", user),
+        "network": (net.id,),
+        "port_create": (net.id,),
+        "router": (router.id,),
+        "subnet": (subnet.id,),
+        "subnet_create": (net.id,),
+        "port": (port.id,),
         "project": (project,),
+        "security": (network.create_security_group(own, "front").id,),
         "role": (role.id,),
         "user": (user,),
     }
@@ -153,7 +195,8 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
 def test_wrong_controls_are_labelled_and_described(
     signed_in: SignedIn, people: People, addresses: dict[str, tuple[object, ...]], name: str
 ) -> None:
-    ids = () if name.endswith("_create") else addresses.get(name) or addresses.get(name.partition("_")[0], ())
+    fresh = name.endswith(("_create", "_allocate"))
+    ids = addresses.get(name) or (() if fresh else addresses.get(name.partition("_")[0], ()))
     typed = dict(INVALID[name])
     if typed.get("roles") == "ADMIN":
         typed["roles"] = str(Role.objects.get(name="admin").id)

@@ -16,7 +16,9 @@ PAGES = (
     "/key-pairs/", "/key-pairs/create/", "/settings/", "/settings/password/", "/settings/sessions/", "/api-access/",
     "/api/", "/application-credentials/", "/application-credentials/create/", "/nothing-here/",
     "/project/", "/projects/", "/projects/create/", "/quotas/", "/users/", "/users/create/", "/groups/",
-    "/groups/create/", "/roles/", "/roles/create/", "/domains/", "/domains/create/",
+    "/groups/create/", "/roles/", "/roles/create/", "/domains/", "/domains/create/", "/network-map/",
+    "/security-groups/", "/security-groups/create/", "/floating-ips/", "/floating-ips/allocate/", "/routers/",
+    "/routers/create/", "/networks/", "/networks/create/",
 )  # fmt: skip
 ADMIN_PAGES = ("/admin/", "/admin/hosts/host/", "/admin/hosts/host/join/", "/admin/identity/user/add/")
 

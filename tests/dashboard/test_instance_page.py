@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from compute_agent.contract.steps import FETCH_IMAGE
 from provisioning.compute.models import Instance
+from provisioning.compute.services import tunnels
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -45,6 +47,46 @@ def test_steps_to_come_are_shown_while_it_is_built(at_alice: Client, alice: Pers
     page = answer.content.decode()
     assert 'data-testid="step-wait_for_boot"' in page
     assert "The address comes with the step" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"), [("web-1.prod", True), ("my server", False), ("-oProxyCommand=x", False), ("東京", False)]
+)
+def test_the_tunnels_line_is_right_for_every_name(
+    at_alice: Client, alice: Person, cloud: Cloud, name: str, *, plain: bool
+) -> None:
+    """By its name where a shell and clients take it as it is, else by its id."""
+    instance = cloud.launch(alice.context, name="web", key_name=None)
+    cloud.run()
+    Instance.objects.filter(id=instance.id).update(name=name)
+    line = page_of(at_alice, instance).context["connect"].tunnel
+    assert line == f"novella ssh --os-cloud novella {name if plain else instance.id}"
+
+
+def test_two_servers_of_one_name_are_reached_by_their_ids(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    first, second = (cloud.launch(alice.context, name="web") for _ in "12")
+    cloud.run()
+    assert page_of(at_alice, first).context["connect"].tunnel.endswith(f" {first.id}")
+    Instance.objects.filter(id=second.id).update(deleted_at=timezone.now(), vm_state="deleted")
+    page = page_of(at_alice, first)
+    assert page.context["connect"].tunnel.endswith(" web")
+    assert 'id="tunnel-command"' in page.content.decode()
+
+
+def test_who_may_not_is_shown_no_tunnel(signed_in: SignedIn, bob: Person, web: Instance) -> None:
+    page = page_of(signed_in(bob), web)
+    assert (page.context["connect"].tunnel, page.context["connect"].command != "") == ("", True)
+    assert 'id="tunnel-command"' not in page.content.decode()
+
+
+def test_who_came_through_a_tunnel_is_in_the_log(at_alice: Client, alice: Person, web: Instance) -> None:
+    target = tunnels.target_for(alice.context, web.id, "22", "")
+    tunnels.record_closed(tunnels.record_opened(alice.context, target), tunnels.Passed(10, 20))
+    (action,) = page_of(at_alice, web).context["later_actions"]
+    assert (action.label, action.note) == ("Reached by a tunnel", f"port 22 of {target.address}")
+    tunnels.record_opened(alice.context, target)
+    (action,) = page_of(at_alice, web).context["later_actions"]
+    assert action.note.endswith(", 2 connections")
 
 
 def test_each_attempt_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:

@@ -14,6 +14,8 @@ from provisioning.identity.services.domains import create_domain
 from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.projects import create_project, set_project_enabled
 from provisioning.identity.services.roles import create_role
+from provisioning.network import services as network
+from provisioning.network.models import Network, Router
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import People, Person, make_domain, make_project, make_user
 from tests.support.clouds import Cloud
@@ -310,3 +312,20 @@ def test_a_list_of_members_that_is_cut_says_so(
     answer = at_operator.get(address)
     assert len(answer.context["members"]) == 1
     assert "Only the first 1 are shown" in answer.content.decode()
+
+
+def test_a_project_gets_a_network_and_a_router_with_one_click(
+    at_operator: Client, alice: Person, people: People
+) -> None:
+    page, click = f"/projects/{alice.project_id}/", f"/projects/{alice.project_id}/network/"
+    assert "Give it a network" not in at_operator.get(page).content.decode()
+    refused = at_operator.post(click, follow=True)
+    assert "No default router:external network" in refused.content.decode()
+    outside = network.create_network(people.operator.project_id, "public", external=True, is_default=True)
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    assert click in at_operator.get(page).content.decode()
+    done = at_operator.post(click, follow=True)
+    assert "has a network and a router" in done.content.decode()
+    assert click not in done.content.decode()
+    assert Network.objects.filter(project_id=alice.project_id).count() == 1
+    assert Router.objects.filter(project_id=alice.project_id).count() == 1

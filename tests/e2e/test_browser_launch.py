@@ -114,7 +114,9 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
     expect(overview.page.get_by_text(NAME).first).to_be_visible()
     picture(overview.page, "dashboard")
 
-    assert ssh(cloud, key, address, "hostname; cut -d. -f1 /etc/hostname").split() == [NAME, NAME]
+    port = cloud.openstack("port", "list", "--server", NAME, "-f", "value", "-c", "ID").strip()
+    floating = str(cloud.openstack_json("floating", "ip", "create", "--port", port, "public")["floating_ip_address"])
+    assert ssh(cloud, key, floating, "hostname; cut -d. -f1 /etc/hostname").split() == [NAME, NAME]
 
     page.get_by_test_id("action-delete").click()
     page.get_by_test_id("confirm").click()
@@ -124,13 +126,13 @@ def test_launch_watch_read_and_sign_in(cloud: OneMachine, signed_in: BrowserCont
 
 
 def ssh(cloud: OneMachine, key: Key, address: str, command: str) -> str:
-    """Sign in to a guest from its host's network namespace."""
+    """Sign in to a guest from the machine."""
     options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"]
     options += ["-o", "ConnectTimeout=5", "-o", "LogLevel=ERROR", "-i", str(key.private)]
 
     def attempt() -> str:
         done = subprocess.run(
-            ["ip", "netns", "exec", cloud.netns, "ssh", *options, f"root@{address}", command],
+            ["ip", "netns", "exec", cloud.machine, "ssh", *options, f"root@{address}", command],
             capture_output=True,
             text=True,
             timeout=60,

@@ -64,8 +64,9 @@ def test_the_sdk(plain: OneMachine, tmp_path: Path) -> None:
     assert said[-1].startswith("active")
 
 
-def test_ansible(plain: OneMachine, tmp_path: Path, key: Key) -> None:
-    [playbook] = blocks("ansible.md", "yaml")
+@pytest.mark.parametrize(("number", "changes"), [(0, 3), (1, 9)], ids=["servers", "networks"])
+def test_ansible(plain: OneMachine, tmp_path: Path, key: Key, number: int, changes: int) -> None:
+    playbook = blocks("ansible.md", "yaml")[number]
     (tmp_path / "site.yml").write_text(playbook)
     programs = CHECKOUT / ".venv/ansible/bin"
     command = (
@@ -74,7 +75,7 @@ def test_ansible(plain: OneMachine, tmp_path: Path, key: Key) -> None:
         *("-e", f"public_key='{key.public.read_text().strip()}'", "site.yml"),
     )
     settings = {"ANSIBLE_HOME": str(tmp_path / "ansible"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
-    assert "changed=3" in run(plain, tmp_path, *command, **settings)
+    assert f"changed={changes}" in run(plain, tmp_path, *command, **settings)
     assert "changed=0" in run(plain, tmp_path, *command, **settings)
 
 

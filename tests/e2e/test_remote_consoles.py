@@ -104,7 +104,7 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
 def dial(url: str) -> tuple[socket.socket, bytes]:
     """Open a WebSocket as a console client does, without an origin; returns what came with the handshake."""
     parts = urlsplit(url)
-    client = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=60)
+    client = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=90)
     key = base64.b64encode(os.urandom(16)).decode()
     client.sendall(
         f"GET {parts.path}?{parts.query} HTTP/1.1\r\nHost: {parts.netloc}\r\nUpgrade: websocket\r\n"
@@ -125,7 +125,7 @@ FRAME = re.compile(rb"\x82[\x00-\x7d]")
 
 
 def read_until(client: socket.socket, read: bytes, wanted: bytes) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90  # a guest that has just been started says nothing until it has booted
     while wanted not in FRAME.sub(b"", read):
         assert time.monotonic() < deadline, read
         read += client.recv(65536)

@@ -15,7 +15,10 @@ from compute_agent.contract.build import (
     NetworkRef,
     PortRef,
     SecurityRule,
+    Segment,
+    SubnetRef,
 )
+from compute_agent.contract.network import NetworkDocument, SecurityGroupDocument, ServicePort
 
 EGRESS = SecurityRule(direction="egress")
 PING = SecurityRule(direction="ingress", protocol="icmp", remote_ip_prefix="0.0.0.0/0")
@@ -26,19 +29,53 @@ THEIRS = "0e3a5c70-0000-4000-8000-00000000000b"
 """The one of another project."""
 GROUP = SecurityRule(direction="ingress", remote_group_id=OURS)
 
+RULES: dict[str, list[SecurityRule]] = {}
+"""What the groups of guests allow."""
+
 NO_IMAGE = ImageRef(id="none", name="none", disk_format="raw", size=0, hash_algo="sha512", hash_value="")
 
 
 def network(number: int = 20, mtu: int = 1442) -> NetworkRef:
-    """A network 10.``number``.0.0/24 with its gateway."""
+    """The network 10.``number``.0.0/24 without a gateway."""
+    subnet = SubnetRef(id=f"5f1d2c3b-0000-4000-8000-aaaaaaaaaa{number:02d}", cidr=f"10.{number}.0.0/24")
     return NetworkRef(
         id=f"5f1d2c3b-0000-4000-8000-0000000000{number:02d}",
         name=f"net-{number}",
         bridge=f"nvbr{number}",
-        cidr=f"10.{number}.0.0/24",
-        gateway=f"10.{number}.0.1",
+        cidr=subnet.cidr,
+        gateway=None,
         mtu=mtu,
+        segment=Segment(type="vxlan", id=number),
+        subnets=[subnet],
     )
+
+
+def group_of(rules: Sequence[SecurityRule]) -> str:
+    """Return the id of a security group with these rules."""
+    key = str(uuid.uuid5(uuid.NAMESPACE_OID, repr(rules)))
+    RULES[key] = list(rules)
+    return key
+
+
+def documents(*specs: InstanceSpec) -> list[NetworkDocument | SecurityGroupDocument]:
+    """Return what a host is told of the guests' networks, which have DHCP at .3, and of their security groups."""
+    ports = [port for spec in specs for port in spec.ports]
+    networks = {port.network.id: port.network for port in ports}
+    groups = {key for port in ports for key in port.security_group_ids}
+    return [
+        *(
+            NetworkDocument(
+                id=key, name=ref.name, bridge=ref.bridge, mtu=ref.mtu, segment=ref.segment,
+                subnets=ref.subnets, dns_domain=ref.dns_domain,
+                service=ServicePort(
+                    id=key, mac_address=f"fa:16:3e:{int(ref.cidr.split('.')[1]):02x}:dc:dc",
+                    addresses=[ref.cidr.replace(".0/24", ".3")],
+                ),
+            )
+            for key, ref in networks.items()
+        ),
+        *(SecurityGroupDocument(id=key, rules=RULES.get(key, [])) for key in sorted(groups)),
+    ]  # fmt: skip
 
 
 @dataclass
@@ -55,6 +92,7 @@ class Wish:
     port_security: bool = True
     root_gb: int = 1
     hostname: str = ""
+    dns_name: str = ""
     dns_domain: str = ""
 
     def port(self) -> PortRef:
@@ -68,8 +106,8 @@ class Wish:
             network=self.network,
             fixed_ips=[address],
             port_security=self.port_security,
-            security_group_ids=list(self.groups),
-            security_rules=list(self.rules),
+            dns_name=self.dns_name,
+            security_group_ids=[*self.groups, group_of(self.rules)],
             dns_domain=self.dns_domain,
         )
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.host.lab import Lab, make_lab, remove_lab
 from tests.support.guest_image import GuestImage, guest_image
+from tests.support.stale import sweep
 
 HERE = Path(__file__).parent
 
@@ -26,6 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _root() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root: real guests, bridges and namespaces")
+    sweep()
 
 
 @pytest.fixture(scope="session")

@@ -8,17 +8,19 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from compute_agent.contract.build import ImageRef
+from compute_agent.contract.build import ImageRef, InstanceSpec
 from compute_agent.contract.power import PowerState
-from compute_agent.network import namespace
+from compute_agent.network import folding, namespace
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import ComputeDriver, PowerListener
+from tests.host.cast import documents
 
 ANSWER_SECONDS = 300.0
 
@@ -35,6 +37,8 @@ def serve(
     namespace.move(descriptor)
     if settings.netns is not None:
         namespace.enter(settings.netns)
+    # Who tells one thing after the other waits for each; how changes are done together is tried elsewhere.
+    folding.QUICK = folding.WINDOW = 0.0
     # Imported here, after the namespaces: what follows may start threads.
     from compute_agent.images.cache import ImageCache  # noqa: PLC0415
     from compute_agent.network.linux import LinuxNetwork  # noqa: PLC0415
@@ -51,7 +55,7 @@ def serve(
     driver.on_power_change(lambda uuid, state: events.send((uuid, int(state))))
     parts = {
         "driver": driver,
-        "network": LinuxNetwork(settings),
+        "network": LinuxNetwork(settings, Listening()),
         "images": ImageCache(settings.state_dir / "images", fetch, settings.state_dir / "instances"),
         "foreign": Foreign(driver),
         "monitor": Monitor(driver),
@@ -65,6 +69,19 @@ def serve(
             calls.send((getattr(parts[part], method)(*arguments, **options), None))
         except Exception as error:  # noqa: BLE001
             calls.send((None, error))
+
+
+class Listening:
+    """Holds the sockets where guests ask for their metadata, and answers none."""
+
+    def __init__(self) -> None:
+        self._sockets: dict[str, Sequence[socket.socket]] = {}
+
+    def opened(self, network_id: str, listening: Sequence[socket.socket]) -> None:
+        self._sockets[network_id] = listening
+
+    def closed(self, network_id: str) -> None:
+        self._sockets.pop(network_id, None)
 
 
 class Foreign:
@@ -158,6 +175,11 @@ class HostProcess:
         if error is not None:
             raise error
         return result
+
+    def tell(self, *specs: InstanceSpec) -> None:
+        """Tell the network of the networks and security groups of guests."""
+        for document in documents(*specs):
+            self.network.apply(document, 1)
 
     def kill(self) -> None:
         """End the process as a power failure would end an agent."""

@@ -18,7 +18,7 @@ from pyroute2 import IPRoute, netns
 
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.network import cleanup as network_cleanup
-from compute_agent.network import namespace
+from compute_agent.network import names, namespace
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.libvirt import cleanup as libvirt_cleanup
 
@@ -63,11 +63,18 @@ class Space:
         finally:
             os.close(descriptor)
 
-    def connects(self, address: str, port: int, patience: float = PATIENCE, source: str | None = None) -> bool:
+    def connects(
+        self,
+        address: str,
+        port: int,
+        patience: float = PATIENCE,
+        source: str | None = None,
+        family: int = socket.AF_INET,
+    ) -> bool:
         """Say whether a TCP connection from here is accepted."""
 
         def dial() -> bool:
-            with socket.socket() as client:
+            with socket.socket(family) as client:
                 client.settimeout(patience)
                 if source:
                     client.bind((source, 0))
@@ -111,12 +118,16 @@ class Lab:
         assert self.settings.netns is not None
         return Space(self.settings.netns)
 
+    def served(self, network_id: str) -> Space:
+        """Where the host answers guests of a network."""
+        return Space(names.namespace_name(self.settings.netns, names.SERVICE, network_id))
+
     def ssh(self, key: Path, guest: InstanceSpec, command: str, *, check: bool = True) -> str:
-        """Run a command in a guest, over its first interface and from the host's own network namespace."""
+        """Run a command in a guest, over its first interface and from where its network is served."""
         options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10"]
         address = guest.ports[0].fixed_ips[0].address
         words = ["ssh", "-i", str(key), "-q", "-o", "BatchMode=yes", *options, f"root@{address}", command]
-        return self.inside().run(*words, check=check)
+        return self.served(guest.ports[0].network.id).run(*words, check=check)
 
     def clean(self) -> list[str]:
         """Remove all that the agent made, as ``--clean`` does, in the machine's namespace."""
@@ -125,7 +136,8 @@ class Lab:
 
 
 def make_lab(folder: Path, name: str) -> Lab:
-    settings = AgentSettings(host="lab", state_dir=folder, netns=f"{name}-host", virt_type="auto", guest_user="nobody")
+    settings = AgentSettings(host="lab", state_dir=folder, netns=f"{name}-host", virt_type="auto", guest_user="nobody",
+                             underlay_address="127.0.0.1")  # fmt: skip
     machine = Space(f"{name}-machine")
     # A new namespace takes over what this machine has now.
     machine.do(lambda: Path("/proc/sys/net/ipv4/ip_forward").write_text("0"))

@@ -81,6 +81,7 @@ class Stage:
         """What a build and a rebuild do."""
         disk, files = self.bits(spec)
         driver = self.host.driver
+        self.host.tell(spec)
         self.host.network.plug(spec)
         driver.create_disk(spec, disk)
         driver.create_boot_files(spec, files)
@@ -114,7 +115,7 @@ class Stage:
             return ""
 
     def ssh(self, command: str) -> str:
-        """Run a command in the guest, from the host's own network namespace."""
+        """Run a command in the guest, from where its network is served."""
         return self.lab.ssh(self.key, self.spec, command).strip()
 
 

@@ -72,6 +72,7 @@ class Stage:
     def boot(self, spec: InstanceSpec, base: Path, attempt: int) -> None:
         """Build a guest on a base of its own and wait for its login prompt."""
         driver = self.host.driver
+        self.host.tell(spec)
         self.host.network.plug(spec)
         driver.create_disk(spec, base)
         driver.create_seed(spec)

@@ -49,7 +49,7 @@ def test_every_rule_is_asked_somewhere() -> None:
     rules = ROOT / "provisioning" / "identity" / "policies"
     files = [path for folder in ("portal", "provisioning") for path in (ROOT / folder).rglob("*.py")]
     text = "\n".join(path.read_text() for path in files if rules not in path.parents)
-    asked = {*re.findall(r'"([\w:-]+)"', text), *(resource.rule for resource in RESOURCES)}
+    asked = {*re.findall(r'"([\w:-]+)"', text), *(rule for resource in RESOURCES for rule in resource.rules)}
     assert GUARDING.keys() - asked == set()
 
 

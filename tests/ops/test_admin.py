@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from django.apps import apps
 from django.contrib import admin as django_admin
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from provisioning.compute.models import Flavor, Instance
 from provisioning.hosts.models import Host, JoinToken
@@ -126,6 +128,20 @@ def test_a_join_token_is_shown_once_with_the_command(admin: Client, db: None) ->
 
 
 # --- instances and images -------------------------------------------------------------------------------------------
+def test_the_list_of_instances_costs_the_same_however_long_it_is(admin: Client, alice: Person, cloud: Cloud) -> None:
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as asked:
+            admin.get("/admin/compute/instance/")
+        return len(asked)
+
+    cloud.launch(alice.context)
+    cost()
+    once = cost()
+    for _ in range(3):
+        cloud.launch(alice.context)
+    assert cost() == once
+
+
 def test_instances_are_deleted_after_a_question(admin: Client, alice: Person, cloud: Cloud) -> None:
     instance = cloud.launch(alice.context)
     cloud.run()

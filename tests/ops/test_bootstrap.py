@@ -20,7 +20,14 @@ from provisioning.identity.models import Project, User
 from provisioning.identity.selectors.entries import roles_of
 from provisioning.identity.services.passwords import authenticate_password, set_password
 from provisioning.images.models import Image
-from provisioning.network.models import Network, SecurityGroup, Subnet
+from provisioning.network.models import Network, Port, Router, SecurityGroup, Subnet
+from provisioning.network.services import (
+    create_floating_ip,
+    delete_router,
+    remove_interface_by_port,
+    update_network,
+)
+from provisioning.network.services.routers import legs_of
 from tests.support.cast import context_of
 from tests.support.scripted_agent import ScriptedAgent
 
@@ -72,11 +79,41 @@ def test_sizes_network_and_groups_are_as_documented(data: Path) -> None:
     assert len(sizes) == 6
     network, subnet = Network.objects.get(), Subnet.objects.get()
     assert (network.name, network.shared, subnet.cidr) == ("demo-net", True, "10.20.0.0/24")
-    assert subnet.dns_nameservers
+    assert subnet.dns_nameservers == [], "the network's own server knows the guests' names"
     for project in Project.objects.all():
         group = SecurityGroup.objects.get(project_id=project.id, name="default")
         open_ports = group.rules.filter(direction="ingress", remote_ip_prefix="0.0.0.0/0")
         assert sorted(open_ports.values_list("protocol", "port_range_min"), key=str) == [("icmp", None), ("tcp", 22)]
+
+
+OUTSIDE = ("--external-network", "external", "--external-range", "203.0.113.1/24", "--external-range", "2001:db8::1/64")
+
+
+def test_the_demo_network_leads_out_by_a_router(data: Path) -> None:
+    made = bootstrap(data, *OUTSIDE)
+    public = Network.objects.get(external=True)
+    assert made["external"] == {"id": str(public.id), "name": "public"}
+    assert (public.network_type, public.physical_network, public.is_default) == ("flat", "external", True)
+    ranges = public.subnets.values_list("cidr", "gateway_ip", "enable_dhcp")
+    assert set(ranges) == {("203.0.113.0/24", "203.0.113.1", False), ("2001:db8::/64", "2001:db8::1", False)}
+    legs = {
+        leg.network.name: leg.device_owner for leg in Port.objects.filter(device_owner__startswith="network:router")
+    }
+    assert legs == {"public": "network:router_gateway", "demo-net": "network:router_interface"}
+    assert create_floating_ip(Project.objects.get(name="demo").id, public).address.startswith("203.0.113.")
+
+
+def test_an_external_network_of_an_operators_is_left_alone(data: Path) -> None:
+    first = bootstrap(data, *OUTSIDE)
+    router = Router.objects.get()
+    for leg in legs_of(router):
+        remove_interface_by_port(router, str(leg.id))
+    delete_router(router)
+    update_network(Network.objects.get(external=True), {"name": "world"})
+    again = bootstrap(data, "--external-network", "machine", "--external-range", "172.24.4.1/24")
+    assert again["external"] == first["external"] | {"name": "world"}
+    assert Network.objects.count() == 2
+    assert not Router.objects.exists()
 
 
 def test_running_it_again_changes_nothing(data: Path) -> None:

@@ -18,6 +18,8 @@ from provisioning.identity.selectors.tokens import context_for_token
 from provisioning.identity.services.groups import create_group
 from provisioning.identity.services.passwords import authenticate_password
 from provisioning.identity.services.users import set_user_enabled
+from provisioning.network import services as network
+from provisioning.network.models import Network, Router
 from provisioning.quotas.selectors import limits_of
 from tests.support.cast import PASSWORD, Person, make_domain, make_project
 
@@ -136,6 +138,20 @@ def test_no_project_when_anything_is_wrong(run: Run, arguments: list[str], words
     with pytest.raises(CommandError, match=words):
         run("create_project", "algebra", *arguments)
     assert not Project.objects.exists()
+
+
+def test_project_with_a_network(run: Run, operator: Person) -> None:
+    with pytest.raises(CommandError, match="No default router:external network"):
+        run("create_project", "algebra", "--with-network")
+    assert not Project.objects.filter(name="algebra").exists()
+    outside = network.create_network(operator.project_id, "public", external=True, is_default=True)
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    assert "a network and a router" in run("create_project", "algebra", "--with-network")
+    project = Project.objects.get(name="algebra")
+    made = Network.objects.get(project_id=project.id)
+    router = Router.objects.select_related("gateway_port").get(project_id=project.id)
+    assert router.gateway_port is not None
+    assert (made.subnets.count(), router.gateway_port.network_id) == (1, outside.id)
 
 
 def test_project_of_a_name_is_made_once(run: Run) -> None:

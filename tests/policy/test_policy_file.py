@@ -260,7 +260,7 @@ def test_a_rule_of_openstack_for_what_this_cloud_does_not_do_is_reported(
     path = write(
         f'"{LAUNCH}": "rule:project_member_or_admin"\n'
         '"os_compute_api:os-server-shares:create": "rule:project_member_or_admin"\n'
-        '"create_network:shared": "rule:network_owner"\n"network_owner": "tenant_id:%(network:tenant_id)s"'
+        '"create_network:segments": "rule:network_owner"\n"network_owner": "tenant_id:%(network:tenant_id)s"'
     )
     policy.load()
     assert policy.allows(MEMBER, LAUNCH)
@@ -268,7 +268,7 @@ def test_a_rule_of_openstack_for_what_this_cloud_does_not_do_is_reported(
     assert [record.levelname for record in caplog.records].count("WARNING") == 1
     said = StringIO()
     call_command("check_policy", str(path), stdout=said)
-    for name in ("os_compute_api:os-server-shares:create", "create_network:shared", "network_owner"):
+    for name in ("os_compute_api:os-server-shares:create", "create_network:segments", "network_owner"):
         assert f"{name}\n  changes nothing" in said.getvalue()
     assert "1 of" in said.getvalue()
 

@@ -18,7 +18,7 @@ from provisioning.compute.launch.retry import retry
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import Host
 from provisioning.network import services as network
-from provisioning.network.models import FixedIP, Network, Port
+from provisioning.network.models import Network, Port
 from provisioning.network.services.interfaces import MAX_ADDRESSES
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import Detail, detail_of
@@ -26,6 +26,7 @@ from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import examine, repair
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
+from tests.support.ports import guest_addresses, guest_ports
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
@@ -66,7 +67,7 @@ def add(instance: Instance, net: Network, count: int = 1) -> None:
 
 def remove(instance: Instance) -> None:
     """Take the first of a server's addresses."""
-    first = FixedIP.objects.filter(port__device_id=instance.id).order_by("id")[0]
+    first = guest_addresses().filter(port__device_id=instance.id).order_by("id")[0]
     remove_fixed_ip(context("alice"), instance.id, first.address)
 
 
@@ -85,7 +86,7 @@ def test_further_addresses_of_a_server_end_at_the_limit(cloud: Cloud, running: I
     ) as no:
         add(running, cloud.network)
     assert (no.value.resource, no.value.limit, no.value.used, no.value.asked) == ("fixed_ips", 3, 3, 1)
-    assert (FixedIP.objects.count(), held()) == (3, (3, 0))
+    assert (guest_addresses().count(), held()) == (3, (3, 0))
 
 
 def test_a_full_interface_is_named_before_a_full_quota(cloud: Cloud, running: Instance) -> None:
@@ -105,12 +106,12 @@ def test_a_port_and_an_interface_end_at_the_limit(cloud: Cloud, alice: RequestCo
         attach_interface(alice, running.id, NetworkRequest())
     with pytest.raises(OverQuotaError, match="fixed_ips"):
         cloud.launch(alice)
-    assert (Port.objects.count(), FixedIP.objects.count(), held()) == (1, 2, (2, 0))
+    assert (guest_ports().count(), guest_addresses().count(), held()) == (1, 2, (2, 0))
 
 
 def test_what_cannot_be_had_takes_nothing(cloud: Cloud, running: Instance) -> None:
     small = network.create_network(PROJECT, "small")
-    network.create_subnet(small, "10.50.0.0/28", allocation_pools=[{"start": "10.50.0.3", "end": "10.50.0.3"}])
+    network.create_subnet(small, "10.50.0.0/28", allocation_pools=[{"start": "10.50.0.3", "end": "10.50.0.4"}])
     attach_interface(context("alice"), running.id, NetworkRequest(network_id=str(small.id)))
     with pytest.raises(InvalidInputError, match="No more IP addresses"):
         add(running, small)
@@ -131,7 +132,7 @@ def test_each_address_is_given_back(cloud: Cloud, running: Instance) -> None:
 
 
 def test_an_interface_gives_all_its_addresses_back(cloud: Cloud, alice: RequestContext, running: Instance) -> None:
-    first = Port.objects.get()
+    first = guest_ports().get()
     second = attach_interface(alice, running.id, NetworkRequest())
     cloud.run()
     add(running, cloud.network, 3)
@@ -170,7 +171,7 @@ def test_addresses_of_a_port_of_its_own_are_the_ports(cloud: Cloud, alice: Reque
     assert Reservation.objects.get(owner_id=port.id, resource="fixed_ips").amount == 3
     delete(alice, running.id)
     cloud.run()
-    assert (held(), Port.objects.get().id) == ((3, 0), port.id)
+    assert (held(), guest_ports().get().id) == ((3, 0), port.id)
 
 
 def test_a_server_whose_host_is_away_keeps_its_addresses(
@@ -184,7 +185,7 @@ def test_a_server_whose_host_is_away_keeps_its_addresses(
     Host.objects.update(forced_down=False)
     kelvin.hello()
     cloud.run()
-    assert (FixedIP.objects.count(), held()) == (0, (0, 0))
+    assert (guest_addresses().count(), held()) == (0, (0, 0))
 
 
 # ----- while a server is made -----------------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ def test_a_launch_reserves_its_addresses(cloud: Cloud, alice: RequestContext) ->
     assert held() == (0, 1)
     cloud.add_host("kelvin")
     drain()
-    assert (FixedIP.objects.count(), held()) == (1, (0, 1))
+    assert (guest_addresses().count(), held()) == (1, (0, 1))
     cloud.run()
     assert held() == (1, 0)
     delete(alice, server.id)
@@ -224,7 +225,7 @@ def test_addresses_change_while_it_is_built(cloud: Cloud, alice: RequestContext,
     assert held() == (0, 1 + more)
     cloud.run()
     assert state_of(server) == ("active", None)
-    assert (FixedIP.objects.count(), held()) == (1 + more, (1 + more, 0))
+    assert (guest_addresses().count(), held()) == (1 + more, (1 + more, 0))
     delete(alice, server.id)
     cloud.run()
     assert held() == (0, 0)
@@ -244,12 +245,12 @@ def test_built_anew_elsewhere_it_holds_what_it_asked_for(cloud: Cloud, alice: Re
     order = first.take()[-1]
     assert isinstance(order.body, DestroyRequest)
     first.carry_out(order)
-    assert (FixedIP.objects.count(), held()) == (0, (0, 1))
+    assert (guest_addresses().count(), held()) == (0, (0, 1))
     drain()
-    assert (FixedIP.objects.count(), held()) == (1, (0, 1))
+    assert (guest_addresses().count(), held()) == (1, (0, 1))
     cloud.run()
     assert state_of(server) == ("active", None)
-    assert (FixedIP.objects.count(), held()) == (1, (1, 0))
+    assert (guest_addresses().count(), held()) == (1, (1, 0))
 
 
 @pytest.mark.usefixtures("kelvin")
@@ -263,7 +264,7 @@ def test_tried_again_it_keeps_what_was_added(cloud: Cloud, alice: RequestContext
     first.fail(order, "No room.", retryable=True)
     cloud.run()
     assert state_of(server) == ("active", None)
-    assert (FixedIP.objects.count(), held()) == (2, (2, 0))
+    assert (guest_addresses().count(), held()) == (2, (2, 0))
 
 
 @pytest.mark.usefixtures("kelvin")
@@ -273,7 +274,7 @@ def test_tried_again_without_an_address_it_stays_without(cloud: Cloud, alice: Re
     (order,) = (each for each in cloud.agents["kelvin"].take() if isinstance(each.body, BuildRequest))
     cloud.agents["kelvin"].fail(order, "No room.", retryable=True)
     drain()
-    assert (FixedIP.objects.count(), held()) == (0, (0, 0))
+    assert (guest_addresses().count(), held()) == (0, (0, 0))
 
 
 @pytest.mark.usefixtures("kelvin")
@@ -288,7 +289,7 @@ def test_built_anew_at_a_full_quota_it_ends_in_error(cloud: Cloud, alice: Reques
     retry(row, row.host_id or uuid.uuid4(), "It is silent.", clean=False)
     cloud.run()
     assert state_of(server) == ("error", None)
-    assert (Port.objects.count(), FixedIP.objects.count(), held()) == (1, 1, (1, 0))
+    assert (guest_ports().count(), guest_addresses().count(), held()) == (1, 1, (1, 0))
 
 
 # ----- a cloud that had addresses before they were counted ------------------------------------------------------------
@@ -303,6 +304,7 @@ def forget() -> None:
 @pytest.mark.both_databases
 def test_the_upgrade_counts_what_is_there(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
+    Port.objects.all().delete()  # DHCP had none in that time
     port = network.create_port(PROJECT, cloud.network)
     server = cloud.launch(alice)
     cloud.run()

@@ -24,7 +24,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.network import services as network
-from provisioning.network.models import FixedIP, Port, SecurityGroup, SecurityGroupRule
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.quotas.models import Reservation
 from provisioning.quotas.selectors import detail_of, usage_of
 from provisioning.quotas.services.ledger import reserve
@@ -32,6 +32,7 @@ from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import examine, repair
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand
+from tests.support.ports import guest_addresses, guest_ports
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases, pytest.mark.slow]
 PROCESSES = 4
@@ -167,7 +168,7 @@ def test_ports_at_the_limit() -> None:
     net = Cloud.make().network
     set_limit(PROJECT, "ports", 5)
     assert at_once(16, lambda _: network.create_port(PROJECT, net)) == {"done": 5, "OverQuotaError": 11}
-    assert Port.objects.count() == usage_of(PROJECT)["ports"] == 5
+    assert guest_ports().count() == usage_of(PROJECT)["ports"] == 5
     nothing_is_wrong()
 
 
@@ -211,17 +212,17 @@ def test_addresses_of_launches_ports_and_servers_share_one_limit() -> None:
     assert usage_of(PROJECT)["fixed_ips"] == 12
     nothing_is_wrong()
     cloud.run()
-    assert FixedIP.objects.count() == detail_of(PROJECT)["fixed_ips"].in_use == 12
+    assert guest_addresses().count() == detail_of(PROJECT)["fixed_ips"].in_use == 12
     nothing_is_wrong()
 
     def go(number: int) -> None:
-        kept = FixedIP.objects.filter(port__device_id=servers[number % 3]).order_by("id")
+        kept = guest_addresses().filter(port__device_id=servers[number % 3]).order_by("id")
         remove_fixed_ip(context("alice"), servers[number % 3], kept[0].address)
         add_fixed_ip(context("alice"), servers[(number + 1) % 3], net)
 
     moved = at_once(12, go)
     assert moved.keys() <= {"done", "NotFoundError", "OverQuotaError", "InvalidInputError", "IndexError"}
-    assert FixedIP.objects.count() == usage_of(PROJECT)["fixed_ips"] <= 12
+    assert guest_addresses().count() == usage_of(PROJECT)["fixed_ips"] <= 12
     nothing_is_wrong()
 
 

@@ -13,7 +13,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.network import services as network
-from provisioning.network.models import FixedIP, Network, Port
+from provisioning.network.models import Network
 from provisioning.quotas import drift
 from provisioning.quotas.jobs import check
 from provisioning.quotas.models import QuotaUsage, Reservation
@@ -22,6 +22,7 @@ from provisioning.quotas.services.ledger import commit, forget, reserve
 from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import repair
 from tests.support.clouds import Cloud, context
+from tests.support.ports import guest_addresses, guest_ports
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 LOST = uuid.UUID(int=77)
@@ -64,11 +65,11 @@ def pass_the_gate_by(project: uuid.UUID) -> None:
 
 
 def forget_a_port(project: uuid.UUID) -> None:
-    Port.objects.filter(project_id=project).delete()
+    guest_ports().filter(project_id=project).delete()
 
 
 def forget_an_address(project: uuid.UUID) -> None:
-    FixedIP.objects.filter(port__project_id=project).delete()
+    guest_addresses().filter(port__project_id=project).delete()
 
 
 def commit_too_early(project: uuid.UUID) -> None:

@@ -29,7 +29,7 @@ from provisioning.identity.models import Project
 from provisioning.identity.services.projects import delete_project
 from provisioning.identity.services.users import delete_user
 from provisioning.network import services as network
-from provisioning.network.models import Network, Port
+from provisioning.network.models import Network
 from provisioning.quotas import drift, registry
 from provisioning.quotas.limits import DEFAULTS, LEDGER
 from provisioning.quotas.models import QuotaLimit
@@ -37,12 +37,11 @@ from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
 from tests.support.cast import Api, People, sign_in_browser
 from tests.support.clouds import Cloud
+from tests.support.ports import guest_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 V21 = "/compute/v2.1"
 NOT_YET = {
-    "routers",
-    "floatingips",
     "volumes",
     "gigabytes",
     "snapshots",
@@ -96,9 +95,13 @@ MAKERS = {
     "provisioning/compute/services/key_pairs.py": {"KeyPair"},
     "provisioning/compute/launch/reserve.py": {"Instance"},
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
-    "provisioning/network/services/networks.py": {"Network", "Subnet"},
-    "provisioning/network/services/interfaces.py": {"FixedIP"},
-    "provisioning/network/services/ports.py": {"Port", "FixedIP"},
+    "provisioning/network/services/networks.py": {"Network"},
+    "provisioning/network/services/subnets.py": {"Subnet"},
+    "provisioning/network/services/floating_ips.py": {"FloatingIP", "Port"},
+    "provisioning/network/services/ports.py": {"Port"},
+    "provisioning/network/services/port_changes.py": {"Port"},
+    "provisioning/network/services/routers.py": {"Port", "Router"},
+    "provisioning/network/services/security_group_rules.py": {"SecurityGroupRule"},
     "provisioning/network/services/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
 }
 WRITERS = {"provisioning/compute/launch/create.py": ({"Instance"}, "provisioning.compute.launch.reserve")}
@@ -107,6 +110,15 @@ MEASURERS = {
     "provisioning/images/services/records.py": ({"Image"}, "provisioning.images.services.storage", "check_count")
 }
 """What makes records that are not in the ledger, and the function that counts them in the same transaction."""
+OF_THE_CLOUD = {
+    "provisioning/network/delivery/places.py": {"Port"},
+    "provisioning/network/services/addresses.py": {"FixedIP"},
+    "provisioning/network/services/dhcp_ports.py": {"Port"},
+    "provisioning/network/services/router_interfaces.py": {"Port"},
+}
+"""What the cloud makes for itself: ports that are in no project's quota."""
+ASKED_BEFORE = {"provisioning/network/services/ipam.py": {"FixedIP"}}
+"""What is made for modules that have asked the quotas."""
 IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
 """What is made to be looked at and is never kept: these modules write nothing at all."""
 GROWTH = "provisioning.quotas.services.sizes"
@@ -158,6 +170,10 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
         if made and name in IMAGINED:
             assert made == IMAGINED[name]
             assert not methods_called_in(tree) & WRITING, f"{path} writes"
+        elif made and name in OF_THE_CLOUD:
+            assert made == OF_THE_CLOUD[name]
+        elif made and name in ASKED_BEFORE:
+            assert made == ASKED_BEFORE[name]
         elif made and name in MEASURERS:
             limited, module, function = MEASURERS[name]
             assert (made, calls_in(tree, module)) == (limited, {function})
@@ -318,6 +334,24 @@ def data_by_api(world: World) -> bool:
     return bool(answer.status_code == 204)
 
 
+def security_group_by_service(world: World) -> bool:
+    return done(lambda: network.create_security_group(world.project, "mine"))
+
+
+def router_by_service(world: World) -> bool:
+    return done(lambda: network.create_router(world.project))
+
+
+def floating_ip_by_service(world: World) -> bool:
+    external = Network.objects.filter(external=True).first()
+    if external is None:
+        external = network.create_network(world.people.operator.project_id, "public")
+        network.create_subnet(external, "203.0.113.0/24", enable_dhcp=False)
+        Network.objects.filter(id=external.id).update(external=True)
+        external.refresh_from_db()
+    return done(lambda: network.create_floating_ip(world.project, external))
+
+
 OF_SERVERS = [interface_by_api, address_by_api]
 """Ways of a server that is there."""
 LAUNCHES = [launch_by_api, launch_by_page]
@@ -339,7 +373,9 @@ WAYS: dict[str, list[Callable[[World], bool]]] = {
     "injected_file_path_bytes": [file_by_api],
     "image_count_total": [image_by_api],
     "image_size_total": [data_by_api],
-    "security_groups": [],  # only the default one is made, which every project has
+    "security_groups": [security_group_by_service],
+    "routers": [router_by_service],
+    "floatingips": [floating_ip_by_service],
 }
 EACH_WAY = [(resource, way) for resource, ways in WAYS.items() for way in ways]
 
@@ -409,7 +445,7 @@ def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
     used = {name: amount for name, amount in usage_of(alice.project_id).items() if amount}
     assert used == {"ports": 1, "fixed_ips": 1, "security_groups": 1, "security_group_rules": 4}
     assert usage_of(alice.user_id)["key_pairs"] == 0
-    assert Port.objects.get().id == port.id
+    assert guest_ports().get().id == port.id
     assert Network.objects.count() == 1
 
 

@@ -39,11 +39,14 @@ from provisioning.images import services as images
 from provisioning.images.models import ImageTask
 from provisioning.jobs.models import Lease
 from provisioning.network import services as network
-from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
+from provisioning.network.models import Delivery as NetworkDelivery
+from provisioning.network.models import Network, Port, PortForwarding, SecurityGroup, SecurityGroupRule
+from provisioning.network.selectors.agents import agents
 from provisioning.notifications.models import Delivery
 from provisioning.quotas.models import QuotaLimit
 from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud
+from tests.support.ports import guest_ports
 from tests.support.sockets import open_socket
 
 __all__ = ["open_socket"]
@@ -161,7 +164,15 @@ def make_world(people: People, cloud: Cloud) -> World:
     assert server.vm_state == "active"
     own = network.create_network(alice.project_id, SECRET, description=SECRET)
     subnet = network.create_subnet(own, "10.66.0.0/24", name=SECRET)
-    port = Port.objects.get(device_id=server.id)
+    router = network.create_router(alice.project_id, name=SECRET)
+    outside = network.create_network(people.operator.project_id, "outside")
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    Network.objects.filter(id=outside.id).update(external=True)
+    outside.refresh_from_db()
+    floating = network.create_floating_ip(alice.project_id, outside, description=SECRET)
+    pool = network.create_subnet_pool(alice.project_id, SECRET, ["10.0.0.0/8"])
+    scope = network.create_address_scope(alice.project_id, SECRET, 4)
+    port = guest_ports().get(device_id=server.id)
     group = SecurityGroup.objects.get(project_id=alice.project_id)
     rule = SecurityGroupRule.objects.filter(group=group).first()
     host = Host.objects.get()
@@ -205,10 +216,27 @@ def make_world(people: People, cloud: Cloud) -> World:
         "network_label": "net",
         "networks/identity": str(own.id),
         "subnets/identity": str(subnet.id),
+        "subnetpools/identity": str(pool.id),
+        "address-scopes/identity": str(scope.id),
+        "rbac-policies/identity": str(
+            network.create_rbac_policy(alice.project_id, "network", own, "access_as_shared", "9" * 32).pk
+        ),
         "ports/identity": str(port.id),
         "port": str(port.id),
         "security-groups/identity": str(group.id),
         "security-group-rules/identity": str(rule.id),
+        "default-security-group-rules/identity": str(network.default_rules()[0].id),
+        "agents/identity": str(agents(people.operator.context)[0].id),
+        "network-ip-availabilities/identity": str(own.id),
+        "routers/identity": str(router.pk),
+        "floatingips/identity": str(floating.pk),
+        "floating_ip": str(floating.pk),
+        "floating-ips/identity": str(floating.pk),
+        "forwarding": SECRET,
+        "forwardings/forwarding": str(uuid.uuid4()),
+        "outside": str(outside.id),
+        "subnet": str(subnet.id),
+        "address-groups/identity": str(network.create_address_group(alice.project_id, SECRET, ["192.0.2.1"]).pk),
         "host": str(host.id),
         "host_name": host.name,
         "pattern": host.name,
@@ -247,11 +275,25 @@ def make_world(people: People, cloud: Cloud) -> World:
         "network/object": str(own.pk),
         "securitygroup/object": str(group.pk),
         "port/object": str(port.pk),
+        "subnet/object": str(subnet.pk),
+        "subnetpool/object": str(pool.pk),
+        "addressscope/object": str(scope.pk),
+        "router/object": str(router.pk),
+        "floatingip/object": str(floating.pk),
+        "securitygrouprule/object": str(rule.pk),
         "quotalimit/object": str(limit.pk),
         "flavor/object": str(cloud.small.pk),
     }
+    ids |= {
+        "addressgroup/object": ids["address-groups/identity"],
+        "rbacpolicy/object": ids["rbac-policies/identity"],
+        "defaultsecuritygrouprule/object": str(
+            network.create_default_rule({"direction": "ingress", "ethertype": "IPv6", "protocol": "udp"}).pk
+        ),
+        "portforwarding/object": _forwarding(outside, port),
+    }
     unknown = ("agent", "cell", "certificate", "cloudpipe", "fixed_ip", "dns_domain", "dns_entry", "bulk_host")
-    unknown += ("default_rule", "console", "volume", "snapshot", "node", "floating_ip")
+    unknown += ("default_rule", "console", "volume", "snapshot", "node")
     ids |= dict.fromkeys(unknown, "nothing") | {
         "network": str(own.id),
         "security_group": str(group.id),
@@ -282,10 +324,30 @@ def stored_world(transactional_db: None) -> World:
 
 
 def _delivery() -> int:
-    """A notification that waits for a webhook."""
+    """A notification that waits for a webhook, and under the same number what a host was told of a network."""
     now = timezone.now()
     values = {"subject": SECRET, "event_type": "instance.pause.end", "body": SECRET}
-    return Delivery.objects.create(message_id=uuid.uuid4(), created_at=now, due_at=now, **values).pk
+    made = Delivery.objects.create(message_id=uuid.uuid4(), created_at=now, due_at=now, **values)
+    host = Host.objects.order_by("name").first()
+    told = {"host_id": host.id, "kind": "network", "subject_id": uuid.uuid4(), "error": SECRET}
+    NetworkDelivery.objects.create(id=made.pk, **told)
+    return made.pk
+
+
+def _forwarding(outside: Network, port: Port) -> str:
+    """A forwarding of a floating IP of its own to a port, whatever router leads there."""
+    ports = dict.fromkeys(
+        ("external_port_first", "external_port_last", "internal_port_first", "internal_port_last"), 22
+    )
+    return str(
+        PortForwarding.objects.create(
+            floating_ip=network.create_floating_ip(port.project_id, outside),
+            protocol="tcp",
+            internal_port=port,
+            internal_ip_address="10.66.0.9",
+            **ports,
+        ).pk
+    )
 
 
 def _lease() -> str:

@@ -75,7 +75,7 @@ def _wrong(row: Row, person: str, answer: HttpResponse, world: World) -> Iterato
     if missing or "default-src 'self'" not in answer.headers.get("Content-Security-Policy", ""):
         yield f"{row}: the answer to {person} lacks headers for browsers"
     if person in OUTSIDE and not (person == "domain" and row.route.startswith("/identity/")):
-        text, path = answer.content.decode("utf-8", "replace"), row.path(world.ids)
+        text, path = answer.content.decode("utf-8", "replace"), row.path(world.ids) + json.dumps(row.sent(world.ids))
         hidden = [SECRET, *(world.ids[name] for name in ("server", "image", "port", "group", "own_network"))]
         yield from (f"{row}: {person} is told {word}" for word in hidden if word in text and word not in path)
 
@@ -178,7 +178,9 @@ SOCKETS: dict[str, tuple[int, ...]] = {
     "ws/dashboard/servers/<uuid:instance_id>/console-log": (4401, 4401, 4401, 4403, 0, 4404, 4403, 0),
     "ws/v1/events": (4401, 4401, 4401, 0, 0, 0, 4403, 0),
     "ws/console": (4401, 4401, 4401, 4401, 4401, 4401, 4401, 4401),
+    "ws/servers/<uuid:instance_id>/tunnel": (4401, 4401, 4401, 4403, 4400, 4404, 4403, 4400),
     "ws/agent/consoles/<str:tunnel>": (403, 403, 403, 403, 403, 403, 403, 403),
+    "ws/agent/tunnels/<str:tunnel>": (403, 403, 403, 403, 403, 403, 403, 403),
     "ws/agent": (4401, 4401, 4401, 4401, 4401, 4401, 4401, 4401),
 }
 """The code with which a socket is closed for each of PERSONS; 0: it stays open."""

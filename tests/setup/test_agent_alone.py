@@ -1,4 +1,4 @@
-"""A hypervisor of its own: the operator guide's commands bring the agent at locked hashes, without the portal."""
+"""The guides' commands bring the agent and the users' command at locked hashes, each without the control plane."""
 
 from __future__ import annotations
 
@@ -8,9 +8,24 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment that a guide's commands have made."""
+
+    prefix: Path
+    environ: dict[str, str]
+    said: str
+
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [self.prefix / "bin" / program, *arguments]
+        return subprocess.run(command, cwd="/", env=self.environ, capture_output=True, text=True, check=False)
+
 
 DOCUMENTS = ("*.md", "docs/**/*.md", "templates/**/*.html", "bin/*", "bin/libexec/**/*.py", "bin/libexec/*.sh")
 
@@ -60,14 +75,15 @@ def test_the_guide_names_the_system_packages_that_real_guests_need(checkout: Pat
     assert needed - set(of_the_guest_image) <= installed
 
 
-@pytest.mark.slow
-def test_the_guides_commands_install_an_agent_that_starts_without_django(checkout: Path, tmp_path: Path) -> None:
-    """An empty environment, and a folder with what the repository tracks; nothing else of this machine's Python."""
+def installed(checkout: Path, folder: Path, block: str, packages: tuple[str, ...], prefix: str) -> Installed:
+    """Run a guide's commands in an empty environment and a folder with what the repository tracks, as far as they need
+    it; nothing else of this machine's Python.
+    """
     listed = subprocess.run(["git", "ls-files"], cwd=checkout, capture_output=True, text=True, check=True).stdout
-    copy, prefix = tmp_path / "checkout", tmp_path / "novella"
+    copy, into = folder / "checkout", folder / "novella"
     for name in listed.splitlines():
         if (checkout / name).is_file() and name.startswith(
-            ("pyproject", "README", "LICENSE", "requirements/", "compute_agent/")
+            ("pyproject", "README", "LICENSE", "requirements/", *packages)
         ):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(checkout / name, copy / name)
@@ -75,11 +91,10 @@ def test_the_guides_commands_install_an_agent_that_starts_without_django(checkou
         name: value for name, value in os.environ.items() if not name.startswith(("NOVELLA", "PYTHON", "VIRTUAL"))
     }
     environ["PATH"] = f"{Path(sys.base_prefix) / 'bin'}:{os.environ['PATH']}"
-    block = guide(checkout)[1]
-    assert "/opt/novella" in block
+    assert prefix in block
     done = subprocess.run(
         ["sh", "-eu"],
-        input=block.replace("/opt/novella", str(prefix)),
+        input=block.replace(prefix, str(into)),
         cwd=copy,
         env=environ,
         capture_output=True,
@@ -87,17 +102,30 @@ def test_the_guides_commands_install_an_agent_that_starts_without_django(checkou
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
+    return Installed(into, environ, done.stdout)
+
+
+@pytest.mark.slow
+def test_the_guides_commands_install_an_agent_that_starts_without_django(checkout: Path, tmp_path: Path) -> None:
+    found = installed(checkout, tmp_path, guide(checkout)[1], ("compute_agent/",), "/opt/novella")
     version = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]["version"]
-    assert done.stdout.splitlines()[-1] == f"novella-agent {version}"
+    assert found.said.splitlines()[-1] == f"novella-agent {version}"
     program = (
         "from importlib.util import find_spec; import compute_agent.host, libvirt;"
         " print([find_spec(name) for name in ('django', 'channels')])"
     )
-    alone = subprocess.run(
-        [prefix / "bin/python", "-c", program], cwd="/", env=environ, capture_output=True, text=True, check=False
-    )
+    alone = found.run("python", "-c", program)
     assert alone.stdout.strip() == "[None, None]", alone.stderr
-    helped = subprocess.run(
-        [prefix / "bin/novella-agent", "--help"], cwd="/", env=environ, capture_output=True, check=False
-    )
-    assert helped.returncode == 0
+    assert found.run("novella-agent", "--help").returncode == 0
+
+
+@pytest.mark.slow
+def test_the_users_command_is_installed_without_the_control_plane(checkout: Path, tmp_path: Path) -> None:
+    text = (checkout / "docs/user-guide.md").read_text()
+    (block,) = [each for each in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "client.lock" in each]
+    found = installed(checkout, tmp_path, block, ("portal/__init__", "portal/client/"), "~/novella")
+    assert "novella ssh ends with the code of ssh." in found.said
+    program = "from importlib.util import find_spec; print([find_spec(name) for name in ('django', 'msgspec')])"
+    assert found.run("python", "-c", program).stdout.strip() == "[None, None]"
+    said = found.run("novella", "tunnel", "web:22", "--stdio")
+    assert (said.returncode, said.stdout) == (3, ""), said.stderr

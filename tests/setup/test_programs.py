@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from up.data_folder import DataFolder
-from up.programs import CHECKOUT, environment
+from up.places import Places
+from up.programs import CHECKOUT, Hosts, environment, programs
+from up.run_as import RunAs
 
 
 def test_modules_of_the_operators_own_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +33,37 @@ def test_no_folder_is_added_where_none_was_named(tmp_path: Path, monkeypatch: py
         if value is None:
             monkeypatch.delenv("PYTHONPATH")
         assert environment(DataFolder(tmp_path, CHECKOUT / "var"), 8000)["PYTHONPATH"] == str(CHECKOUT)
+
+
+def options_of(command: list[str]) -> dict[str, str]:
+    """The words behind each option of an agent."""
+    return dict(zip(command[3::2], command[4::2], strict=True))
+
+
+def test_each_of_several_hosts_has_an_agent_with_places_of_its_own(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data", CHECKOUT / "var")
+    made = {each.name: each for each in programs(data, 8000, Hosts.of_this_machine(0, 3), RunAs())}
+    assert list(made) == ["web", "worker", "agent-host-1", "agent-host-2", "agent-host-3"]
+    told = [options_of(made[f"agent-host-{number}"].command) for number in (1, 2, 3)]
+    places = Places(data.netns)
+    assert told[1] == {
+        "--portal": "http://127.0.0.1:8000",
+        "--join-token-file": str(data.path / "run/join-tokens.json"),
+        "--machine-id": "data-folder",
+        "--host": "host-2",
+        "--state-dir": str(data.path / "hosts/host-2"),
+        "--netns": places.guests(2),
+        "--machine-netns": places.machine(2),
+        "--underlay-address": "192.0.2.2",
+        "--physical-networks": "external:external0",
+    }
+    for option in ("--host", "--state-dir", "--netns", "--machine-netns", "--underlay-address"):
+        assert len({each[option] for each in told}) == 3
+
+
+def test_this_machine_as_the_one_host_is_told_of_no_switch(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data", CHECKOUT / "var")
+    (agent,) = [each for each in programs(data, 8000, Hosts.of_this_machine(0), RunAs()) if each.name == "agent"]
+    told = options_of(agent.command)
+    assert told["--netns"] == data.netns
+    assert not {"--machine-netns", "--underlay-address", "--physical-networks"} & set(told)

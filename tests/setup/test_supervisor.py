@@ -191,20 +191,35 @@ def test_a_second_signal_ends_the_services_at_once(stage: Stage) -> None:
     assert not alive(pid)
 
 
-def test_services_stop_one_after_the_other(stage: Stage) -> None:
-    def polite(name: str) -> list[str]:
-        return stage.script(
-            name,
-            f"trap 'echo {name} asked >>$D/order; sleep 0.2; echo {name} gone >>$D/order; exit' TERM\n"
-            f"echo $$ >$D/{name}\nwhile :; do sleep 0.05; done\n",
-        )
+def polite(stage: Stage, name: str, reason: str = "sleep 0.2") -> dict[str, Any]:
+    """A program that writes down when it is asked to stop, and goes after ``reason``."""
+    command = stage.script(
+        name,
+        f"trap 'echo {name} asked >>$D/order; {reason}; echo {name} gone >>$D/order; exit' TERM\n"
+        f"echo $$ >$D/{name}\nwhile :; do sleep 0.05; done\n",
+    )
+    return {"name": name, "command": command, "stop_within": PATIENCE}
 
-    stage.run({"name": "web", "command": polite("web")}, {"name": "agent", "command": polite("agent")})
-    stage.pid("web")
-    stage.pid("agent")
+
+def stopped(stage: Stage, *programs: dict[str, Any]) -> list[str]:
+    stage.run(*programs)
+    for program in programs:
+        stage.pid(program["name"])
     stage.stop()
-    order = (stage.folder / "order").read_text().splitlines()
+    return (stage.folder / "order").read_text().splitlines()
+
+
+def test_services_stop_one_after_the_other(stage: Stage) -> None:
+    order = stopped(stage, polite(stage, "web"), polite(stage, "agent"))
     assert order == ["agent asked", "agent gone", "web asked", "web gone"]
+
+
+def test_the_agents_of_several_hosts_stop_together(stage: Stage) -> None:
+    names = ["agent-1", "agent-2", "agent"]  # the plan's last name is the first to be asked for
+    both = "until [ $(grep -c asked $D/order) = 3 ]; do sleep 0.05; done"
+    order = stopped(stage, *(polite(stage, name, both) for name in names))
+    assert sorted(order[:3]) == ["agent asked", "agent-1 asked", "agent-2 asked"]
+    assert sorted(order[3:]) == ["agent gone", "agent-1 gone", "agent-2 gone"]
 
 
 def test_services_go_with_a_killed_supervisor(stage: Stage) -> None:

@@ -45,7 +45,8 @@ def test_from_an_empty_folder_through_a_killed_worker_and_back(cloud: OneMachine
     for name in ("clouds.yaml", "openrc-admin.sh", "openrc-demo.sh"):
         assert (cloud.data / name).stat().st_mode & 0o777 == 0o600
 
-    launched = shell("cd / && " + next(line.strip() for line in first.said if "server create" in line))
+    commands = [line.strip() for line in first.said if line.startswith(("  export ", "  openstack "))]
+    launched = shell("cd /\n" + "\n".join(commands))
     assert launched.returncode == 0, launched.stderr
     assert re.search(r"status\s*\|\s*ACTIVE", launched.stdout)
     signed_in = shell(f". {cloud.data}/openrc-admin.sh; .venv/bin/openstack token issue")

@@ -12,7 +12,7 @@ from pytest_django import Settings
 
 from portal.sockets import follower
 from provisioning.events.models import Event
-from provisioning.events.selectors import latest_id
+from provisioning.events.selectors import EVERYBODY, latest_id
 from provisioning.events.services import record
 from provisioning.events.tailer import tailer
 from provisioning.identity import policy
@@ -57,6 +57,17 @@ async def test_every_page_of_the_project_is_told(open_socket: Open, people: Peop
         "instances|wonderland|7",
         "instances|wonderland|7",
     ]
+
+
+async def test_what_everybody_sees_is_told_to_every_project(open_socket: Open, people: People) -> None:
+    socket = await browser(open_socket, people.alice)
+    await socket.json()
+    await in_db(transaction.atomic(lambda: record(EVERYBODY, "network", {"n": 3})))()
+    frame = await socket.json()
+    assert frame["html"] == "instances|wonderland|3"
+    late = await browser(open_socket, people.charlie, f"{PAGE}&since={frame['id'] - 1}")
+    await late.json()
+    assert (await late.json())["html"].endswith("|3")
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:9999", "null", ""])

@@ -36,11 +36,11 @@ from tests.agent_link.test_link import CREDENTIAL, eventually
 from tests.sockets.test_consoles import ask, server_of
 from tests.support.cast import People
 from tests.support.sockets import cookie_of, in_db
-from tests.web.conftest import port, serve
+from tests.web.conftest import port, serve, usual_server
 
 pytestmark = pytest.mark.slow
 
-__all__ = ["port", "serve"]
+__all__ = ["port", "serve", "usual_server"]
 FLOOD = 48 << 20
 
 
@@ -78,13 +78,14 @@ class Place:
         self.settings = AgentSettings(host="h1", state_dir=folder, portal_url=f"http://127.0.0.1:{port}", driver="fake")
         self.threads = Threads(1)
         self.driver: ComputeDriver = FakeDriver(folder)
+        self.network = FakeNetwork()
 
     async def start(self) -> None:
         self.host, self.server = await in_db(self._records)()
         folder = self.settings.state_dir
         store(folder, Credential(host="h1", secret=f"{CREDENTIAL}h1", enrolled=True))
         self.consoles = ConsoleDialer(self.settings, here, self.threads)
-        parts = HostServices(self.driver, FakeNetwork(), FakeImageCache(), self.threads, consoles=self.consoles)
+        parts = HostServices(self.driver, self.network, FakeImageCache(), self.threads, consoles=self.consoles)
         self.agent = AgentHost("h1", parts, folder / "agent.sqlite3", durable=False)
         await self.agent.start()
         spec = make_spec(str(self.server.id))

@@ -20,6 +20,7 @@ from portal.common import tunnel_relay
 from portal.common.tunnel_relay import Pipe
 from tests.jobs.conftest import eventually
 from tests.sockets.test_console_tunnels import FLOOD, FloodDriver, Place, read
+from tests.sockets.test_guest_port_streams import Guest
 from tests.support.cast import People
 from tests.support.sockets import in_db
 from tests.web.conftest import Several, several
@@ -64,6 +65,28 @@ async def test_a_person_who_does_not_read_holds_the_guest_up(place: Place) -> No
                 last = driver.sent
                 await asyncio.sleep(0.2)
         assert driver.sent < FLOOD // 2
+
+
+@pytest.mark.slow
+async def test_a_tunnels_ends_are_told_from_process_to_process(
+    several: Callable[..., Several], people: People, tmp_path: Path
+) -> None:
+    """Of so many tunnels, some are passed on between processes."""
+
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"{len(await reader.read())}".encode())
+
+    guest = Guest(several().port, people, tmp_path)
+    try:
+        await guest.start()
+        async with guest.runs(count):
+            for _ in range(8):
+                async with await guest.reach() as client:
+                    await client.send(b"x" * 100_000)
+                    await client.send(b"")
+                    assert (await read(client, 6), await client.recv()) == (b"100000", b"")
+    finally:
+        await guest.stop()
 
 
 @pytest.mark.slow

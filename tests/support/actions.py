@@ -21,8 +21,8 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.snapshot_images import BACKUP, MadeImage
 from provisioning.compute.states import VmState
-from provisioning.network.models import Port
 from tests.support.clouds import Cloud
+from tests.support.ports import guest_ports
 
 REQUESTS: dict[str, Callable[[Cloud, Instance], Any]] = {
     "change_password": lambda cloud, server: "new",
@@ -35,7 +35,7 @@ REQUESTS: dict[str, Callable[[Cloud, Instance], Any]] = {
     ),
     "unshelve": lambda cloud, server: None,
     "attach_interface": lambda cloud, server: NetworkRequest(str(cloud.network.id)),
-    "detach_interface": lambda cloud, server: str(Port.objects.get(device_id=server.id).id),
+    "detach_interface": lambda cloud, server: str(guest_ports().get(device_id=server.id).id),
 }
 """What is asked of each action that takes a request; a new one has to be added here, and nowhere else in the tests."""
 

@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from compute_agent.network import namespace
 from tests.support import openstack_program
 from up.data_folder import DataFolder
 from up.health import free_port
 from up.processes import children, command_line
+from up.switch import Switch
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE = 240.0
@@ -74,10 +76,14 @@ class Running:
 
 @dataclass
 class OneMachine:
-    """A data folder and a port for the runs of one test; ``simulate`` 0 boots real guests."""
+    """A data folder and a port for the runs of one test.
+
+    ``simulate`` 0 boots real guests: on this machine, or on several ``hosts`` at a switch.
+    """
 
     data: Path
     simulate: int = 0
+    hosts: int = 0
     port: int = field(default_factory=free_port)
     settings: dict[str, str] = field(default_factory=dict)
     runs: list[Running] = field(default_factory=list)
@@ -91,6 +97,16 @@ class OneMachine:
         """The namespace of this machine's guests, which outlives bin/up."""
         return DataFolder(self.data, CHECKOUT / "var").netns
 
+    @property
+    def machine(self) -> str:
+        """The namespace that stands for the machine where guests are real: no bridge of a test lies beside its own."""
+        return f"{self.netns}-machine"
+
+    @property
+    def switch(self) -> Switch:
+        """Where the hosts of ``hosts`` are, and their faults."""
+        return Switch(self.netns)
+
     def agent_command(self) -> str:
         return command_line(self.runs[-1].service("compute_agent"))
 
@@ -99,6 +115,12 @@ class OneMachine:
         command = [CHECKOUT / "bin/up", "--data", self.data, "--port", str(self.port)]
         if self.simulate:
             command += ["--simulate", str(self.simulate)]
+        if self.hosts:
+            command += ["--hosts", str(self.hosts)]
+        if not self.simulate and not self.hosts and os.geteuid() == 0:
+            namespace.ensure(self.machine)
+            subprocess.run(["ip", "-n", self.machine, "link", "set", "lo", "up"], check=True)
+            self.settings.setdefault("NOVELLA_AGENT_MACHINE_NETNS", self.machine)
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
@@ -119,7 +141,7 @@ class OneMachine:
             capture_output=True,
             text=True,
             timeout=PATIENCE,
-            env=ENVIRONMENT,
+            env=ENVIRONMENT | self.settings,
             check=False,
         )
 
@@ -130,6 +152,7 @@ class OneMachine:
         cleaned = self.clean()
         assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
         assert not self.data.exists()
+        namespace.remove(self.machine)
 
     def client(self, *arguments: str, cloud: str = "demo") -> subprocess.CompletedProcess[str]:
         """Run the real ``openstack`` command line."""

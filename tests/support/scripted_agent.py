@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from unittest import mock
 
+import msgspec
+
 from compute_agent.contract.commands import (
     BuildRequest,
     CommandBody,
@@ -24,6 +26,7 @@ from compute_agent.contract.commands import (
     UnrescueRequest,
 )
 from compute_agent.contract.messages import (
+    DOCUMENTS,
     SERVER,
     AgentEvent,
     Command,
@@ -33,6 +36,7 @@ from compute_agent.contract.messages import (
     Leftover,
     ResourceAudit,
 )
+from compute_agent.contract.network import ForgetRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
 from compute_agent.virt import fake_disk
@@ -58,11 +62,21 @@ class ScriptedAgent:
     in_batches: ClassVar = True
     """Whether a build that goes well reports its steps together, as an agent does whose link was busy."""
 
+    documents: dict[tuple[str, str], tuple[int, Any]] = field(default_factory=dict)
+    """What it was told of networks and the like: kind and id → generation and document."""
+
     @classmethod
     def join(
-        cls, name: str, *, vcpus: int = 8, memory_mb: int = 8192, disk_gb: int = 100, zone: str = "nova"
+        cls,
+        name: str,
+        *,
+        vcpus: int = 8,
+        memory_mb: int = 8192,
+        disk_gb: int = 100,
+        zone: str = "nova",
+        documents: bool = False,
     ) -> ScriptedAgent:
-        """Enrol a new host with this capacity and nothing reserved."""
+        """Enrol a new host with this capacity and nothing reserved; ``documents``: it is told of networks, too."""
         token = enrolment.create_join_token(name)
         host = enrolment.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
         Host.objects.filter(id=host.id).update(reserved_memory_mb=0, cpu_allocation_ratio=1.0, availability_zone=zone)
@@ -71,6 +85,7 @@ class ScriptedAgent:
         with mock.patch.object(liveness, "compare"), mock.patch.object(audits, "compare"):
             liveness.connected(host.id, Hello(host=name))
             audits.audit(host.id, agent.audit(vcpus, memory_mb, disk_gb))
+        Host.objects.filter(id=host.id).update(contract_version=DOCUMENTS if documents else DOCUMENTS - 1)
         agent.host = Host.objects.get(id=host.id)
         return agent
 
@@ -88,6 +103,7 @@ class ScriptedAgent:
             hypervisor_hostname=self.host.name,
             guests=self.states(),
             leftovers=self.left,
+            host_ip=self.host.host_ip,
         )
 
     def measured(self) -> None:
@@ -103,6 +119,8 @@ class ScriptedAgent:
     def hello(self, **values: Any) -> None:
         """Come back: say which guests there are."""
         liveness.connected(self.host.id, Hello(host=self.host.name, guests=self.states(), **values))
+        if not values.keys() & {"documents", "contract"}:  # as ``join`` has it
+            Host.objects.filter(id=self.host.id).update(contract_version=self.host.contract_version)
 
     def take(self, *, acknowledge: bool = True, begin: bool = True) -> list[Command]:
         """Receive what was commanded and not acknowledged, and ``begin`` to carry it out."""
@@ -150,6 +168,13 @@ class ScriptedAgent:
                 power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
                 self.guests[key] = (command.generation, power)
                 self.report(command, "finished", power_state=power)
+            case ForgetRequest():
+                self.documents.pop((command.subject_kind, key), None)
+                self.report(command, "finished")
+            case body if command.subject_kind != SERVER:
+                (document,) = msgspec.structs.astuple(body)
+                self.documents[command.subject_kind, key] = (command.generation, document)
+                self.report(command, "finished")
             case body:
                 power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
                 self.guests[key] = (command.generation, power)
@@ -204,7 +229,7 @@ class ScriptedAgent:
     def _event(self, command: Command, kind: str, **values: object) -> AgentEvent:
         return AgentEvent(
             seq=next(self.seq),
-            subject_kind=SERVER,
+            subject_kind=command.subject_kind,
             subject_id=command.subject_id,
             generation=command.generation,
             kind=kind,  # type: ignore[arg-type]

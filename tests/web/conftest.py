@@ -29,10 +29,17 @@ def serve(transactional_db: None, tmp_path: Path) -> Iterator[Serve]:
         yield lambda **settings: servers.enter_context(_server(tmp_path / "web.log", settings))
 
 
+@pytest.fixture(scope="module")
+def usual_server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A web server with the usual settings for all tests of a module, over the emptying of the database in between."""
+    with _server(tmp_path_factory.mktemp("web") / "web.log", {}) as port:
+        yield port
+
+
 @pytest.fixture
-def port(serve: Serve) -> int:
+def port(transactional_db: None, usual_server: int) -> int:
     """The port of a web server with the usual settings."""
-    return serve()
+    return usual_server
 
 
 @dataclass

@@ -17,6 +17,7 @@ from twisted.internet import tcp
 from twisted.internet.testing import StringTransport
 from twisted.web import http
 
+from portal.api.common import faults
 from portal.web import access_log, daphne_internals, http_requests, websockets
 from portal.web.handler import PooledHandler
 
@@ -31,6 +32,7 @@ def parameters(function: Any) -> list[str]:
 def test_everything_is_replaced_and_by_the_like(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner, name in (
         (http_protocol, "WebRequest"),
+        (http.HTTPChannel, "lineLengthExceeded"),
         (server.WebSocketFactory, "protocol"),
         (Server, "handle_reply"),
         (access.AccessLogGenerator, "__call__"),
@@ -87,6 +89,29 @@ def test_what_is_used_of_a_request_and_its_channel() -> None:
         assert hasattr(request, name), name
     for name in ("_waitingForTransport", "persistent", "timeOut", "setTimeout", "transport"):
         assert hasattr(channel, name), name
+
+
+@pytest.mark.parametrize(
+    ("begun", "status", "words"),
+    [
+        (b"GET /network/v2.0/ports?name=", b"414 ", b'"type":"HTTPRequestURITooLong"'),
+        (b"GET /compute/v2.1/servers HTTP/1.1\r\nX-Auth-Token: ", b"431 ", b'"computeFault"'),
+        (b"x", b"414 ", b"longer than 16 KiB"),
+    ],
+)
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_line_that_is_too_long_is_answered(
+    monkeypatch: pytest.MonkeyPatch, begun: bytes, status: bytes, words: bytes, whole: bool
+) -> None:
+    monkeypatch.setattr(http.HTTPChannel, "lineLengthExceeded", http_requests.refuse_line)
+    monkeypatch.setattr(http_requests.StreamingRequest, "refusal", staticmethod(faults.refusal))
+    channel, transport = http.HTTPChannel(), StringTransport()
+    channel.makeConnection(transport)
+    channel.dataReceived(begun + b"x" * 60_000 + (b" HTTP/1.1\r\n\r\n" if whole else b""))
+    head, _, body = transport.value().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + status)
+    assert words in body
+    assert transport.disconnecting
 
 
 def test_what_is_used_of_a_socket_and_its_transport() -> None:

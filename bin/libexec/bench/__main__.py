@@ -239,7 +239,14 @@ def main() -> int:
         from bench.over_http import command  # noqa: PLC0415 - loads the OpenStack client
 
         return command.main(sys.argv[2:])
-    more = "bin/bench http --help: the same over HTTP for any cloud, one request at a time and eight."
+    if sys.argv[1:2] == ["network"]:
+        from bench.networking import command as network  # noqa: PLC0415
+
+        return network.main(sys.argv[2:])
+    more = (
+        "bin/bench http --help: the same over HTTP for any cloud, one request at a time and eight."
+        " bin/bench network: what networking costs."
+    )
     parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)
     parser.add_argument("--launches", type=int, default=30, metavar="N", help="single launches to measure (30)")
     parser.add_argument("--real-launches", type=int, default=8, metavar="N", help="the same with QEMU; 0: none (8)")

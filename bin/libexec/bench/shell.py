@@ -18,7 +18,11 @@ def migrate(folder: Path) -> None:
 
 def begin(folder: Path, call: str) -> subprocess.Popen[str]:
     """Start a call of a function of this package, as ``lists.main()``; `answer` waits for its end."""
-    code = f"from bench import {call.partition('.')[0]}; {call}"
+    return run(folder, f"from bench import {call.partition('.')[0]}; {call}")
+
+
+def run(folder: Path, code: str) -> subprocess.Popen[str]:
+    """Start a piece of code."""
     return _start(folder, "shell", "--verbosity", "0", "--command", code)
 
 

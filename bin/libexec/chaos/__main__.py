@@ -13,12 +13,14 @@ import django
 
 import chaos.database
 from chaos.cloud import Cloud
+from chaos.packets.hosts import lacks
 from up.health import free_port
 
 MOST_OPERATIONS = 100_000
 MOST_HOSTS = 100
 DEFAULT_OPERATIONS = 1_000
 DEFAULT_HOSTS = 6
+HOSTS_WITH_NETWORKS, MOST_WITH_NETWORKS = 2, 10
 
 
 def options() -> argparse.Namespace:
@@ -36,9 +38,13 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--hosts",
         type=int,
-        default=DEFAULT_HOSTS,
         metavar="H",
-        help="simulated hosts (6), besides two on which builds fail",
+        help="simulated hosts (6, with packets 2), besides two on which builds fail",
+    )
+    parser.add_argument(
+        "--packets",
+        action="store_true",
+        help="give the hosts real networks, and send packets between their guests (needs root)",
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder also when nothing is wrong")
     parser.add_argument("--loud", action="store_true", help="show every operation and every fault")
@@ -46,8 +52,13 @@ def options() -> argparse.Namespace:
     given = parser.parse_args()
     if not 1 <= given.operations <= MOST_OPERATIONS:
         parser.error(f"--operations takes a number from 1 to {MOST_OPERATIONS}")
-    if not 1 <= given.hosts <= MOST_HOSTS:
-        parser.error(f"--hosts takes a number from 1 to {MOST_HOSTS}")
+    if given.hosts is None:
+        given.hosts = HOSTS_WITH_NETWORKS if given.packets else DEFAULT_HOSTS
+    most = MOST_WITH_NETWORKS if given.packets else MOST_HOSTS
+    if not 1 <= given.hosts <= most:
+        parser.error(f"--hosts takes a number from 1 to {most}")
+    if given.packets and not given.plan and (lacking := lacks()):
+        parser.error(lacking)
     return given
 
 
@@ -56,7 +67,8 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="nv-chaos-"))
     beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
     database = chaos.database.make(given.database, folder / "cloud", beside)
-    cloud = Cloud(folder / "cloud", database, given.hosts, free_port(), free_port())
+    ports = (free_port(), free_port())
+    cloud = Cloud(folder / "cloud", database, given.hosts, ports, packets=given.packets)
     cloud.claim()
     django.setup()
     whole = import_module("chaos.whole")  # the plan is made of the cloud's actions, which need Django

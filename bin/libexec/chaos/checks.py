@@ -5,12 +5,17 @@ say.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from django.db.models import QuerySet
+from django.db import transaction
+from django.db.models import Q, QuerySet
 from django_q.models import OrmQ
 
 from chaos.journals import Domain, Seen
+from chaos.networks import OURS, PREFIX
+from chaos.networks import ROUTER as CHAOS_ROUTER
+from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
 from provisioning.compute.launch.build_kinds import BUILD_KINDS
 from provisioning.compute.models import Allocation, Instance, InstanceAction
@@ -20,7 +25,8 @@ from provisioning.doctor.examination import findings
 from provisioning.doctor.finding import Finding
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.images.models import Image
-from provisioning.network.models import Port
+from provisioning.network.delivery import documents
+from provisioning.network.models import DeliveryMark, FloatingIP, Network, Port, Router, SecurityGroup
 
 OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
 POWER = {
@@ -32,6 +38,8 @@ POWER = {
     VmState.SHELVED: OFF,
 }
 """vm_state → power states of its domain."""
+OWN = Q(name__startswith=PREFIX)
+"""Networks that projects make."""
 _PAUSING = {PowerState.RUNNING, PowerState.PAUSED, VmState.ACTIVE, VmState.PAUSED}
 
 
@@ -47,7 +55,7 @@ def name_of(row: Instance) -> str:
 
 def settled(seen: Seen) -> list[Finding]:
     """Return what is wrong in a cloud that has come to rest."""
-    return [*under_way(), *examined(seen), *domains(seen)]
+    return [*under_way(), *examined(seen), *domains(seen), *told(seen)]
 
 
 def empty(seen: Seen) -> list[Finding]:
@@ -56,6 +64,20 @@ def empty(seen: Seen) -> list[Finding]:
     left += [wrong(str(row.instance_id), "Room is still allocated for it.") for row in Allocation.objects.all()]
     left += [wrong(uuid, f"Host {host} still has something of it.") for uuid, host in seen.kept.items()]
     return left + settled(seen)
+
+
+def without_networks(seen: Seen) -> list[Finding]:
+    """Return what is left after the projects' networks were deleted, too: no host has to know of anything."""
+    left = [
+        wrong(f"host {host}", f"It still knows of {sorted(known)[0]}.") for host, known in seen.told.items() if known
+    ]
+    left += [wrong(f"network {row.id}", f"{row.name} is not deleted.") for row in Network.objects.filter(OWN)]
+    left += [wrong(f"floating IP {row.id}", f"{row.address} is not given back.") for row in FloatingIP.objects.all()]
+    left += [
+        wrong(f"router {row.id}", f"{row.name} is not deleted.") for row in Router.objects.filter(name=CHAOS_ROUTER)
+    ]
+    left += [wrong(f"group {row.id}", f"{row.name} is not deleted.") for row in SecurityGroup.objects.filter(name=OURS)]
+    return left + empty(seen)
 
 
 def _alive() -> Iterator[Instance]:
@@ -72,6 +94,8 @@ def under_way() -> Iterator[Finding]:
     for row in _alive():
         if row.task_state is not None or row.vm_state == VmState.BUILDING:
             yield wrong(str(row.id), f"{name_of(row)} is still on its way; its deadline is {row.task_deadline}.")
+    for mark in DeliveryMark.objects.all():
+        yield wrong(f"{mark.kind} {mark.subject_id}", "Hosts are still to be told of it.")
     for message in OrmQ.objects.exclude(key__startswith="ping:"):
         yield wrong(f"message {message.id}", f"It is still in the queue {message.key}.")
     for command in HostCommand.objects.filter(finished_at=None).order_by("created_at"):
@@ -161,3 +185,30 @@ def _domain(row: Instance, found: tuple[str, Domain] | None, *, by_hand: bool) -
     if domain["attempt"] != row.attempt:
         return f"has a domain of attempt {domain['attempt']}, and is at attempt {row.attempt}."
     return ""
+
+
+# ----- what hosts know of networks ------------------------------------------------------------------------------------
+
+MODELS: Mapping[str, Any] = {NETWORK: Network, ROUTER: Router, FLOATING_IP: FloatingIP, SECURITY_GROUP: SecurityGroup}
+
+
+def told(seen: Seen) -> Iterator[Finding]:
+    """Compare what hosts know with what the records say now: their guests' packets go by it."""
+    if not seen.told:
+        return
+    names = dict(Host.objects.values_list("id", "name"))
+    wanted: dict[str, dict[tuple[str, str], object]] = defaultdict(dict)
+    with transaction.atomic():
+        for kind, model in MODELS.items():
+            for key in model.objects.values_list("id", flat=True):
+                for host_id, request in documents.of(kind, key).items():
+                    (document,) = (getattr(request, name) for name in request.__struct_fields__)
+                    wanted[names[host_id]][kind, str(key)] = document
+        transaction.set_rollback(True)  # a look changes nothing
+    for host, known in seen.told.items():
+        for kind, key in sorted(wanted[host].keys() | known.keys()):
+            should, does = wanted[host].get((kind, key)), known.get((kind, key))
+            if should != does:
+                words = "knows of it, and should not" if should is None else "knows it as it was"
+                words = "does not know of it" if does is None else words
+                yield wrong(f"{kind} {key}", f"Host {host} {words}.")

@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from chaos.database import Database
+from chaos.packets.hosts import Hosts as PacketHosts
 from up import health
 from up.data_folder import DataFolder
+from up.places import Places
 from up.prepare import Preparation, Progress
 from up.processes import descendants
-from up.programs import BOOTSTRAP, CHECKOUT, JOIN_TOKENS, Hosts, environment, manage
+from up.programs import BOOTSTRAP, CHECKOUT, JOIN_TOKENS, Hosts, environment, manage, tool
 from up.service import Program, Service
 from up.supervisor import Supervisor
 
@@ -31,8 +33,8 @@ HOSTS_OF_AGENT = 2
 BAD = ("chaos-fails", "chaos-hangs")
 """Hosts on which every build goes wrong, by name; each is an agent of its own."""
 _FAULTY = {"chaos-fails": "fake:start_guest:retryable", "chaos-hangs": "fake:create_disk:hang"}
-CAPACITY = "16:16384:120"
-"""vCPUs, MiB and GiB of a simulated host: few enough that some launches find no place."""
+CAPACITY, CAPACITY_WITH_PACKETS = "16:16384:120", "48:49152:360"
+"""vCPUs, MiB and GiB of a simulated host: few enough that some launches find no place; of a few hosts with networks."""
 
 SETTINGS = {
     "NOVELLA_WORKERS": "2",
@@ -60,15 +62,22 @@ class CloudError(Exception):
 class Cloud:
     """All processes of the cloud.  Only the main thread calls ``step``; other threads give it work by ``do``."""
 
-    def __init__(self, folder: Path, database: Database, hosts: int, port: int, proxy_port: int) -> None:
-        """Plan the programs without starting any."""
-        self.folder, self.database, self.port = folder, database, port
-        self.proxy_port = proxy_port
-        agents = -(-hosts // HOSTS_OF_AGENT)
-        counts = [min(HOSTS_OF_AGENT, hosts - HOSTS_OF_AGENT * at) for at in range(agents)]
+    def __init__(
+        self, folder: Path, database: Database, hosts: int, ports: tuple[int, int], *, packets: bool = False
+    ) -> None:
+        """Plan the programs without starting any; ``ports`` are those of the web and of the proxy before it.
+
+        With ``packets`` each host has a network of its own.
+        """
+        self.folder, self.database = folder, database
+        self.port, self.proxy_port = ports
+        each = 1 if packets else HOSTS_OF_AGENT
+        counts = [min(each, hosts - at) for at in range(0, hosts, each)]
         self._agents = {f"chaos-{at + 1}": count for at, count in enumerate(counts)} | dict.fromkeys(BAD, 1)
         self.hosts = [f"{name}-{at + 1}" for name, count in self._agents.items() for at in range(count)]
         self.data = DataFolder(folder, CHECKOUT / "var")
+        self.wired = PacketHosts(Places(self.data.netns), self.hosts, folder / "hosts") if packets else None
+        """The hosts' networks, where packets are sent."""
         self.log: Callable[[str], None] = print
         self.seeded: dict[str, Any] = {}
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -89,12 +98,15 @@ class Cloud:
 
     def prepare(self) -> None:
         """Fill the folder and the database."""
-        preparation = Preparation(self.data, self.port, Hosts(self.hosts, simulated=True), Progress(0, 2))
+        hosts = Hosts(self.hosts, simulated=True, switched=self.wired is not None)
+        preparation = Preparation(self.data, self.port, hosts, Progress(0, 2))
         preparation.database()
         preparation.static_files()
         preparation.cloud()
         self.seeded = self.data.read_json(BOOTSTRAP)
         self.data.write_json(JOIN_TOKENS, self.seeded["join_tokens"])
+        if self.wired is not None:
+            self.wired.make()
         self._programs = self._make_programs()
         self._supervisor = Supervisor(self.data, self._programs, self._hear)
         self._supervisor.prepare()
@@ -106,12 +118,21 @@ class Cloud:
             command = manage("qworker", "--periodic")
             programs.append(Program(f"worker-{number}", command, environment(self.data, self.port, "worker")))
         for name, count in self._agents.items():
-            command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{self.proxy_port}"]
-            command += ["--join-token-file", str(self.folder / JOIN_TOKENS), "--driver", _FAULTY.get(name, "fake")]
-            command += ["--host", name, "--simulate", str(count), "--state-dir", str(self.folder / "hosts")]
-            command += ["--fake-capacity", CAPACITY]
-            programs.append(Program(f"{AGENT}-{name}", command, _agent_environment()))
+            programs.append(Program(f"{AGENT}-{name}", self._agent(name, count), _agent_environment()))
         return programs
+
+    def _agent(self, name: str, count: int) -> list[str]:
+        """Return the command of an agent with so many hosts."""
+        capacity = CAPACITY_WITH_PACKETS if self.wired is not None else CAPACITY
+        options = ["--portal", f"http://127.0.0.1:{self.proxy_port}", "--fake-capacity", capacity]
+        options += ["--join-token-file", str(self.folder / JOIN_TOKENS), "--driver", _FAULTY.get(name, "fake")]
+        if self.wired is None:
+            state = str(self.folder / "hosts")
+            options += ["--host", name, "--simulate", str(count), "--state-dir", state]
+            return [sys.executable, "-m", "compute_agent", *options]
+        host = f"{name}-1"
+        options += ["--host", host, "--state-dir", str(self.folder / "hosts" / host), *self.wired.agent_options(host)]
+        return tool("chaos.packets.agent", *options)
 
     def _hear(self, line: str) -> None:
         """Pass on what the supervisor says; programs write to their own logs."""
@@ -148,6 +169,11 @@ class Cloud:
             _signal(service, signal.SIGCONT)
         names = [program.name for program in self._programs]
         self._supervisor.stop([*(name for name in names if name != "web"), "web"])
+
+    def remove_hosts(self) -> None:
+        """Remove the hosts' networks, where there are any.  Raises PacketsError."""
+        if self.wired is not None:
+            self.wired.remove()
 
     # ----- what faults do -------------------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from chaos.cloud import Cloud
 from chaos.database import Database, Row
 from chaos.operations import World
+from chaos.packets import breaking
+from chaos.packets.hosts import Hosts
 from chaos.plan import Fault, Plan
 from chaos.proxy import Proxy
 
@@ -254,6 +256,18 @@ def _mangle(what: str) -> Callable[[Targets, Fault], str]:
     return make
 
 
+# ----- the hosts' networks --------------------------------------------------------------------------------------------
+
+
+def _on_hosts(work: Callable[[Hosts, int, float], str]) -> Callable[[Targets, Fault], str]:
+    def make(targets: Targets, fault: Fault) -> str:
+        if targets.cloud.wired is None:
+            raise LookupError("the hosts have no networks")
+        return work(targets.cloud.wired, fault.target, fault.seconds)
+
+    return make
+
+
 MAKE: dict[str, Callable[[Targets, Fault], str]] = {
     "kill a worker process": _kill_process,
     "kill a worker group": _kill("worker"),
@@ -278,4 +292,8 @@ MAKE: dict[str, Callable[[Targets, Fault], str]] = {
     "reorder commands": _mangle("reorder"),
     "lose wake-ups": _lose_wakes,
     "wake for nothing": _wake,
+    "pull a cable": _on_hosts(breaking.pull_a_cable),
+    "kill a DHCP server": _on_hosts(breaking.kill_a_server),
+    "delete a bridge": _on_hosts(breaking.delete_a_bridge),
+    "delete a filter": _on_hosts(breaking.delete_a_filter),
 }

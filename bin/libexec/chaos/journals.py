@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from compute_agent.network.documents import TYPES, Document, Documents
+
 JOURNAL = "fake-hypervisor.jsonl"
 LOOK_EVERY = 0.02
 
@@ -68,6 +70,8 @@ class Seen:
     """A host that has anything of it."""
     twice: Mapping[str, str]
     """Servers that ever had domains on two hosts at one moment, and where."""
+    told: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
+    """What each host knows of networks, routers, floating IPs and groups: by its name, the kind and the id."""
 
 
 class Hypervisors:
@@ -126,4 +130,10 @@ class Hypervisors:
                 {uuid: (host, guest) for host, journal in journals for uuid, guest in journal.guests.items()},
                 {uuid: host for host, journal in journals for uuid in journal.kept},
                 dict(self.twice),
+                {host: _told(journal.path.parent / "network" / "documents") for host, journal in journals},
             )
+
+
+def _told(folder: Path) -> dict[tuple[str, str], Document]:
+    kept = Documents(folder)
+    return {(kind, key): found for kind, made_of in TYPES.items() for key, found in kept.of(made_of).items()}

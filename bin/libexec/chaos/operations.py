@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from chaos import networks
 from chaos.calls import CALLS, FLAVORS, IMAGE
 from chaos.client import Answer, Client
 from chaos.plan import LANES, PROJECTS, Operation, Plan
@@ -52,6 +53,10 @@ class World:
     """(project, policy) → id of a server group."""
     prefix: str
     note: Callable[[str], None]
+    external: str = ""
+    """The network that floating IPs are taken from."""
+    routers: list[str] = field(default_factory=list)
+    """Each project's way there."""
     outcomes: list[Outcome] = field(default_factory=list)
     servers: dict[int, list[str]] = field(default_factory=dict)
     """Launch → ids of its servers, as far as its client knows them."""
@@ -246,6 +251,7 @@ _SEND: dict[str, Callable[[World, Client, Operation, str], Answer]] = {
     "diagnostics": _diagnostics,
     "attach_interface": _attach,
     "detach_interface": _detach,
+    **networks.SEND,
 }
 
 

@@ -103,6 +103,13 @@ FAULTS: Mapping[str, tuple[float, float]] = {
     "wake for nothing": (1, 2),
 }
 """Kinds of faults, and between how many seconds each lasts."""
+FAULTS_OF_HOSTS: Mapping[str, tuple[float, float]] = {
+    "pull a cable": (1, 6),
+    "kill a DHCP server": (0, 0),
+    "delete a bridge": (0, 0),
+    "delete a filter": (0, 0),
+}
+"""Where packets are sent: what happens to the hosts' networks."""
 COMMON = (
     "kill a worker process",
     "kill a worker group",
@@ -115,25 +122,29 @@ COMMON = (
 """Kinds that the deck holds twice."""
 
 
-def make(seed: int, operations: int) -> Plan:
-    """Return the plan of a seed."""
+def make(seed: int, operations: int, *, packets: bool = False) -> Plan:
+    """Return the plan of a seed; where packets are sent, more is asked of networks."""
     chance = random.Random(f"operations {seed}")  # noqa: S311 - to be the same again
-    lanes = [_Lane(number, chance) for number in range(LANES)]
+    others = {
+        kind: weight * (WITH_PACKETS if packets and kind in OF_NETWORKS else 1) for kind, weight in OTHERS.items()
+    }
+    lanes = [_Lane(number, chance, others) for number in range(LANES)]
     steps = tuple(lanes[chance.randrange(LANES)].next(number) for number in range(1, operations + 1))
     faults = random.Random(f"faults {seed}")  # noqa: S311
-    return Plan(seed, steps, _faults(faults, operations))
+    kinds = {**FAULTS, **FAULTS_OF_HOSTS} if packets else FAULTS
+    return Plan(seed, steps, _faults(faults, operations, kinds))
 
 
-def _faults(chance: random.Random, operations: int) -> tuple[Fault, ...]:
+def _faults(chance: random.Random, operations: int, lasting: Mapping[str, tuple[float, float]]) -> tuple[Fault, ...]:
     count = max(1, operations // FAULT_EVERY)
     moments = sorted(chance.randint(min(FIRST_FAULT, operations), operations) for _ in range(count))
     kinds: list[str] = []
     while len(kinds) < count:
-        deck = [*FAULTS, *COMMON]
+        deck = [*lasting, *COMMON]
         chance.shuffle(deck)
         kinds += deck
     return tuple(
-        Fault(number, at, kind, chance.randrange(1 << 16), round(chance.uniform(*FAULTS[kind]), 2))
+        Fault(number, at, kind, chance.randrange(1 << 16), round(chance.uniform(*lasting[kind]), 2))
         for number, (at, kind) in enumerate(zip(moments, kinds, strict=False), 1)
     )
 
@@ -143,13 +154,23 @@ def _faults(chance: random.Random, operations: int) -> tuple[Fault, ...]:
 OTHERS = {
     "attach_interface": 3,
     "detach_interface": 3,
-    "metadata": 3,
-    "rename": 2,
+    "metadata": 2,
+    "rename": 1,
     "show": 1,
-    "console": 2,
+    "console": 1,
     "diagnostics": 1,
+    "floating_ip": 4,
+    "port_forwarding": 2,
+    "rule": 4,
+    "regroup": 3,
+    "own_network": 3,
+    "drop_network": 2,
+    "router": 2,
 }
-"""What is asked of a server in any state by addresses of its own, with weights."""
+"""What is asked of a server in any state by addresses of its own, or of its networks, with weights."""
+OF_NETWORKS = ("floating_ip", "port_forwarding", "rule", "regroup", "own_network", "drop_network", "router")
+WITH_PACKETS = 5
+"""How many times as often these are asked where packets are sent."""
 _BAD = (
     "no such flavor",
     "no such image",
@@ -183,8 +204,8 @@ class _Server:
 class _Lane:
     """Decides what one client does next, by what it should have by then."""
 
-    def __init__(self, number: int, chance: random.Random) -> None:
-        self._number = number
+    def __init__(self, number: int, chance: random.Random, others: Mapping[str, int]) -> None:
+        self._number, self._others = number, others
         self._chance = chance
         self._live: list[_Server] = []
 
@@ -241,7 +262,8 @@ class _Lane:
     def _action(self, number: int, server: _Server) -> Operation:
         chance = self._chance
         state = server.state if chance.random() < 0.9 else chance.choice(STATES)
-        kinds = {name: call.weight(state) for name, call in CALLS.items()} | OTHERS
+        kinds = {name: call.weight(state) for name, call in CALLS.items()}
+        kinds |= self._others
         kind = chance.choices([*kinds], [*kinds.values()])[0]
         index = chance.randrange(server.count)
         times = 1 if chance.random() < 0.85 else chance.randint(2, 3)

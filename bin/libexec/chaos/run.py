@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from django.db import DatabaseError, connections
 from django.db.models import Count
 
-from chaos import checks, logs, operations, outcomes, story, users
+from chaos import checks, logs, networks, operations, outcomes, story, users
 from chaos.cloud import Cloud
 from chaos.database import Database
 from chaos.faults import FaultRunner, Targets
 from chaos.journals import Hypervisors, Seen
 from chaos.operations import COMPUTE, World
-from chaos.plan import PROJECTS, Plan
+from chaos.packets.breaking import MENDED_WITHIN
+from chaos.packets.hosts import Hosts
+from chaos.packets.traffic import Traffic
+from chaos.plan import FAULTS_OF_HOSTS, PROJECTS, Plan
 from chaos.proxy import Proxy
 from provisioning.compute.models import Instance
 from provisioning.doctor.finding import Finding
+
+T = TypeVar("T")
 
 SETTLES_WITHIN = 150.0
 """Seconds until a cloud without faults is at rest: the longest deadlines, one behind the other."""
@@ -81,6 +88,7 @@ class Run:
             self.hypervisors.stop()
             self.cloud.stop()
             self.proxy.stop()
+            self.cloud.remove_hosts()
         return self.wrongs
 
     def _run(self) -> None:
@@ -91,17 +99,21 @@ class Run:
         self.hypervisors.start()
         self.database.run_in(self.cloud.do)
         world = self._stepping(lambda: users.create(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log))
+        if self.cloud.wired is not None:
+            self.cloud.wired.remember()
         self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
         self._chaos(world)
         self._rest(world)
         for words, count in logs.unexpected(self.cloud.folder / "log").most_common():
             self.log.say(f"In the logs, {count} times: {words}")
+        if not self.wrongs and self.cloud.wired is not None:
+            self._send(world, self.cloud.wired)
         if not self.wrongs:
             self._delete(world)
 
-    def _stepping(self, work: Callable[[], World]) -> World:
+    def _stepping(self, work: Callable[[], T]) -> T:
         """Call ``work`` in a thread while the supervisor goes on."""
-        done: list[World] = []
+        done: list[T] = []
         failed: list[Exception] = []
 
         def run() -> None:
@@ -196,6 +208,21 @@ class Run:
             for line in story.story(self.hypervisors.seen(), instance):
                 self.log.say(f"    {line}")
 
+    def _send(self, world: World, hosts: Hosts) -> None:
+        """Send packets between the guests that there are, and compare with the records what passes."""
+        self._stepping(lambda: networks.lead_across(world))
+        self._stepping(lambda: networks.lead_in(world))
+        if any(fault.kind in FAULTS_OF_HOSTS for fault in self.plan.faults):
+            self._stepping(lambda: time.sleep(MENDED_WITHIN))
+        self._tell(self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN))
+        began, chance = time.monotonic(), random.Random(f"packets {self.plan.seed}")  # noqa: S311 - to be the same again
+        traffic = Traffic(world.operator, hosts, self.hypervisors.seen(), chance, self.log.say)
+        wrongs = self._stepping(traffic.wrongs)
+        self.log.say(f"The packets took {time.monotonic() - began:.1f} s.")
+        if wrongs:
+            hosts.describe(self.cloud.folder / "packets")
+        self._tell(wrongs)
+
     # ----- the end --------------------------------------------------------------------------------------------------
 
     def _delete(self, world: World) -> None:
@@ -203,8 +230,17 @@ class Run:
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
         wrongs = self._until_nothing_is_wrong(checks.empty, GONE_WITHIN)
+        if not wrongs:
+            self._stepping(lambda: networks.delete_all(world))
+            wrongs = self._until_nothing_is_wrong(self._without_networks, GONE_WITHIN)
         self.log.say(f"Everything was deleted after {time.monotonic() - began:.1f} s.")
         self._tell(wrongs)
+
+    def _without_networks(self, seen: Seen) -> list[Finding]:
+        found = checks.without_networks(seen)
+        if not found and self.cloud.wired is not None:
+            found = [checks.wrong(f"host {name}", sentence) for name, sentence in self.cloud.wired.left()]
+        return found
 
 
 def _delete_all(world: World) -> World:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from chaos.client import Answer, Client
+from chaos.networks import NETWORK, ROUTER
 from chaos.operations import COMPUTE, World
 from chaos.plan import POLICIES, PROJECTS
 from chaos.wizard import Wizard
@@ -38,7 +39,19 @@ def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[st
             body = {"server_group": {"name": policy, "policy": policy}}
             made = _asked(client.call("POST", f"{COMPUTE}/os-server-groups", body))
             groups[number, policy] = made["server_group"]["id"]
-    return World(clients, operator, wizards, seeded["image"]["id"], seeded["network"]["id"], groups, prefix, note)
+    world = World(clients, operator, wizards, seeded["image"]["id"], seeded["network"]["id"], groups, prefix, note)
+    _lead_out(world)
+    return world
+
+
+def _lead_out(world: World) -> None:
+    """Give each project a router that leads to the external network, as the shared network has one."""
+    external = _asked(world.operator.call("GET", f"{NETWORK}/networks?router:external=true"))["networks"]
+    world.external = external[0]["id"]
+    router = {"name": ROUTER, "external_gateway_info": {"network_id": world.external}}
+    for client in world.clients:
+        made = _asked(client.call("POST", f"{NETWORK}/routers", {"router": router}))
+        world.routers.append(made["router"]["id"])
 
 
 def _user(operator: Client, port: int, number: int, role: str) -> tuple[Client, Wizard]:

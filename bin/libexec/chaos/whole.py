@@ -10,6 +10,7 @@ from pathlib import Path
 import chaos.plan
 from chaos.client import UnreachableError
 from chaos.cloud import Cloud, CloudError
+from chaos.packets.hosts import PacketsError
 from chaos.proxy import Proxy
 from chaos.run import Log, Run
 from chaos.users import UsersError
@@ -19,7 +20,7 @@ from up.prepare import PreparationError
 
 def show(given: argparse.Namespace) -> bool:
     """Print the plan."""
-    plan = chaos.plan.make(given.seed, given.operations)
+    plan = chaos.plan.make(given.seed, given.operations, packets=given.packets)
     faults = list(plan.faults)
     for operation in plan.operations:
         while faults and faults[0].at <= operation.number:
@@ -31,7 +32,7 @@ def show(given: argparse.Namespace) -> bool:
 
 def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
     """Carry the plan out, and say whether nothing was wrong."""
-    plan, database = chaos.plan.make(given.seed, given.operations), cloud.database
+    plan, database = chaos.plan.make(given.seed, given.operations, packets=given.packets), cloud.database
     log = Log(folder / "chaos.log", loud=given.loud)
     proxy = Proxy(cloud.proxy_port, cloud.port, plan.seed)
     began, wrongs, trouble = time.monotonic(), [], ""
@@ -39,7 +40,7 @@ def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
     try:
         database.start()
         wrongs = Run(plan, cloud, database, proxy, log).result()
-    except (CloudError, PostgresqlError, UsersError, PreparationError, UnreachableError) as error:
+    except (CloudError, PostgresqlError, UsersError, PreparationError, UnreachableError, PacketsError) as error:
         trouble = str(error)
     except KeyboardInterrupt:
         trouble = "interrupted"
@@ -55,6 +56,7 @@ def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
     reason = trouble or f"{len(wrongs)} things are wrong"
     again = (
         f"bin/chaos --operations {given.operations} --seed {plan.seed} --database {database.name} --hosts {given.hosts}"
+        f"{' --packets' if given.packets else ''}"
     )
     log.say(f"Not clean after {spent}: {reason}.\nSeed {plan.seed}; again: {again}\nKept: {folder}")
     return False

@@ -18,19 +18,23 @@ from typing import Any
 from up import accounts, compiled, credentials, health, run_as
 from up.clean import clean
 from up.data_folder import DataFolder, DataFolderError
+from up.outside import SMALLEST, Network, checked_range
+from up.places import MOST_HOSTS, Places
 from up.prepare import Preparation, PreparationError, Progress
 from up.programs import BOOTSTRAP, CHECKOUT, JOIN_TOKENS, STOP_ORDER, Hosts, programs
 from up.run_as import RunAs, RunAsError
 from up.supervisor import Supervisor
 
-READY_WITHIN = 180.0
-"""Seconds for the services to come up on a slow machine."""
+READY_WITHIN, READY_PER_HOST = 180.0, 6.0
+"""Seconds for the services to come up on a slow machine, and for each host."""
 MOST_ENDS = 5
 """A service that ended this often before the cloud was ready will not make it."""
 ASK_EVERY = 10.0
 """Seconds between two looks at a cloud that is ready."""
 NO_WORKER_FOR = 90.0
 """Seconds without a live queue worker after which the worker's processes are started again."""
+GUEST = "first-guest"
+"""What the printed commands call their guest."""
 CLIENT = Path(sys.executable).parent / "openstack"
 """In full: the command is used in another terminal, which may be in any folder."""
 
@@ -64,7 +68,7 @@ class Watch:
 
 def wait_until_ready(supervisor: Supervisor, port: int, hosts: int) -> bool:
     """Run the services until launching works; return False when one keeps ending, time is up or a signal came."""
-    deadline = time.monotonic() + READY_WITHIN
+    deadline = time.monotonic() + ready_within(hosts)
     while not supervisor.stopping and time.monotonic() < deadline:
         supervisor.step(0.1)
         if any(service.ends >= MOST_ENDS for service in supervisor.services):
@@ -75,15 +79,19 @@ def wait_until_ready(supervisor: Supervisor, port: int, hosts: int) -> bool:
     return False
 
 
-def complaint(supervisor: Supervisor, port: int) -> str:
+def ready_within(hosts: int) -> float:
+    return READY_WITHIN + READY_PER_HOST * hosts
+
+
+def complaint(supervisor: Supervisor, port: int, hosts: int) -> str:
     """Return why the cloud is not ready, in a clause."""
     for service in supervisor.services:
         if service.ends >= MOST_ENDS:
             return f"{service.name} keeps ending; the last line of its log is: {service.last_line}"
     found = health.ask(port)
     if found is None:
-        return f"web does not answer after {READY_WITHIN:.0f} s"
-    return f"after {READY_WITHIN:.0f} s there are {found.workers} workers and {found.hosts_up} hosts"
+        return f"web does not answer after {ready_within(hosts):.0f} s"
+    return f"after {ready_within(hosts):.0f} s there are {found.workers} workers and {found.hosts_up} hosts"
 
 
 def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, Any]) -> str:
@@ -94,24 +102,44 @@ def closing_lines(data: DataFolder, port: int, hosts: Hosts, seeded: dict[str, A
     for user in users:
         lines.append(f"  Sign in    {user.name} / {user.password or '(the password you set)'}")
     where = ", ".join(hosts.names) + (" (simulated)" if hosts.simulated else "")
-    command = [
-        *("server", "create", "--image", seeded["image"]["name"], "--flavor", seeded["flavor"]["name"]),
-        *("--network", seeded["network"]["name"], "--wait", "first-guest"),
-    ]
-    client = f"OS_CLIENT_CONFIG_FILE={shlex.quote(str(data.path / 'clouds.yaml'))} {shlex.quote(str(CLIENT))}"
+    clouds = shlex.quote(str(data.path / "clouds.yaml"))
+    lines.append(f"  Hosts      {where}")
+    if hosts.switched:
+        lines.append(f"  Outside    ip netns exec {Places(data.netns).world} …: commands in the external network")
     lines += [
-        f"  Hosts      {where}",
         f"  Clients    {data.path}/clouds.yaml has the clouds {names}",
         f"  Logs       {data.path}/log/",
         "",
         "  Launch a guest from the command line:",
-        f"  {client} --os-cloud demo {shlex.join(command)}",
+        f"  export OS_CLIENT_CONFIG_FILE={clouds} OS_CLOUD=demo; alias openstack={shlex.quote(str(CLIENT))}",
+        f"  {shlex.join(_launch(seeded))}",
+        *_ways_in(seeded, hosts, Places(data.netns)),
         "",
         "  Ctrl-C stops the services; the guests go on.",
         "",
         f"Novella is ready: http://127.0.0.1:{port}/",
     ]
     return "\n".join(lines)
+
+
+def _launch(seeded: dict[str, Any]) -> list[str]:
+    image, flavor, network = (str(seeded[kind]["name"]) for kind in ("image", "flavor", "network"))
+    words = ["--image", image, "--flavor", flavor, "--network", network, "--wait", GUEST]
+    return ["openstack", "server", "create", *words]
+
+
+def _ways_in(seeded: dict[str, Any], hosts: Hosts, places: Places) -> list[str]:
+    """Return how to reach the guest, where there is an external network and a guest that boots."""
+    if hosts.simulated or not seeded["external"]:
+        return []
+    enter = f"ip netns exec {places.world} " if hosts.switched else ""
+    port = f"$(openstack port list --server {GUEST} -f value -c ID)"
+    return [
+        "",
+        "  Give it a floating IP, and plain ssh reaches it (with the adminPass of above):",
+        f"  openstack floating ip create --port {port} {shlex.quote(seeded['external']['name'])}",
+        f"  {enter}ssh root@ADDRESS",
+    ]
 
 
 def portal_account(data: DataFolder, say: Callable[[str], None]) -> RunAs:
@@ -136,15 +164,17 @@ def portal_account(data: DataFolder, say: Callable[[str], None]) -> RunAs:
     return chosen
 
 
-def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
+def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress, external_range: Network | None) -> int:
     data.bring_up_to_date()
     portal = portal_account(data, progress.say)
-    Preparation(data, port, hosts, progress, portal).run()
+    preparation = Preparation(data, port, hosts, progress, portal, external_range)
+    preparation.run()
     seeded = data.read_json(BOOTSTRAP)
     auth_url = f"http://127.0.0.1:{port}/identity/v3"
     credentials.write(data, auth_url, credentials.sign_ins(data, seeded["passwords"]))
     data.write_json(JOIN_TOKENS, seeded["join_tokens"])
     progress.begin("Services")
+    preparation.switch()
     say = progress.say
     if not hosts.simulated:
         try:
@@ -163,7 +193,8 @@ def run(data: DataFolder, port: int, hosts: Hosts, progress: Progress) -> int:
             supervisor.step()
             watch.look()
     elif not supervisor.stopping:
-        say(f"bin/up: launching does not work: {complaint(supervisor, port)}; {data.path}/log/ has more.")
+        why = complaint(supervisor, port, len(hosts.names))
+        say(f"bin/up: launching does not work: {why}; {data.path}/log/ has more.")
     say("\nStopping the services …")
     asked = supervisor.stopping
     supervisor.stop(STOP_ORDER)
@@ -179,6 +210,10 @@ def main() -> int:
     parser.add_argument(
         "--simulate", type=int, default=0, help="number of simulated hosts; 0: this machine is the host"
     )
+    parser.add_argument(
+        "--hosts", type=int, default=0, choices=range(MOST_HOSTS + 1), help="number of hosts on this machine; 0: itself"
+    )
+    parser.add_argument("--external-range", default="", help="IPv4 network that floating IPs of a new cloud come from")
     parser.add_argument("--step", type=int, default=0, help="number of the last step that was taken")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--check", action="store_true", help="only say whether the folder and the port can be used")
@@ -190,6 +225,15 @@ def main() -> int:
     data = DataFolder(options.data, default=CHECKOUT / "var")
     progress = Progress(options.step, options.steps)
     try:
+        external_range = checked_range(options.external_range) if options.external_range else None
+    except ValueError:
+        print(
+            f"bin/up: --external-range takes an IPv4 network such as 192.168.1.128/25, /{SMALLEST} at the smallest,"
+            f' not "{options.external_range}".\nTry "bin/up --help".',
+            file=sys.stderr,
+        )
+        return 2
+    try:
         if options.clean:
             return clean(data, progress.say)
         if not data.exists:
@@ -199,7 +243,8 @@ def main() -> int:
         health.require_free_port(options.port)
         if options.check:
             return 0
-        return run(data, options.port, Hosts.of_this_machine(options.simulate), progress)
+        hosts = Hosts.of_this_machine(options.simulate, options.hosts)
+        return run(data, options.port, hosts, progress, external_range)
     except (DataFolderError, PreparationError, health.PortError) as error:
         sys.stdout.flush()
         print(f"bin/up: {error}", file=sys.stderr)

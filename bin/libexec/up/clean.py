@@ -13,7 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from up.data_folder import DataFolder, DataFolderError
-from up.programs import CHECKOUT
+from up.places import Places
+from up.programs import CHECKOUT, SWITCHED
 from up.supervisor import end_left_behind
 
 STOP_WITHIN = 60.0
@@ -28,7 +29,7 @@ def clean(data: DataFolder, say: Callable[[str], None]) -> int:
     Raises DataFolderError when the folder is not Novella's or something else is mounted inside it.
     """
     if not data.exists:
-        _end_namespace(data.netns)
+        _end_namespaces(data.netns)
         say(f"Nothing to remove: {data.path} does not exist.")
         return 0
     if not data.is_ours:
@@ -40,7 +41,7 @@ def clean(data: DataFolder, say: Callable[[str], None]) -> int:
         raise DataFolderError(message)
     _stop_services(data, say)
     _remove_guests(data, say)
-    _end_namespace(data.netns)
+    _end_namespaces(data.netns)
     shutil.rmtree(data.path)
     say(f"Removed {data.path} and everything that was made from it.")
     return 0
@@ -71,15 +72,29 @@ def _remove_guests(data: DataFolder, say: Callable[[str], None]) -> None:
     if not hosts:
         return
     say("Removing guests and networks …")
-    command = [sys.executable, "-m", "compute_agent", "clean", "--netns", data.netns]
+    command = [sys.executable, "-m", "compute_agent", "clean"]
     environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
     for host in hosts:
-        done = subprocess.run(
-            [*command, "--state-dir", str(host)], env=environment, capture_output=True, text=True, check=False
-        )
+        words = [*command, "--state-dir", str(host), *_where(data, host.name)]
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             message = f"the guests of {host.name} could not be removed: {(done.stderr or done.stdout).strip()[-600:]}"
             raise DataFolderError(message)
+
+
+def _where(data: DataFolder, host: str) -> list[str]:
+    """Return the options that say in which network namespaces the host is: its own, where there are several."""
+    kind, _, number = host.rpartition("-")
+    places = Places(data.netns)
+    if kind == SWITCHED and number.isdecimal() and (NETWORK_NAMESPACES / places.machine(int(number))).exists():
+        return places.agent_options(int(number))
+    return ["--netns", data.netns]
+
+
+def _end_namespaces(name: str) -> None:
+    """End what still runs in the folder's own network namespaces, and remove them: ``name`` or with more behind it."""
+    for path in [NETWORK_NAMESPACES / name, *NETWORK_NAMESPACES.glob(f"{name}-*")]:
+        _end_namespace(path.name)
 
 
 def _end_namespace(name: str) -> None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from up.data_folder import DataFolder, fingerprint
+from up.outside import Network, Outside
+from up.places import Places
 from up.programs import BOOTSTRAP, CHECKOUT, LIBEXEC, Hosts, environment, manage, tool
 from up.run_as import RunAs
 
@@ -96,6 +98,8 @@ class Preparation:
     progress: Progress
     run_as: RunAs = field(default_factory=RunAs)
     """Who makes what is the portal's."""
+    external_range: Network | None = None
+    """Where floating IPs come from when the cloud is new; None: a range that nobody near uses."""
 
     def run(self) -> None:
         """Take the steps in order; the last one needs the other three."""
@@ -103,6 +107,11 @@ class Preparation:
         self.progress.step("Database", self.database)
         self.progress.step("Static files", self.static_files)
         self.progress.step("Cloud", self.cloud)
+
+    def switch(self) -> None:
+        """Make the hosts' network namespaces, where there are several: they went with a restart of the machine."""
+        if self.hosts.switched:
+            self._call(tool("up.switch", "make", self.data.netns, str(len(self.hosts.names))), RunAs())
 
     # --- guest image -------------------------------------------------------------------------------------------
 
@@ -177,7 +186,9 @@ class Preparation:
             return
         hosts = [word for name in self.hosts.names for word in ("--host", name)]
         simulated = ["--simulated"] if self.hosts.simulated else []
-        self._call(manage("bootstrap", "--data", str(self.data.path), "--guest-image", image, *simulated, *hosts))
+        outside = Outside.of(self.hosts, Places(self.data.netns), self.external_range).options()
+        command = ("bootstrap", "--data", str(self.data.path), "--guest-image", image)
+        self._call(manage(*command, *simulated, *outside, *hosts))
         self.data.mark_done("cloud", key)
 
     def _call(self, command: list[str], run_as: RunAs | None = None) -> None:

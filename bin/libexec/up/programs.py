@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from up.data_folder import DataFolder
+from up.places import Places
 from up.run_as import RunAs
 from up.service import Program
 
@@ -19,11 +20,13 @@ BOOTSTRAP = "portal/run/bootstrap.json"
 LIBEXEC = CHECKOUT / "bin/libexec"
 """The folder of these packages."""
 STOP_ORDER = ("agent", "worker", "web")
-"""First the one that takes commands, then those who give them, then the way in."""
+"""First the one that takes commands, then those who give them, then the way in; agent-host-1 is an ``agent``."""
 
 
 SIMULATED = "sim"
 """Simulated hosts are sim-1, sim-2 and so on."""
+SWITCHED = "host"
+"""Several real hosts on this machine are host-1, host-2 and so on."""
 JOIN_TOKENS = "run/join-tokens.json"
 
 
@@ -33,14 +36,22 @@ class Hosts:
 
     names: list[str]
     simulated: bool
+    switched: bool = False
+    """Each is a network namespace at a switch: see ``up.switch``."""
 
     @classmethod
-    def of_this_machine(cls, simulate: int) -> Hosts:
-        """Return ``simulate`` simulated hosts or, for 0, this machine under its short name."""
+    def of_this_machine(cls, simulate: int, several: int = 0) -> Hosts:
+        """Return ``simulate`` simulated hosts, ``several`` real ones or, for 0 and 0, this machine under its name."""
         if simulate:
-            return cls([f"{SIMULATED}-{number}" for number in range(1, simulate + 1)], simulated=True)
+            return cls(_numbered(SIMULATED, simulate), simulated=True)
+        if several:
+            return cls(_numbered(SWITCHED, several), simulated=False, switched=True)
         name = re.sub(r"[^a-z0-9-]+", "-", platform.node().partition(".")[0].lower()).strip("-")
         return cls([name or "this-machine"], simulated=False)
+
+
+def _numbered(name: str, count: int) -> list[str]:
+    return [f"{name}-{number}" for number in range(1, count + 1)]
 
 
 def environment(data: DataFolder, port: int, role: str = "command") -> dict[str, str]:
@@ -73,21 +84,39 @@ def programs(data: DataFolder, port: int, hosts: Hosts, run_as: RunAs) -> list[P
     return [
         Program("web", web, run_as.environment(environment(data, port, "web")), stop_within=8),
         Program("worker", worker, run_as.environment(environment(data, port, "worker")), stop_within=15),
-        Program("agent", _agent(data, port, hosts), _agent_environment(), stop_within=15),
+        *_agents(data, port, hosts),
     ]
 
 
-def _agent(data: DataFolder, port: int, hosts: Hosts) -> list[str]:
-    """Run the agent of this machine, or one process for all simulated hosts."""
+def _agents(data: DataFolder, port: int, hosts: Hosts) -> list[Program]:
+    """Return the agent of this machine, one process for all simulated hosts, or an agent for each of several."""
+    told = _agent_environment()
+    if hosts.simulated:
+        return [Program("agent", _simulation(data, port, len(hosts.names)), told, stop_within=15)]
+    if not hosts.switched:
+        return [Program("agent", _agent(data, port, hosts.names[0], "--netns", data.netns), told, stop_within=15)]
+    places = Places(data.netns)
+    return [
+        Program(f"agent-{name}", _agent(data, port, name, *places.agent_options(number)), told, stop_within=15)
+        for number, name in enumerate(hosts.names, 1)
+    ]
+
+
+def _agent(data: DataFolder, port: int, name: str, *where: str) -> list[str]:
+    """Run the agent of one real host; ``where`` are the options that say in which network namespaces it is."""
+    return [*_any_agent(data, port), "--host", name, "--state-dir", str(data.path / "hosts" / name), *where]
+
+
+def _simulation(data: DataFolder, port: int, count: int) -> list[str]:
+    """Run one process for all simulated hosts."""
+    options = ["--driver", "fake", "--host", SIMULATED, "--simulate", str(count)]
+    return [*_any_agent(data, port), *options, "--state-dir", str(data.path / "hosts")]
+
+
+def _any_agent(data: DataFolder, port: int) -> list[str]:
     command = [sys.executable, "-m", "compute_agent", "--portal", f"http://127.0.0.1:{port}"]
     # The data folder moves as a whole, the portal's half with the agents': no copy of it is a second machine to it.
-    command += ["--join-token-file", str(data.path / JOIN_TOKENS), "--machine-id", "data-folder"]
-    folder = data.path / "hosts"
-    if hosts.simulated:
-        count = str(len(hosts.names))
-        return [*command, "--driver", "fake", "--host", SIMULATED, "--simulate", count, "--state-dir", str(folder)]
-    (name,) = hosts.names
-    return [*command, "--host", name, "--state-dir", str(folder / name), "--netns", data.netns]
+    return [*command, "--join-token-file", str(data.path / JOIN_TOKENS), "--machine-id", "data-folder"]
 
 
 def _agent_environment() -> dict[str, str]:

@@ -143,23 +143,26 @@ class Supervisor:
     # --- stopping ----------------------------------------------------------------------------------------------
 
     def stop(self, order: Sequence[str]) -> None:
-        """Stop the services by name, one after the other, each within its own time."""
+        """Stop the services by name, one after the other, each within its own time.
+
+        Those of one kind (``agent-host-1`` and ``agent-host-2`` of ``agent``) are asked together.
+        """
         self._signals = max(self._signals, 1)
         for name in order:
-            for service in self.services:
-                if service.name == name and service.running:
-                    self._stop(service)
+            self._stop([each for each in self.services if each.running and f"{each.name}-".startswith(f"{name}-")])
 
-    def _stop(self, service: Service) -> None:
-        asked = self._signals
-        deadline = time.monotonic() + service.program.stop_within
-        service.ask_to_stop()
-        while service.running and time.monotonic() < deadline and self._signals == asked:
-            self._wait(0.1)
-        if service.running:
-            self._say(f"{service.name} did not stop in time and is ended.")
-            service.end_group()
-        while service.running:
+    def _stop(self, services: list[Service]) -> None:
+        asked, began = self._signals, time.monotonic()
+        for service in services:
+            service.ask_to_stop()
+        for service in services:
+            deadline = began + service.program.stop_within
+            while service.running and time.monotonic() < deadline and self._signals == asked:
+                self._wait(0.1)
+            if service.running:
+                self._say(f"{service.name} did not stop in time and is ended.")
+                service.end_group()
+        while any(service.running for service in services):
             self._wait(0.1)
 
     def _record(self) -> None:

@@ -9,11 +9,11 @@ The formats are those of cloud-init's datasources NoCloud and ConfigDrive, and o
 import base64
 import json
 import shutil
-from ipaddress import ip_interface
 from pathlib import Path
 from typing import Any
 
-from compute_agent.contract.build import FixedAddress, InstanceSpec, PortRef
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.guest_data import address_mode, content_path, fqdn, meta_data, nameservers, network_data
 from compute_agent.virt.errors import FatalBuildError, RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.programs import ProgramError, run_program
@@ -29,8 +29,8 @@ def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
         "meta-data": _json(_nocloud_meta_data(spec)),
         "user-data": user_data,
         "network-config": _json(_network_config(spec)),
-        "openstack/latest/meta_data.json": _json(_meta_data(spec)),
-        "openstack/latest/network_data.json": _json(_network_data(spec)),
+        "openstack/latest/meta_data.json": _json(meta_data(spec)),
+        "openstack/latest/network_data.json": _json(network_data(spec)),
     }
     vendor_data = _vendor_data(spec)
     if vendor_data:
@@ -39,7 +39,7 @@ def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
         config = b"#cloud-config\n" + _json(_password(spec.admin_password))
         files["openstack/latest/vendor_data.json"] = _json({"cloud-init": config.decode()})
     for number, file in enumerate(spec.injected_files):
-        files[f"openstack{_content_path(number)}"] = _decoded(file.contents, "An injected file")
+        files[f"openstack{content_path(number)}"] = _decoded(file.contents, "An injected file")
     if user_data:
         files["openstack/latest/user_data"] = user_data
     return files
@@ -84,10 +84,6 @@ def _decoded(text: str, what: str) -> bytes:
         raise FatalBuildError(f"{what} is not valid base64.") from error
 
 
-LONGEST_NAME = 64
-"""Characters of a host name that Linux takes (HOST_NAME_MAX)."""
-
-
 def _vendor_data(spec: InstanceSpec) -> dict[str, Any]:
     """Return what cloud-init does for NoCloud: the password, and the files, for which that source has no other way."""
     data: dict[str, Any] = {}
@@ -105,57 +101,12 @@ def _password(password: str) -> dict[str, Any]:
     return {"password": password, "chpasswd": {"expire": False}}
 
 
-def _content_path(number: int) -> str:
-    """Return where in the config drive's tree a file's contents are, as ``meta_data.json`` names it."""
-    return f"/content/{number:04}"
-
-
-def _fqdn(spec: InstanceSpec) -> str:
-    if "." in spec.hostname:
-        return spec.hostname
-    domain = (spec.ports[0].dns_domain or spec.ports[0].network.dns_domain).strip(".") if spec.ports else ""
-    name = f"{spec.hostname}.{domain}" if domain else spec.hostname
-    return name if len(name) <= LONGEST_NAME else spec.hostname
-
-
 def _nocloud_meta_data(spec: InstanceSpec) -> dict[str, Any]:
     return {
         "instance-id": spec.uuid,
-        "local-hostname": _fqdn(spec),
+        "local-hostname": fqdn(spec),
         "public-keys": [spec.key_pair.public_key.strip()] if spec.key_pair else [],
     }
-
-
-def _meta_data(spec: InstanceSpec) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "uuid": spec.uuid,
-        "name": spec.name,
-        "hostname": _fqdn(spec),
-        "project_id": spec.project_id,
-        "availability_zone": spec.availability_zone,
-        "launch_index": spec.launch_index,
-        "meta": dict(spec.metadata),
-        "devices": [{"type": "nic", "mac": port.mac_address, "tags": [port.tag]} for port in spec.ports if port.tag],
-    }
-    if spec.injected_files:
-        data["files"] = [
-            {"path": file.path, "content_path": _content_path(number)}
-            for number, file in enumerate(spec.injected_files)
-        ]
-    if spec.reservation_id:
-        data["reservation_id"] = spec.reservation_id
-    if spec.key_pair:
-        key = spec.key_pair
-        data["public_keys"] = {key.name: key.public_key}
-        data["keys"] = [{"name": key.name, "type": key.type, "data": key.public_key}]
-    if spec.admin_password is not None:
-        data["admin_pass"] = spec.admin_password
-    return data
-
-
-def _nameservers(port: PortRef) -> list[str]:
-    servers = [server for fixed in port.fixed_ips for server in fixed.dns_nameservers]
-    return list(dict.fromkeys(servers or port.network.dns_nameservers))
 
 
 def _network_config(spec: InstanceSpec) -> dict[str, Any]:
@@ -164,42 +115,25 @@ def _network_config(spec: InstanceSpec) -> dict[str, Any]:
     for number, port in enumerate(spec.ports):
         interface: dict[str, Any] = {"match": {"macaddress": port.mac_address}, "mtu": port.network.mtu}
         static = [fixed for fixed in port.fixed_ips if not fixed.enable_dhcp]
-        if len(static) < len(port.fixed_ips):
-            interface["dhcp4"] = True
+        for fixed in port.fixed_ips:
+            if fixed.enable_dhcp:
+                interface |= _BY_MODE[address_mode(port, fixed) if ":" in fixed.address else ""]
         if static:
             interface["addresses"] = [f"{fixed.address}/{fixed.prefix_length}" for fixed in static]
-            interface["routes"] = [{"to": "0.0.0.0/0", "via": fixed.gateway} for fixed in static if fixed.gateway]
-            interface["nameservers"] = {"addresses": _nameservers(port)}
+            interface["routes"] = [
+                {"to": "::/0" if ":" in fixed.gateway else "0.0.0.0/0", "via": fixed.gateway}
+                for fixed in static
+                if fixed.gateway
+            ]
+            interface["nameservers"] = {"addresses": nameservers(port)}
         ethernets[f"eth{number}"] = interface
     return {"version": 2, "ethernets": ethernets}
 
 
-def _network_data(spec: InstanceSpec) -> dict[str, Any]:
-    links: list[dict[str, Any]] = []
-    networks: list[dict[str, Any]] = []
-    servers: list[str] = []
-    for port in spec.ports:
-        links.append(
-            {
-                "id": port.tap,
-                "vif_id": port.id,
-                "type": "bridge",
-                "mtu": port.network.mtu,
-                "ethernet_mac_address": port.mac_address,
-            }
-        )
-        networks += [_network_entry(port, fixed, len(networks) + at) for at, fixed in enumerate(port.fixed_ips)]
-        servers += _nameservers(port)
-    services = [{"type": "dns", "address": server} for server in dict.fromkeys(servers)]
-    return {"links": links, "networks": networks, "services": services}
-
-
-def _network_entry(port: PortRef, fixed: FixedAddress, number: int) -> dict[str, Any]:
-    family = "ipv6" if ":" in fixed.address else "ipv4"
-    entry: dict[str, Any] = {"id": f"network{number}", "link": port.tap, "network_id": port.network.id}
-    if fixed.enable_dhcp:
-        return entry | {"type": f"{family}_dhcp"}
-    anywhere = "::" if family == "ipv6" else "0.0.0.0"  # noqa: S104
-    routes = [{"network": anywhere, "netmask": anywhere, "gateway": fixed.gateway}] if fixed.gateway else []
-    netmask = str(ip_interface(f"{fixed.address}/{fixed.prefix_length}").netmask)
-    return entry | {"type": family, "ip_address": fixed.address, "netmask": netmask, "routes": routes}
+_BY_MODE = {
+    "": {"dhcp4": True},
+    "slaac": {"accept-ra": True},
+    "dhcpv6-stateless": {"accept-ra": True, "dhcp6": True},
+    "dhcpv6-stateful": {"accept-ra": True, "dhcp6": True},
+}
+"""How the guest gets an address → what its interface is told."""

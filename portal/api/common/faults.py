@@ -40,18 +40,25 @@ COMPUTE_NAMES = {
 
 NETWORK_TYPES = {
     400: "InvalidInput",
-    403: "NotAuthorized",
+    403: "PolicyNotAuthorized",
     404: "NotFound",
     405: "HTTPMethodNotAllowed",
     409: "Conflict",
     413: "HTTPRequestEntityTooLarge",
+    414: "HTTPRequestURITooLong",
     415: "HTTPUnsupportedMediaType",
+    431: "HTTPRequestHeaderFieldsTooLarge",
     503: "ServiceUnavailable",
 }
 """Neutron's exception names by status; the class name of an error goes first."""
 
 TOO_LARGE = "The request body is too large."
-NO_FORM = "A body of multipart/form-data is not taken here."
+_REFUSED = {
+    413: TOO_LARGE,
+    414: "The address is longer than 16 KiB.",
+    415: "A body of multipart/form-data is not taken here.",
+    431: "A header is longer than 16 KiB.",
+}
 _WORDS_OF_DRF = {405: "The method is not allowed for this resource.", 415: "The request body must be application/json."}
 
 
@@ -103,6 +110,9 @@ def _network_type(status: int, error: Exception | None) -> str:
     """Return the exception's name as Neutron would: ``NetworkNotFound`` for the class ``NetworkNotFoundError``."""
     if isinstance(error, OverQuotaError):
         return "OverQuota"
+    known = getattr(error, "neutron_type", "")  # of one whose name ends in Error there, too
+    if known:
+        return str(known)
     name = re.sub("Error$", "", type(error).__name__) if isinstance(error, NovellaError) else ""
     if name in {"", "InvalidInput", "NotFound", "Conflict", "Forbidden", "TooLarge", "Unavailable"}:
         return NETWORK_TYPES.get(status, "HTTPInternalServerError")
@@ -110,8 +120,11 @@ def _network_type(status: int, error: Exception | None) -> str:
 
 
 def refusal(path: str, status: int) -> tuple[str, bytes]:
-    """Return content type and body of a 413 or 415 that the web server gives before the service sees the request."""
-    message = TOO_LARGE if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE else NO_FORM
+    """Return content type and body of what the web server refuses before the service sees the request.
+
+    413, 414, 415 or 431.
+    """
+    message = _REFUSED[status]
     service = path.lstrip("/").partition("/")[0]
     if service not in SERVICES:
         return "text/plain", message.encode()

@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NoReturn, cast
 
+from django.db import connection
 from django.http import HttpRequest
 from django.utils.cache import patch_vary_headers
 from rest_framework.request import Request
@@ -20,6 +21,7 @@ from portal.api.common.validation import Schema, validate
 from portal.common.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, TooManyRequestsError, UnavailableError
+from provisioning.common.retry import lost_reference
 from provisioning.identity import policy
 from provisioning.identity.errors import TooManyAttemptsError
 
@@ -74,6 +76,8 @@ class ServiceView(APIView):
     content_negotiation_class = JSONNegotiation
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
 
+    admitted = False
+    """Whether the caller was found to be allowed to ask."""
     context: RequestContext
     microversion: Version = (0, 0)
 
@@ -108,6 +112,7 @@ class ServiceView(APIView):
             request.context = request.auth  # type: ignore[attr-defined]
             self.check_rule(request)
             self.check_throttles(request)
+        self.admitted = True
 
     def throttled(self, request: Request, wait: float | None) -> NoReturn:
         """Refuse what is too much in so short a time; TooManyRequestsError."""
@@ -160,8 +165,16 @@ class ServiceView(APIView):
         return request_id_of(self.request)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Answer with the fault in the service's shape."""
-        return self.fault(exc)
+        """Answer with the fault in the service's shape; begin anew, once, what referred to something just deleted."""
+        streamed = self.request.content_type == "application/octet-stream"  # it is read once
+        if not lost_reference(exc) or not self.admitted or streamed or connection.in_atomic_block:
+            return self.fault(exc)
+        handler = getattr(self, str(self.request.method).lower())
+        try:
+            answer: Response = handler(self.request, *self.args, **self.kwargs)
+        except Exception as error:  # noqa: BLE001 - as every error of a handler
+            return self.fault(error)
+        return answer
 
     def fault(self, error: Exception) -> Response:
         status = faults.status_of(error, self.service)

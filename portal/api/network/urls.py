@@ -4,9 +4,16 @@ from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource
 from portal.api.network import extensions, quotas, versions
-from portal.api.network.views import VIEWS
+from portal.api.network.address_groups import views as address_groups
+from portal.api.network.floating_ips import forwardings
+from portal.api.network.frame.views import views_of
+from portal.api.network.resources import RESOURCES
+from portal.api.network.routers import views as routers
+from portal.api.network.topology import views as topology
 from portal.common.routing import by_prefix
 
+ROUTER = r"routers/(?P<identity>[^/]+?)"
+FLOATING = r"floatingips/(?P<identity>[^/]+?)"
 END = r"(?:\.json)?/?$"
 
 urlpatterns = by_prefix(
@@ -15,7 +22,28 @@ urlpatterns = by_prefix(
         re_path(rf"^/v2\.0{END}", versions.Resources.as_view()),
         re_path(rf"^/v2\.0/extensions{END}", extensions.Extensions.as_view()),
         re_path(rf"^/v2\.0/extensions/(?P<alias>[^/]+?){END}", extensions.Extension.as_view()),
-        *(re_path(rf"^/v2\.0/{path}{END}", view.as_view()) for path, view in VIEWS.items()),
+        *(
+            re_path(rf"^/v2\.0/{path}{END}", view.as_view())
+            for resource in RESOURCES
+            for path, view in views_of(resource).items()
+        ),
+        re_path(
+            rf"^/v2\.0/address-groups/(?P<identity>[^/]+?)/add_addresses{END}", address_groups.AddAddresses.as_view()
+        ),
+        re_path(
+            rf"^/v2\.0/address-groups/(?P<identity>[^/]+?)/remove_addresses{END}",
+            address_groups.RemoveAddresses.as_view(),
+        ),
+        re_path(rf"^/v2\.0/{ROUTER}/add_router_interface{END}", routers.AddInterface.as_view()),
+        re_path(rf"^/v2\.0/{ROUTER}/remove_router_interface{END}", routers.RemoveInterface.as_view()),
+        re_path(rf"^/v2\.0/{ROUTER}/add_extraroutes{END}", routers.AddRoutes.as_view()),
+        re_path(rf"^/v2\.0/{ROUTER}/remove_extraroutes{END}", routers.RemoveRoutes.as_view()),
+        re_path(rf"^/v2\.0/{FLOATING}/port_forwardings{END}", forwardings.Forwardings.as_view()),
+        re_path(rf"^/v2\.0/{FLOATING}/port_forwardings/(?P<forwarding>[^/]+?){END}", forwardings.Forwarding.as_view()),
+        re_path(
+            rf"^/v2\.0/auto-allocated-topology/(?P<project_id>[^/]+?){END}",
+            topology.AutoAllocatedTopologyView.as_view(),
+        ),
         re_path(rf"^/v2\.0/quotas{END}", quotas.Quotas.as_view()),
         re_path(rf"^/v2\.0/quotas/tenant{END}", quotas.QuotaTenant.as_view()),
         re_path(rf"^/v2\.0/quotas/project{END}", quotas.QuotaTenant.as_view()),

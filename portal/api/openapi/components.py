@@ -12,7 +12,7 @@ Schema = dict[str, Any]
 FREE_OBJECT: Schema = {"type": "object"}
 _TEXT: Schema = {"type": "string"}
 _NUMBER: Schema = {"type": "integer"}
-FAULTS = (400, 401, 403, 404, 406, 409, 410, 413, 415, 429, 501, 503)
+FAULTS = (400, 401, 403, 404, 406, 409, 410, 412, 413, 415, 429, 501, 503)
 """Statuses of refusals that the document tells by name; a service's ``default`` has the same shape."""
 
 _FILE, _STAGE = "/image/v2/images/{image_id}/file", "/image/v2/images/{image_id}/stage"

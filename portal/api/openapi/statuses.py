@@ -9,7 +9,8 @@ import re
 USUAL = {"GET": 200, "POST": 201, "PUT": 200, "PATCH": 200, "DELETE": 204}
 _SERVER = r"/compute/v2\.1/servers/\{server_id\}"
 _IMAGE = r"/image/v2/images/\{image_id\}"
-_NO_VOLUMES = "os-volumes|os-snapshots|os-security-groups|os-security-group-rules|os-baremetal-nodes"
+_NO_VOLUMES = "os-volumes|os-snapshots|os-baremetal-nodes"
+_OF_THE_NETWORK = "os-security-groups|os-security-group-rules|os-floating-ips"
 OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"GET /(identity|image|image/v2)", (300,)),
     (r"POST /identity/v2\.0/tokens|POST /identity/v3/(ec2|s3)tokens", (200,)),
@@ -18,6 +19,8 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"PUT /identity/v3/roles/\{prior_role_id\}/implies/.*", (201,)),
     (r"GET /identity/v3/projects/\{project_id\}/tags/\{tag\}", (204,)),
     (r"PUT /identity/v3/projects/\{project_id\}/tags/\{tag\}", (201,)),
+    (r"GET /network/.*/tags/\{tag\}", (204,)),
+    (r"PUT /network/.*/tags/\{tag\}", (201,)),
     (r"POST /identity/v3/users/\{user_id\}/password", (204,)),
     (rf"POST {_SERVER}/action", (202, 200)),
     (rf"POST {_SERVER}/migrations/\{{migration_id\}}/action|DELETE {_SERVER}/migrations/.*", (202,)),
@@ -32,6 +35,8 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
     (r"DELETE /compute/v2\.1/os-aggregates/\{aggregate_id\}", (200,)),
     (r"DELETE /compute/v2\.1/flavors/\{flavor_id\}/os-extra_specs/.*", (200,)),
     (r"DELETE /compute/v2\.1/(flavors|os-quota-sets)/\{\w+\}", (202,)),
+    (rf"POST /compute/v2\.1/({_OF_THE_NETWORK})", (200,)),
+    (rf"DELETE /compute/v2\.1/({_OF_THE_NETWORK})/.*", (202,)),
     (rf"(POST|PUT|DELETE) /compute/v2\.1/({_NO_VOLUMES})(/.*)?", (501,)),
     (r"(POST|PUT|DELETE) /compute/v2\.1/images/\{image_id\}/metadata.*", (501,)),
     (r"GET /compute/v2\.1/os-(baremetal-nodes.*|hosts/\{host_name\}/\w+)", (501,)),

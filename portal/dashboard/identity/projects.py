@@ -15,6 +15,8 @@ from portal.dashboard.quotas import bars
 from provisioning.identity.models import Project
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.services.projects import create_project, delete_project, set_project_enabled, update_project
+from provisioning.network.selectors.topology import may_have_topology
+from provisioning.network.services import allocate_topology
 from provisioning.quotas.selectors import holdings, whole_detail_of
 
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
@@ -96,6 +98,7 @@ class ProjectDetail(ProjectPage):
                 "update": self.allows("identity:update_project", target),
                 "delete": self.allows("identity:delete_project", target),
                 "quotas": self.allows("os_compute_api:os-quota-sets:update", target),
+                "network": self.allows("get_auto_allocated_topology", target) and may_have_topology(project.id),
                 "add_user": self.allows("identity:create_user", target),
             },
         }
@@ -141,6 +144,17 @@ class ProjectSwitchOn(ProjectPage):
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         set_project_enabled(self.record, enabled=True)
         return self.go(self.back(), said=f"{self.record.name} is enabled.")
+
+
+class ProjectNetwork(ProjectPage):
+    """Gives a project a network and a router of its own, as its auto-allocated topology does."""
+
+    rule = "get_auto_allocated_topology"
+    http_method_names = ["post"]
+
+    def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
+        allocate_topology(self.record.id)
+        return self.go(self.back(), said=f"{self.record.name} has a network and a router of its own.")
 
 
 class ProjectDelete(QuestionPage[Project], ProjectPage):

@@ -13,6 +13,7 @@ urlpatterns = [
     path("projects/<uuid:project_id>/edit/", projects.ProjectEdit.as_view(), name="project_edit"),
     path("projects/<uuid:project_id>/disable/", projects.ProjectSwitchOff.as_view(), name="project_disable"),
     path("projects/<uuid:project_id>/enable/", projects.ProjectSwitchOn.as_view(), name="project_enable"),
+    path("projects/<uuid:project_id>/network/", projects.ProjectNetwork.as_view(), name="project_network"),
     path("projects/<uuid:project_id>/delete/", projects.ProjectDelete.as_view(), name="project_delete"),
     path("projects/<uuid:project_id>/quotas/", quotas.ProjectQuotas.as_view(), name="project_quotas"),
     path("projects/<uuid:project_id>/quotas/reset/", quotas.ProjectQuotasReset.as_view(), name="project_quotas_reset"),

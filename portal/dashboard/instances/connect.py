@@ -1,44 +1,58 @@
-"""How to get into an instance: the exact command."""
+"""How to get into an instance: the exact commands."""
 
-import hashlib
+import re
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 
-from django.conf import settings
-
+from portal.dashboard.client_files import CLOUD
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
+from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
+from provisioning.compute.services.tunnels import RULE
+from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.network.selectors.instances import PortAddress
 
-NAMESPACES = Path("/run/netns")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LOGIN = "os_admin_user"
 """Glance's property for the login user of an image."""
 
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """A command and what one should know about it."""
+    """Commands and what one should know about them; an empty one is not for this person."""
 
     command: str
     hint: str
+    tunnel: str = ""
+    """``novella ssh``, which needs no way to the guest's network."""
 
 
 def connect_for(context: RequestContext, instance: Instance, addresses: list[PortAddress]) -> Connect | None:
-    """Return the ssh command for the first address; None while there is no address.
+    """Return the ssh command for the first floating IP, else for the first address; None while there is no address.
 
-    The login is what the image says, else ``root``.  On a machine where ``bin/up`` made a network namespace for the
-    guests, the command enters it: that is the only place from which they are reached without further routing.
+    The login is what the image says, else ``root``.
     """
     if not addresses:
         return None
     key = f"-i ~/.ssh/{shlex.quote(instance.key_name)} " if instance.key_name else ""
-    target = shlex.quote(f"{_login(context, instance)}@{addresses[0].address}")
-    namespace = _namespace()
-    enter = f"sudo ip netns exec {namespace} " if namespace else ""
-    return Connect(f"{enter}ssh {key}{target}", _hint(instance, addresses[0], namespace))
+    outside = next((address for entry in addresses for address in entry.floating), "")
+    target = shlex.quote(f"{_login(context, instance)}@{outside or addresses[0].address}")
+    tunnel = f"novella ssh --os-cloud {CLOUD} {key}{_name(instance)}" if _may_tunnel(context, instance) else ""
+    return Connect(f"ssh {key}{target}", _hint(instance, addresses[0], outside), tunnel)
+
+
+def _may_tunnel(context: RequestContext, instance: Instance) -> bool:
+    target = {"project_id": str(instance.project_id), "user_id": str(instance.user_id)}
+    return instance.project_id == context.project_id and policy.allows(context, RULE, target)
+
+
+def _name(instance: Instance) -> str:
+    """Return the name where every shell and every client takes it as it is and it means this instance; else the id."""
+    return (
+        instance.name if _PLAIN.fullmatch(instance.name) and compute.has_its_name_alone(instance) else str(instance.id)
+    )
 
 
 def _login(context: RequestContext, instance: Instance) -> str:
@@ -51,18 +65,14 @@ def _login(context: RequestContext, instance: Instance) -> str:
     return str(image.properties.get(LOGIN) or "root")
 
 
-def _namespace() -> str:
-    """Return the network namespace of this machine's guests, as bin/up names it, or nothing when there is none."""
-    name = f"novella-{hashlib.sha256(str(settings.DATA_DIR).encode()).hexdigest()[:8]}"
-    return name if (NAMESPACES / name).exists() else ""
-
-
-def _hint(instance: Instance, address: PortAddress, namespace: str) -> str:
-    where = (
-        "Run it on the machine that runs Novella: its guests live in a network of their own."
-        if namespace
-        else f"Run it where the network {address.network_name} can be reached."
-    )
+def _hint(instance: Instance, address: PortAddress, outside: str) -> str:
+    if outside:
+        where = "Run it where the floating IP can be reached; a security group has to let port 22 in."
+    else:
+        where = (
+            f"Only guests on {address.network} and behind its routers reach this address;"
+            " a floating IP makes it reachable from outside."
+        )
     key = (
         f"The key is the private half of {instance.key_name}, wherever you keep it."
         if instance.key_name

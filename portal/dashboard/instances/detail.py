@@ -5,27 +5,28 @@ from typing import Any
 from portal.dashboard.instances import timeline
 from portal.dashboard.instances.advice import advice_on
 from portal.dashboard.instances.connect import connect_for
+from portal.dashboard.instances.reach import reach_for
 from portal.dashboard.instances.rows import rows_for
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.selectors.explained import Explained
 from provisioning.identity import policy
-from provisioning.network import selectors as network
 
 
 def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     """Return what the page and its live parts need."""
     row = rows_for(context, [instance])[0]
     decisions = _decisions(context, instance)
+    actions = _actions(context, instance)
     return {
         "row": row,
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",
         "attempts": timeline.attempts(_steps(context, instance)),
         "decisions": decisions,
-        "later_actions": timeline.later_actions(_actions(context, instance)),
+        "later_actions": timeline.later_actions(actions, compute.tunnels_of(actions)),
         "connect": connect_for(context, instance, row.addresses),
-        "groups": network.security_group_names_of([instance.id]).get(instance.id, []),
+        "reach": reach_for(context, instance),
         "host": instance.host.name
         if instance.host and policy.allows(context, "os_compute_api:os-extended-server-attributes")
         else "",

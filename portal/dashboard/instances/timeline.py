@@ -50,6 +50,7 @@ class ActionRow:
     seconds: float | None
     failed: bool
     message: str
+    note: str = ""
 
 
 def attempts(steps: Sequence[Step]) -> list[Attempt]:
@@ -83,8 +84,13 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
     return Attempt(number, [bar(step) for step in steps], span, running=running, failed=failed)
 
 
-def later_actions(actions: Sequence[InstanceAction]) -> list[ActionRow]:
-    """Return what happened after the launch, newest first; what goes on or has failed is not called done."""
+def later_actions(
+    actions: Sequence[InstanceAction], tunnels: Mapping[int, Mapping[str, str]] | None = None
+) -> list[ActionRow]:
+    """Return what happened after the launch, newest first; what goes on or has failed is not called done.
+
+    ``tunnels`` are the details of those among the actions, by number.
+    """
     done = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
     names = {action.record: action.button.label for action in registered.values() if action.button}
     return [
@@ -95,10 +101,20 @@ def later_actions(actions: Sequence[InstanceAction]) -> list[ActionRow]:
             seconds=(action.finished_at - action.started_at).total_seconds() if action.finished_at else None,
             failed=bool(action.message),
             message=action.message or "",
+            note=_led_to((tunnels or {}).get(action.pk)),
         )
         for action in actions
         if action.action != "create"
     ]
+
+
+def _led_to(tunnel: Mapping[str, str] | None) -> str:
+    """Word where a tunnel led."""
+    if not tunnel:
+        return ""
+    count = tunnel.get("connections", "1")
+    often = f", {count} connections" if count != "1" else ""
+    return f"port {tunnel.get('port', '')} of {tunnel.get('address', '')}{often}"
 
 
 def _fact(step: str, detail: Mapping[str, str]) -> str:

@@ -58,6 +58,7 @@ class InstanceList(InstancePage):
                 "can_launch": self.allows("os_compute_api:servers:create"),
                 "can_delete": self.allows("os_compute_api:servers:delete"),
                 "more": more,
+                "later": "marker" in request.GET,
             },
         )
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from portal.common import rate_limits
 from portal.dashboard.forms import Form
 from portal.dashboard.launch.forms import LaunchForm, NewKeyForm
+from portal.dashboard.launch.made_here import new_forms
 from portal.dashboard.launch.wizard import key_choices, open_wizard
 from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import NovellaError
@@ -24,7 +25,9 @@ class Launch(FormPage):
     template = "dashboard/launch/page.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return LaunchForm(data)
+        form = LaunchForm(data)
+        form.initial["networks"] = self.request.GET.getlist("network")
+        return form
 
     def save(self, form: Form) -> HttpResponse:
         wanted = cast("LaunchForm", form).request()
@@ -36,7 +39,8 @@ class Launch(FormPage):
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         wizard = open_wizard(self.context, cast("LaunchForm", form))
-        return self.page(self.template, {**wizard.shown(), "new_key": NewKeyForm()}, status=status)
+        given = {"new_key": NewKeyForm(), **new_forms(self.context)}
+        return self.page(self.template, {**wizard.shown(), **given}, status=status)
 
 
 class Quote(Page):

@@ -87,12 +87,12 @@ class Wizard:
         form.offer("availability_zone", [("", "Any"), *((zone, zone) for zone in self.zones)])
         groups = [(str(group.id), f"{group.name} ({group.policy})") for group in self.server_groups]
         form.offer("server_group", [("", "None"), *groups])
-        form.offer("networks", [(str(net.id), _network_label(net)) for net in self.networks])
+        form.offer("networks", network_choices(self.networks))
         if not self.networks:
             form.fields["networks"].help_text = "No network can be used here: the instance will have no address."
-        form.offer(
-            "security_groups", [(str(each.id), ChoiceLabel(each.name, each.description)) for each in self.groups]
-        )
+        form.offer("security_groups", group_choices(self.groups))
+        if not self.groups:
+            form.fields["security_groups"].help_text = "The project's default group is taken."
 
 
 def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
@@ -125,6 +125,16 @@ def key_choices(keys: list[KeyPair]) -> list[tuple[str, ChoiceLabel]]:
     return [*((key.name, ChoiceLabel(key.name, f"{key.fingerprint:.23}…")) for key in keys), ("", NO_KEY)]
 
 
+def network_choices(networks: list[Network]) -> list[tuple[str, ChoiceLabel]]:
+    """Return the networks to choose from, each with its ranges."""
+    return [(str(net.id), _network_label(net)) for net in networks]
+
+
+def group_choices(groups: list[SecurityGroup]) -> list[tuple[str, ChoiceLabel]]:
+    """Return the security groups to choose from."""
+    return [(str(each.id), ChoiceLabel(str(each), each.description)) for each in groups]
+
+
 def _choose(context: RequestContext, wizard: Wizard) -> None:
     """Choose image and key as this person did last, else the first; networks of the project's own before shared."""
     initial = wizard.form.initial
@@ -135,8 +145,9 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     initial["key_name"] = ""
     if key_names:
         initial["key_name"] = last.key_name if last and last.key_name in key_names else key_names[0]
+    asked = [str(net.id) for net in wizard.networks if str(net.id) in initial.get("networks", ())]
     own = [net for net in wizard.networks if net.project_id == context.project_id]
-    initial["networks"] = [str(net.id) for net in (own or wizard.networks)[:1]]
+    initial["networks"] = asked or [str(net.id) for net in (own or wizard.networks)[:1]]
     initial["security_groups"] = [str(group.id) for group in wizard.groups if group.name == "default"]
 
 
@@ -158,4 +169,4 @@ def _flavor_label(choice: FlavorChoice) -> ChoiceLabel:
 
 def _network_label(net: Network) -> ChoiceLabel:
     ranges = " ".join(subnet.cidr for subnet in net.subnets.all())
-    return ChoiceLabel(net.name or str(net.id), f"{ranges} · shared" if net.shared else ranges)
+    return ChoiceLabel(str(net), f"{ranges} · shared" if net.shared else ranges)

@@ -3,6 +3,7 @@
 from portal.ops.admin import (
     aggregates,
     decisions,
+    deliveries,
     doctor,
     hosts,
     identity,
@@ -13,12 +14,15 @@ from portal.ops.admin import (
     periodic,
     quotas,
     reports,
+    routers,
+    security_groups,
     sizes,
 )
 
 __all__ = [
     "aggregates",
     "decisions",
+    "deliveries",
     "doctor",
     "hosts",
     "identity",
@@ -29,5 +33,7 @@ __all__ = [
     "periodic",
     "quotas",
     "reports",
+    "routers",
+    "security_groups",
     "sizes",
 ]

@@ -10,6 +10,9 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
@@ -32,6 +35,14 @@ def context_of(request: HttpRequest) -> RequestContext:
     return context
 
 
+def link_to(row: Model | None, words: str = "") -> str | SafeString:
+    """Lead to the page of a record."""
+    if row is None:
+        return "-"
+    page = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
+    return format_html('<a href="{}">{}</a>', page, words or row)
+
+
 class Ruled(ModelAdmin):
     """Records whose pages ask the policy: ``rules`` names the rule of the API's operation for each of Django's four
     permissions, and for each action by its name; where there is none, the operators' pages themselves
@@ -39,6 +50,8 @@ class Ruled(ModelAdmin):
     """
 
     rules: ClassVar[Mapping[str, str]] = {}
+    narrowed_by: ClassVar[tuple[str, ...]] = ()
+    """What other pages narrow the list by in their links, besides what it shows."""
 
     def may(self, request: HttpRequest, permission: str, obj: Model | None = None) -> bool:
         """Whether policy lets the caller do this."""
@@ -64,7 +77,7 @@ class Ruled(ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
         """Narrow a list by what it shows only: by others one would read hashes letter by letter."""
-        shown = {each for each in (*self.list_display, *self.list_filter) if isinstance(each, str)}
+        shown = {each for each in (*self.list_display, *self.list_filter, *self.narrowed_by) if isinstance(each, str)}
         allowed: bool = super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
         return allowed and lookup.partition("__")[0] in shown | {"id", "pk"}
 

@@ -1,6 +1,7 @@
 """Hosts: what they have and hold, whether they get new servers, and how a new one joins."""
 
 import uuid
+from datetime import UTC, datetime
 from typing import Any
 
 from django import forms
@@ -12,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
@@ -33,6 +34,7 @@ MEASURED = (
     "uptime", "vcpus_total", "memory_mb_total",
     "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
     "disk_gb_allocated", "instances_allocated", "created_at", "second_machine", "credential_wanted_at",
+    "says", "has_mended",
 )  # fmt: skip
 CHANGED = (
     "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
@@ -103,7 +105,7 @@ class HostAdmin(Written):
             "Agent",
             {"fields": ("id", "last_seen_at", "clock_difference", "agent_version", "contract_version",
                         "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip",
-                        "uptime", "second_machine", "credential_wanted_at", "created_at")},
+                        "uptime", "says", "has_mended", "second_machine", "credential_wanted_at", "created_at")},
         ),
     )  # fmt: skip
 
@@ -173,7 +175,20 @@ class HostAdmin(Written):
             return format_html('<span class="status bad">{}</span>', "Does not answer")
         if not host.enabled:
             return format_html('<span class="status warn" title="{}">{}</span>', host.disabled_reason, "Disabled")
+        if host.warnings:
+            return format_html('<span class="status warn" title="{}">{}</span>', host.warnings[0], "Warns")
         return format_html('<span class="status ok">{}</span>', "At work")
+
+    @admin.display(description="what it warns of")
+    def says(self, host: Host) -> SafeString:
+        """Show the sentences of the host's last audit."""
+        return format_html_join(SafeString("<br>"), "{}", ((said,) for said in host.warnings))
+
+    @admin.display(description="mended by itself")
+    def has_mended(self, host: Host) -> SafeString:
+        """Show what had died there and was brought back, the newest first."""
+        rows = ((datetime.fromtimestamp(each["at"], UTC), each["what"]) for each in reversed(host.mended))
+        return format_html_join(SafeString("<br>"), "{} {}", ((f"{at:%Y-%m-%d %H:%M:%S}", what) for at, what in rows))
 
     @admin.display(description="second machine")
     def second_machine(self, host: Host) -> str:

@@ -1,5 +1,7 @@
 """Instances of all projects: to look at, with actions that are safe in every state."""
 
+from typing import Any
+
 from django.contrib import admin
 from django.db import transaction
 from django.db.models import QuerySet
@@ -8,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, TabularInline, row_action
+from portal.ops.admin.base import Readable, TabularInline, link_to, row_action
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
@@ -69,10 +71,20 @@ class InstanceAdmin(Readable):
         word = api_status(instance.vm_state, instance.task_state)
         return format_html('<span class="status {}">{}</span>', TONES.get(word, "busy"), word)
 
-    @admin.display(description="project")
-    def project(self, instance: Instance) -> str:
-        known = projects_by_id([instance.project_id]).get(instance.project_id)
-        return str(known or instance.project_id)
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Ask for the names of the projects of a page once."""
+        changes = super().get_changelist_instance(request)
+        rows: list[Any] = list(changes.result_list)
+        found = projects_by_id({row.project_id for row in rows})
+        for row in rows:
+            row.shown_project = found.get(row.project_id)
+        return changes
+
+    @admin.display(description="project", ordering="project_id")
+    def project(self, instance: Any) -> str | SafeString:
+        if not hasattr(instance, "shown_project"):
+            instance.shown_project = projects_by_id([instance.project_id]).get(instance.project_id)
+        return link_to(instance.shown_project) if instance.shown_project else str(instance.project_id)
 
     @admin.display(description="launched by")
     def owner(self, instance: Instance) -> str:

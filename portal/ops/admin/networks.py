@@ -1,10 +1,59 @@
-"""Networks, ports and security groups: to look at."""
+"""Networks, subnets, pools, ports, and who shares them: to look at."""
+
+import uuid
+from typing import Any, ClassVar
 
 from django.contrib import admin
+from django.db.models import Count, Model, Q, QuerySet, Value
+from django.db.models.functions import NullIf
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, TabularInline
-from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, SecurityGroupRule, Subnet
+from portal.ops.admin.base import Readable, TabularInline, link_to
+from provisioning.common.ids import read_id
+from provisioning.compute.models import Instance
+from provisioning.identity.models import Project
+from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.network.models import (
+    AddressScope,
+    FixedIP,
+    FloatingIP,
+    Network,
+    Port,
+    RbacPolicy,
+    Router,
+    Subnet,
+    SubnetPool,
+)
+from provisioning.network.owners import COMPUTE, FLOATING_IP, ROUTER_GATEWAY, ROUTER_INTERFACE
+
+TONES = {"ACTIVE": "ok", "DOWN": "off", "BUILD": "busy", "ERROR": "bad"}
+
+
+def status_of(row: Any) -> SafeString:
+    """Show a status in its colour, with what went wrong."""
+    return format_html(
+        '<span class="status {}" title="{}">{}</span>',
+        TONES.get(row.status, "busy"),
+        getattr(row, "error", ""),
+        row.status,
+    )
+
+
+NAMED_FIRST: Any = (NullIf("name", Value("")).asc(nulls_last=True), "id")
+"""Lists by name, with what has none at the end."""
+FIRST = ("name", "address", "mac_address", "id", "status", "error", "project_id", "network")
+LAST = ("description", "revision_number", "created_at", "updated_at")
+
+
+DEVICES: tuple[tuple[type[Model], str, tuple[str, ...]], ...] = (
+    (Instance, "instance", (COMPUTE,)),
+    (Router, "router", (ROUTER_INTERFACE, ROUTER_GATEWAY)),
+    (FloatingIP, "floating IP", (FLOATING_IP,)),
+)
+"""What may have a port: the records, what they are called, and the owners of their ports."""
 
 
 class ReadableInline(TabularInline):
@@ -12,13 +61,71 @@ class ReadableInline(TabularInline):
 
     extra = 0
     can_delete = False
-    show_change_link = False
+    show_change_link = True
 
     def has_add_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         return False
+
+
+def ports_link(column: str, row: Any, many: int) -> SafeString:
+    """Lead to the ports of a record, whose column at a port is this; with their number."""
+    page = reverse("admin:network_port_changelist")
+    return format_html('<a href="{}?{}__id__exact={}">{}</a>', page, column, row.pk, many)
+
+
+class OfNetworking(Readable):
+    """Records of all projects; a list asks for the names of its projects once, and is searched by them, too."""
+
+    rules = {"view": "novella:get_networks:all_projects"}
+    readonly_fields: ClassVar[tuple[str, ...]] = ("state", "project")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Show first what a record is called, how it is and whose it is; what seldom matters comes last."""
+        if self.fields:
+            return self.fields
+        columns = [field.name for field in (*self.model._meta.fields, *self.model._meta.many_to_many)]
+        shown = {"status": "state", "project_id": "project"}
+        first = [shown.get(name, name) for name in FIRST if name in columns]
+        middle = [name for name in columns if name not in (*FIRST, *LAST)]
+        return [*first, *middle, *(name for name in LAST if name in columns)]
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """Find what belongs to a project of this name, too."""
+        rows, distinct = super().get_search_results(request, queryset, search_term)
+        columns = {field.name for field in self.model._meta.fields}
+        if not search_term or "project_id" not in columns:
+            return rows, distinct
+        ids = list(Project.objects.filter(name__iexact=search_term.strip()).values_list("id", flat=True))
+        either = Q(project_id__in=ids) | Q(pk__in=rows.order_by().values("pk"))
+        return (queryset.filter(either), False) if ids else (rows, distinct)
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changes = super().get_changelist_instance(request)
+        self.complete(list(changes.result_list))
+        return changes
+
+    def complete(self, rows: list[Any]) -> None:
+        """Look up for the rows of one page what stands in other tables."""
+        found = projects_by_id({row.project_id for row in rows if hasattr(row, "project_id")})
+        for row in rows:
+            row.shown_project = found.get(getattr(row, "project_id", uuid.UUID(int=0)))
+
+    @admin.display(description="project", ordering="project_id")
+    def project(self, row: Any) -> str | SafeString:
+        if not hasattr(row, "shown_project"):
+            self.complete([row])
+        return link_to(row.shown_project) if row.shown_project else str(row.project_id)
+
+    @admin.display(description="network", ordering="network__name")
+    def on_network(self, row: Any) -> str | SafeString:
+        return link_to(row.network)
+
+    @admin.display(description="status", ordering="status")
+    def state(self, row: Any) -> SafeString:
+        return status_of(row)
 
 
 class SubnetInline(ReadableInline):
@@ -28,59 +135,153 @@ class SubnetInline(ReadableInline):
     fields = ("name", "cidr", "gateway_ip", "enable_dhcp", "dns_nameservers", "allocation_pools")
 
 
-class RuleInline(ReadableInline):
-    """The flows a group allows."""
-
-    model = SecurityGroupRule
-    fk_name = "group"
-    fields = (
-        "direction",
-        "ethertype",
-        "protocol",
-        "port_range_min",
-        "port_range_max",
-        "remote_ip_prefix",
-        "remote_group",
-    )
-
-
 class AddressInline(ReadableInline):
     """The addresses of a port."""
 
     model = FixedIP
     fields = ("address", "subnet")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[FixedIP]:
+        rows: QuerySet[FixedIP] = super().get_queryset(request)
+        return rows.select_related("subnet")
+
 
 @admin.register(Network)
-class NetworkAdmin(Readable):
+class NetworkAdmin(OfNetworking):
     """The networks."""
 
-    rules = {"view": "novella:get_networks:all_projects"}
-    list_display = ("name", "shared", "admin_state_up", "bridge", "mtu", "created_at")
-    ordering = ("name",)
-    list_filter = ("shared", "admin_state_up")
-    search_fields = ("name", "id__startswith", "bridge")
+    list_display = (
+        "__str__", "state", "project", "ranges", "kind", "segmentation_id", "shared", "external", "many_ports",
+    )  # fmt: skip
+    ordering = NAMED_FIRST
+    search_help_text = "Name, id, range, bridge, or project"
+    list_filter = ("status", "network_type", "shared", "external", "admin_state_up")
+    search_fields = ("name", "id__startswith", "bridge", "project_id__startswith", "subnets__cidr")
     inlines = (SubnetInline,)
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Network]:
+        rows: QuerySet[Network] = super().get_queryset(request)
+        return rows.annotate(many=Count("ports", distinct=True)).prefetch_related("subnets")
 
-@admin.register(SecurityGroup)
-class SecurityGroupAdmin(Readable):
-    """The security groups."""
+    @admin.display(description="ranges")
+    def ranges(self, network: Network) -> str:
+        return ", ".join(subnet.cidr for subnet in network.subnets.all()) or "-"
 
-    rules = {"view": "novella:get_networks:all_projects"}
-    list_display = ("name", "project_id", "description", "created_at")
-    ordering = ("name", "project_id")
-    search_fields = ("name", "id__startswith")
-    inlines = (RuleInline,)
+    @admin.display(description="type", ordering="network_type")
+    def kind(self, network: Network) -> str:
+        return f"{network.network_type} {network.physical_network}".strip()
+
+    @admin.display(description="ports", ordering="many")
+    def many_ports(self, network: Any) -> SafeString:
+        return ports_link("network", network, network.many)
+
+
+@admin.register(Subnet)
+class SubnetAdmin(OfNetworking):
+    """The subnets."""
+
+    list_display = (
+        "__str__", "cidr", "on_network", "project", "gateway_ip", "enable_dhcp", "ipv6_ra_mode", "subnet_pool",
+    )  # fmt: skip
+    ordering = NAMED_FIRST
+    search_help_text = "Name, id, range, gateway, network, or project"
+    list_filter = ("ip_version", "enable_dhcp", "ipv6_ra_mode")
+    list_select_related = ("network", "subnet_pool")
+    search_fields = ("name", "cidr", "gateway_ip", "id__startswith", "network__name", "project_id__startswith")
+
+
+@admin.register(SubnetPool)
+class SubnetPoolAdmin(OfNetworking):
+    """The pools that subnets are taken from."""
+
+    list_display = ("__str__", "project", "prefixes", "default_prefixlen", "address_scope", "shared", "is_default")
+    ordering = NAMED_FIRST
+    list_filter = ("ip_version", "shared", "is_default")
+    list_select_related = ("address_scope",)
+    search_fields = ("name", "id__startswith", "project_id__startswith")
+
+
+@admin.register(AddressScope)
+class AddressScopeAdmin(OfNetworking):
+    """The scopes of subnet pools."""
+
+    list_display = ("__str__", "project", "ip_version", "shared", "created_at")
+    ordering = NAMED_FIRST
+    list_filter = ("ip_version", "shared")
+    search_fields = ("name", "id__startswith", "project_id__startswith")
 
 
 @admin.register(Port)
-class PortAdmin(Readable):
-    """The ports."""
+class PortAdmin(OfNetworking):
+    """The ports, those of the cloud among them."""
 
-    rules = {"view": "novella:get_networks:all_projects"}
-    list_display = ("mac_address", "network", "status", "host", "device_id", "created_at")
-    list_filter = ("status", "network")
+    list_display = (
+        "mac_address", "name", "addresses", "on_network", "state", "project", "owner", "host",
+    )  # fmt: skip
+    narrowed_by = ("network", "security_groups")
+    search_help_text = "Name, address, MAC address, id, network, id of the instance or router, or project"
+    list_filter = ("status", "device_owner", "port_security_enabled")
     list_select_related = ("network",)
-    search_fields = ("mac_address", "device_id__startswith", "fixed_ips__address")
+    ordering = ("-created_at", "id")
+    search_fields = (
+        "name", "mac_address", "id__startswith", "device_id__startswith", "fixed_ips__address", "network__name",
+        "project_id__startswith",
+    )  # fmt: skip
     inlines = (AddressInline,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Port]:
+        rows: QuerySet[Port] = super().get_queryset(request)
+        return rows.prefetch_related("fixed_ips")
+
+    @admin.display(description="addresses")
+    def addresses(self, port: Port) -> str:
+        return ", ".join(sorted(row.address for row in port.fixed_ips.all()))
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        hidden = {"device_id", "device_text", "device_owner", "device_index"}
+        fields = [name for name in super().get_fields(request, obj) if name not in hidden]
+        at = fields.index("network") + 1
+        return [*fields[:at], "addresses", "owner", *fields[at:]]
+
+    def complete(self, rows: list[Any]) -> None:
+        """Look up the devices that have the ports."""
+        super().complete(rows)
+        for row in rows:
+            row.shown_device = None
+        for model, _, owners in DEVICES:
+            ids = {row.device_id for row in rows if row.device_id and row.device_owner.startswith(owners)}
+            found = model._default_manager.in_bulk(ids)
+            for row in rows:
+                row.shown_device = found.get(row.device_id) or row.shown_device
+
+    @admin.display(description="used by", ordering="device_owner")
+    def owner(self, port: Any) -> str | SafeString:
+        if not hasattr(port, "shown_device"):
+            self.complete([port])
+        word = next((word for _, word, owners in DEVICES if port.device_owner.startswith(owners)), "")
+        if port.shown_device is not None:
+            return link_to(port.shown_device, f"{word} {port.shown_device}")
+        return port.device_owner or port.device_text or "-"
+
+
+@admin.register(RbacPolicy)
+class RbacPolicyAdmin(OfNetworking):
+    """Who may use what of whom."""
+
+    list_display = ("__str__", "object_type", "object_id", "project", "action", "shared_with")
+    ordering = ("object_type", "object_id", "target_project")
+    list_filter = ("object_type", "action")
+    search_fields = ("object_id__startswith", "project_id__startswith", "target_project", "id__startswith")
+
+    def complete(self, rows: list[Any]) -> None:
+        super().complete(rows)
+        targets = {row: read_id(row.target_project) for row in rows}
+        found = projects_by_id({target for target in targets.values() if target})
+        for row, target in targets.items():
+            row.shown_target = str(found.get(target) or row.target_project) if target else "every project"
+
+    @admin.display(description="shared with", ordering="target_project")
+    def shared_with(self, policy: Any) -> str:
+        if not hasattr(policy, "shown_target"):
+            self.complete([policy])
+        return str(policy.shown_target)

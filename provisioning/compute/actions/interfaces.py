@@ -13,8 +13,9 @@ from typing import Generic
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
+from msgspec.structs import replace
 
-from compute_agent.contract.build import PortRef
+from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.commands import (
     AttachInterfaceRequest,
     CommandBody,
@@ -25,7 +26,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, instance_actions, selectors, state
+from provisioning.compute import guest_changes, host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
 from provisioning.compute.actions.registry import register
 from provisioning.compute.faults import record_fault
@@ -34,6 +35,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.states import TaskState, VmState
+from provisioning.network import guest_ports
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.errors import OutOfAddressesError
@@ -87,7 +89,9 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
         interface = network_selectors.interface_for(owner, request.network_id, request.port_id, request.fixed_ip)
         host, zone = (instance.host.name, instance.host.availability_zone) if instance.host else ("", "")
         try:
-            port = network.add_interface(instance.id, instance.project_id, interface, host, zone)
+            port = network.add_interface(
+                instance.id, instance.project_id, interface, host, zone, dns_name=instance.hostname
+            )
         except OutOfAddressesError as error:
             raise InvalidInputError(error.message, field="net_id") from error
         tag = {"tag": request.tag} if request.tag else {}
@@ -182,7 +186,7 @@ class RefreshPorts(TasklessAction[None, RefreshPortsRequest]):
             log.warning("The filters of instance %s were not brought up to date: %s", instance.id, outcome.message)
             message = outcome.message or COULD_NOT
             record_fault(instance, message, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
-        if body.instance.ports != guest_spec(instance).ports:
+        if _without_password(body.instance) != _without_password(guest_spec(instance)):
             send_refresh(instance)
         return instance
 
@@ -268,6 +272,25 @@ def send_refresh(instance: Instance) -> None:
     if taken.filter(acknowledged_at__gte=timezone.now() - host_commands.LOST_AFTER).exists():
         return
     _send(instance, REFRESH.command(instance, Prepared()), None)
+
+
+guest_changes.register(send_refresh)
+
+
+def _lock_guest(device_id: uuid.UUID) -> None:
+    state.lock([device_id])
+
+
+def _tell_host(device_id: uuid.UUID) -> None:
+    for instance in Instance.objects.filter(pk=device_id).select_related("host"):
+        send_refresh(instance)
+
+
+guest_ports.register(_lock_guest, _tell_host)
+
+
+def _without_password(spec: InstanceSpec) -> InstanceSpec:
+    return replace(spec, admin_password=None)
 
 
 def _send_attach(instance: Instance, port_id: str) -> None:

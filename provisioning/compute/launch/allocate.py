@@ -26,8 +26,10 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
             instance.security_groups,
             host.name,
             host.availability_zone,
+            dns_name=instance.hostname,
         )
     )
+    network.lead_automatic(instance.id, ports)
     detail = {"ports": str(len(ports))}
     return instance_actions.step(
         action, "allocate_network", instance_actions.since(started), attempt=instance.attempt, detail=detail

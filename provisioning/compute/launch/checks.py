@@ -18,7 +18,8 @@ from provisioning.compute.services.tags import check_tags
 from provisioning.compute.sizes import quota_amounts
 from provisioning.identity import policy
 from provisioning.network import selectors as network
-from provisioning.network.services import quota_of
+from provisioning.network.models import Network
+from provisioning.network.services import automatic_network, quota_of
 from provisioning.quotas import selectors as quotas
 
 MAX_COUNT = 100
@@ -39,6 +40,8 @@ class CheckedLaunch:
     networks: list[dict[str, str | None]]
     security_groups: list[str]
     """Ids; empty: the project's default group, which may have to be made."""
+    floating_ip_network: Network | None
+    """Where each server gets a floating IP from by itself."""
     place: Place
     server_group: ServerGroup | None
     injected_files: list[dict[str, str]]
@@ -69,6 +72,9 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     networks = check_networks(context, request, max(counts))
     security_groups = network.security_group_ids_for(context, request.security_groups)
     amounts = quota_amounts(flavor) | quota_of(networks)
+    outside = automatic_network(networks)
+    if outside is not None:
+        amounts["floatingips"] = 1
     quoted = quote(flavor, image, amounts, counts, limits, quotas.usage_of(context.project_id))
     return CheckedLaunch(
         quote=quoted,
@@ -79,6 +85,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
         metadata=metadata,
         tags=tags,
         networks=networks,
+        floating_ip_network=outside,
         security_groups=security_groups,
         place=place,
         server_group=group_of(context, place, quoted.count),

@@ -15,7 +15,10 @@ from provisioning.compute.models import Instance
 from provisioning.compute.names import hostname_for, numbered, numbered_host
 from provisioning.compute.passwords import sealed
 from provisioning.compute.sizes import flavor_copy
+from provisioning.network.services import take_automatic
 from provisioning.quotas.services.ledger import reserve
+
+FLOATING_IPS = "floatingips"
 
 
 def reserve_servers(
@@ -23,7 +26,8 @@ def reserve_servers(
 ) -> list[Instance]:
     """Reserve the quota of each server, inside the caller's transaction; return the servers, which are not written yet.
 
-    Past ``min_count`` a full quota ends the list; before it raises OverQuotaError.
+    Past ``min_count`` a full quota ends the list; before it raises OverQuotaError.  Raises ConflictError when there
+    is no floating IP left for a server that gets one by itself.
     """
     count = checked.quote.count
     columns = _columns(context, request, checked, identity)
@@ -32,13 +36,21 @@ def reserve_servers(
         instance = _instance(checked, columns, identity, index)
         try:
             with transaction.atomic(savepoint=count > 1):
-                reserve(instance.project_id, instance.id, checked.quote.amounts, checked.quote.limits)
+                _reserve(checked, instance)
         except OverQuotaError:
             if index < request.min_count or count == 1:
                 raise
             break
         instances.append(instance)
     return instances
+
+
+def _reserve(checked: CheckedLaunch, instance: Instance) -> None:
+    """Reserve what one server takes; its floating IP is there from now on, and holds its quota itself."""
+    own = {name: amount for name, amount in checked.quote.amounts.items() if name != FLOATING_IPS}
+    reserve(instance.project_id, instance.id, own, checked.quote.limits)
+    if checked.floating_ip_network is not None:
+        take_automatic(instance.project_id, instance.id, checked.floating_ip_network)
 
 
 def _columns(

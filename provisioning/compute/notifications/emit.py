@@ -1,7 +1,7 @@
 """When notifications are sent: with a move of an instance's state, with a change of its columns, and when told to."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,7 @@ class Note:
 
     ``context`` None: whoever began the action, by its record.  ``fault`` is in words for the owner, ``cause`` a code.
     ``host`` is the name of the host when the instance's row alone does not have it; ``ports`` are its interfaces as its
-    host was told.
+    host was told.  ``more`` is what only its own payload has.
     """
 
     context: RequestContext | None = None
@@ -39,6 +39,7 @@ class Note:
     image_id: str = ""
     ports: Sequence[PortRef] | None = None
     service: str = "nova-compute"
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 NOTHING = Note()
@@ -217,6 +218,7 @@ _MORE: dict[str, Any] = {
         "rescue_image_ref": str(instance.rescue_image_id) if instance.rescue_image_id else None
     },
     "rebuild": lambda instance, note: {"trusted_image_certificates": instance.trusted_certificates},
+    "open_tunnel": lambda instance, note: note.more,
     "resize_prep": lambda instance, note: {
         "new_flavor": payloads.flavor(instance.old_flavor) if instance.old_flavor else None
     },

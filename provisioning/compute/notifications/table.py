@@ -21,6 +21,8 @@ ACTIONS: dict[str, tuple[str, ...]] = {}
 WITHOUT_TRANSITION: list[str] = [
     "instance.update",
     "instance.exists",
+    "instance.open_tunnel.start",
+    "instance.open_tunnel.end",
     "service.create",
     "service.update",
     "service.delete",
@@ -36,6 +38,7 @@ PAYLOADS: dict[str, tuple[str, str]] = {
     "snapshot": ("InstanceActionSnapshotPayload", "1.9"),
     "rescue": ("InstanceActionRescuePayload", "1.3"),
     "rebuild": ("InstanceActionRebuildPayload", "1.9"),
+    "open_tunnel": ("InstanceActionTunnelPayload", "1.0"),
     "resize_prep": ("InstanceActionResizePrepPayload", "1.3"),
     "update": ("InstanceUpdatePayload", "2.0"),
     "exists": ("InstanceExistsPayload", "2.0"),

@@ -11,9 +11,9 @@ from provisioning.compute.selectors.catalog import (
     limits_for,
 )
 from provisioning.compute.selectors.explained import decisions_for
-from provisioning.compute.selectors.history import Step, action_for, actions_for, decision_for, timeline_for
+from provisioning.compute.selectors.history import Step, action_for, actions_for, decision_for, timeline_for, tunnels_of
 from provisioning.compute.selectors.host_rows import host_states
-from provisioning.compute.selectors.instances import fault_of, instance_for, instances_for
+from provisioning.compute.selectors.instances import fault_of, has_its_name_alone, instance_for, instances_for
 from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
 from provisioning.hosts.selectors import availability_zones, hosts_for, is_alive
 
@@ -29,6 +29,7 @@ __all__ = [
     "flavor_access_for",
     "flavor_for",
     "flavors_for",
+    "has_its_name_alone",
     "host_states",
     "hosts_for",
     "instance_for",
@@ -42,4 +43,5 @@ __all__ = [
     "no_live_migration",
     "nodes_of",
     "timeline_for",
+    "tunnels_of",
 ]

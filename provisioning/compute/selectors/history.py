@@ -3,7 +3,7 @@ decision.
 """
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -19,6 +19,8 @@ from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
+TUNNEL = "open_tunnel"
+"""The action of a connection to a port of a server, and its only step."""
 LABELS: dict[str, str] = {
     "api_create": "Request accepted",
     "schedule": "Choose a host",
@@ -65,6 +67,15 @@ class Step:
         if self.finished is None:
             return "running"
         return "failed" if self.result == "Error" else "done"
+
+
+def tunnels_of(actions: Iterable[InstanceAction]) -> dict[int, Mapping[str, str]]:
+    """Return where the tunnels among the actions led (``address``, ``port``, ``connections`` and what passed), by the
+    action's number; no query when there is none.
+    """
+    ids = [action.pk for action in actions if action.action == TUNNEL]
+    rows = InstanceActionEvent.objects.filter(action__in=ids, name=TUNNEL).order_by("id") if ids else ()
+    return {row.action_id: row.detail for row in rows}
 
 
 def actions_for(

@@ -19,7 +19,16 @@ from provisioning.identity import policy
 ALL_PROJECTS = "os_compute_api:servers:detail:get_all_tenants"
 """The rule of who sees the servers of every project."""
 
-__all__ = ["ALL_PROJECTS", "NOBODY", "SORT_KEYS", "Filters", "fault_of", "instance_for", "instances_for"]
+__all__ = [
+    "ALL_PROJECTS",
+    "NOBODY",
+    "SORT_KEYS",
+    "Filters",
+    "fault_of",
+    "has_its_name_alone",
+    "instance_for",
+    "instances_for",
+]
 
 
 def instances_for(
@@ -86,6 +95,12 @@ _OF_PROJECT = Prepared(
     key=UUIDField(),
     project_id=UUIDField(),
 )
+
+
+def has_its_name_alone(instance: Instance) -> bool:
+    """Whether no other server of its project is called the same: clients find it by its name."""
+    same = Instance.objects.filter(project_id=instance.project_id, name=instance.name, deleted_at=None)
+    return not same.exclude(id=instance.id).exists()
 
 
 def fault_of(instances: Iterable[Instance]) -> dict[uuid.UUID, InstanceFault]:

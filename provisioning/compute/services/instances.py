@@ -9,10 +9,11 @@ from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.compute import selectors, state
+from provisioning.compute import guest_changes, selectors, state
 from provisioning.compute.models import Instance
 from provisioning.compute.names import check_hostname, check_name, check_text
 from provisioning.compute.notifications import Note
+from provisioning.network import services as network
 
 
 class Changes(TypedDict, total=False):
@@ -96,6 +97,9 @@ def write(
                 return instance
             asked = Note(context, service="nova-api")
             if state.update(instance, changed, asked):  # from here on nobody else changes it before the end
+                if "hostname" in changed:
+                    network.set_dns_name(instance.id, instance.hostname)
+                guest_changes.changed(instance, changed)
                 if after is not None:
                     after(instance)
                 return instance

@@ -10,12 +10,12 @@ from typing import Literal
 from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, InvalidInputError, NotAuthenticatedError, NotFoundError
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
-from provisioning.compute.states import TaskState, VmState
+from provisioning.compute.services.running import check_running
+from provisioning.compute.states import VmState
 from provisioning.identity import policy, token_store
 from provisioning.identity.tokens import TokenData
 
@@ -27,8 +27,6 @@ MOST_UNUSED = 10
 """Tokens of one user for one server that wait to be used; the oldest goes when there is another one."""
 LONGEST_VALUE = 128
 """Characters; nothing longer was given out here."""
-_NO_GUEST = {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.SOFT_DELETED, VmState.DELETED}
-_GOING = {TaskState.DELETING, TaskState.SOFT_DELETING, TaskState.SHELVING_OFFLOADING, TaskState.REBUILDING}
 _VOID = "This address of a console was used, has expired or is unknown. Ask for another one."
 
 
@@ -62,7 +60,7 @@ def create_console(
     instance = selectors.instance_for(context, instance_id)
     if (protocol, console_type) not in OFFERED:
         raise InvalidInputError(f"Unavailable console type {console_type}.", field="type")
-    _check_ready(instance)
+    check_running(instance)
     if context.user_id is None:
         raise NotFoundError(f"Instance {instance_id} could not be found.")
     token = secrets.token_urlsafe(32)
@@ -109,7 +107,7 @@ def still_open(row: ConsoleToken) -> OpenConsole:
     policy.enforce(context, RULE, {"project_id": str(instance.project_id), "user_id": str(instance.user_id)})
     if _made_anew(row, instance):
         raise NotFoundError(f"The guest of instance {instance.id} was made anew.")
-    _check_ready(instance)
+    check_running(instance)
     return OpenConsole(row, context, instance, OFFERED[row.protocol, row.console_type])
 
 
@@ -141,12 +139,6 @@ def _made_anew(row: ConsoleToken, instance: Instance) -> bool:
     """Whether the guest is another one than when the token was given out."""
     rebuilds = InstanceAction.objects.filter(instance=instance, action="rebuild", started_at__gt=row.created_at)
     return instance.attempt != row.attempt or rebuilds.exists()
-
-
-def _check_ready(instance: Instance) -> None:
-    there = instance.host_id is not None and instance.vm_state not in _NO_GUEST and instance.task_state not in _GOING
-    if not there or instance.power_state not in (PowerState.RUNNING, PowerState.PAUSED):
-        raise ConflictError(f"Instance {instance.id} is not ready")
 
 
 def _digest(token: str) -> str:

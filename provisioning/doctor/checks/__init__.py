@@ -3,7 +3,7 @@
 from importlib import import_module
 
 for _subject in (
-    "tasks", "launches", "commands", "reports", "actions", "faults", "allocations", "addresses", "quota", "images",
-    "guests", "leftovers", "hosts", "queue",
+    "tasks", "launches", "commands", "reports", "actions", "faults", "allocations", "addresses", "networks",
+    "deliveries", "quota", "images", "guests", "leftovers", "hosts", "queue",
 ):  # fmt: skip
     import_module(f"{__name__}.{_subject}")

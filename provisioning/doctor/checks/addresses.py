@@ -17,6 +17,7 @@ from provisioning.doctor.finding import Finding, Mend, check, number
 from provisioning.doctor.repairs import moment_of, named, of_instance
 from provisioning.network import services as network
 from provisioning.network.models import Port
+from provisioning.network.owners import OF_THE_CLOUD
 from provisioning.network.selectors import port_refs
 
 NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")
@@ -25,9 +26,10 @@ _ON_SHELF = Q(vm_state=VmState.SHELVED_OFFLOADED) | Q(vm_state=VmState.ERROR, sn
 """Servers that have their ports and no host."""
 
 
-BARE = Prepared(lambda: Port.objects.filter(fixed_ips=None).order_by("id"))
+OF_SERVERS = Port.objects.exclude(OF_THE_CLOUD)
+BARE = Prepared(lambda: OF_SERVERS.filter(fixed_ips=None, device_id__isnull=False).order_by("id"))
 COUNTED = Prepared(
-    lambda: Port.objects.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
+    lambda: OF_SERVERS.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
 )
 """How many ports each server has."""
 
@@ -84,8 +86,8 @@ def _release(device: uuid.UUID) -> Mend:
 def addresses() -> Iterator[Finding]:
     """Find ports without an address, and servers whose interfaces are not as many as they say."""
     for port in BARE():
-        sentence = "It has no address: no guest can use it. Delete it, or take it from its server."
-        yield Finding("warning", f"port {port.id}", sentence)
+        sentence = "It has no address: its guest gets none on that interface."
+        yield Finding("note", f"port {port.id}", sentence)
     rows = Instance.objects.filter(PLACED | KEPT | _ON_SHELF).exclude(task_state=TaskState.NETWORKING).order_by("id")
     many = dict(COUNTED())
     for row in rows.only(*NEEDED).iterator():

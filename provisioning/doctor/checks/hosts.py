@@ -36,6 +36,14 @@ def wrong_clocks() -> Iterator[Finding]:
         yield Finding("warning", f"host {host.name}", sentence, evidence=ahead > 0)
 
 
+@check("host_warnings")
+def host_warnings() -> Iterator[Finding]:
+    """Find what hosts say they lack or cannot mend: bridge filtering, forwarding, a network that cannot be made."""
+    for host in Host.objects.order_by("name"):
+        for said in host.warnings:
+            yield Finding("warning", f"host {host.name}", said, evidence=said)
+
+
 @check("second_machines")
 def second_machines() -> Iterator[Finding]:
     """Find hosts whose credential another machine has shown lately; it was refused."""

@@ -23,7 +23,6 @@ WORDS = {
     "seed": "a config drive",
     "tap": "a network interface",
     "lease": "a DHCP lease",
-    "filter": "a firewall chain",
     "plug": "interfaces that are plugged",
 }
 

@@ -1,31 +1,195 @@
-"""The Network API: one rule for a list and its records, and one for each attribute that only operators see."""
+"""The Network API: rules for the operations of each resource, and for attributes that only operators set or see."""
 
-from provisioning.identity.policies.base import ADMIN, READER, Rule, rule
+from collections.abc import Mapping, Sequence
+
+from provisioning.identity.policies.base import ADMIN, MEMBER, READER, Rule, rule
+
+OWNER = f"{ADMIN} or ({MEMBER} and project_id:%(project_id)s)"
+"""Neutron's ADMIN_OR_PROJECT_MEMBER."""
+NETWORK_OWNER = f"{ADMIN} or ({MEMBER} and (project_id:%(project_id)s or project_id:%(network:project_id)s))"
+"""Neutron's ADMIN_OR_NET_OWNER_MEMBER: who owns the object, or the network that it is on."""
+NEW_ON_NETWORK = f"{ADMIN} or ({MEMBER} and project_id:%(network:project_id)s)"
+KINDS = (
+    "networks",
+    "subnets",
+    "subnetpools",
+    "address-scopes",
+    "ports",
+    "security-groups",
+    "security-group-rules",
+    "address-groups",
+    "routers",
+    "floatingips",
+    "rbac-policies",
+)
+_METHODS = {"get": "GET", "create": "POST", "update": "PUT", "delete": "DELETE"}
+_DOES = {"get": "See", "create": "Set", "update": "Change"}
 
 
-def _attribute(name: str, attribute: str, plural: str, sentence: str) -> Rule:
-    paths = (f"GET /v2.0/{plural}", f"GET /v2.0/{plural}/{{{name}_id}}")
-    return rule(f"get_{name}:{attribute}", ADMIN, sentence, *paths)
+def attribute(name: str, key: str, words: str, *, path: str = "", **checks: str) -> tuple[Rule, ...]:
+    """Return the rules of one attribute: verb → check; ``words`` end "See …", "Set …" and "Change …"."""
+    path = path or f"{name.replace('_', '-')}s"
+    one = f"/v2.0/{path}/{{{name}_id}}"
+    paths = {"get": (f"/v2.0/{path}", one), "create": (f"/v2.0/{path}",), "update": (one,)}
+    return tuple(
+        rule(
+            f"{verb}_{name}:{key}", check, f"{_DOES[verb]} {words}.", *(f"{_METHODS[verb]} {at}" for at in paths[verb])
+        )
+        for verb, check in checks.items()
+    )
+
+
+def operations(
+    name: str,
+    words: str,
+    check: str = OWNER,
+    *,
+    plural: str = "",
+    create: str = "",
+    verbs: Sequence[str] = tuple(_METHODS),
+    tagged: bool = True,
+) -> tuple[Rule, ...]:
+    """Return the rules of a resource's operations, and of its tags; ``words`` is its name in the plural.
+
+    ``create``: the check of new ones, where it is another.
+    """
+    plural = plural or f"{name}s"
+    checks = {"get": READER, "create": create or check}
+    said = {
+        "get": f"List and show {words}.",
+        "create": f"Make {words}.",
+        "update": f"Change {words}.",
+        "delete": f"Delete {words}.",
+    }
+    return (
+        *(rule(f"{verb}_{name}", checks.get(verb, check), said[verb]) for verb in verbs),
+        *(tags(plural, words, check) if tagged else ()),
+    )
+
+
+def tags(plural: str, words: str, check: str = OWNER) -> tuple[Rule, ...]:
+    """Return the rules of the tags of a resource."""
+    said: Mapping[str, tuple[str, str]] = {
+        "get": (READER, f"See the tags of {words}."),
+        "update": (check, f"Set and add tags of {words}."),
+        "delete": (check, f"Remove tags of {words}."),
+    }
+    return tuple(rule(f"{verb}_{plural}_tags", *described) for verb, described in said.items())
 
 
 RULES = (
-    rule("get_network", READER, "List and show networks."),
-    _attribute("network", "provider:network_type", "networks", "See a network's type."),
-    _attribute("network", "provider:physical_network", "networks", "See which physical network carries a network."),
-    _attribute("network", "provider:segmentation_id", "networks", "See a network's segment on the physical network."),
-    rule("get_subnet", READER, "List and show subnets."),
-    rule("get_port", READER, "List and show ports."),
-    _attribute("port", "binding:host_id", "ports", "See on which host a port is, and of which kind its interface is."),
-    _attribute("port", "binding:vif_type", "ports", "See how a port is connected on its host."),
-    _attribute("port", "binding:vif_details", "ports", "See details of a port's connection."),
-    _attribute("port", "binding:profile", "ports", "See what a port tells its host."),
-    rule("get_security_group", READER, "List and show security groups."),
-    rule("get_security_group_rule", READER, "List and show the rules of security groups."),
+    *operations("network", "networks"),
+    *attribute("network", "shared", "whether a network is everybody's", create=ADMIN, update=ADMIN),
+    *attribute("network", "router:external", "whether a network leads out of the cloud", create=ADMIN, update=ADMIN),
+    *attribute("network", "is_default", "whether an external network is the default", create=ADMIN, update=ADMIN),
+    *attribute(
+        "network", "port_security_enabled", "whether new ports are held to their addresses", create=OWNER, update=OWNER
+    ),
+    *attribute("network", "mtu", "the MTU of a network", create=OWNER, update=OWNER),
+    *attribute("network", "provider:network_type", "a network's type", get=ADMIN, create=ADMIN),
+    *attribute(
+        "network", "provider:physical_network", "which physical network carries a network", get=ADMIN, create=ADMIN
+    ),
+    *attribute(
+        "network", "provider:segmentation_id", "a network's segment on the physical network", get=ADMIN, create=ADMIN
+    ),
+    *operations("subnet", "subnets", NETWORK_OWNER, create=NEW_ON_NETWORK),
+    *attribute("subnet", "service_types", "which ports a subnet is for", create=ADMIN, update=ADMIN),
+    *operations("subnetpool", "subnet pools"),
+    *attribute("subnetpool", "shared", "whether a subnet pool is everybody's", create=ADMIN),
+    *attribute("subnetpool", "is_default", "whether a subnet pool is the default", create=ADMIN, update=ADMIN),
+    *operations("address_scope", "address scopes", tagged=False),
+    *attribute("address_scope", "shared", "whether an address scope is everybody's", create=ADMIN, update=ADMIN),
+    *operations("port", "ports"),
+    *attribute("port", "device_id", "which device a port belongs to", create=OWNER, update=OWNER),
+    *attribute("port", "device_owner", "that a port is the cloud's own, ``network:…``", create=ADMIN, update=ADMIN),
+    *attribute("port", "mac_address", "the MAC address of a port", create=NEW_ON_NETWORK, update=ADMIN),
+    *attribute("port", "fixed_ips", "the addresses of a port", create=OWNER, update=OWNER),
+    *attribute(
+        "port", "fixed_ips:ip_address", "which address a port has", create=NEW_ON_NETWORK, update=NEW_ON_NETWORK
+    ),
+    *attribute("port", "fixed_ips:subnet_id", "which subnets a port has addresses of", create=OWNER, update=OWNER),
+    *attribute(
+        "port",
+        "port_security_enabled",
+        "whether a port is held to its addresses",
+        create=NEW_ON_NETWORK,
+        update=NEW_ON_NETWORK,
+    ),
+    *attribute(
+        "port", "allowed_address_pairs", "what else a port may send", create=NEW_ON_NETWORK, update=NEW_ON_NETWORK
+    ),
+    *attribute(
+        "port",
+        "allowed_address_pairs:ip_address",
+        "from which other addresses a port may send",
+        create=NEW_ON_NETWORK,
+        update=NEW_ON_NETWORK,
+    ),
+    *attribute(
+        "port",
+        "allowed_address_pairs:mac_address",
+        "from which other MAC addresses a port may send",
+        create=NEW_ON_NETWORK,
+        update=NEW_ON_NETWORK,
+    ),
+    *attribute(
+        "port",
+        "binding:host_id",
+        "on which host a port is, and of which kind its interface is",
+        get=ADMIN,
+        create=ADMIN,
+        update=ADMIN,
+    ),
+    *attribute("port", "binding:vif_type", "how a port is connected on its host", get=ADMIN),
+    *attribute("port", "binding:vif_details", "details of a port's connection", get=ADMIN),
+    *attribute("port", "binding:profile", "what a port tells its host", get=ADMIN, create=ADMIN, update=ADMIN),
+    *attribute("port", "binding:vnic_type", "the kind of a port's interface", create=OWNER, update=OWNER),
+    *operations("security_group", "security groups"),
+    *operations("security_group_rule", "the rules of security groups", verbs=("get", "create", "delete")),
+    *operations(
+        "default_security_group_rule",
+        "the rules that new security groups begin with",
+        ADMIN,
+        verbs=("get", "create", "delete"),
+        tagged=False,
+    ),
+    *operations("address_group", "address groups", tagged=False),
+    *operations("router", "routers"),
+    *attribute(
+        "router", "external_gateway_info:enable_snat", "whether a router hides guests", create=ADMIN, update=ADMIN
+    ),
+    *attribute(
+        "router",
+        "external_gateway_info:external_fixed_ips",
+        "which addresses a router has outside",
+        create=ADMIN,
+        update=ADMIN,
+    ),
+    rule("add_router_interface", OWNER, "Put routers on networks."),
+    rule("remove_router_interface", OWNER, "Take routers off networks."),
+    rule("add_extraroutes", OWNER, "Add routes to routers."),
+    rule("remove_extraroutes", OWNER, "Take routes from routers."),
+    *operations("floatingip", "floating IPs"),
+    *attribute("floatingip", "floating_ip_address", "which address a floating IP is", create=ADMIN),
+    *operations("floatingip_port_forwarding", "ports that floating IPs forward", tagged=False),
+    *operations(
+        "rbac_policy", "the policies that share records with other projects", plural="rbac_policies", tagged=False
+    ),
+    *attribute(
+        "rbac_policy", "target_tenant", "that every project is meant", path="rbac-policies", create=ADMIN, update=ADMIN
+    ),
+    rule("get_auto_allocated_topology", OWNER, "Have a project's own network and router made, and see which they are."),
+    rule("delete_auto_allocated_topology", OWNER, "Delete a project's network and router that were made in one go."),
+    rule("get_agent", ADMIN, "List and show what works on each host."),
+    rule("get_availability_zone", READER, "List the zones of hosts."),
+    rule("get_service_provider", READER, "List who provides routers."),
+    rule("get_network_ip_availability", ADMIN, "See how many addresses of each network are in use."),
     rule(
         "novella:get_networks:all_projects",
         ADMIN,
-        "See the objects of every project.",
-        *(f"GET /v2.0/{kind}" for kind in ("networks", "subnets", "ports", "security-groups", "security-group-rules")),
+        "See the objects of every project, and make some for another project.",
+        *(f"GET /v2.0/{kind}" for kind in KINDS),
     ),
     rule("novella:get_extensions", READER, "Read the API's extensions."),
 )

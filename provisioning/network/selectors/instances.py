@@ -3,16 +3,19 @@
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import netaddr
 from django.db.models import UUIDField
 
-from compute_agent.contract.build import FixedAddress, NetworkRef, PortRef, SecurityRule
+from compute_agent.contract.build import AddressPair, DhcpOption, FixedAddress, NetworkRef, PortRef
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
-from provisioning.network.models import FixedIP, Network, Port, SecurityGroupRule, Subnet
+from provisioning.network.models import FixedIP, Network, Port, Subnet
+from provisioning.network.models.base import short_of
+from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
 
 TAP_LENGTH = 11
 """Characters of the port's id in the name of its tap device, as in Nova."""
@@ -28,16 +31,30 @@ class PortAddress:
     mac: str
     port_id: uuid.UUID
     network_id: uuid.UUID
+    floating: tuple[str, ...] = ()
+    """The floating IPs that lead to it."""
+    leased_at: datetime | None = None
+    """When the guest took it by DHCP, as far as its host has said."""
+
+    @property
+    def network(self) -> str:
+        """What people call its network."""
+        return self.network_name or short_of(self.network_id)
 
 
 def addresses_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[PortAddress]]:
-    """Return the addresses of many instances, each in the order of its interfaces, in one query; none without."""
-    found: dict[uuid.UUID, list[PortAddress]] = {}
+    """Return the addresses of many instances, each in the order of its interfaces, with the floating IPs that
+    lead to them, in one query; none without.
+    """
+    found: dict[uuid.UUID, dict[int, PortAddress]] = {}
     rows = _ADDRESSES_OF_ALL(ids=instance_ids)
-    for device_id, name, address, version, mac, port_id, network_id in rows:
-        if device_id is not None:
-            found.setdefault(device_id, []).append(PortAddress(name, address, version, mac, port_id, network_id))
-    return found
+    for device_id, key, name, address, version, mac, port_id, network_id, leased_at, floating, leads_to in rows:
+        if device_id is None:
+            continue
+        mine = found.setdefault(device_id, {})
+        entry = mine.get(key) or PortAddress(name, address, version, mac, port_id, network_id, leased_at=leased_at)
+        mine[key] = replace(entry, floating=(*entry.floating, floating)) if leads_to == address else entry
+    return {device_id: list(mine.values()) for device_id, mine in found.items()}
 
 
 def security_group_names_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
@@ -53,15 +70,19 @@ def security_group_names_of(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID
 _ADDRESSES_OF_ALL = Prepared(
     lambda ids: (
         FixedIP.objects.filter(Among("port__device_id", ids))
-        .order_by("port__device_index", "id")
+        .order_by("port__device_index", "id", "port__floating_ips__address")
         .values_list(
             "port__device_id",
+            "id",
             "port__network__name",
             "address",
             "subnet__ip_version",
             "port__mac_address",
             "port_id",
             "port__network_id",
+            "leased_at",
+            "port__floating_ips__address",
+            "port__floating_ips__fixed_address",
         )
     ),
     ids=Ids(),
@@ -78,25 +99,21 @@ _GROUP_NAMES = Prepared(
 
 
 def port_refs(instance_id: uuid.UUID, *, leaving: bool = False) -> list[PortRef]:
-    """Return an instance's interfaces as its host is told of them, in order, with their security groups and every rule;
-    those that are being taken out of the guest only if ``leaving``.
-
-    A rule whose remote is a group names it; the host admits the members among its own ports, whose interfaces say which
-    groups they are in.
+    """Return an instance's interfaces as its host is told of them, in order, with their security groups, whose rules
+    come by themselves; those that are being taken out of the guest only if ``leaving``.
     """
     ports = [port for port in _PORTS(device_id=instance_id) if leaving or not port.leaving]
     if not ports:
         return []
     addresses = _by(_ADDRESSES(device_id=instance_id), "port_id")
     subnets = _by(_SUBNETS(device_id=instance_id), "network_id")
-    rules = _by(_RULES(device_id=instance_id), "group_id")
-    groups: dict[uuid.UUID, list[uuid.UUID]] = {}
-    for port_id, group_id in _GROUPS(device_id=instance_id):
-        groups.setdefault(port_id, []).append(group_id)
+    groups: dict[uuid.UUID, dict[uuid.UUID, str]] = {}
+    for port_id, group_id, name in _GROUPS(device_id=instance_id):
+        groups.setdefault(port_id, {})[group_id] = name
     return [
-        _port_ref(port, _network_ref(port.network, subnets[port.network_id]), addresses[port.id], mine, rules)
+        _port_ref(port, _network_ref(port.network, subnets[port.network_id]), addresses[port.id], mine)
         for port in ports
-        for mine in [groups.get(port.id, [])]
+        for mine in [groups.get(port.id, {})]
     ]
 
 
@@ -123,13 +140,7 @@ _SUBNETS = Prepared(
 )
 _GROUPS = Prepared(
     lambda device_id: Port.security_groups.through.objects.filter(port__device_id=device_id).values_list(
-        "port_id", "securitygroup_id"
-    ),
-    device_id=UUIDField(),
-)
-_RULES = Prepared(
-    lambda device_id: SecurityGroupRule.objects.filter(
-        group_id__in=Port.security_groups.through.objects.filter(port__device_id=device_id).values("securitygroup_id")
+        "port_id", "securitygroup_id", "securitygroup__name"
     ),
     device_id=UUIDField(),
 )
@@ -150,59 +161,33 @@ def _port_ref(
     port: Port,
     network: NetworkRef,
     addresses: Iterable[FixedIP],
-    groups: Iterable[uuid.UUID],
-    rules_by_group: Mapping[uuid.UUID, Sequence[SecurityGroupRule]],
+    groups: Mapping[uuid.UUID, str],
 ) -> PortRef:
-    rules = [rule for group in groups for rule in rules_by_group.get(group, ())]
-    unique = dict.fromkeys(map(_signature, sorted(rules, key=lambda rule: (rule.created_at, rule.id))))
     return PortRef(
         id=str(port.id),
         mac_address=port.mac_address,
         tap=f"tap{str(port.id)[:TAP_LENGTH]}",
         network=network,
-        dns_domain=project_domain(port) if port.network.shared else "",
+        dns_name=port.dns_name,
+        dns_domain=project_domain(port, port.network) if port.network.shared else "",
         fixed_ips=[_fixed_address(address) for address in addresses],
-        security_group_ids=sorted(str(group) for group in groups),
-        security_rules=[
-            SecurityRule(
-                direction=direction,
-                ethertype=ethertype,
-                protocol=protocol,
-                port_range_min=low,
-                port_range_max=high,
-                remote_ip_prefix=prefix,
-                remote_group_id=str(group) if group else None,
-            )
-            for direction, ethertype, protocol, low, high, prefix, group in unique
+        port_security=port.port_security_enabled,
+        enabled=port.admin_state_up,
+        allowed_address_pairs=[
+            AddressPair(address=pair["ip_address"], mac_address=pair.get("mac_address") or "")
+            for pair in port.allowed_address_pairs
         ],
+        extra_dhcp_opts=[
+            DhcpOption(name=option["opt_name"], value=option["opt_value"], ip_version=option.get("ip_version", 4))
+            for option in port.extra_dhcp_opts
+        ],
+        security_group_ids=sorted(str(group) for group in groups),
+        security_groups=sorted(groups.values()),
     )
 
 
-def project_domain(port: Port) -> str:
-    """Return a project's domain on a shared network: a label of its id, which nobody chooses, before the network's.
-
-    Twelve digits: the whole id would make most guests' names longer than Linux takes (64 characters).
-    """
-    return f"{port.project_id.hex[:12]}.{port.network.dns_domain}"
-
-
-def _signature(
-    rule: SecurityGroupRule,
-) -> tuple[str, str, str | None, int | None, int | None, str | None, uuid.UUID | None]:
-    """Return what a rule means to a host: two groups that allow the same are one rule there."""
-    return (
-        rule.direction,
-        rule.ethertype,
-        rule.protocol,
-        rule.port_range_min,
-        rule.port_range_max,
-        rule.remote_ip_prefix,
-        rule.remote_group_id,
-    )
-
-
-def _network_ref(network: Network, subnets: Iterable[Subnet]) -> NetworkRef:
-    """Write a network with its first IPv4 subnet."""
+def _network_ref(network: Network, subnets: Sequence[Subnet]) -> NetworkRef:
+    """Write a network with its subnets, and the first one by itself."""
     subnet = min(subnets, key=lambda subnet: (subnet.created_at, subnet.id))
     return NetworkRef(
         id=str(network.id),
@@ -212,8 +197,10 @@ def _network_ref(network: Network, subnets: Iterable[Subnet]) -> NetworkRef:
         gateway=subnet.gateway_ip,
         dhcp_address=subnet.dhcp_address,
         mtu=network.mtu,
-        dns_domain=network.dns_domain,
+        dns_domain=network.domain,
         dns_nameservers=subnet.dns_nameservers,
+        segment=segment_ref(network),
+        subnets=subnet_refs(subnets),
     )
 
 

@@ -81,7 +81,8 @@ def _only(context: RequestContext, networks: list[Network]) -> Network:
 def _address(network: Network, fixed_ip: str | None) -> str | None:
     if fixed_ip is None:
         return None
-    subnet, number = addressing.place_of(network.subnets.all(), fixed_ip)
+    subnet, address = addressing.place_of(network.subnets.all(), fixed_ip)
+    number = addressing.number_of(subnet, address)
     if FixedIP.objects.filter(subnet=subnet, number=number).exists():
         raise ConflictError(f"Fixed IP address {fixed_ip} is already in use.", field="fixed_ips")
-    return addressing.as_text(number)
+    return address

@@ -1,15 +1,16 @@
 """Networks, subnets, ports and security groups as a caller may see them."""
 
 import uuid
+from collections.abc import Collection
 from typing import Any, TypeVar
 
-from django.db.models import Model, Q, QuerySet, Value
+from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet, Value
+from django.db.models.expressions import OrderBy
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Sort
-from provisioning.identity import policy
 from provisioning.network.errors import (
     NetworkNotFoundError,
     PortNotFoundError,
@@ -17,28 +18,55 @@ from provisioning.network.errors import (
     SecurityGroupRuleNotFoundError,
     SubnetNotFoundError,
 )
-from provisioning.network.models import Network, Port, SecurityGroup, SecurityGroupRule, Subnet
+from provisioning.network.group_errors import AddressGroupNotFoundError
+from provisioning.network.models import (
+    AddressGroup,
+    AddressScope,
+    Network,
+    Port,
+    SecurityGroup,
+    SecurityGroupRule,
+    Subnet,
+    SubnetPool,
+)
+from provisioning.network.selectors.visibility import own, sees_all, usable, visible
+from provisioning.network.subnet_errors import AddressScopeNotFoundError, SubnetPoolNotFoundError
 
 WORDS: dict[type[NotFoundError], str] = {
     NetworkNotFoundError: "Network {} could not be found.",
     SubnetNotFoundError: "Subnet {} could not be found.",
     PortNotFoundError: "Port {} could not be found.",
     SecurityGroupNotFoundError: "Security group {} does not exist",
+    SubnetPoolNotFoundError: "Subnet pool {} could not be found.",
+    AddressScopeNotFoundError: "Address scope {} could not be found.",
     SecurityGroupRuleNotFoundError: "Security group rule {} does not exist",
+    AddressGroupNotFoundError: "Address group {} could not be found.",
 }
 """Neutron's sentences."""
 M = TypeVar("M", bound=Model)
 LISTING = Listing[Any](
     order=(Sort("id", descending=False),),
+    filters={"condition": lambda condition: condition},
     no_marker="Invalid input for operation: The resource {marker} of the marker could not be found.",
 )
 """Every list of the Networking API."""
 
 
 def networks_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Network]:
-    """Return the project's networks and the shared ones; ``all_projects`` is for operators."""
-    every = Network.objects.all()
-    return every if all_projects and _sees_all(context) else every.filter(_own(context) | Q(shared=True))
+    """Return the networks that the caller sees; ``all_projects`` is for operators."""
+    return visible(context, Network.objects.all(), "network", all_projects=all_projects)
+
+
+def networks_own_first(context: RequestContext) -> QuerySet[Network]:
+    """Return the same, the project's own before others', each by name."""
+    own_first = ExpressionWrapper(Q(project_id=context.project_id or NOBODY), output_field=BooleanField())
+    return named_first(networks_for(context), own_first.desc())
+
+
+def named_first(rows: QuerySet[M], *before: OrderBy) -> QuerySet[M]:
+    """Order records by name, those without one last; ``before``: what counts more than that."""
+    nameless = ExpressionWrapper(Q(name=""), output_field=BooleanField())
+    return rows.order_by(*before, nameless, "name", "id")
 
 
 def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Network:
@@ -46,28 +74,35 @@ def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_proje
     return _one(networks_for(context, all_projects=all_projects), identity, NetworkNotFoundError)
 
 
+def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Network:
+    """Return a network that the project may put ports on; NotFoundError."""
+    project = context.project_id or NOBODY
+    return _one(Network.objects.filter(usable(project, project.hex)), identity, NetworkNotFoundError)
+
+
 def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
     """Return the networks a guest of the project can be put on: own or shared, up, and with a subnet."""
-    return usable_by(context.project_id or NOBODY)
+    project = context.project_id or NOBODY
+    return usable_by(project, project.hex)
 
 
-def usable_by(project_id: uuid.UUID | Value) -> QuerySet[Network]:
-    """Return the same for a project, which may be the parameter of a prepared query."""
-    mine = Network.objects.filter(Q(project_id=project_id) | Q(shared=True))
+def usable_by(project_id: uuid.UUID | Value, project: str | Value) -> QuerySet[Network]:
+    """Return the same for a project, as an id and as the text of one: both may be parameters of a prepared query."""
+    mine = Network.objects.filter(usable(project_id, project))
     return mine.filter(admin_state_up=True, subnets__isnull=False).distinct().order_by("name", "id")
 
 
 def networks_to_choose(context: RequestContext) -> list[Network]:
     """Return the networks that a guest of the project can be put on, with their subnets, by name."""
-    return list(usable_networks_for(context).prefetch_related("subnets"))
+    networks = list(usable_networks_for(context).prefetch_related("subnets"))
+    return sorted(networks, key=lambda network: not network.name)
 
 
 def subnets_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Subnet]:
     """Return the subnets of the networks the caller sees."""
+    networks = networks_for(context, all_projects=all_projects)
     every = Subnet.objects.all()
-    if all_projects and _sees_all(context):
-        return every
-    return every.filter(_own(context) | Q(network__shared=True) | Q(network__project_id=context.project_id or NOBODY))
+    return every if all_projects and sees_all(context) else every.filter(own(context) | Q(network__in=networks))
 
 
 def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Subnet:
@@ -75,10 +110,42 @@ def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projec
     return _one(subnets_for(context, all_projects=all_projects), identity, SubnetNotFoundError)
 
 
+def subnet_pools_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SubnetPool]:
+    """Return the subnet pools that the caller sees."""
+    return visible(context, SubnetPool.objects.all(), "subnetpool", all_projects=all_projects)
+
+
+def subnet_pool_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> SubnetPool:
+    """Return one subnet pool; NotFoundError when there is none or it is another project's."""
+    return _one(subnet_pools_for(context, all_projects=all_projects), identity, SubnetPoolNotFoundError)
+
+
+def address_scopes_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[AddressScope]:
+    """Return the address scopes that the caller sees."""
+    return visible(context, AddressScope.objects.all(), "address_scope", all_projects=all_projects)
+
+
+def address_scope_for(
+    context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
+) -> AddressScope:
+    """Return one address scope; NotFoundError when there is none or it is another project's."""
+    return _one(address_scopes_for(context, all_projects=all_projects), identity, AddressScopeNotFoundError)
+
+
+def scopes_of_networks(network_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[int, uuid.UUID]]:
+    """Return network → IP version → address scope of the pools that its subnets are taken from; one query."""
+    found: dict[uuid.UUID, dict[int, uuid.UUID]] = {}
+    rows = Subnet.objects.filter(network__in=network_ids, subnet_pool__address_scope__isnull=False)
+    for network, version, scope in rows.values_list("network_id", "ip_version", "subnet_pool__address_scope_id"):
+        if scope is not None:
+            found.setdefault(network, {})[version] = scope
+    return found
+
+
 def ports_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Port]:
     """Return the project's ports, with what is shown of them."""
     every = Port.objects.prefetch_related("fixed_ips", "security_groups")
-    return every if all_projects and _sees_all(context) else every.filter(_own(context))
+    return every if all_projects and sees_all(context) else every.filter(own(context))
 
 
 def device_ids_at(context: RequestContext, address: str, *, begins: bool = False) -> list[uuid.UUID]:
@@ -96,12 +163,23 @@ def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects
 def security_groups_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroup]:
     """Return the project's security groups, with their rules."""
     every = SecurityGroup.objects.prefetch_related("rules")
-    return every if all_projects and _sees_all(context) else every.filter(_own(context))
+    return visible(context, every, "security_group", all_projects=all_projects)
 
 
 def security_groups_to_choose(context: RequestContext) -> list[SecurityGroup]:
     """Return the project's security groups, by name."""
-    return list(security_groups_for(context).order_by("name"))
+    return list(named_first(security_groups_for(context)))
+
+
+def chosen_security_groups(
+    context: RequestContext, ids: Collection[uuid.UUID], *, all_projects: bool = False
+) -> list[SecurityGroup]:
+    """Return the groups with these ids, own and shared ones; NotFoundError for the first that there is not."""
+    found = {row.pk: row for row in security_groups_for(context, all_projects=all_projects).filter(pk__in=ids)}
+    for identity in ids:
+        if identity not in found:
+            raise SecurityGroupNotFoundError(WORDS[SecurityGroupNotFoundError].format(identity))
+    return list(found.values())
 
 
 def security_group_for(
@@ -113,9 +191,7 @@ def security_group_for(
 
 def security_group_rules_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroupRule]:
     every = SecurityGroupRule.objects.select_related("group")
-    return (
-        every if all_projects and _sees_all(context) else every.filter(group__project_id=context.project_id or NOBODY)
-    )
+    return every if all_projects and sees_all(context) else every.filter(group__project_id=context.project_id or NOBODY)
 
 
 def security_group_rule_for(
@@ -125,14 +201,16 @@ def security_group_rule_for(
     return _one(security_group_rules_for(context, all_projects=all_projects), identity, SecurityGroupRuleNotFoundError)
 
 
-def _sees_all(context: RequestContext) -> bool:
-    """Whether the caller may see every project's objects."""
-    return policy.allows(context, "novella:get_networks:all_projects")
+def address_groups_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[AddressGroup]:
+    """Return the project's address groups."""
+    return visible(context, AddressGroup.objects.all(), "address_group", all_projects=all_projects)
 
 
-def _own(context: RequestContext) -> Q:
-    """Match rows of the caller's project; an unscoped caller owns nothing."""
-    return Q(project_id=context.project_id or NOBODY)
+def address_group_for(
+    context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
+) -> AddressGroup:
+    """Return one group; AddressGroupNotFoundError when there is none or it is another project's."""
+    return _one(address_groups_for(context, all_projects=all_projects), identity, AddressGroupNotFoundError)
 
 
 def _one(rows: QuerySet[M], identity: str | uuid.UUID, error: type[NotFoundError]) -> M:

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from django.db.models import UUIDField
+from django.db.models import CharField, UUIDField
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -36,7 +36,7 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
         return _only_network(context, must=asked == "auto")
     if len(asked) > MAX_INTERFACES:
         raise InvalidInputError(f"A server has at most {MAX_INTERFACES} network interfaces.", field="networks")
-    networks = {network.id: network for network in _USABLE(project_id=context.project_id or NOBODY)}
+    networks = {network.id: network for network in _usable(context)}
     result = [_checked(context, entry, networks, count) for entry in asked]
     for key in ("port_id", "fixed_ip"):
         values = [(entry["network_id"], entry[key]) for entry in result if entry[key]]
@@ -83,7 +83,7 @@ def _group(
 
 def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str | None]]:
     """Return the one network there is."""
-    found = _USABLE(project_id=context.project_id or NOBODY)[:2]
+    found = _usable(context)[:2]
     if len(found) > 1:
         msg = "Multiple possible networks found, use a Network ID to be more specific."
         raise AmbiguousNetworkError(msg, field="networks")
@@ -93,7 +93,12 @@ def _only_network(context: RequestContext, *, must: bool) -> list[dict[str, str 
     return [{"network_id": str(network.id), "port_id": None, "fixed_ip": None} for network in found]
 
 
-_USABLE = Prepared(usable_by, project_id=UUIDField())
+def _usable(context: RequestContext) -> list[Network]:
+    project = context.project_id or NOBODY
+    return _USABLE(project_id=project, project=project.hex)
+
+
+_USABLE = Prepared(usable_by, project_id=UUIDField(), project=CharField())
 
 
 def _checked(
@@ -110,10 +115,11 @@ def _checked(
     if network is None:
         raise InvalidInputError(f"Network {network_id} could not be found.", field="networks")
     if fixed_ip:
-        subnet, number = addressing.place_of(network.subnets.all(), fixed_ip)
+        subnet, address = addressing.place_of(network.subnets.all(), fixed_ip)
+        number = addressing.number_of(subnet, address)
         if FixedIP.objects.filter(subnet=subnet, number=number).exists():
             raise InvalidInputError(f"Fixed IP address {fixed_ip} is already in use.", field="networks")
-        fixed_ip = addressing.as_text(number)
+        fixed_ip = address
     return {"network_id": str(network.id), "port_id": None, "fixed_ip": fixed_ip}
 
 

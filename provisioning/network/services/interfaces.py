@@ -4,21 +4,25 @@ The caller has locked the instance: one thing at a time happens to its interface
 """
 
 import uuid
+from collections.abc import Sequence
+from datetime import datetime
 
 from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max
 from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError
-from provisioning.network import addressing
+from provisioning.common.ids import read_id
+from provisioning.network.marks import ports_changed
 from provisioning.network.models import FixedIP, Port, SecurityGroup
 from provisioning.network.selectors.interfaces import Interface
+from provisioning.network.services import ipam
+from provisioning.network.services.floating_ips import leave_addresses, leave_ports
 from provisioning.network.services.ports import (
     MAX_TRIES,
     InterfacePlan,
     Membership,
     addresses_held,
-    free_address,
     groups_of,
     lock_subnets,
     quota_owner,
@@ -33,7 +37,21 @@ MAX_ADDRESSES = 5
 """
 
 
-def add_interface(instance_id: uuid.UUID, project_id: uuid.UUID, interface: Interface, host: str, zone: str) -> Port:
+def note_lease(instance_id: uuid.UUID, port_id: str, address: str, since: datetime | None) -> bool:
+    """Keep when a guest took an address of its port by DHCP, None when it has given it back; say whether it is news.
+
+    A host says again what it has said when its DHCP server starts anew: the first time counts.
+    """
+    known = read_id(port_id)
+    if known is None:
+        return False
+    found = FixedIP.objects.filter(port_id=known, port__device_id=instance_id, address=address)
+    return bool(found.filter(leased_at__isnull=since is not None).update(leased_at=since))
+
+
+def add_interface(
+    instance_id: uuid.UUID, project_id: uuid.UUID, interface: Interface, host: str, zone: str, dns_name: str = ""
+) -> Port:
     """Give an instance one more port, behind those it has, and return it.
 
     Raises OverQuotaError, OutOfAddressesError, InvalidInputError for what is gone or taken since it was looked at.
@@ -50,13 +68,17 @@ def add_interface(instance_id: uuid.UUID, project_id: uuid.UUID, interface: Inte
             grow(project_id, instance_id, {"ports": ports + 1, "fixed_ips": addresses + 1})
         subnets = lock_subnets([interface["network_id"]] if interface["network_id"] else [])
         last = mine.aggregate(last=Max("device_index"))["last"]
-        plan = InterfacePlan(instance_id, project_id, 0 if last is None else last + 1, host, f"compute:{zone}")
+        plan = InterfacePlan(
+            instance_id, project_id, 0 if last is None else last + 1, host, f"compute:{zone}", dns_name
+        )
         if interface["port_id"] is not None:
             plan.attach(interface["port_id"])
         else:
             place = usable_network(project_id, interface["network_id"], subnets)
             plan.create(place, interface["fixed_ip"], groups_of(project_id, ()))
-        return mine.order_by("device_index").select_related("network").last()  # type: ignore[return-value]
+        port = mine.order_by("device_index").select_related("network").last()
+        ports_changed([port])  # type: ignore[list-item]
+        return port  # type: ignore[return-value]
 
 
 def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | None:
@@ -70,12 +92,24 @@ def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | 
         place = next((at for at, port in enumerate(ports) if str(port.id) == str(port_id)), None)
         if place is None:
             return None
+        ports_changed([ports[place]], left=True)
+        leave_ports([ports[place].id])
         if ports[place].delete_with_device:
             held, addresses = _held(instance_id)
             shrink(instance_id, {"ports": held - 1, "fixed_ips": addresses - ports[place].fixed_ips.count()})
+            ipam.give_back(FixedIP.objects.filter(port=ports[place]))
             ports[place].delete()
         else:
-            _change(port_id, device_id=None, device_owner="", device_index=0, host="", status="DOWN", leaving=False)
+            _change(
+                port_id,
+                device_id=None,
+                device_owner="",
+                device_index=0,
+                dns_name="",
+                host="",
+                status="DOWN",
+                leaving=False,
+            )
         return place
 
 
@@ -104,19 +138,20 @@ def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
             grow(port.project_id, quota_owner(port), {"fixed_ips": addresses_held(port) + 1})
         subnets = lock_subnets([str(network_id)])  # behind the counters, as in every launch
         for tried in range(1, MAX_TRIES + 1):
-            subnet, number = free_address(port.network, subnets.get(network_id, []))
+            place = ipam.free_place(port.network, subnets.get(network_id, []), port.device_owner)
             if full:
                 msg = f"Exceeded maximum amount of fixed IPs per port: {MAX_ADDRESSES}."
                 raise InvalidInputError(msg, field="networkId")
             try:
                 with transaction.atomic():
-                    FixedIP.objects.create(port=port, subnet=subnet, number=number, address=addressing.as_text(number))
+                    ipam.take(port, place)
             except IntegrityError:
                 if tried == MAX_TRIES:
                     raise
             else:
                 break
         _change(port.id)
+        ports_changed([port])
     return True
 
 
@@ -125,11 +160,14 @@ def remove_address(instance_id: uuid.UUID, address: str) -> bool:
     with transaction.atomic():
         mine = FixedIP.objects.select_related("port").filter(port__device_id=instance_id, address=address)
         found = mine.order_by("id").first()
-        if found is None:
+        port = found.port if found is not None else None
+        if found is None or port is None:
             return False
-        shrink(quota_owner(found.port), {"fixed_ips": addresses_held(found.port) - 1})
-        found.delete()
-        _change(found.port_id)
+        shrink(quota_owner(port), {"fixed_ips": addresses_held(port) - 1})
+        leave_addresses(port, [found.address])
+        ipam.give_back(FixedIP.objects.filter(pk=found.pk))
+        _change(port.id)
+        ports_changed([port])
     return True
 
 
@@ -141,6 +179,7 @@ def add_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
         Membership.objects.bulk_create(rows, ignore_conflicts=True)
         for port in ports:
             _change(port)
+        _changed(ports)
     return bool(ports)
 
 
@@ -149,6 +188,7 @@ def remove_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
     with transaction.atomic():
         members = Membership.objects.filter(port__device_id=instance_id, securitygroup=group)
         ports = list(members.values_list("port_id", flat=True))
+        _changed(ports, left=True)
         members.delete()
         for port in ports:
             _change(port)
@@ -166,3 +206,7 @@ def _change(port_id: uuid.UUID | str, **columns: object) -> None:
     Port.objects.filter(pk=port_id).update(
         **columns, revision_number=F("revision_number") + 1, updated_at=timezone.now()
     )
+
+
+def _changed(ids: Sequence[uuid.UUID], *, left: bool = False) -> None:
+    ports_changed(list(Port.objects.filter(id__in=ids)), left=left)

@@ -1,128 +1,250 @@
-"""Networks and subnets: made by operators and by the set-up."""
+"""Networks: made, changed and deleted."""
 
-import itertools
+import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Any, TypedDict, Unpack
 
-from django.db import connection, transaction
+from django.conf import settings
+from django.db import IntegrityError, transaction
 
-from provisioning.common.errors import InvalidInputError
-from provisioning.network import addressing
-from provisioning.network.models import Network, Subnet
+from compute_agent.contract.network import NETWORK
+from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.network import owners
+from provisioning.network.announcements import announce, topics_of
+from provisioning.network.errors import (
+    ExternalNetworkInUseError,
+    FlatNetworkInUseError,
+    InvalidSharedSettingError,
+    NetworkInUseError,
+    NoNetworkAvailableError,
+    TunnelIdInUseError,
+    VlanIdInUseError,
+)
+from provisioning.network.marks import mark
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, Router, Subnet
+from provisioning.network.services import records, sharing
 from provisioning.quotas.services.ledger import hold
 
-MAX_NAME_SERVERS = 5
-"""Neutron's max_dns_nameservers."""
+SMALLEST_MTU = 68
+"""What IPv4 needs, in bytes."""
+SMALLEST_MTU_IPV6 = 1280
+VXLAN, FLAT, VLAN = "vxlan", "flat", "vlan"
+VXLAN_OVERHEAD = 50
+"""Bytes of a packet between hosts that are not the guest's own."""
+VLANS = (1, 4094)
+NONE_LEFT = "Unable to create the network. No tenant network is available for allocation."
+MAX_TRIES = 8
+"""Tries to insert a network; each collision means that another one took the segment in between."""
 
 
-def create_network(
-    project_id: uuid.UUID,
-    name: str,
-    *,
-    shared: bool = False,
-    mtu: int = 1500,
-    description: str = "",
-    dns_domain: str = "novalocal",
-) -> Network:
-    """Make a network with a bridge name of its own.  ``mtu`` in bytes.  Raises InvalidInputError, OverQuotaError."""
+class NetworkFields(TypedDict, total=False):
+    """What may be said of a new network; ``mtu`` in bytes, as large as can be when nothing is said."""
+
+    description: str
+    admin_state_up: bool
+    shared: bool
+    external: bool
+    is_default: bool
+    mtu: int
+    port_security_enabled: bool
+    dns_domain: str
+    network_type: str | None
+    physical_network: str | None
+    segmentation_id: int | None
+
+
+def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[NetworkFields]) -> Network:
+    """Make a network with a bridge name and a segment of its own.
+
+    ``network_type``: ``vxlan`` unless said, ``flat`` or ``vlan`` on a ``physical_network``; a ``segmentation_id`` that
+    is not said is given out, a VNI of the setting's range or the lowest free VLAN.
+    Raises InvalidInputError, OverQuotaError, NoNetworkAvailableError, and ConflictError for a segment that is taken.
+    """
     if len(name) > 255:
         raise InvalidInputError("The name of a network has at most 255 characters.", field="name")
-    if not 576 <= mtu <= 9216:
-        raise InvalidInputError(f"The MTU must be from 576 to 9216 bytes, not {mtu}.", field="mtu")
     identity = uuid.uuid4()
+    said: dict[str, Any] = {column: value for column, value in fields.items() if value is not None}
+    network = Network(**{"network_type": VXLAN} | said, id=identity, project_id=project_id, name=name)
+    network.bridge = f"br{identity.hex[:11]}"
+    _check_segment(network)
+    network.mtu = said.get("mtu", _largest_mtu(network))
+    _check_mtu(network, network.mtu)
     with transaction.atomic():
         hold(project_id, identity, {"networks": 1})
-        return Network.objects.create(
-            id=identity,
-            project_id=project_id,
-            name=name,
-            description=description,
-            shared=shared,
-            mtu=mtu,
-            bridge=f"br{identity.hex[:11]}",
-            dns_domain=dns_domain,
-        )
+        _check_default(network)
+        _save(network, force_insert=True)
+        _mirror(network)
+        mark(NETWORK, [identity])
+        announce(network, "create")
+    return network
 
 
-def create_subnet(
-    network: Network,
-    cidr: str,
-    *,
-    name: str = "",
-    gateway_ip: str | None = "auto",
-    enable_dhcp: bool = True,
-    dns_nameservers: Sequence[str] = (),
-    allocation_pools: Sequence[Mapping[str, str]] | None = None,
-) -> Subnet:
-    """Make an IPv4 subnet.
+@transaction.atomic
+def update_network(network: Network, changes: Mapping[str, Any], revision: int | None = None) -> Network:
+    """Change columns of a network; ``revision``: only while it is at that one.
 
-    ``gateway_ip``: ``auto`` takes the first address, None makes a range without a way out.  ``allocation_pools``: None
-    gives out every other address.  A range that shares addresses with another subnet is refused, on any network: a host
-    routes all its bridges together.  Raises InvalidInputError naming the field, OverQuotaError.
+    Raises InvalidInputError, InvalidSharedSettingError while other projects use a network that shall not be shared any
+    more, NetworkInUseError while floating IPs or gateways need it to be external, and what ``records.lock`` raises.
     """
-    whole = addressing.parse_cidr(cidr)
-    hosts = addressing.hosts_of(whole)
-    gateway = _gateway(gateway_ip, hosts)
-    ranges = _pools(allocation_pools, hosts, gateway)
-    servers = [str(addressing.parse_address(text, field="dns_nameservers")) for text in dns_nameservers]
-    if len(servers) > MAX_NAME_SERVERS:
-        raise InvalidInputError(f"A subnet has at most {MAX_NAME_SERVERS} name servers.", field="dns_nameservers")
-    dhcp = addressing.as_text(ranges[0].first) if enable_dhcp and gateway is None else None
-    identity = uuid.uuid4()
-    with transaction.atomic():
-        hold(network.project_id, identity, {"subnets": 1})
-        if connection.features.has_select_for_update:  # all of them: ranges are compared over every network
-            list(Network.objects.select_for_update(no_key=True).order_by("pk").values_list("pk"))
-        other = addressing.overlapping(whole)
-        if other is not None:
-            msg = f"Requested subnet with cidr: {whole} for network: {network.id} overlaps with another subnet."
-            raise InvalidInputError(msg, field="cidr")
-        return Subnet.objects.create(
-            id=identity,
-            network=network,
-            project_id=network.project_id,
-            name=name,
-            cidr=str(whole),
-            gateway_ip=None if gateway is None else addressing.as_text(gateway),
-            enable_dhcp=enable_dhcp,
-            dhcp_address=dhcp,
-            dns_nameservers=servers,
-            allocation_pools=addressing.as_pools(ranges),
+    row = records.lock(network, revision)
+    if "mtu" in changes:
+        _check_mtu(row, changes["mtu"])
+        if changes["mtu"] < SMALLEST_MTU_IPV6 and row.subnets.filter(ip_version=6).exists():
+            msg = f"Invalid input for mtu. Reason: a network with IPv6 subnets has at least {SMALLEST_MTU_IPV6}."
+            raise InvalidInputError(msg, field="mtu")
+    if row.shared and changes.get("shared") is False and _used_by_others(row):
+        msg = f"Unable to reconfigure sharing settings for network {row.name or row.id}. Multiple tenants are using it."
+        raise InvalidSharedSettingError(msg, field="shared")
+    if row.external and changes.get("external") is False:
+        _check_not_leading_out(row)
+    seen = topics_of(row)
+    changed = records.write(row, changes)
+    if changed:
+        _check_default(row)
+        _mirror(row)
+        mark(NETWORK, [row.id])
+        announce(row, before=seen)
+    return row
+
+
+@transaction.atomic
+def delete_network(network: Network, revision: int | None = None) -> None:
+    """Delete a network with its subnets.
+
+    Raises NetworkInUseError while it has ports of somebody's, and what ``records.lock`` raises.
+    """
+    row = records.lock(network, revision)
+    if Port.objects.filter(network=row).exclude(device_owner__in=owners.OF_THE_NETWORK).exists():
+        reason = "There are one or more ports still in use on the network."
+        raise NetworkInUseError(f"Unable to complete operation on network {row.id}. {reason}")
+    Port.objects.filter(network=row).delete()
+    mark(NETWORK, [row.id])
+    announce(row, "delete")
+    for subnet in Subnet.objects.filter(network=row).order_by("id"):
+        FixedIP.every.filter(subnet=subnet).delete()
+        records.remove(subnet)
+    records.remove(row)
+
+
+def _largest_mtu(network: Network) -> int:
+    """Return what a packet between hosts has room for."""
+    room: int = settings.PHYSICAL_MTU
+    return room - VXLAN_OVERHEAD if network.network_type == VXLAN else room
+
+
+def _check_mtu(network: Network, mtu: int) -> None:
+    largest = _largest_mtu(network)
+    if mtu > largest:
+        msg = f"Invalid input for operation: Requested MTU is too big, maximum is {largest}."
+    elif mtu < SMALLEST_MTU:
+        msg = f"Invalid input for operation: Requested MTU is too small, minimum is {SMALLEST_MTU}."
+    else:
+        return
+    raise InvalidInputError(msg, field="mtu")
+
+
+def _check_segment(network: Network) -> None:
+    """Refuse what cannot be said together of a segment, in the words of Neutron's type drivers."""
+    kind, wire, number = network.network_type, network.physical_network, network.segmentation_id
+    if kind not in {VXLAN, FLAT, VLAN}:
+        msg = f"Invalid input for operation: network_type value '{kind[:64]}' not supported."
+    elif kind == VXLAN and wire:
+        msg = "Invalid input for operation: provider:physical_network specified for vxlan network."
+    elif kind != VXLAN and not wire:
+        msg = f"Invalid input for operation: physical_network required for {kind} provider network."
+    elif kind == FLAT and number is not None:
+        msg = "Invalid input for operation: segmentation_id specified for flat provider network."
+    elif kind == VLAN and number is not None and not VLANS[0] <= number <= VLANS[1]:
+        msg = f"Invalid input for operation: segmentation_id out of range ({VLANS[0]} through {VLANS[1]})."
+    elif kind == VXLAN and number is not None and not 1 <= number < 1 << 24:
+        msg = "Invalid input for operation: segmentation_id out of range (1 through 16777215)."
+    else:
+        return
+    raise InvalidInputError(msg, field="provider:network_type")
+
+
+def give_segment(network: Network) -> None:
+    """Give a free VNI to a network that has none.  Raises NoNetworkAvailableError."""
+    _save(network, update_fields=["segmentation_id"])
+
+
+def _save(network: Network, **how: Any) -> None:
+    """Save a network with the segment that was asked for, or with a free one."""
+    given = network.segmentation_id is not None or network.network_type == FLAT
+    for _ in range(1 if given else MAX_TRIES):
+        if not given:
+            network.segmentation_id = _free_segment(network)
+        try:
+            with transaction.atomic():
+                network.save(**how)
+        except IntegrityError:
+            continue
+        return
+    raise _taken(network) if given else NoNetworkAvailableError(NONE_LEFT)
+
+
+def _taken(network: Network) -> ConflictError:
+    wire, number = network.physical_network, network.segmentation_id
+    if network.network_type == FLAT:
+        return FlatNetworkInUseError(f"Unable to create the flat network. Physical network {wire} is in use.")
+    if network.network_type == VLAN:
+        return VlanIdInUseError(
+            f"Unable to create the network. The VLAN {number} on physical network {wire} is in use."
         )
+    return TunnelIdInUseError(f"Unable to create the network. The tunnel ID {number} is in use.")
 
 
-def _gateway(text: str | None, hosts: addressing.Range) -> int | None:
-    """Return the gateway's number: the first address for ``auto``, None for none."""
-    if text is None:
-        return None
-    if text == "auto":
-        return hosts.first
-    number = int(addressing.parse_address(text, field="gateway_ip"))
-    if not hosts.first <= number <= hosts.last:
-        raise InvalidInputError(f"The gateway {text} is not an address of a machine in this range.", field="gateway_ip")
-    return number
+def _free_segment(network: Network) -> int:
+    """Return a number that no network of this type has: a random VNI, or one behind it; the lowest VLAN.
+
+    The answer is a proposal: the constraint decides.
+    """
+    first, last = VLANS if network.network_type == VLAN else (settings.VNI_FIRST, settings.VNI_LAST)
+    start = first if network.network_type == VLAN else first + secrets.randbelow(last - first + 1)
+    same = Network.objects.filter(network_type=network.network_type, physical_network=network.physical_network)
+    for low, high in ((start, last), (first, start - 1)):
+        taken = same.filter(segmentation_id__gte=low, segmentation_id__lte=high).order_by("segmentation_id")
+        free = low
+        for number in taken.values_list("segmentation_id", flat=True).iterator():
+            if number != free:
+                break
+            free += 1
+        if free <= high:
+            return free
+    raise NoNetworkAvailableError(NONE_LEFT)
 
 
-def _pools(
-    pools: Sequence[Mapping[str, str]] | None, hosts: addressing.Range, gateway: int | None
-) -> list[addressing.Range]:
-    """Check the pools: inside the range, in order, apart from each other and from the gateway."""
-    if pools is None:
-        return addressing.without([hosts], [] if gateway is None else [gateway])
-    ranges = []
-    for pool in pools:
-        first, last = (
-            int(addressing.parse_address(pool.get(end, ""), field="allocation_pools")) for end in ("start", "end")
-        )
-        if not hosts.first <= first <= last <= hosts.last:
-            msg = f"The allocation pool {pool.get('start')}-{pool.get('end')} is not valid in this range."
-            raise InvalidInputError(msg, field="allocation_pools")
-        if gateway is not None and first <= gateway <= last:
-            pool_text = f"{pool['start']}-{pool['end']}"
-            msg = f"Gateway ip {addressing.as_text(gateway)} conflicts with allocation pool {pool_text}."
-            raise InvalidInputError(msg, field="allocation_pools")
-        ranges.append(addressing.Range(first, last))
-    ranges.sort(key=lambda part: part.first)
-    if not ranges or any(before.last >= after.first for before, after in itertools.pairwise(ranges)):
-        raise InvalidInputError("The allocation pools are empty or overlap each other.", field="allocation_pools")
-    return ranges
+def _check_default(network: Network) -> None:
+    """Refuse a second default, and one that is not external."""
+    if not network.is_default:
+        return
+    if not network.external:
+        msg = "Invalid input for is_default. Reason: only an external network can be the default."
+        raise InvalidInputError(msg, field="is_default")
+    if Network.objects.filter(is_default=True, external=True).exclude(pk=network.pk).exists():
+        msg = "A default external network already exists."
+        raise InvalidInputError(msg, field="is_default")
+
+
+def _mirror(network: Network) -> None:
+    sharing.mirror(network, "network", access_as_shared=network.shared, access_as_external=network.external)
+
+
+def _used_by_others(network: Network) -> bool:
+    """Whether projects have ports or subnets on the network that it is shared with as one of all."""
+    shared = RbacPolicy.objects.filter(object_type="network", object_id=network.id, action="access_as_shared")
+    named = [
+        uuid.UUID(text) for text in shared.values_list("target_project", flat=True) if text != RbacPolicy.EVERYBODY
+    ]
+    mine = [network.project_id, *named]
+    guests = Port.objects.filter(network=network).exclude(project_id__in=mine)
+    guests = guests.exclude(device_owner__startswith="network:")
+    return guests.exists() or Subnet.objects.filter(network=network).exclude(project_id__in=mine).exists()
+
+
+def _check_not_leading_out(network: Network) -> None:
+    gateways = Router.objects.filter(gateway_port__network=network).exists()
+    if gateways or FloatingIP.objects.filter(network=network).exists():
+        reason = "cannot be updated to be made non-external, since it has existing gateway ports"
+        raise ExternalNetworkInUseError(f"External network {network.id} {reason}.", field="router:external")

@@ -1,20 +1,25 @@
 """Ports and their addresses: taken for an instance, bound to a host, given back."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from django.db import IntegrityError, transaction
-from django.db.models import CharField, DateTimeField, F, QuerySet, UUIDField
+from django.db.models import CharField, DateTimeField, F, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.network import addressing
-from provisioning.network.errors import OutOfAddressesError
-from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
+from provisioning.network.marks import ports_changed
+from provisioning.network.models import FixedIP, Network, Port, RbacPolicy, SecurityGroup, Subnet
+from provisioning.network.port_errors import MacAddressInUseError
+from provisioning.network.selectors.visibility import shared_with, usable
+from provisioning.network.services import ipam
+from provisioning.network.services.floating_ips import leave_ports, release_floating_ips
 from provisioning.network.services.security_groups import ensure_default_security_group
-from provisioning.quotas.services import ledger
-from provisioning.quotas.services.ledger import hold, reserve
+from provisioning.quotas.services import ledger, sizes
+from provisioning.quotas.services.ledger import reserve
 
 Membership = Port.security_groups.through
 """Rows that put ports into security groups."""
@@ -31,11 +36,14 @@ def allocate(
     security_groups: Sequence[str],
     host: str,
     az: str,
+    *,
+    dns_name: str = "",
 ) -> list[Port]:
     """Give an instance its ports, all or none, and return them in the order of the interfaces.
 
     ``requested``: one ``{"network_id" | "port_id", "fixed_ip"}`` for each interface; ``security_groups``: ids, empty
-    for the project's default.  Idempotent for an instance: ports it has are bound to ``host`` and returned.
+    for the project's default; ``dns_name``: the guest's host name.  Idempotent for an instance: ports it has are bound
+    to ``host`` and returned.
 
     1. ports the instance has already: done; 2. quota for the new ports and their addresses, which a launch has reserved
     before; 3. the networks' subnets, locked in order of their ids where the database can; 4. interface by interface:
@@ -53,24 +61,29 @@ def allocate(
         subnets = lock_subnets([chosen for entry in requested if (chosen := entry.get("network_id"))])
         groups = groups_of(project_id, security_groups)
         for index, entry in enumerate(requested):
-            plan = InterfacePlan(instance_id, project_id, index, host, f"compute:{az}")
+            plan = InterfacePlan(instance_id, project_id, index, host, f"compute:{az}", dns_name)
             port_id = entry.get("port_id")
             if port_id:
                 plan.attach(port_id)
             else:
                 plan.create(usable_network(project_id, entry.get("network_id"), subnets), entry.get("fixed_ip"), groups)
-        return _ports_of(instance_id)
+        made = _ports_of(instance_id)
+        _hold_addresses(project_id, instance_id, made, [subnet for each in subnets.values() for subnet in each])
+        ports_changed(made)
+        return made
 
 
 def bind(ports: Sequence[Port], host: str) -> None:
     """Say which host the ports' guest is on; ports that are there already are left alone."""
     moved = [port for port in ports if port.host != host]
     if moved:
+        ports_changed(moved, left=True)
         Port.objects.filter(pk__in=[port.pk for port in moved]).update(
             host=host, revision_number=F("revision_number") + 1, updated_at=timezone.now()
         )
         for port in moved:
             port.host = host
+        ports_changed(moved)
 
 
 def bind_ports(instance_id: uuid.UUID, host: str) -> list[Port]:
@@ -78,6 +91,13 @@ def bind_ports(instance_id: uuid.UUID, host: str) -> list[Port]:
     ports = _ports_of(instance_id)
     bind(ports, host)
     return ports
+
+
+def set_dns_name(instance_id: uuid.UUID, name: str) -> None:
+    """Give every port of an instance another host name."""
+    renamed = Port.objects.filter(device_id=instance_id).exclude(dns_name=name)
+    renamed.update(dns_name=name, revision_number=F("revision_number") + 1, updated_at=timezone.now())
+    ports_changed(_ports_of(instance_id))
 
 
 def set_ports_status(instance_id: uuid.UUID, status: str) -> None:
@@ -125,11 +145,18 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     with transaction.atomic():
         if not keep_quota:
             ledger.release(instance_id, only=OF_PORTS)
+        leaving = _ports_of(instance_id)
+        ports_changed(leaving, left=True)
+        leave_ports([port.id for port in leaving])
+        if not keep_quota:
+            release_floating_ips(instance_id)
+        ipam.give_back(FixedIP.objects.filter(port__device_id=instance_id, port__delete_with_device=True))
         Port.objects.filter(device_id=instance_id, delete_with_device=True).delete()
         Port.objects.filter(device_id=instance_id).update(
             device_id=None,
             device_owner="",
             device_index=0,
+            dns_name="",
             host="",
             status="DOWN",
             leaving=False,
@@ -138,18 +165,14 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
         )
 
 
-def create_port(project_id: uuid.UUID, network: Network, *, name: str = "", fixed_ip: str | None = None) -> Port:
-    """Make a port that belongs to no device yet, with the project's default security group.
-
-    Raises OverQuotaError, OutOfAddressesError, InvalidInputError.
-    """
-    port = Port(network=network, project_id=project_id, name=name)
-    with transaction.atomic():
-        hold(project_id, port.id, quota_of([{}]))
-        subnets = lock_subnets([str(network.id)])
-        group = ensure_default_security_group(project_id)
-        chosen = subnets.get(network.id, [])
-        return _insert(port, network, chosen, fixed_ip, [group])
+def _hold_addresses(
+    project_id: uuid.UUID, owner_id: uuid.UUID, ports: Sequence[Port], subnets: Sequence[Subnet]
+) -> None:
+    """Let the owner of new ports hold the addresses that they have, where that is not one each."""
+    if any(subnet.ip_version == 6 for subnet in subnets):
+        many = FixedIP.objects.filter(port__in=[port.pk for port in ports]).count()
+        sizes.grow(project_id, owner_id, {"fixed_ips": many})
+        sizes.shrink(owner_id, {"fixed_ips": many})
 
 
 def _ports_of(instance_id: uuid.UUID) -> list[Port]:
@@ -195,16 +218,29 @@ def usable_network(
 ) -> tuple[Network, Sequence[Subnet]]:
     """Return a network the project may use, with its subnets; gone or never its own: the same sentence."""
     chosen = subnets.get(uuid.UUID(network_id), []) if network_id else []
-    if not chosen or not (chosen[0].network.shared or chosen[0].network.project_id == project_id):
+    network = chosen[0].network if chosen else Network.objects.filter(id=read_id(network_id) or NOBODY).first()
+    if network is None or not _may_use(project_id, network):
         raise InvalidInputError(f"Network {network_id} could not be found.", field="networks")
-    return chosen[0].network, chosen
+    if not chosen:
+        msg = f"Network {network_id} requires a subnet in order to boot instances on."
+        raise InvalidInputError(msg, field="networks")
+    return network, chosen
+
+
+def _may_use(project_id: uuid.UUID, network: Network) -> bool:
+    if network.shared or network.project_id == project_id:
+        return True
+    return Network.objects.filter(usable(project_id, project_id.hex), pk=network.pk).exists()
 
 
 def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
-    """Return the project's groups with these ids, or its default one."""
+    """Return the groups with these ids, the project's own and those shared with it, or its default one."""
     if not ids:
         return [ensure_default_security_group(project_id)]
-    found = {str(group.id): group for group in SecurityGroup.objects.filter(pk__in=ids, project_id=project_id)}
+    seen = Q(project_id=project_id)
+    for target in (project_id.hex, RbacPolicy.EVERYBODY):
+        seen |= shared_with(target, "security_group")
+    found = {str(group.id): group for group in SecurityGroup.objects.filter(seen, pk__in=ids)}
     missing = [identity for identity in ids if str(identity) not in found]
     if missing:
         raise InvalidInputError(f"Security group {missing[0]} not found.", field="security_groups")
@@ -214,14 +250,22 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
 class InterfacePlan:
     """One interface of an instance that is being filled."""
 
-    def __init__(self, instance_id: uuid.UUID, project_id: uuid.UUID, index: int, host: str, owner: str) -> None:
+    def __init__(
+        self, instance_id: uuid.UUID, project_id: uuid.UUID, index: int, host: str, owner: str, dns_name: str
+    ) -> None:
         self.instance_id, self.project_id = instance_id, project_id
-        self.columns = {"device_id": instance_id, "device_index": index, "device_owner": owner, "host": host}
+        self.columns = {
+            "device_id": instance_id,
+            "device_index": index,
+            "device_owner": owner,
+            "host": host,
+            "dns_name": dns_name,
+        }
 
     def attach(self, port_id: str) -> None:
         """Take a port by id: the project's own, and nobody's yet."""
         mine = Port.objects.filter(pk=port_id, project_id=self.project_id, delete_with_device=False)
-        taken = mine.filter(device_id=None).update(
+        taken = mine.filter(device_id=None, device_text="").update(
             **self.columns, status="BUILD", revision_number=F("revision_number") + 1, updated_at=timezone.now()
         )
         if not taken:
@@ -240,44 +284,67 @@ class InterfacePlan:
             network=network, project_id=self.project_id, status="BUILD", delete_with_device=True, **self.columns
         )
         try:
-            _insert(port, network, subnets, fixed_ip, groups)
+            insert_port(port, network, subnets, fixed_ip, groups)
         except IntegrityError as error:
             raise ConflictError(f"The ports of instance {self.instance_id} are being allocated.") from error
 
 
-def _insert(
+def insert_port(
     port: Port, network: Network, subnets: Sequence[Subnet], fixed_ip: str | None, groups: Sequence[SecurityGroup]
 ) -> Port:
-    """Insert a port with one address; a collision is tried again with another MAC and the next free address."""
+    """Insert a port with an address of each IP version, and those that its guest makes itself on IPv6 subnets."""
+
+    def fill() -> None:
+        for place in places_for(port, network, subnets, fixed_ip):
+            ipam.take(port, place)
+
+    return insert_with(port, subnets, groups, fill)
+
+
+def insert_with(
+    port: Port,
+    subnets: Sequence[Subnet],
+    groups: Sequence[SecurityGroup],
+    fill: Callable[[], None],
+    mac_address: str | None = None,
+) -> Port:
+    """Insert a port; ``fill`` gives it its addresses.
+
+    A collision is tried again with another MAC and the next free address.  Raises MacAddressInUseError for a MAC
+    address that was given.
+    """
     attempt = 0
     while True:
         attempt += 1
-        subnet, number = _wanted(subnets, fixed_ip) if fixed_ip else free_address(network, subnets)
-        port.mac_address = addressing.random_mac()
+        port.mac_address = mac_address or addressing.random_mac()
         try:
             with transaction.atomic():
                 port.save(force_insert=True)
-                FixedIP.objects.create(port=port, subnet=subnet, number=number, address=addressing.as_text(number))
+                fill()
+                ipam.add_stateless(port, subnets)
                 Membership.objects.bulk_create([Membership(port=port, securitygroup=group) for group in groups])
         except IntegrityError:
+            if mac_address and Port.objects.filter(network=port.network_id, mac_address=mac_address).exists():
+                raise mac_in_use(port.network_id, mac_address) from None
             if attempt == MAX_TRIES:
                 raise
         else:
             return port
 
 
-def free_address(network: Network, subnets: Sequence[Subnet]) -> tuple[Subnet, int]:
-    """Return the lowest free address of the first subnet that has one."""
-    for subnet in subnets:
-        number = addressing.lowest_free(subnet)
-        if number is not None:
-            return subnet, number
-    raise OutOfAddressesError(f"No more IP addresses available on network {network.id}.", field="networks")
+def mac_in_use(network_id: uuid.UUID, mac: object) -> MacAddressInUseError:
+    """Return the error of a MAC address that another port has."""
+    msg = f"Unable to complete operation for network {network_id}. The mac address {mac} is in use."
+    return MacAddressInUseError(msg, field="mac_address")
 
 
-def _wanted(subnets: Sequence[Subnet], fixed_ip: str) -> tuple[Subnet, int]:
-    """Return the address that was asked for, or say why it cannot be had."""
-    subnet, number = addressing.place_of(subnets, fixed_ip)
-    if FixedIP.objects.filter(subnet=subnet, number=number).exists():
-        raise InvalidInputError(f"Fixed IP address {fixed_ip} is already in use.", field="networks")
-    return subnet, number
+def places_for(port: Port, network: Network, subnets: Sequence[Subnet], fixed_ip: str | None) -> list[ipam.Place]:
+    """Return the addresses of a new port: the wanted one, or the lowest free one of each IP version that the network
+    has; none of a version of which guests make their own.
+    """
+    if fixed_ip:
+        return [ipam.named_place(subnets, fixed_ip)]
+    given = [subnet for subnet in subnets if not ipam.is_stateless(subnet)]
+    versions = [[subnet for subnet in given if subnet.ip_version == version] for version in (4, 6)]
+    wanted = [each for each in versions if each] or ([] if subnets else [[]])
+    return [ipam.free_place(network, each, port.device_owner) for each in wanted]

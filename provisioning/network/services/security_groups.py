@@ -1,23 +1,132 @@
-"""Security groups: the default one of every project."""
+"""Security groups: made with their first rules, changed and deleted; and the default one of every project."""
 
 import uuid
+from collections.abc import Mapping
 
 from django.db import transaction
 from django.db.models import UUIDField
 
+from compute_agent.contract.network import SECURITY_GROUP
 from provisioning.common.prepared import Prepared
 from provisioning.identity import owner_locks
+from provisioning.network.announcements import announce
+from provisioning.network.group_errors import (
+    SecurityGroupCannotRemoveDefaultError,
+    SecurityGroupCannotUpdateDefaultError,
+    SecurityGroupDefaultAlreadyExistsError,
+    SecurityGroupInUseError,
+)
+from provisioning.network.marks import mark
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
-from provisioning.quotas.services.ledger import hold, hold_all
+from provisioning.network.services import records
+from provisioning.network.services.default_rules import remote_group_of, rules_of_new
+from provisioning.quotas.services import ledger
+from provisioning.quotas.services.ledger import hold_all
 
 DEFAULT_NAME = "default"
 
 
-def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
-    """Return the project's ``default`` group, making it with Neutron's rules if it is absent.
+def create_security_group(
+    project_id: uuid.UUID, name: str, *, description: str = "", stateful: bool = True
+) -> SecurityGroup:
+    """Make a group with the rules that new groups begin with.
 
-    The rules: out to anywhere, in from members of the same group, IPv4 and IPv6.  Safe in parallel: the project is
-    locked, so one caller makes it, with its rules in the same transaction, and it cannot go with the project meanwhile.
+    Raises SecurityGroupDefaultAlreadyExistsError, OverQuotaError.
+    """
+    if name == DEFAULT_NAME:
+        raise SecurityGroupDefaultAlreadyExistsError("Default security group already exists.", field="name")
+    group = SecurityGroup(project_id=project_id, name=name, description=description, stateful=stateful)
+    with transaction.atomic():
+        rules = _first_rules(group)
+        hold_all(project_id, _held(group, rules))
+        _save(group, rules)
+        announce(group, "create")
+    return group
+
+
+def update_security_group(
+    group: SecurityGroup, changes: Mapping[str, object], revision: int | None = None
+) -> SecurityGroup:
+    """Change name, description or ``stateful``.
+
+    Raises SecurityGroupCannotUpdateDefaultError, SecurityGroupInUseError for ``stateful`` of one that ports are in,
+    RevisionNumberConstraintFailedError.
+    """
+    with transaction.atomic():
+        group = records.lock(group, revision)
+        if group.name == DEFAULT_NAME and changes.get("name", DEFAULT_NAME) != DEFAULT_NAME:
+            raise SecurityGroupCannotUpdateDefaultError("Updating default security group not allowed.", field="name")
+        if changes.get("name") == DEFAULT_NAME and group.name != DEFAULT_NAME:
+            raise SecurityGroupDefaultAlreadyExistsError("Default security group already exists.", field="name")
+        if changes.get("stateful", group.stateful) != group.stateful and group.ports.exists():
+            raise _in_use(group)
+        if "stateful" in records.write(group, changes):
+            mark(SECURITY_GROUP, [group.id])
+        announce(group)
+    return group
+
+
+def delete_security_group(group: SecurityGroup, revision: int | None = None) -> None:
+    """Delete a group with its rules, and the rules of others that name it.
+
+    Raises SecurityGroupCannotRemoveDefaultError, SecurityGroupInUseError, RevisionNumberConstraintFailedError.
+    """
+    with transaction.atomic():
+        group = records.lock(group, revision)
+        if group.name == DEFAULT_NAME:
+            raise SecurityGroupCannotRemoveDefaultError("Insufficient rights for removing default security group.")
+        if group.ports.exists():
+            raise _in_use(group)
+        naming = SecurityGroupRule.objects.filter(remote_group=group).exclude(group=group)
+        marked = {group.id, *naming.values_list("group_id", flat=True)}
+        for rule in [*naming, *group.rules.all()]:
+            ledger.release(rule.id)
+        naming.delete()
+        announce(group, "delete")
+        records.remove(group)
+        mark(SECURITY_GROUP, marked)
+
+
+def _in_use(group: SecurityGroup) -> SecurityGroupInUseError:
+    return SecurityGroupInUseError(f"Security Group {group.id} in use.")
+
+
+def _first_rules(group: SecurityGroup) -> list[SecurityGroupRule]:
+    """Return the rules that a new group begins with, not saved; none that names a group that is gone."""
+    return [
+        SecurityGroupRule(
+            group=group,
+            direction=rule.direction,
+            ethertype=rule.ethertype,
+            protocol=rule.protocol,
+            port_range_min=rule.port_range_min,
+            port_range_max=rule.port_range_max,
+            remote_ip_prefix=rule.remote_ip_prefix,
+            remote_group=remote,
+            remote_address_group=rule.remote_address_group,
+            description=rule.description,
+        )
+        for rule in rules_of_new(default=group.name == DEFAULT_NAME)
+        for remote in [remote_group_of(rule, group)]
+        if remote is not None or not rule.remote_group
+    ]
+
+
+def _held(group: SecurityGroup, rules: list[SecurityGroupRule]) -> dict[uuid.UUID, dict[str, int]]:
+    return {group.id: {"security_groups": 1}} | {rule.id: {"security_group_rules": 1} for rule in rules}
+
+
+def _save(group: SecurityGroup, rules: list[SecurityGroupRule]) -> None:
+    group.save(force_insert=True)
+    SecurityGroupRule.objects.bulk_create(rules)
+
+
+def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
+    """Return the project's ``default`` group, making it with the rules of default groups if it is absent.
+
+    Neutron's rules: out to anywhere, in from members of the same group, IPv4 and IPv6.  Safe in parallel: the project
+    is locked, so one caller makes it, with its rules in the same transaction, and it cannot go with the project
+    meanwhile.
     It counts in the quota and is never refused: no project can be without it.  Raises NotFoundError for a project that
     is gone.
     """
@@ -26,23 +135,13 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
         return found
     with transaction.atomic():
         owner_locks.lock_project(project_id)
-        group, made = SecurityGroup.objects.get_or_create(
-            project_id=project_id, name=DEFAULT_NAME, defaults={"description": "Default security group"}
-        )
-        if made:
-            rules = [
-                SecurityGroupRule(
-                    group=group,
-                    direction=direction,
-                    ethertype=ethertype,
-                    remote_group=group if direction == "ingress" else None,
-                )
-                for direction in ("egress", "ingress")
-                for ethertype in ("IPv4", "IPv6")
-            ]
-            held = {group.id: {"security_groups": 1}} | {rule.id: {"security_group_rules": 1} for rule in rules}
-            hold_all(project_id, held, refuse=False)
-            SecurityGroupRule.objects.bulk_create(rules)
+        found = _DEFAULT.first(project_id=project_id)
+        if found is not None:
+            return found
+        group = SecurityGroup(project_id=project_id, name=DEFAULT_NAME, description="Default security group")
+        rules = _first_rules(group)
+        hold_all(project_id, _held(group, rules), refuse=False)
+        _save(group, rules)
     return group
 
 
@@ -50,29 +149,3 @@ _DEFAULT = Prepared(
     lambda project_id: SecurityGroup.objects.filter(project_id=project_id, name=DEFAULT_NAME).order_by("pk")[:1],
     project_id=UUIDField(),
 )
-
-
-def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) -> SecurityGroupRule:
-    """Let IPv4 traffic of ``protocol`` in from anywhere, to one port or to all; a rule that is there is kept.
-
-    Raises OverQuotaError.
-    """
-    wanted = SecurityGroupRule(
-        group=group,
-        direction="ingress",
-        ethertype="IPv4",
-        protocol=protocol,
-        port_range_min=port,
-        port_range_max=port,
-        remote_ip_prefix="0.0.0.0/0",
-        remote_group=None,
-    )
-    names = ("group_id", "direction", "ethertype", "protocol", "port_range_min", "port_range_max", "remote_ip_prefix")
-    with transaction.atomic():
-        same = {name: getattr(wanted, name) for name in names}
-        there = SecurityGroupRule.objects.filter(**same, remote_group=None).first()
-        if there is not None:
-            return there
-        hold(group.project_id, wanted.id, {"security_group_rules": 1})
-        wanted.save(force_insert=True)
-    return wanted

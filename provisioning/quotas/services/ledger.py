@@ -52,6 +52,15 @@ def hold_all(scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], *, refu
     _claim(scope_id, holdings, None if refuse else {}, committed=True)
 
 
+def check_room(scope_id: uuid.UUID, amounts: Amounts) -> None:
+    """Refuse what does not fit as things are, before much work is done for it; OverQuotaError.  Nothing is held."""
+    limits, used = selectors.limits_of(scope_id), selectors.usage_of(scope_id)
+    for resource, amount in sorted(amounts.items()):
+        limit = limits.get(resource, UNLIMITED)
+        if limit != UNLIMITED and used[resource] + amount > limit:
+            raise OverQuotaError(resource, limit=limit, used=used[resource], asked=amount)
+
+
 def _claim(
     scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], limits: Amounts | None, *, committed: bool
 ) -> None:

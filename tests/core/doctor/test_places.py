@@ -15,11 +15,12 @@ from provisioning.compute.models import Allocation, InstanceAction
 from provisioning.compute.states import VmState
 from provisioning.doctor.examination import treat
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.network.models import FixedIP, Port
+from provisioning.network.models import Port
 from tests.core.doctor.findings import OLD, broken, look, mended, only
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
+from tests.support.ports import guest_addresses, guest_ports
 
 
 def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
@@ -131,14 +132,14 @@ def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
 
 def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
-    Port.objects.update(device_id=None)
+    guest_ports().update(device_id=None)
     delete(context("alice"), row.id)
     cloud.run()
-    Port.objects.update(device_id=row.id)
+    guest_ports().update(device_id=row.id)
     assert "which is in state deleted" in only("ports").sentence
     (treated,) = treat([only("ports")], repair=True)
     assert treated.repaired == "Given back: 1."
-    assert not FixedIP.objects.exists()
+    assert not guest_addresses().exists()
 
 
 def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestContext) -> None:
@@ -148,7 +149,7 @@ def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestCo
     found = look("ports", "without_room", "host_counters")
     treat(found, repair=True)
     assert look() == []
-    assert FixedIP.objects.filter(port__device_id=row.id).exists()
+    assert guest_addresses().filter(port__device_id=row.id).exists()
 
 
 def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
@@ -158,12 +159,12 @@ def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContex
     assert only("ports").sentence == "1 port with its address is taken by this server, which is in state error."
     (treated,) = treat([only("ports")], repair=True)
     assert treated.repaired == "Given back: 1."
-    assert not FixedIP.objects.exists()
+    assert not guest_addresses().exists()
 
 
 def test_interfaces_that_are_not_there(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
-    Port.objects.all().delete()
+    guest_ports().all().delete()
     assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
     Port.objects.create(
         network=cloud.network, project_id=row.project_id, mac_address="fa:16:3e:00:00:99", device_id=row.id
@@ -175,7 +176,7 @@ def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, ali
     row = cloud.running(alice)
     stop(context("alice"), row.id)
     assert look("addresses") == []
-    Port.objects.all().delete()
+    guest_ports().all().delete()
     assert only("addresses").sentence == "It has 0 ports, and its record names 1 interface."
     broken(row, vm_state=VmState.SHELVED_OFFLOADED, task_state=None, task_deadline=None, host=None)
     assert len(look("addresses")) == 1, "the shelved keep theirs"
@@ -183,12 +184,12 @@ def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, ali
 
 def test_an_interface_that_nobody_takes_out(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
-    detach_interface(context("alice"), row.id, str(Port.objects.get().id))
+    detach_interface(context("alice"), row.id, str(guest_ports().get().id))
     assert look("leaving_ports") == []
     HostCommand.objects.filter(finished_at=None).delete()
     InstanceAction.objects.update(finished_at=timezone.now())
     assert only("leaving_ports").sentence.startswith(f"It is leaving the server {row.id}")
     assert mended("leaving_ports") == "Its host was told to take it out."
     cloud.run()
-    assert not Port.objects.exists()
+    assert not guest_ports().exists()
     invariants.check()

@@ -11,7 +11,8 @@ from django.utils import timezone
 from compute_agent.contract.messages import Command
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.compute.models import Allocation, Instance, InstanceAction
-from provisioning.network.models import FixedIP, Port
+from provisioning.network.models import Port
+from tests.support.ports import guest_addresses
 from tests.support.scripted_agent import ScriptedAgent
 
 OFFLOADED = ("shelved_offloaded", None)
@@ -22,7 +23,7 @@ def anew(caller: RequestContext) -> RequestContext:
 
 
 def addresses(server: Instance) -> list[tuple[uuid.UUID, str, str]]:
-    rows = FixedIP.objects.filter(port__device_id=server.id).select_related("port")
+    rows = guest_addresses().filter(port__device_id=server.id).select_related("port")
     return [(row.port.id, row.port.mac_address, row.address) for row in rows]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from provisioning.network import services as network
+from provisioning.network.models import Network
 from tests.samples.recorder import Scene
 from tests.samples.scenes.servers import server
 
@@ -29,6 +31,14 @@ def images(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("delete", "DELETE", one)
 
 
+def outside(scene: Scene) -> Network:
+    """Give the cloud an external network."""
+    made = network.create_network(scene.people.operator.project_id, "public", external=True)
+    network.create_subnet(made, "203.0.113.0/24", enable_dhcp=False)
+    scene.let("public_id", made.id)
+    return made
+
+
 def networks(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play = scene.play
     play("list networks", "GET", "/os-networks")
@@ -37,10 +47,13 @@ def networks(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("show a network to an administrator", "GET", "/os-networks/{network_id}", who="operator")
     play("list tenants' networks", "GET", "/os-tenant-networks")
     play("show a tenant's network", "GET", "/os-tenant-networks/{network_id}")
-    scene.ids["floating_ip_id"] = ID
+    outside(scene)
     play("pools", "GET", "/os-floating-ip-pools")
+    old = {"until": (2, 35), "keep": (2, 35)}
+    made = play("create a floating address", "POST", "/os-floating-ips", {"pool": "public"}, **old)
+    scene.let("floating_ip_id", made["floating_ip"]["id"])
+    play("create one where it is gone", "POST", "/os-floating-ips", {"pool": "public"}, since=(2, 36))
     play("floating addresses", "GET", "/os-floating-ips")
-    play("create a floating address", "POST", "/os-floating-ips", {"pool": "public"})
     play("show a floating address", "GET", "/os-floating-ips/{floating_ip_id}")
     play("delete a floating address", "DELETE", "/os-floating-ips/{floating_ip_id}")
 
@@ -53,11 +66,22 @@ def security_groups(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     one = f"{path}/{{security_group_id}}"
     scene.let("security_group_id", listed["security_groups"][0]["id"])
     play("show", "GET", one)
-    play("create", "POST", path, {"security_group": {"name": "web", "description": "Mine"}})
+    body = {"security_group": {"name": "web", "description": "Mine"}}
+    made = play("create", "POST", path, body, until=(2, 35), keep=(2, 35))
+    scene.let("security_group_id", made["security_group"]["id"])
+    play("create where it is gone", "POST", path, body, since=(2, 36))
     play("update", "PUT", one, {"security_group": {"name": "other", "description": "Other"}})
-    rule = {"parent_group_id": ID, "ip_protocol": "tcp", "from_port": 80, "to_port": 80, "cidr": "0.0.0.0/0"}
-    play("create a rule", "POST", "/os-security-group-rules", {"security_group_rule": rule})
-    scene.ids["rule_id"] = ID
+    rule = {
+        "parent_group_id": made["security_group"]["id"],
+        "ip_protocol": "tcp",
+        "from_port": 80,
+        "to_port": 80,
+        "cidr": "0.0.0.0/0",
+    }
+    added = {"security_group_rule": rule}
+    kept = play("create a rule", "POST", "/os-security-group-rules", added, until=(2, 35), keep=(2, 35))
+    scene.let("rule_id", kept["security_group_rule"]["id"])
+    play("create a rule where it is gone", "POST", "/os-security-group-rules", added, since=(2, 36))
     play("delete a rule", "DELETE", "/os-security-group-rules/{rule_id}")
     play("delete", "DELETE", one)
 

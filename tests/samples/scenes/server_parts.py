@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from provisioning.hosts import calls
-from provisioning.network.models import Port
+from provisioning.network import services as network
+from provisioning.network.models import FloatingIP
 from tests.compute_api.test_diagnostics import TOLD
 from tests.samples.recorder import Scene
 from tests.samples.scenes.actions import act
+from tests.samples.scenes.proxies import outside
 from tests.samples.scenes.servers import server
+from tests.support.ports import guest_ports
 
 PATH = "/servers/{server_id}"
 
@@ -44,12 +47,21 @@ def tags(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("show one that is not there", "GET", f"{path}/{{tag}}")
 
 
+def floating_ip(scene: Scene) -> FloatingIP:
+    """Take a floating IP that can lead to the cloud's network."""
+    alice = scene.people.alice.project_id
+    public = outside(scene)
+    router = network.create_router(alice, gateway=network.Gateway(public))
+    network.add_interface_by_subnet(router, scene.cloud.network.subnets.get(), anywhere=True)
+    return network.create_floating_ip(alice, public)
+
+
 def addresses(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
     scene.ids["network_label"] = "net"
     scene.play("addresses", "GET", f"{PATH}/ips")
     scene.play("addresses of a network", "GET", f"{PATH}/ips/{{network_label}}")
-    scene.let("port_id", Port.objects.get(device_id=scene.ids["server_id"]).id)
+    scene.let("port_id", guest_ports().get(device_id=scene.ids["server_id"]).id)
     scene.play("interfaces", "GET", f"{PATH}/os-interface")
     scene.play("interface", "GET", f"{PATH}/os-interface/{{port_id}}")
     scene.play(
@@ -60,11 +72,13 @@ def addresses(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     scene.play("security groups", "GET", f"{PATH}/os-security-groups")
     act(scene, "removeSecurityGroup", {"name": "default"})
     act(scene, "addSecurityGroup", {"name": "default"})
-    act(scene, "addFloatingIp", {"address": "192.0.2.1"})
-    act(scene, "removeFloatingIp", {"address": "192.0.2.1"})
+    floating = floating_ip(scene)
+    act(scene, "addFloatingIp", {"address": floating.address})
+    network.associate(floating, guest_ports().get(device_id=scene.ids["server_id"]))
+    act(scene, "removeFloatingIp", {"address": floating.address})
     act(scene, "addFixedIp", {"networkId": str(scene.cloud.network.id)})
     act(scene, "removeFixedIp", {"address": "192.0.2.1"}, label="remove an address that it does not have")
-    address = Port.objects.get(device_id=scene.ids["server_id"]).fixed_ips.get().address
+    address = guest_ports().get(device_id=scene.ids["server_id"]).fixed_ips.get().address
     act(scene, "removeFixedIp", {"address": str(address)})
 
 

@@ -21,9 +21,7 @@ IDLE_FOR = 5.0
 """Seconds of rest before memory is measured."""
 CIDR = "10.64.0.0/20"
 """Of the servers' network."""
-_MAKE_NETWORK = (
-    "from uuid import UUID; from provisioning.network.services.networks import create_network, create_subnet"
-)
+_MAKE_NETWORK = "from uuid import UUID; from provisioning.network.services import create_network, create_subnet"
 """The API has no call for it."""
 DATABASES = ("sqlite", "postgresql")
 

@@ -1,25 +1,56 @@
-"""Security groups as the Compute API showed them up to 2.35."""
+"""Security groups as the Compute API showed and changed them up to 2.35."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.proxies.table import limited
-from portal.api.compute.schemas import last
+from portal.api.compute.schemas import Schema, body, last
 from portal.api.compute.servers.security_group_shapes import REMOTE, security_group
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
-from provisioning.network import selectors
+from provisioning.network import selectors, services
+from provisioning.network.models import SecurityGroup
 
 LARGEST = 1000
 """Groups of one answer."""
+_WORDS: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"\S"}
+GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"))
 
 
-class SecurityGroupsView(ProxyView):
-    """``GET /os-security-groups``."""
+class GroupProxy(ProxyView):
+    """What the views of groups share."""
 
-    rules = {"GET": "os_compute_api:os-security-groups:get"}
+    def group(self, identity: str, rule: str) -> SecurityGroup:
+        """Return a group that the caller sees, if this rule of the Network API lets the caller; NotFoundError."""
+        try:
+            group = selectors.security_group_for(self.context, identity, all_projects=True)
+        except NotFoundError as error:
+            raise NotFoundError(f"Security group {identity[:64]} not found.") from error
+        policy.enforce(self.context, rule, {"project_id": group.project_id})
+        return group
+
+    def wanted(self) -> dict[str, str]:
+        """Return name and description of the body."""
+        return {name: text.strip() for name, text in self.checked_body()["security_group"].items()}
+
+    def shown(self, group: SecurityGroup) -> Response:
+        """Answer with a group as it is now."""
+        rows = SecurityGroup.objects.prefetch_related("rules", REMOTE)
+        return Response({"security_group": security_group(rows.get(pk=group.pk))})
+
+
+class SecurityGroupsView(GroupProxy):
+    """``GET`` and ``POST /os-security-groups``."""
+
+    rules = {"GET": "os_compute_api:os-security-groups:get", "POST": "os_compute_api:os-security-groups:create"}
     queries = {"GET": limited}
+    schemas: ClassVar = {"POST": GROUP}
 
     def get(self, request: Request) -> Response:
         """The project's groups by name; an operator's ``all_tenants`` shows every project's."""
@@ -31,16 +62,48 @@ class SecurityGroupsView(ProxyView):
         found = rows[first : first + min(most or LARGEST, LARGEST)]
         return Response({"security_groups": [security_group(group) for group in found]})
 
+    def post(self, request: Request) -> Response:
+        """Make a group that begins with the rules that new groups begin with."""
+        policy.enforce(self.context, "create_security_group", {"project_id": self.context.project_id})
+        with refused():
+            said = self.wanted()
+            made = services.create_security_group(
+                self.context.project_id or NOBODY, said["name"], description=said["description"]
+            )
+        return self.shown(made)
 
-class SecurityGroupView(ProxyView):
-    """``GET /os-security-groups/{id}``."""
 
-    rules = {"GET": "os_compute_api:os-security-groups:show"}
+class SecurityGroupView(GroupProxy):
+    """``GET``, ``PUT`` and ``DELETE /os-security-groups/{id}``."""
+
+    rules = {
+        "GET": "os_compute_api:os-security-groups:show",
+        "PUT": "os_compute_api:os-security-groups:update",
+        "DELETE": "os_compute_api:os-security-groups:delete",
+    }
+    schemas: ClassVar = {"PUT": GROUP}
 
     def get(self, request: Request, security_group_id: str) -> Response:
-        policy.enforce(self.context, "get_security_group")
-        try:
-            group = selectors.security_group_for(self.context, security_group_id, all_projects=True)
-        except NotFoundError as error:
-            raise NotFoundError(f"Security group {security_group_id[:64]} not found.") from error
-        return Response({"security_group": security_group(group)})
+        return self.shown(self.group(security_group_id, "get_security_group"))
+
+    def put(self, request: Request, security_group_id: str) -> Response:
+        """Give it another name and description."""
+        group = self.group(security_group_id, "update_security_group")
+        with refused():
+            return self.shown(services.update_security_group(group, self.wanted()))
+
+    def delete(self, request: Request, security_group_id: str) -> Response:
+        """Delete one that no port is in."""
+        group = self.group(security_group_id, "delete_security_group")
+        with refused():
+            services.delete_security_group(group)
+        return Response(status=202)
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """Say 400 where the Network API says 409, as Nova does."""
+    try:
+        yield
+    except ConflictError as error:
+        raise InvalidInputError(error.message) from error

@@ -21,9 +21,6 @@ NO_VOLUMES = refuse(
 )
 NO_BARE_METAL = refuse(NotOfferedError, "There is no bare metal service in this cloud.")
 NO_BOOT = refuse(NotOfferedError, "Servers are not booted from volumes here: launch them by POST /servers.")
-ELSEWHERE = refuse(NotOfferedError, "Security groups are not changed by the Compute API: ask the Network API.")
-NO_FLOATING_IP = refuse(NotFoundError, "Floating IP not found for ID {floating_ip_id}")
-NO_POOL = refuse(NotFoundError, "Floating IP pool not found.")
 NO_VOLUME = refuse(NotFoundError, "Volume {volume_id} could not be found.")
 NO_SNAPSHOT = refuse(NotFoundError, "Snapshot {snapshot_id} could not be found.")
 
@@ -89,16 +86,6 @@ TABLE: tuple[Row, ...] = (
     removed("servers/<str:server_id>/consoles", "GET POST"),
     removed("servers/<str:server_id>/consoles/<str:console_id>", "GET DELETE"),
     removed("servers/<str:server_id>/os-virtual-interfaces", "GET"),
-    Row("os-floating-ips", "GET", "os_compute_api:os-floating-ips:list", empty_list("floating_ips")),
-    Row("os-floating-ips", "POST", "os_compute_api:os-floating-ips:create", NO_POOL),
-    Row("os-floating-ips/<str:floating_ip_id>", "GET", "os_compute_api:os-floating-ips:show", NO_FLOATING_IP),
-    Row("os-floating-ips/<str:floating_ip_id>", "DELETE", "os_compute_api:os-floating-ips:delete", NO_FLOATING_IP),
-    Row("os-floating-ip-pools", "GET", "os_compute_api:os-floating-ip-pools", empty_list("floating_ip_pools")),
-    Row("os-security-groups", "POST", "os_compute_api:os-security-groups:create", ELSEWHERE),
-    Row("os-security-groups/<str:security_group_id>", "PUT", "os_compute_api:os-security-groups:update", ELSEWHERE),
-    Row("os-security-groups/<str:security_group_id>", "DELETE", "os_compute_api:os-security-groups:delete", ELSEWHERE),
-    Row("os-security-group-rules", "POST", "os_compute_api:os-security-groups:rule:create", ELSEWHERE),
-    Row("os-security-group-rules/<str:rule_id>", "DELETE", "os_compute_api:os-security-groups:rule:delete", ELSEWHERE),
     Row("os-volumes", "GET", "os_compute_api:os-volumes:list", empty_list("volumes")),
     Row("os-volumes", "POST", "os_compute_api:os-volumes:create", NO_VOLUMES),
     Row("os-volumes/detail", "GET", "os_compute_api:os-volumes:detail", empty_list("volumes")),

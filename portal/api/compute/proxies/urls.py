@@ -6,9 +6,11 @@ from portal.api.compute.base import ComputeView
 from portal.api.compute.proxies import (
     assisted_snapshots,
     extensions,
+    floating_ips,
     image_metadata,
     images,
     networks,
+    security_group_rules,
     security_groups,
     volume_attachments,
 )
@@ -27,6 +29,13 @@ VIEWS: dict[str, type[ComputeView]] = {
     "images/<str:image_id>/metadata/<str:key>": image_metadata.ImageMetadataItemView,
     _ATTACHMENTS: volume_attachments.VolumeAttachmentsView,
     f"{_ATTACHMENTS}/<str:volume_id>": volume_attachments.VolumeAttachmentView,
+    "os-floating-ip-pools": floating_ips.FloatingIpPoolsView,
+    "os-floating-ips": floating_ips.FloatingIpsView,
+    "os-floating-ips/<str:floating_ip_id>": floating_ips.FloatingIpView,
+    "os-security-groups": security_groups.SecurityGroupsView,
+    "os-security-groups/<str:security_group_id>": security_groups.SecurityGroupView,
+    "os-security-group-rules": security_group_rules.SecurityGroupRulesView,
+    "os-security-group-rules/<str:rule_id>": security_group_rules.SecurityGroupRuleView,
     "os-assisted-volume-snapshots": assisted_snapshots.AssistedSnapshotsView,
     "os-assisted-volume-snapshots/<str:snapshot_id>": assisted_snapshots.AssistedSnapshotView,
 }
@@ -36,8 +45,6 @@ PARTLY: dict[str, type[ProxyView]] = {
     "os-networks/<str:network_id>": networks.NetworkView,
     "os-tenant-networks": networks.TenantNetworksView,
     "os-tenant-networks/<str:network_id>": networks.TenantNetworkView,
-    "os-security-groups": security_groups.SecurityGroupsView,
-    "os-security-groups/<str:security_group_id>": security_groups.SecurityGroupView,
 }
 """Address → the view of those methods that the table does not have."""
 

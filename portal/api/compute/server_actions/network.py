@@ -12,10 +12,15 @@ from portal.api.common.validation import Schema
 from portal.api.compute.server_actions.registry import Action, Handler, accepted
 from portal.api.compute.servers.fields import IPV4, IPV6
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.compute import selectors
 from provisioning.compute.actions.interfaces import add_fixed_ip, remove_fixed_ip
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
+from provisioning.identity import policy
 from provisioning.network import selectors as network
+from provisioning.network import services
+from provisioning.network.models import FloatingIP
+from provisioning.network.selectors import routing
 
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
@@ -52,17 +57,41 @@ def _by(service: Callable[[RequestContext, str, str], None], field: str) -> Hand
 
 
 def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
-    """Say what is wrong with the server first, as the reference does; there are no floating addresses here."""
-    fixed = [address.address for port in network.interfaces_of(UUID(server_id)) for address in port.fixed_ips.all()]
+    """Lead a floating IP to an address of a server, to its first IPv4 address when none is named."""
+    fixed = {
+        address.address: port for port in network.interfaces_of(UUID(server_id)) for address in port.fixed_ips.all()
+    }
     if not fixed:
         raise InvalidInputError("No fixed IPs associated to instance", field="address")
-    if body.get("fixed_address", fixed[0]) not in fixed:
+    first = next((address for address in fixed if ":" not in address), next(iter(fixed)))
+    wanted = body.get("fixed_address", first)
+    if wanted not in fixed:
         raise InvalidInputError("Specified fixed address not assigned to instance", field="fixed_address")
-    raise NotFoundError("floating IP not found", field="address")
+    floating = _floating_ip(view, server_id, body["address"])
+    try:
+        services.associate(floating, fixed[wanted], wanted)
+    except (ConflictError, InvalidInputError, NotFoundError) as error:
+        msg = f"Unable to associate floating IP {floating.address} to fixed IP {wanted} for instance {server_id}."
+        raise InvalidInputError(f"{msg} Error: {error.message}", field="address") from error
+    return accepted()
 
 
 def _remove_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
-    raise NotFoundError("floating IP not found", field="address")
+    """Let a floating IP of a server lead nowhere."""
+    floating = _floating_ip(view, server_id, body["address"])
+    if floating.fixed_port is None or str(floating.fixed_port.device_id) != server_id:
+        msg = f"Floating IP {floating.address} is not associated with instance {server_id}."
+        raise ConflictError(msg, field="address")
+    services.disassociate(floating)
+    return accepted()
+
+
+def _floating_ip(view: ServerView, server_id: str, address: str) -> FloatingIP:
+    """Return the floating IP of the server's project, if the caller may change it."""
+    owner = view.context.in_project(selectors.instance_for(view.context, server_id).project_id)
+    floating = routing.floating_ip_at(owner, address)
+    policy.enforce(view.context, "update_floatingip", {"project_id": floating.project_id})
+    return floating
 
 
 ACTIONS = {

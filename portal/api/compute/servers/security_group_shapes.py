@@ -18,11 +18,12 @@ def security_group(group: SecurityGroup) -> dict[str, Any]:
         "name": group.name,
         "description": group.description,
         "tenant_id": group.project_id.hex,
-        "rules": [_rule(rule) for rule in rules if rule.direction == "ingress"],
+        "rules": [rule_shape(rule) for rule in rules if rule.direction == "ingress"],
     }
 
 
-def _rule(rule: SecurityGroupRule) -> dict[str, Any]:
+def rule_shape(rule: SecurityGroupRule) -> dict[str, Any]:
+    """One rule of a group, about what comes in."""
     first, last = rule.port_range_min, rule.port_range_max
     if rule.protocol and first is None and last is None:  # every port, in nova-network's numbers
         first, last = _PORTS.get(rule.protocol.lower(), (-1, -1))

@@ -79,13 +79,17 @@ def created(instance: Instance, related: Related, groups: Sequence[str], passwor
 
 
 def addresses(found: Sequence[PortAddress], *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:
-    """Addresses by network name, as ``server.addresses`` has them; not ``extended``: as ``/ips`` has them."""
+    """Addresses by network name, as ``server.addresses`` has them, each with its floating IPs behind it, which have its
+    port's MAC address; not ``extended``: as ``/ips`` has them.
+    """
     networks: dict[str, list[dict[str, Any]]] = {}
     for entry in found:
-        shape: dict[str, Any] = {"version": entry.version, "addr": entry.address}
-        if extended:
-            shape |= {"OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": entry.mac}
-        networks.setdefault(entry.network_name, []).append(shape)
+        shown = [("fixed", entry.version, entry.address), *(("floating", 4, address) for address in entry.floating)]
+        for kind, version, address in shown:
+            shape: dict[str, Any] = {"version": version, "addr": address}
+            if extended:
+                shape |= {"OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": entry.mac}
+            networks.setdefault(entry.network_name, []).append(shape)
     return networks
 
 

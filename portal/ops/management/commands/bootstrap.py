@@ -23,6 +23,9 @@ class Command(BaseCommand):
         parser.add_argument("--data", type=Path, default=None, help="data folder; must be the one of NOVELLA_DATA")
         parser.add_argument("--guest-image", default="none", help="qcow2 file of the guest image, or none")
         parser.add_argument("--host", action="append", default=[], help="host that will enrol; may be repeated")
+        parser.add_argument("--external-network", default="", metavar="NAME", help="physical network of floating IPs")
+        parser.add_argument("--external-range", action="append", default=[], metavar="GATEWAY/LENGTH",
+                            help="range of it, by its gateway's address; may be repeated")  # fmt: skip
         parser.add_argument("--simulated", action="store_true", help="the hosts are simulated: any image will do")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -47,6 +50,8 @@ class Command(BaseCommand):
         contexts = seed.people(Path(settings.PORTAL_DIR) / "secrets", result)
         seed.flavors(contexts["admin"], result)
         seed.networks(contexts, result)
+        if options["external_network"]:
+            seed.outside(contexts, options["external_network"], options["external_range"], result)
         seed.image(contexts["admin"], path, result, simulated=options["simulated"])
         seed.join_tokens(options["host"], enrolled_hosts(), result)
         return result

@@ -8,11 +8,12 @@ from django.db import transaction
 
 from portal.ops import named
 from provisioning.identity.services.projects import create_project
+from provisioning.network.services import allocate_topology
 from provisioning.quotas.services.limits import set_limit
 
 
 class Command(BaseCommand):
-    """Makes a project with its limits, all or nothing."""
+    """Makes a project with its limits and its network, all or nothing."""
 
     help = "Create a project."
 
@@ -30,6 +31,12 @@ class Command(BaseCommand):
             help="cores=40; -1: unlimited; repeatable",
         )
 
+        parser.add_argument(
+            "--with-network",
+            action="store_true",
+            help="give it a network, and a router to the default external network",
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
         domain = named.domain(options["domain"])
         limits = dict(named.quota(text) for text in options["quota"])
@@ -38,4 +45,8 @@ class Command(BaseCommand):
             project = create_project(domain, options["name"], parent=parent, description=options["description"])
             for resource, limit in limits.items():
                 set_limit(project.id, resource, limit)
+            if options["with_network"]:
+                allocate_topology(project.id)
         self.stdout.write(f"Made project {project.name} ({project.id.hex}).")
+        if options["with_network"]:
+            self.stdout.write("It has a network and a router of its own.")

@@ -38,11 +38,13 @@ RULES = (
     rule("os_compute_api:os-multinic:add", MEMBER, "Give a server another fixed address (up to 2.43)."),
     rule("os_compute_api:os-multinic:remove", MEMBER, "Take a fixed address from a server (up to 2.43)."),
     rule(
-        "os_compute_api:os-floating-ips:add", MEMBER, "Give a server a floating address (up to 2.43); there are none."
+        "os_compute_api:os-floating-ips:add",
+        MEMBER,
+        "Lead a floating IP to a server (up to 2.43); update_floatingip is asked too.",
     ),
     rule(
         "os_compute_api:os-floating-ips:remove",
         MEMBER,
-        "Take a floating address from a server (up to 2.43); there are none.",
+        "Take a floating IP from a server (up to 2.43); update_floatingip is asked too.",
     ),
 )

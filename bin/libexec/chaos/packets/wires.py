@@ -1,0 +1,139 @@
+"""A simulated hypervisor whose guests are interfaces: each in a network namespace of its own, at a tap of its host.
+
+The interface has the port's hardware address and nothing else: addresses come from DHCP, as a guest's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.power import PowerState
+from compute_agent.network import links, namespace
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.fake import FakeDriver
+from compute_agent.virt.fake_state import FakeGuest
+
+INSIDE = "eth0"
+"""An interface's name in its namespace."""
+WIRED = {PowerState.RUNNING, PowerState.PAUSED}
+"""A guest has its taps while there is a process of it."""
+
+
+def space_of(machine: str, tap: str) -> str:
+    """Return the namespace of the interface that is at a tap of a machine."""
+    return f"{machine}-{tap}"
+
+
+class WiredDriver(FakeDriver):
+    """Makes a guest's taps when it starts, as QEMU does, and removes them when it ends."""
+
+    def __init__(self, state_dir: Path, *, machine: str, vcpus: int, memory_mb: int, disk_gb: int) -> None:
+        """``machine`` is the network namespace that stands for the host's machine."""
+        super().__init__(state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
+        self._machine = machine
+        self._wires = state_dir / "wires"
+        """The interfaces of each domain, as it was defined."""
+
+    def init_host(self) -> None:
+        """Bring taps to what the journal says: the process may have been killed between the two."""
+        super().init_host()
+        self._wires.mkdir(mode=0o700, exist_ok=True)
+        with self._changed:
+            guests = self._state.guests.values()
+            wired = [port for guest in guests if guest.power in WIRED for port in self._ports(guest.uuid)]
+        taps = {port.tap for port in wired}
+        for name in namespace.listed(space_of(self._machine, "tap")):
+            if name.removeprefix(space_of(self._machine, "")) not in taps:
+                self._cut(name.removeprefix(space_of(self._machine, "")))
+        self._plug([port for port in wired if not self._is_wired(port)])
+
+    # ----- domains --------------------------------------------------------------------------------------------------
+
+    def define(self, spec: InstanceSpec, attempt: int) -> None:
+        with self._changed:
+            self._unplug(self._ports(spec.uuid))
+            self._note(spec.uuid, spec.ports)
+            super().define(spec, attempt)
+
+    def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        with self._changed:
+            guest = self._guest(spec.uuid)
+            if port.mac_address in guest.interfaces:
+                return
+            self._note(spec.uuid, [*self._ports(spec.uuid), port])
+            if guest.power in WIRED:
+                self._plug([port])
+            super().attach_interface(spec, port)
+
+    def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        with self._changed:
+            super().detach_interface(spec, port)
+            self._unplug([port])
+            if spec.uuid in self._state.guests:
+                self._note(spec.uuid, [each for each in self._ports(spec.uuid) if each.id != port.id])
+
+    def destroy(self, uuid: str) -> None:
+        with self._changed:
+            self._unplug(self._ports(uuid))
+            self._path(uuid).unlink(missing_ok=True)
+            super().destroy(uuid)
+
+    def _power(self, guest: FakeGuest, state: PowerState) -> None:
+        if state == PowerState.RUNNING:
+            self._plug(self._ports(guest.uuid))
+        super()._power(guest, state)
+        if state not in WIRED:
+            self._unplug(self._ports(guest.uuid))
+
+    # ----- what is on disk ------------------------------------------------------------------------------------------
+
+    def _path(self, uuid: str) -> Path:
+        return self._wires / f"{uuid}.json"
+
+    def _ports(self, uuid: str) -> list[PortRef]:
+        try:
+            return msgspec.json.decode(self._path(uuid).read_bytes(), type=list[PortRef])
+        except FileNotFoundError:
+            return []
+
+    def _note(self, uuid: str, ports: Sequence[PortRef]) -> None:
+        fresh = self._path(uuid).with_suffix(".new")
+        fresh.write_bytes(msgspec.json.encode(list(ports)))
+        fresh.replace(self._path(uuid))
+
+    # ----- taps -----------------------------------------------------------------------------------------------------
+
+    def _is_wired(self, port: PortRef) -> bool:
+        return port.tap in links.names() and bool(namespace.listed(space_of(self._machine, port.tap)))
+
+    def _plug(self, ports: Sequence[PortRef]) -> None:
+        """Put an interface at each tap, into the bridge of its network, which has to be there."""
+        for port in ports:
+            self._cut(port.tap)
+            name = space_of(self._machine, port.tap)
+            namespace.ensure(name)
+            with links.netlink("make the guest's tap") as route, namespace.opened(name) as space:
+                bridge = route.link_lookup(ifname=port.network.bridge)
+                if not bridge:
+                    raise RetryableHostError(f"There is no bridge {port.network.bridge} for a guest's interface.")
+                inner: dict[str, Any] = {"ifname": INSIDE, "net_ns_fd": space, "address": port.mac_address}
+                route.link("add", ifname=port.tap, kind="veth", mtu=port.network.mtu, peer=inner)
+                links.silence(port.tap)
+                (index,) = route.link_lookup(ifname=port.tap)
+                route.link("set", index=index, master=bridge[0], state="up")
+            with namespace.inside(name), links.netlink("start the guest's interface") as route:
+                for each in ("lo", INSIDE):
+                    route.link("set", index=route.link_lookup(ifname=each)[0], state="up")
+
+    def _unplug(self, ports: Sequence[PortRef]) -> None:
+        for port in ports:
+            self._cut(port.tap)
+
+    def _cut(self, tap: str) -> None:
+        links.delete(tap)
+        namespace.remove(space_of(self._machine, tap))

@@ -1,0 +1,78 @@
+"""Where floating IPs come from: the ranges of the external network that a new cloud begins with."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from up.places import Places
+from up.programs import Hosts
+
+MACHINE, EXTERNAL = "machine", "external"
+"""Physical networks: the machine itself, and what the hosts of ``--hosts`` have their external interface in."""
+CUSTOMARY = "172.24.4.0/22"
+"""Floating IPs come from a /24 of it: what DevStack gives its external network begins here, too."""
+SMALLEST = 29
+"""The longest prefix of a range: six addresses, of which the gateway and a router have one each."""
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The physical network, and its ranges with their gateways: ``172.24.4.1/24``."""
+
+    physical_network: str
+    gateways: tuple[str, ...]
+
+    @classmethod
+    def of(cls, hosts: Hosts, places: Places, asked: Network | None = None) -> Outside:
+        """Return what hosts like these lead to; for this machine the range ``asked`` or one that nobody near uses."""
+        if hosts.switched:
+            return cls(EXTERNAL, places.outside)
+        return cls(MACHINE, (first_of(asked or free_range(() if hosts.simulated else networks_around())),))
+
+    def options(self) -> list[str]:
+        """Return the words that tell ``manage.py bootstrap`` of it."""
+        ranges = [word for gateway in self.gateways for word in ("--external-range", gateway)]
+        return ["--external-network", self.physical_network, *ranges]
+
+
+def first_of(network: Network) -> str:
+    """Return the first address of a network, with the network's length."""
+    return f"{network[1]}/{network.prefixlen}"
+
+
+def checked_range(text: str) -> Network:
+    """Read what ``--external-range`` says.  Raises ValueError."""
+    network = ipaddress.IPv4Network(text)
+    if network.prefixlen > SMALLEST:
+        message = f"/{network.prefixlen} is too small"
+        raise ValueError(message)
+    return network
+
+
+def free_range(used: Iterable[Network]) -> Network:
+    """Return the first customary range that overlaps none of ``used``; the very first when there is none."""
+    taken = [network for network in used if network.version == 4]
+    for candidate in _candidates():
+        if not any(candidate.overlaps(network) for network in taken):
+            return candidate
+    return next(_candidates())
+
+
+def _candidates() -> Iterator[ipaddress.IPv4Network]:
+    yield from ipaddress.IPv4Network(CUSTOMARY).subnets(new_prefix=24)
+    yield from ipaddress.IPv4Network("172.16.0.0/12").subnets(new_prefix=24)
+
+
+def networks_around() -> list[Network]:
+    """Return the networks that this machine has routes to.  Raises OSError, CalledProcessError."""
+    machine = os.environ.get("NOVELLA_AGENT_MACHINE_NETNS")
+    command = ["ip", "-j", *(["-n", machine] if machine else []), "route", "show"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    ranges = [each["dst"] for each in json.loads(shown or "[]") if each["dst"] != "default"]
+    return [ipaddress.ip_network(each, strict=False) for each in ranges]

@@ -1,0 +1,49 @@
+"""Where several hosts of one machine are: names of network namespaces, interfaces and addresses (see ``up.switch``)."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+UNDERLAY, EXTERNAL = "underlay0", "external0"
+"""Interfaces of a host, and the bridges of the switch that they lead to."""
+MOST_HOSTS = 50
+
+
+@dataclass(frozen=True)
+class Places:
+    """Hosts 1 to ``MOST_HOSTS``; all that is made bears the name, which is unique on this machine."""
+
+    name: str
+    underlay: str = "192.0.2.0/24"
+    """Host 7 has the seventh address."""
+    outside: tuple[str, ...] = ("203.0.113.1/24", "2001:db8:113::1/64")
+    """Addresses of the world outside with their networks, whose gateway they may be."""
+
+    def machine(self, number: int) -> str:
+        """Return the namespace that is a host's machine."""
+        return f"{self.name}-{number}"
+
+    def guests(self, number: int) -> str:
+        """Return the namespace that its agent makes for bridges and guests."""
+        return f"{self.machine(number)}-guests"
+
+    @property
+    def middle(self) -> str:
+        """Return the namespace of the switch itself."""
+        return f"{self.name}-switch"
+
+    @property
+    def world(self) -> str:
+        """Return the namespace outside."""
+        return f"{self.name}-outside"
+
+    def underlay_address(self, number: int) -> str:
+        return str(ipaddress.ip_network(self.underlay)[number])
+
+    def agent_options(self, number: int) -> list[str]:
+        """Return the words that tell an agent where its host is."""
+        return [
+            *("--netns", self.guests(number), "--machine-netns", self.machine(number)),
+            *("--underlay-address", self.underlay_address(number), "--physical-networks", f"external:{EXTERNAL}"),
+        ]

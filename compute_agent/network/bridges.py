@@ -1,0 +1,126 @@
+"""A bridge for each network with its segment: the first layer of the host's network."""
+
+import logging
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from compute_agent.contract.build import Frozen, Segment
+from compute_agent.contract.network import NetworkDocument
+from compute_agent.network import links
+from compute_agent.network.parts import Part, for_each
+from compute_agent.network.segments import Segments, port_of
+from compute_agent.network.wanted import Touched, Wanted
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.programs import ProgramError, run_program
+
+log = logging.getLogger(__name__)
+
+FILTERED = Path("/proc/sys/net/bridge")
+"""Is there when the kernel's module br_netfilter is."""
+BRIDGED = tuple(f"net.bridge.bridge-nf-call-{family}" for family in ("iptables", "ip6tables", "arptables"))
+"""Settings that show bridged packets to the filters."""
+UNFILTERED = (
+    "This host's kernel does not show bridged packets to its filters, so that guests cannot be kept apart and get no"
+    " network: load its module br_netfilter."
+)
+UNFORWARDED = "This host does not forward packets: its kernel does not let net.ipv4.ip_forward be set to 1."
+
+
+class Made(Frozen, frozen=True):
+    """What was made for a network, known after its document is gone."""
+
+    bridge: str
+    segment: Segment
+
+
+def lacks() -> list[str]:
+    """Show bridged packets to the filters, and let the host forward; return what it lacks for that, in sentences.
+
+    The kernel's module for filtering bridges may have to be loaded.
+    """
+    found = []
+    try:
+        if not FILTERED.exists():
+            run_program("modprobe", "br_netfilter")
+        for name in BRIDGED:
+            links.write_sysctl(name, "1")
+    except (ProgramError, subprocess.SubprocessError, RetryableHostError) as error:
+        log.warning("no filters for bridged packets: %s", getattr(error, "detail", "") or error)
+        found.append(UNFILTERED)
+    try:
+        links.write_sysctl("net.ipv4.ip_forward", "1")
+    except RetryableHostError as error:
+        log.warning("no forwarding: %s", error.detail)
+        found.append(UNFORWARDED)
+    return found
+
+
+class Bridges(Part):
+    """Makes bridges, joins them with those of other hosts, and puts guests' interfaces into them."""
+
+    def __init__(self, folder: Path, segments: Segments) -> None:
+        """``folder`` remembers what was made, with a folder for each network."""
+        self._folder = folder
+        self._segments = segments
+        self._brought: dict[str, NetworkDocument] = {}
+        """What the kernel was brought to by this process."""
+
+    def prepare(self) -> None:
+        """Nothing: ``lacks`` is asked before."""
+
+    def bring(self, wanted: Wanted, touched: Touched) -> None:
+        for_each(
+            [each for each in touched.networks(wanted) if touched.everything or self._brought.get(each.id) != each],
+            lambda network: self._bring(network, wanted),
+        )
+
+    def drop(self, wanted: Wanted) -> None:
+        self._brought = {subject: done for subject, done in self._brought.items() if subject in wanted.networks}
+        for_each([path for path in self._folder.glob("*") if path.name not in wanted.networks], _drop)
+
+    def check(self, wanted: Wanted) -> list[str]:
+        there, networks = set(links.names()), wanted.networks.values()
+        gone = [each for each in networks if not {each.bridge, port_of(each.segment, each.id)} <= there]
+        for_each(gone, lambda network: self._bring(network, wanted))
+        return [f"bridge of network {network.id}" for network in gone]
+
+    def _bring(self, network: NetworkDocument, wanted: Wanted) -> None:
+        self._brought.pop(network.id, None)
+        self._remember(network)
+        links.ensure_plain_bridge(network.bridge, network.mtu, up=network.enabled)
+        links.join(network.bridge, [each.port.tap for each in wanted.ports_on(network.id)])
+        self._segments.ensure(network)
+        self._brought[network.id] = network
+
+    def _remember(self, network: NetworkDocument) -> None:
+        path = self._folder / network.id / "made.json"
+        made = msgspec.json.encode(Made(bridge=links.interface_name(network.bridge), segment=network.segment))
+        if path.exists() and path.read_bytes() == made:
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_bytes(made)
+
+
+def remove_networks(folder: Path) -> list[str]:
+    """Remove what was made of all networks; ``folder`` is that of ``Bridges``.  Return a line for each."""
+    found = sorted(folder.glob("*"))
+    for_each(found, _drop)
+    return [f"network {path.name}" for path in found]
+
+
+def _drop(path: Path) -> None:
+    for made in _made(path):
+        links.delete(port_of(made.segment, path.name))
+        links.delete(made.bridge)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _made(path: Path) -> Iterator[Made]:
+    try:
+        yield msgspec.json.decode((path / "made.json").read_bytes(), type=Made)
+    except (OSError, msgspec.MsgspecError) as error:
+        log.warning("%s says not what was made: %s", path, error)

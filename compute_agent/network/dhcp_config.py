@@ -1,0 +1,282 @@
+"""What dnsmasq is told: the ranges and options of a network, the fixed addresses of its interfaces, names."""
+
+import functools
+import ipaddress
+import logging
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.contract.build import DhcpOption, PortRef, SubnetRef
+from compute_agent.network.dhcp_user import DhcpUser
+from compute_agent.virt.programs import SYSTEM_PATH
+
+log = logging.getLogger(__name__)
+
+LABEL = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$")
+DOMAIN = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?$")
+MAC = re.compile(r"^[0-9a-f]{2}(:[0-9a-f]{2}){5}$")
+OPTION_NAME = re.compile(r"^[A-Za-z0-9+-]{1,64}$")
+RESERVED = frozenset(
+    {
+        "localhost", "localdomain", "broadcasthost", "gateway", "router", "dhcp", "dns", "ns", "ntp", "time",
+        "metadata", "instance-data", "wpad", "isatap", "autodiscover",
+    }
+)  # fmt: skip
+"""Names that programs ask for by themselves, or that mean the network itself: no guest is answered for."""
+LEASE = "86400"
+"""Seconds; a fixed address may be kept for long."""
+METADATA = "169.254.169.254"
+FROM_DHCP = ("", "dhcpv6-stateful")
+"""IPv6 address modes in which DHCP gives addresses; in the others guests make them from what a router tells."""
+TEST_SECONDS = 10.0
+SCRIPT, SAID = "on-lease", "said"
+"""The program that dnsmasq runs for each lease, and the file where that writes what has happened."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """One interface's fixed addresses and options."""
+
+    mac: str
+    addresses: tuple[str, ...]
+    """At most one of IPv4."""
+    hostname: str
+    domain: str = ""
+    """On a network of several projects: where its name is, and what completes the short names that it asks for."""
+    options: tuple[DhcpOption, ...] = ()
+
+    @property
+    def tag(self) -> str:
+        return "m" + self.mac.replace(":", "")
+
+
+@dataclass(frozen=True)
+class Name:
+    """Whom an address belongs to."""
+
+    hostname: str
+    addresses: tuple[str, ...]
+    domain: str = ""
+    """As in ``Lease``."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """One network as its DHCP and name server knows it."""
+
+    interface: str
+    addresses: tuple[str, ...]
+    """The server's own, at most one in each subnet."""
+    mtu: int
+    domain: str
+    subnets: Sequence[SubnetRef]
+    leases: Sequence[Lease]
+    names: Sequence[Name]
+    upstream: tuple[str, ...] = ()
+    """Name servers that are asked on."""
+    metadata: bool = True
+    """Whether guests are told that their metadata is here."""
+    namespace: str | None = None
+    """Network namespace of the server; None: the agent's."""
+
+    def own(self, subnet: SubnetRef) -> str | None:
+        """Return the server's address in the subnet."""
+        network = ipaddress.ip_network(subnet.cidr)
+        return next((each for each in self.addresses if ipaddress.ip_address(each) in network), None)
+
+    def serves(self) -> list[SubnetRef]:
+        """List the subnets with DHCP."""
+        return [subnet for subnet in self.subnets if subnet.enable_dhcp and self.own(subnet) is not None]
+
+
+def leases_of(named_ports: Iterable[tuple[str, PortRef]], subnets: Sequence[SubnetRef] = ()) -> list[Lease]:
+    """Return the fixed leases of one network, in a stable order; raises ValueError for bad addresses.
+
+    ``named_ports``: each interface with its guest's host name.
+    """
+    ranged = {subnet.id for subnet in subnets if subnet.ipv6_address_mode not in FROM_DHCP}
+    found = {}
+    for hostname, port in named_ports:
+        addresses: list[str] = []
+        for fixed in port.fixed_ips:
+            parsed = ipaddress.ip_address(fixed.address)
+            first = parsed.version == 6 or not any(":" not in each for each in addresses)
+            if fixed.enable_dhcp and first and fixed.subnet_id not in ranged:
+                addresses.append(str(parsed))
+        if port.dns_domain and not DOMAIN.fullmatch(port.dns_domain):
+            raise ValueError(f"not a domain: {port.dns_domain!r}")
+        mac = checked_mac(port)
+        if addresses and mac not in found:
+            options = tuple(option for option in port.extra_dhcp_opts if usable(option))
+            found[mac] = Lease(mac, tuple(addresses), served_name(hostname), port.dns_domain, options)
+    return sorted(found.values(), key=lambda lease: lease.mac)
+
+
+def checked_mac(port: PortRef) -> str:
+    """Return the port's hardware address in lower case; raises ValueError when it is none."""
+    mac = port.mac_address.lower()
+    if not MAC.fullmatch(mac):
+        raise ValueError(f"not a hardware address: {port.mac_address!r}")
+    return mac
+
+
+def served_name(hostname: str) -> str:
+    """Return the name if guests are answered for it, else nothing."""
+    return hostname if LABEL.fullmatch(hostname) and hostname.lower() not in RESERVED else ""
+
+
+def usable(option: DhcpOption) -> bool:
+    """Say whether dnsmasq understands the option: one that it does not would keep it from starting."""
+    if not OPTION_NAME.fullmatch(option.name) or not option.value.isprintable():
+        return False
+    if not _understood(_option_word(option) + "," + option.value):
+        log.warning("DHCP option %s=%s is left out: dnsmasq does not take it", option.name, option.value)
+        return False
+    return True
+
+
+def config(served: Served, folder: Path, shown: Path, user: DhcpUser) -> str:
+    """Return the configuration; ``shown`` is where the files lie that the server's user reads.  Raises ValueError."""
+    if not DOMAIN.fullmatch(served.domain):
+        raise ValueError(f"a domain that cannot be served: {served.domain!r}")
+    lines = [
+        f"# answers at {' '.join(served.addresses)}",
+        f"interface={served.interface}", "bind-interfaces", "except-interface=lo",
+        f"pid-file={folder}/dnsmasq.pid", f"user={user.name}", f"group={user.group}",
+        "log-facility=/dev/null", "quiet-dhcp", "quiet-dhcp6", "quiet-ra",
+        *_ranges(served), *_marks(served), "dhcp-authoritative", "no-ping", "dhcp-lease-max=65536", "dhcp-ignore-names",
+        f"dhcp-hostsfile={shown}/hosts", f"dhcp-optsfile={shown}/options", f"dhcp-leasefile={folder}/leases",
+        f"dhcp-script={shown}/{SCRIPT}", f"dhcp-scriptuser={user.name}",
+        f"dhcp-option-force=26,{served.mtu}",
+        "no-hosts", "no-resolv", "domain-needed", f"addn-hosts={shown}/names",
+        f"domain={served.domain}", f"local=/{served.domain}/", "bogus-priv", "stop-dns-rebind",
+        *(f"server={server}" for server in served.upstream),
+    ]  # fmt: skip
+    return "".join(line + "\n" for line in lines)
+
+
+def script(shown: Path) -> str:
+    """Return the program that dnsmasq runs for each lease: it adds a line to a file, and never more than 64 KiB."""
+    return f"""#!/bin/sh
+ulimit -f 128
+case $1 in
+add | old | del) printf '%s %s\\n' "$1" "$3" >>{shown}/{SAID} ;;
+esac
+"""
+
+
+def _marks(served: Served) -> Iterator[str]:
+    """Mark the interfaces that are told something of their own.
+
+    Not in the file of leases: dnsmasq 2.90 crashes when it reads a file again in which a lease that it has given sets a
+    tag.
+    """
+    for lease in served.leases:
+        if lease.domain or lease.options:
+            yield f"dhcp-mac=set:{lease.tag},{lease.mac}"
+
+
+def hosts(served: Served) -> str:
+    """Give the leases.  One with a domain of its own is told its name by options: dnsmasq would answer it to all."""
+    lines = []
+    for lease in served.leases:
+        addresses = [f"[{each}]" if ":" in each else each for each in lease.addresses]
+        name = "" if lease.domain else lease.hostname
+        lines.append(",".join(filter(None, (lease.mac, *addresses, name))) + "\n")
+    return "".join(lines)
+
+
+def options(served: Served) -> str:
+    """Give what guests are told besides their addresses: by subnet, then what is told to one of them only."""
+    lines = [line for subnet in served.serves() for line in _subnet_options(served, subnet)]
+    for lease in served.leases:
+        if lease.domain:
+            lines.append(f"tag:{lease.tag},option:domain-name,{lease.domain}")
+            if lease.hostname:  # dnsmasq knows no word for the host name's option
+                lines.append(f"tag:{lease.tag},12,{lease.hostname}")
+        lines += [f"tag:{lease.tag},{_option_word(option)},{option.value}" for option in lease.options]
+    return "".join(line + "\n" for line in lines)
+
+
+def names(served: Served) -> str:
+    """Give the names of the network's guests, in the form of ``/etc/hosts``."""
+    lines = []
+    for name in served.names:
+        both = f"{name.hostname}.{name.domain}" if name.domain else f"{name.hostname}.{served.domain} {name.hostname}"
+        lines += [f"{address} {both}\n" for address in name.addresses]
+    return "".join(lines)
+
+
+def _ranges(served: Served) -> Iterator[str]:
+    """Give the ranges: fixed addresses only.  A range of IPv6 without a router is made known by this server."""
+    told = False
+    for subnet in served.serves():
+        network = ipaddress.ip_network(subnet.cidr)
+        start, tag = network.network_address, _tag(subnet)
+        if network.version == 4:
+            yield f"dhcp-range=set:{tag},{start},static,{network.netmask},{LEASE}"
+            continue
+        announced = bool(subnet.ipv6_ra_mode) and not subnet.routed
+        told |= announced
+        if subnet.ipv6_address_mode == "slaac":
+            if announced:
+                yield f"dhcp-range=set:{tag},{start},ra-only,{network.prefixlen},{LEASE}"
+        elif subnet.ipv6_address_mode == "dhcpv6-stateless" and announced:
+            yield f"dhcp-range=set:{tag},{start},ra-stateless,{network.prefixlen},{LEASE}"
+        else:
+            yield f"dhcp-range=set:{tag},{start},static,{network.prefixlen},{LEASE}"
+    if told:  # never as a default router: a router tells of itself
+        yield "enable-ra"
+        yield f"ra-param={served.interface},mtu:{served.mtu},60,0"
+
+
+def _subnet_options(served: Served, subnet: SubnetRef) -> Iterator[str]:
+    tag, own = f"tag:{_tag(subnet)}", served.own(subnet)
+    given = [ipaddress.ip_address(server) for server in subnet.dns_nameservers]
+    network = ipaddress.ip_network(subnet.cidr)
+    servers = [each for each in given if each.version == network.version] or [ipaddress.ip_address(str(own))]
+    told = [str(each) for each in servers if not each.is_unspecified]  # none: the option without a value is left out
+    if network.version == 6:
+        yield ",".join([tag, "option6:dns-server", *(f"[{server}]" for server in told)])
+        yield f"{tag},option6:domain-search,{served.domain}"
+        return
+    gateway = str(ipaddress.IPv4Address(subnet.gateway)) if subnet.gateway else ""
+    yield f"{tag},option:router,{gateway}".rstrip(",")
+    yield ",".join([tag, "option:dns-server", *told])
+    routes = [(route.destination, route.next_hop) for route in subnet.host_routes]
+    if served.metadata:
+        routes.append((f"{METADATA}/32", str(own)))
+        routes += [(each.cidr, "0.0.0.0") for each in served.subnets if each.id != subnet.id]  # noqa: S104 (on-link)
+    checked = [(ipaddress.ip_network(to, strict=False), ipaddress.ip_address(via)) for to, via in routes]
+    words = [f"{to},{via}" for to, via in checked if to.version == via.version == 4]
+    if words:  # who takes routes takes no router from the other option (RFC 3442)
+        listed = ",".join([*words, *([f"0.0.0.0/0,{gateway}"] if gateway else [])])
+        yield f"{tag},option:classless-static-route,{listed}"
+        yield f"{tag},249,{listed}"
+
+
+def _option_word(option: DhcpOption) -> str:
+    family = "option6" if option.ip_version == 6 else "option"
+    if option.name.isdecimal() and option.ip_version == 4:
+        return option.name
+    return f"{family}:{option.name}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _understood(line: str) -> bool:
+    program = shutil.which("dnsmasq", path=SYSTEM_PATH)
+    if program is None:
+        return False
+    done = subprocess.run(  # noqa: S603
+        [program, "--test", "--conf-file=-"], input=f"dhcp-option=tag:x,{line}\n".encode(), capture_output=True,
+        timeout=TEST_SECONDS, check=False,
+    )  # fmt: skip
+    return done.returncode == 0
+
+
+def _tag(subnet: SubnetRef) -> str:
+    return "s" + re.sub(r"[^0-9A-Za-z]", "", subnet.id)

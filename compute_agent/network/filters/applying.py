@@ -1,0 +1,233 @@
+"""Brings the kernel's filters to a plan, in one transaction, and ends what they allow no more."""
+
+import logging
+import threading
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from compute_agent.contract.build import SecurityRule
+from compute_agent.network import nft
+from compute_agent.network.filters import groups, identity
+from compute_agent.network.filters.connections import forget_flows
+from compute_agent.network.filters.identity import TABLE
+from compute_agent.network.filters.plan import FilteredPort, Plan, draw, group_key
+from compute_agent.network.filters.tables import Chain, Elements, Table, changes, removal, whole
+from compute_agent.network.nft import NftError
+from compute_agent.network.routers.numbers import Numbers
+from compute_agent.network.wanted import Wanted
+from compute_agent.virt.errors import RetryableHostError
+
+log = logging.getLogger(__name__)
+
+FAMILIES = ("bridge", "inet")
+PROBE = f"{TABLE}_probe"
+"""A table that is never there: rules are tried in it."""
+
+
+class RefusedGroupError(RetryableHostError):
+    """Some rules of a security group cannot be put in place; they allow nothing, and everything else is in place."""
+
+
+class Filters:
+    """What guests may send and receive; every method is for any thread, one at a time.
+
+    Ports' and zones' numbers stay the same as long as they are in use: packets are on their way while the tables
+    change.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """``folder`` keeps the numbers over restarts."""
+        self._ports = Numbers(folder / "ports.json")
+        self._zones = Numbers(folder / "zones.json")
+        self._lock = threading.Lock()
+        self._plan: Plan | None = None
+        self._tables: Sequence[Table] = ()
+        """What is in place, as far as this process knows."""
+        self._refused: set[str] = set()
+        """Rules, as text, that the kernel does not take."""
+        self.renders = 0
+        """How often the kernel's tables were changed."""
+
+    def apply(self, wanted: Wanted) -> None:
+        """Bring the filters to what is wanted; raises RetryableHostError when nothing was changed.
+
+        Only what is another than before is loaded, in one transaction.  A rule that the kernel does not take allows
+        nothing, an interface whose own rules it does not take passes nothing, and everything else is in place
+        (``check_group``).
+        """
+        with self._lock:
+            self._ports.keep_only([each.port.id for each in wanted.ports])
+            self._zones.keep_only(list(wanted.networks))
+            plan = draw(
+                wanted,
+                {each.port.id: self._ports.of(each.port.id) for each in wanted.ports},
+                {key: self._zones.of(key) for key in sorted(wanted.networks)},
+            )
+            if plan == self._plan and installed():
+                return
+            self._bring(plan)
+            before, self._plan = self._plan, plan
+            if before is not None:
+                for bridge, addresses in narrowed(before, plan).items():
+                    forget_flows(plan.zones.get(bridge, before.zones.get(bridge, 0)), addresses)
+
+    def check_group(self, group_id: str) -> None:
+        """Raise RefusedGroupError when some of the group's rules are not in place."""
+        plan, key = self._plan, group_key(group_id)
+        if plan is None:
+            return
+        wrong = groups.unsayable(plan, key)
+        chains = groups.table(plan).chains if self._refused else {}
+        for way in groups.WAYS:
+            chain = chains.get(f"group-{key}-{way}", Chain())
+            wrong += [f"nftables refuses: {rule}" for rule in chain.rules if rule in self._refused]
+        if wrong:
+            raise RefusedGroupError(
+                "The host cannot filter by some rules of this security group, so these allow nothing.",
+                detail="; ".join(wrong)[:500],
+            )
+
+    def _bring(self, plan: Plan) -> None:
+        wanted = [identity.table(plan), groups.table(plan)]
+        self.renders += 1
+        try:
+            self._load(without(wanted, self._refused))
+        except NftError as error:
+            self._refused |= _refused(wanted)
+            log.warning("The kernel does not take filters: %s. Left out: %s", error, sorted(self._refused))
+            try:
+                self._load(without(wanted, self._refused))
+            except NftError as again:
+                raise RetryableHostError("The host could not set the guests' filters.", detail=str(again)) from again
+
+    def _load(self, wanted: Sequence[Table]) -> None:
+        """Put tables in place: by what changes, or all anew when the kernel has others than this process believes."""
+        before, self._tables = self._tables, ()
+        differing = [changes(old, new) for old, new in zip(before, wanted, strict=False)]
+        texts = [text for text in differing if text is not None]
+        text = "".join(texts)
+        # A change fails when the tables are gone; whether they are has to be asked when there is none.
+        if before and len(texts) == len(wanted) and (text or installed()):
+            try:
+                nft.load(text)
+            except NftError as error:
+                log.info("The filters are replaced as a whole: %s", error)
+            else:
+                self._tables = wanted
+                return
+        nft.load(whole(wanted))
+        self._tables = wanted
+
+
+def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
+    """Leave rules out: a group is without them, and an interface whose own rules are among them passes nothing."""
+
+    def kept(name: str, chain: Chain) -> Chain:
+        if chain.hook or not any(rule in refused for rule in chain.rules):
+            return chain
+        if not name.startswith("group-"):
+            return Chain(("drop",))
+        return Chain([rule for rule in chain.rules if rule not in refused])
+
+    if not refused:
+        return [*tables]
+    return [replace(each, chains={name: kept(name, chain) for name, chain in each.chains.items()}) for each in tables]
+
+
+def _refused(tables: Sequence[Table]) -> set[str]:
+    """Find the rules that the kernel does not take, by trying each alone, with the sets and chains that it names."""
+    found = set()
+    for table in tables:
+        for rule in {rule for chain in table.chains.values() if not chain.hook for rule in chain.rules}:
+            words = rule.split()
+            sets = {name: Elements(each.kind) for name, each in table.sets.items() if f"@{name}" in words}
+            chains = {name: Chain() for name in table.chains if name in words}
+            probe = Table(table.family, PROBE, sets, {**chains, "probe": Chain((rule,))})
+            if not nft.takes(whole([probe])):
+                found.add(rule)
+    return found
+
+
+def narrowed(before: Plan, after: Plan) -> Mapping[str, set[str]]:
+    """Return the addresses by bridge whose guests may do less than before: flows of theirs may be allowed no more."""
+    found: dict[str, set[str]] = {}
+    known = {port.number: port for port in before.ports}
+    then, now = _Rights(before), _Rights(after)
+    changed = _changed(before, after)
+    for port in after.ports:
+        old = known.get(port.number)
+        if old is None or (old == port and not changed.intersection(port.groups)):
+            continue
+        if set(then.of(old)) - set(now.of(port)):
+            found.setdefault(port.bridge, set()).update((*port.own.v4, *port.own.v6))
+    return found
+
+
+def _changed(before: Plan, after: Plan) -> set[str]:
+    """Return the keys of groups whose rules, or the members of groups that their rules name, are not the same."""
+    members = _differing(before.members, after.members)
+    found = _differing(before.groups, after.groups)
+    for key, group in after.groups.items() if members else ():
+        remotes = {rule.remote_group_id for rule in group.rules if rule.remote_group_id}
+        if members.intersection(map(_key, remotes)):
+            found.add(key)
+    return found
+
+
+def _key(group_id: str) -> str:
+    try:
+        return group_key(group_id)
+    except ValueError:  # no group has such an id
+        return ""
+
+
+def _differing(one: Mapping[str, object], other: Mapping[str, object]) -> set[str]:
+    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+
+
+class _Rights:
+    """What ports may do by a plan, in comparable parts."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._of_groups: dict[tuple[str, str], frozenset[object]] = {}
+
+    def of(self, port: FilteredPort) -> Collection[object]:
+        if not port.enabled:
+            return frozenset()
+        if not port.secured:
+            return {"everything"} | {(key, rule) for key, group in self._plan.groups.items() for rule in group.rules}
+        return frozenset(port.sources).union(*(self._of_group(key, port.bridge) for key in port.groups))
+
+    def _of_group(self, key: str, bridge: str) -> frozenset[object]:
+        if (key, bridge) not in self._of_groups:
+            group = self._plan.groups.get(key)
+            rules = group.rules if group is not None else ()
+            self._of_groups[key, bridge] = frozenset(right for rule in rules for right in self._by(rule, bridge))
+        return self._of_groups[key, bridge]
+
+    def _by(self, rule: SecurityRule, bridge: str) -> Iterator[object]:
+        said = (rule.direction, rule.ethertype, rule.protocol, rule.port_range_min, rule.port_range_max)
+        if not rule.remote_group_id:
+            yield (*said, rule.remote_ip_prefix)
+            return
+        for pair in self._plan.members.get(_key(rule.remote_group_id), ()):
+            if pair[0] == bridge:
+                yield (*said, pair)
+
+
+def installed() -> bool:
+    """Return whether both tables are there."""
+    try:
+        return nft.tables() >= {(family, TABLE) for family in FAMILIES}
+    except NftError:
+        return False
+
+
+def remove() -> None:
+    """Remove both tables from the calling thread's namespace; raises RetryableHostError."""
+    try:
+        nft.load("".join(f"{line}\n" for family in FAMILIES for line in removal(family, TABLE)))
+    except NftError as error:
+        raise RetryableHostError("The guests' filters could not be removed.", detail=str(error)) from error

@@ -1,0 +1,198 @@
+"""The other table: connections, by networks' zones, and what security groups allow."""
+
+import functools
+import ipaddress
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from compute_agent.contract.build import SecurityRule
+from compute_agent.network.filters.identity import METADATA_V4, METADATA_V6, TABLE, q
+from compute_agent.network.filters.plan import FilteredPort, Plan, group_key
+from compute_agent.network.filters.tables import Chain, Elements, Table
+
+PORTED = {6: "tcp", 17: "udp", 33: "dccp", 132: "sctp", 136: "udplite"}
+NUMBERS = {
+    "ah": 51, "dccp": 33, "egp": 8, "esp": 50, "gre": 47, "icmp": 1, "icmpv6": 58, "igmp": 2, "ipip": 4,
+    "ipv6-encap": 41, "ipv6-frag": 44, "ipv6-icmp": 58, "ipv6-nonxt": 59, "ipv6-opts": 60, "ipv6-route": 43,
+    "ospf": 89, "pgm": 113, "rsvp": 46, "sctp": 132, "tcp": 6, "udp": 17, "udplite": 136, "vrrp": 112,
+}  # fmt: skip
+"""Names of protocols that the Network API knows, by number (IANA)."""
+ICMP, ICMPV6 = 1, 58
+WAYS = ("out", "in")
+"""From a guest, and to it."""
+DIRECTIONS = {"egress": "out", "ingress": "in"}
+NEIGHBOURS = "{ nd-neighbor-solicit, nd-neighbor-advert, nd-router-solicit, mld2-listener-report, mld-listener-report }"
+"""What a guest always sends and hears so that it has a network at all."""
+
+
+def table(plan: Plan) -> Table:
+    """Return the table.  A rule that cannot be said in nft's words allows nothing (``unsayable``)."""
+    sets = {"bridges": Elements("ifname", dict.fromkeys(map(q, plan.zones), ""))}
+    for key, members in plan.members.items():
+        sets |= _member_sets(key, members)
+    chains = {}
+    for key in {key for port in plan.ports if port.secured for key in port.groups}:
+        for way, rules in _rules(plan, key).items():
+            chains[f"group-{key}-{way}"] = Chain(rules)
+    filtered = [port for port in plan.ports if port.secured or not port.enabled]
+    for way in WAYS:
+        chains |= {f"{way}-{port.number}": Chain(_port(port, way)) for port in filtered}
+        jumps = {str(port.number): f"jump {way}-{port.number}" for port in filtered}
+        sets[way] = Elements("mark : verdict", jumps)
+    return Table("inet", TABLE, sets, chains | _base(plan))
+
+
+def unsayable(plan: Plan, key: str) -> list[str]:
+    """Return what is wrong with those rules of a group that cannot be said in nft's words."""
+    said: list[str] = []
+    _rules(plan, key, said)
+    return said
+
+
+def _base(plan: Plan) -> dict[str, Chain]:
+    zones = ", ".join(f"{q(bridge)} : {zone}" for bridge, zone in sorted(plan.zones.items()))
+    stateless = [port.mac for port in plan.ports if _is_stateless(port, plan)]
+    services = ", ".join(plan.service_macs)
+    raw = [f"ct zone set iifname map {{ {zones} }}"] if zones else []
+    if stateless:
+        listed = ", ".join(sorted(stateless))
+        # Before the zones: what has a zone is tracked.
+        sides = ("saddr", "daddr")
+        raw = [*(f"iifname @bridges ether {side} {{ {listed} }} notrack accept" for side in sides), *raw]
+    passes = ("ct state established,related accept", "ct state invalid drop")
+    bridged = ("iifname != @bridges accept", "meta mark 0 accept", *passes)
+    served = [f"ether saddr {{ {services} }} accept"] if services else []
+    return {
+        "zones": Chain(raw, hook="type filter hook prerouting priority -300; policy accept;"),
+        "out-of-guests": Chain(
+            (*bridged, "meta mark vmap @out"), hook="type filter hook prerouting priority -150; policy accept;"
+        ),
+        "into-guests": Chain(
+            (*bridged, *served, "meta mark vmap @in"), hook="type filter hook forward priority filter; policy accept;"
+        ),
+    }
+
+
+def _is_stateless(port: FilteredPort, plan: Plan) -> bool:
+    known = [plan.groups[key] for key in port.groups if key in plan.groups]
+    return port.secured and bool(known) and not any(group.stateful for group in known)
+
+
+def _port(port: FilteredPort, way: str) -> list[str]:
+    if not port.enabled:
+        return ["drop"]
+    always = (
+        [
+            "udp sport 68 udp dport 67 accept",
+            "udp sport 546 udp dport 547 accept",
+            f"icmpv6 type {NEIGHBOURS} accept",
+            f"ip daddr {METADATA_V4} tcp dport 80 accept",
+            f"ip6 daddr {METADATA_V6} tcp dport 80 accept",
+        ]
+        if way == "out"
+        else [
+            "udp sport 67 udp dport 68 accept",
+            "udp sport 547 udp dport 546 accept",
+            f"icmpv6 type {NEIGHBOURS} accept",
+            "icmpv6 type { nd-router-advert, mld-listener-query } accept",
+        ]
+    )
+    return [*always, *(f"jump {key}-{way}" for key in (f"group-{each}" for each in port.groups)), "drop"]
+
+
+def _member_sets(key: str, members: Iterable[tuple[str, str]]) -> dict[str, Elements]:
+    pairs = [(f"{q(bridge)} . {address}", 6 if ":" in address else 4) for bridge, address in members]
+    return {
+        f"members{version}-{key}": Elements(f"ifname . {kind}", {pair: "" for pair, which in pairs if which == version})
+        for version, kind in ((4, "ipv4_addr"), (6, "ipv6_addr"))
+    }
+
+
+def _rules(plan: Plan, key: str, wrong: list[str] | None = None) -> Mapping[str, Sequence[str]]:
+    """Return a group's rules by their way; what is ``wrong`` with others is added to the list."""
+    document = plan.groups.get(key)
+    rules = tuple(document.rules) if document is not None else ()
+    remotes = {rule.remote_group_id for rule in rules if rule.remote_group_id is not None}
+    found, said = _rendered(rules, frozenset(each for each in remotes if _is_known(each, plan)))
+    if wrong is not None:
+        wrong += said
+    return found
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _rendered(
+    rules: tuple[SecurityRule, ...], known: frozenset[str]
+) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    """Return rules by their way, and what is wrong with others; ``known``: the remote groups that have a set."""
+    found: dict[str, list[str]] = {way: [] for way in WAYS}
+    wrong = []
+    for rule in rules:
+        try:
+            match = _match(rule, _remote(rule, known))
+            found[DIRECTIONS[rule.direction]].append(f"{match} accept")
+        except ValueError as error:
+            wrong.append(str(error))
+    return found, wrong
+
+
+def _is_known(group_id: str, plan: Plan) -> bool:
+    try:
+        return group_key(group_id) in plan.members
+    except ValueError:  # no group has such an id
+        return False
+
+
+def _remote(rule: SecurityRule, known: Collection[str]) -> str:
+    """Return the key of the rule's remote group, empty when it has none; raises ValueError for one that is unknown."""
+    if rule.remote_group_id is None:
+        return ""
+    if rule.remote_group_id not in known:
+        raise ValueError(f"unknown group {rule.remote_group_id!r}")
+    return group_key(rule.remote_group_id)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _match(rule: SecurityRule, remote: str) -> str:
+    if rule.direction not in DIRECTIONS:
+        raise ValueError(f"unknown direction {rule.direction!r}")
+    version = {"IPv4": 4, "IPv6": 6}.get(rule.ethertype)
+    if version is None:
+        raise ValueError(f"unknown ethertype {rule.ethertype!r}")
+    family = "ip" if version == 4 else "ip6"
+    side = "saddr" if rule.direction == "ingress" else "daddr"
+    parts = [f"meta nfproto ipv{version}"]
+    if remote:
+        parts.append(f"iifname . {family} {side} @members{version}-{remote}")
+    if rule.remote_ip_prefix:
+        prefix = ipaddress.ip_network(rule.remote_ip_prefix, strict=False)
+        if prefix.version != version:
+            raise ValueError(f"a range of another IP version: {prefix}")
+        if prefix.prefixlen:
+            parts.append(f"{family} {side} {prefix}")
+    return " ".join(parts + _protocol(rule, version))
+
+
+def _protocol(rule: SecurityRule, version: int) -> list[str]:
+    """Match the protocol with its ports or ICMP type and code; raises ValueError for one that there is not."""
+    name = (rule.protocol or "any").lower()
+    if name == "any":
+        return []
+    number = NUMBERS.get(name, int(name) if name.isascii() and name.isdecimal() else None)
+    if number is None or not 0 <= number <= 255:
+        raise ValueError(f"unknown protocol {rule.protocol!r}")
+    low, high = rule.port_range_min, rule.port_range_max
+    if number in {ICMP, ICMPV6} and (number == ICMPV6 or version == 6 or name in {"icmp", "1"}):
+        word = "icmpv6" if version == 6 else "icmp"
+        _check_numbers(255, low, high)
+        code = [f"{word} code {int(high)}"] if low is not None and high is not None else []
+        proto = ICMPV6 if version == 6 else ICMP
+        return [f"meta l4proto {proto}", *([f"{word} type {int(low)}"] if low is not None else []), *code]
+    if number in PORTED and low is not None:
+        _check_numbers(65535, low, high)
+        return [f"{PORTED[number]} dport {int(low)}-{int(high if high is not None else low)}"]
+    return [f"meta l4proto {number}"]
+
+
+def _check_numbers(most: int, *numbers: int | None) -> None:
+    for number in numbers:
+        if number is not None and not 0 <= number <= most:
+            raise ValueError(f"a port or type that there is not: {number}")

@@ -1,0 +1,211 @@
+"""What is filtered, drawn from what is wanted: checked text and numbers, and nothing else reaches nft."""
+
+import functools
+import ipaddress
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from compute_agent.contract.build import PortRef
+from compute_agent.contract.network import NetworkDocument, RouterDocument, SecurityGroupDocument
+from compute_agent.network import names
+from compute_agent.network.links import interface_name
+from compute_agent.network.wanted import Wanted
+
+log = logging.getLogger(__name__)
+
+MAC = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A hardware address that an interface may send with, and the addresses or ranges that belong to it."""
+
+    mac: str
+    v4: tuple[str, ...]
+    v6: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FilteredPort:
+    """One guest's interface."""
+
+    number: int
+    tap: str
+    bridge: str
+    mac: str
+    service_mac: str
+    own: Source
+    """Its fixed addresses and its link-local one: what proves who asks for metadata."""
+    sources: tuple[Source, ...]
+    """What it may send with: its own, and allowed address pairs."""
+    groups: tuple[str, ...]
+    """Keys of its security groups."""
+    secured: bool
+    enabled: bool
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that the tables are rendered from."""
+
+    ports: tuple[FilteredPort, ...] = ()
+    zones: Mapping[str, int] = field(default_factory=dict)
+    """Bridge → connection tracking zone."""
+    groups: Mapping[str, SecurityGroupDocument] = field(default_factory=dict)
+    """Key → document; a port's group that is not here allows nothing."""
+    members: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Key of a group that rules name → pairs of a bridge and an address that is a member's as seen on that bridge."""
+    service_macs: tuple[str, ...] = ()
+    shared_macs: tuple[str, ...] = ()
+    """Of services and routers: no guest sends with them."""
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def group_key(group_id: str) -> str:
+    """Return a group's key in names of chains and sets."""
+    return UUID(group_id).hex
+
+
+def link_local(mac: str) -> str:
+    """Return the IPv6 address that follows from a hardware address (RFC 4291, appendix A)."""
+    parts = [int(part, 16) for part in mac.split(":")]
+    parts[0] ^= 2
+    octets = [*parts[:3], 0xFF, 0xFE, *parts[3:]]
+    words = [f"{octets[at] << 8 | octets[at + 1]:x}" for at in range(0, 8, 2)]
+    return str(ipaddress.IPv6Address("fe80::" + ":".join(words)))
+
+
+def draw(wanted: Wanted, number_of: Mapping[str, int], zone_of: Mapping[str, int]) -> Plan:
+    """Draw the plan; ``number_of`` a port's id, ``zone_of`` a network's id.
+
+    An interface or group that cannot be filtered is left out with a line in the log, so it passes nothing (``identity``
+    drops what comes from interfaces that it does not know).
+    """
+    services = {network.id: service_mac(network) for network in wanted.networks.values()}
+    shared = set(services.values()) | {mac for each in wanted.networks.values() for mac in each.shared_macs}
+    ports = []
+    for each in wanted.ports:
+        port = each.port
+        try:
+            ports.append(_port(port, number_of[port.id], services[port.network.id]))
+        except (ValueError, KeyError) as error:
+            log.warning("Port %s cannot be filtered and passes nothing: %s", port.id, error)
+    groups = {group_key(key): document for key, document in wanted.security_groups.items()}
+    bridges = {network.id: interface_name(network.bridge) for network in wanted.networks.values()}
+    return Plan(
+        ports=tuple(sorted(ports, key=lambda port: port.number)),
+        zones={bridges[key]: zone_of[key] for key in bridges if key in zone_of},
+        groups=groups,
+        members=_members(wanted, groups, bridges),
+        service_macs=tuple(sorted(filter(MAC.fullmatch, services.values()))),
+        shared_macs=tuple(sorted(filter(MAC.fullmatch, shared))),
+    )
+
+
+def check(port: PortRef) -> None:
+    """Raise ValueError for an interface that cannot be filtered, RetryableHostError for names that cannot be used."""
+    _port(port, 0, port.mac_address)
+
+
+def service_mac(network: NetworkDocument) -> str:
+    """Return the hardware address of the network's services, which is the same on every host."""
+    if network.service is not None:
+        return network.service.mac_address.lower()
+    return names.own_mac("service", network.id)
+
+
+def _port(port: PortRef, number: int, service: str) -> FilteredPort:
+    mac = _mac(port.mac_address)
+    own = _source(mac, tuple(fixed.address for fixed in port.fixed_ips))
+    pairs: defaultdict[str, list[str]] = defaultdict(list)
+    pairs[mac] += [*own.v4, *own.v6]
+    for pair in port.allowed_address_pairs:
+        pairs[_mac(pair.mac_address) if pair.mac_address else mac].append(pair.address)
+    return FilteredPort(
+        number=number,
+        tap=interface_name(port.tap),
+        bridge=interface_name(port.network.bridge),
+        mac=mac,
+        service_mac=_mac(service),
+        own=own,
+        sources=tuple(_source(key, tuple(addresses)) for key, addresses in pairs.items()),
+        groups=tuple(sorted({group_key(each) for each in port.security_group_ids})),
+        secured=port.port_security,
+        enabled=port.enabled,
+    )
+
+
+def _mac(text: str) -> str:
+    if not MAC.fullmatch(text.lower()):
+        raise ValueError(f"not a hardware address: {text!r}")
+    return text.lower()
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _source(mac: str, addresses: tuple[str, ...]) -> Source:
+    parsed = [ipaddress.ip_network(address, strict=False) for address in addresses]
+    by_version = {
+        version: tuple(sorted({_short(each) for each in parsed if each.version == version})) for version in (4, 6)
+    }
+    return Source(mac, by_version[4], tuple(sorted({*by_version[6], link_local(mac)})))
+
+
+def _short(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
+    return str(network.network_address) if network.num_addresses == 1 else str(network)
+
+
+def _members(
+    wanted: Wanted, groups: Mapping[str, SecurityGroupDocument], bridges: Mapping[str, str]
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the members of each group that a rule names, as they are seen on the bridges of this host's guests.
+
+    Members count on their own network and on those that routers join to it: an equal address elsewhere is somebody
+    else's.  Interfaces without port security do not count: nothing holds them to their addresses.
+    """
+    named = {
+        group_key(rule.remote_group_id)
+        for document in groups.values()
+        for rule in document.rules
+        if rule.remote_group_id is not None and _is_id(rule.remote_group_id)
+    }
+    joined = _joined(wanted.routers.values(), bridges)
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for key in named:
+        where: set[tuple[str, str]] = set()
+        for network_id, address in _addresses_of(key, wanted, groups):
+            for near in joined.get(network_id, {network_id}):
+                if near in bridges:
+                    where.add((bridges[near], str(ipaddress.ip_address(address))))
+        found[key] = tuple(sorted(where))
+    return found
+
+
+def _is_id(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _addresses_of(key: str, wanted: Wanted, groups: Mapping[str, SecurityGroupDocument]) -> Iterable[tuple[str, str]]:
+    if key in groups:
+        yield from ((member.network_id, member.address) for member in groups[key].members)
+    for each in wanted.ports:  # those here count at once, before the document says so
+        if each.port.port_security and key in {group_key(group) for group in each.port.security_group_ids}:
+            yield from ((each.port.network.id, fixed.address) for fixed in each.port.fixed_ips)
+
+
+def _joined(routers: Iterable[RouterDocument], networks: Iterable[str]) -> dict[str, set[str]]:
+    """Return for each network those that routers join to it, itself among them."""
+    found = {key: {key} for key in networks}
+    for router in routers:
+        legs: Sequence[str] = [leg.network_id for leg in router.interfaces if leg.network_id in found]
+        together = set().union(*(found[leg] for leg in legs)) if legs else set()
+        for key in together:
+            found[key] = together
+    return found

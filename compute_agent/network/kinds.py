@@ -1,0 +1,81 @@
+"""Networks, routers, floating IPs and security groups as the engine knows them: handlers of their commands."""
+
+from compute_agent.contract.network import (
+    FLOATING_IP,
+    NETWORK,
+    ROUTER,
+    SECURITY_GROUP,
+    ApplyFloatingIpRequest,
+    ApplyNetworkRequest,
+    ApplyRouterRequest,
+    ApplySecurityGroupRequest,
+    ForgetRequest,
+)
+from compute_agent.engine.context import CommandContext
+from compute_agent.engine.handlers import CommandHandler, SubjectKind
+from compute_agent.engine.outcomes import Outcome
+from compute_agent.engine.store import SubjectRecord
+from compute_agent.engine.threads import Threads, in_thread
+from compute_agent.network.documents import Document
+from compute_agent.network.host_network import HostNetwork
+
+ApplyRequest = ApplyNetworkRequest | ApplyRouterRequest | ApplyFloatingIpRequest | ApplySecurityGroupRequest
+
+BODIES: dict[str, type[ApplyRequest]] = {
+    NETWORK: ApplyNetworkRequest,
+    ROUTER: ApplyRouterRequest,
+    FLOATING_IP: ApplyFloatingIpRequest,
+    SECURITY_GROUP: ApplySecurityGroupRequest,
+}
+
+
+class Apply(CommandHandler[ApplyRequest]):
+    """Keeps a document and brings the host to it."""
+
+    resumes_late = True
+
+    def __init__(self, kind: str, network: HostNetwork, threads: Threads) -> None:
+        self._kind = kind
+        self._network = network
+        self._threads = threads
+
+    async def run(self, context: CommandContext, body: ApplyRequest) -> Outcome:
+        document: Document = getattr(body, self._kind)
+        await in_thread(self._threads.network, lambda: self._network.apply(document, context.generation))
+        return Outcome()
+
+
+class Forget(CommandHandler[ForgetRequest]):
+    """Removes what is here of a subject."""
+
+    removes = True
+
+    def __init__(self, network: HostNetwork, threads: Threads) -> None:
+        self._network = network
+        self._threads = threads
+
+    async def run(self, context: CommandContext, body: ForgetRequest) -> Outcome:
+        await in_thread(self._threads.network, lambda: self._network.forget(*context.subject))
+        return Outcome(gone=True)
+
+
+class DocumentKind(SubjectKind):
+    """The subjects of one kind of documents."""
+
+    def __init__(self, kind: str, network: HostNetwork, threads: Threads) -> None:
+        self.kind = kind
+        self.handlers = {BODIES[kind]: Apply(kind, network, threads), ForgetRequest: Forget(network, threads)}
+        self._network = network
+        self._threads = threads
+
+    def settled(self, subject_id: str) -> None:
+        """Nothing waits for it."""
+
+    async def sweep(self, record: SubjectRecord) -> bool:
+        await in_thread(self._threads.network, lambda: self._network.forget(self.kind, record.subject.id))
+        return True
+
+
+def document_kinds(network: HostNetwork, threads: Threads) -> list[DocumentKind]:
+    """Return the kinds of subjects that a host's network is told of."""
+    return [DocumentKind(kind, network, threads) for kind in BODIES]

@@ -1,0 +1,106 @@
+"""nftables: a ruleset into the kernel, in one transaction, in the calling thread's network namespace.
+
+Small texts go through the library that the program ``nft`` itself is made of, which takes a millisecond where the
+program takes ten; large ones, and all where there is no such library, go through the program within its limits.
+"""
+
+import ctypes
+import functools
+import socket
+import threading
+from typing import Any
+
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.nftables.main import NFTables
+
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.programs import ProgramError, run_program
+
+LIBRARY = "libnftables.so.1"
+SMALL = 1 << 16
+"""Bytes of a text that the library is given."""
+FAMILIES = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
+"""By their numbers in the kernel (NFPROTO)."""
+_ONE_AT_A_TIME = threading.Lock()
+
+
+class NftError(Exception):
+    """The kernel or nft did not take it, and nothing has changed; the text is for the operator."""
+
+
+def load(ruleset: str) -> None:
+    """Put a text in place, all of it or nothing; raises NftError."""
+    _run(ruleset)
+
+
+def apply(ruleset: str) -> None:
+    """Put a text in place, all of it or nothing; raises RetryableHostError."""
+    try:
+        load(ruleset)
+    except NftError as error:
+        raise RetryableHostError("The host could not set its filters.", detail=str(error)) from error
+
+
+def takes(ruleset: str) -> bool:
+    """Say whether a text could be put in place; changes nothing."""
+    try:
+        _run(ruleset, check=True)
+    except NftError:
+        return False
+    return True
+
+
+def tables() -> set[tuple[str, str]]:
+    """Return family and name of each table, without a look at what is in them; raises NftError."""
+    try:
+        with NFTables(nfgen_family=socket.AF_UNSPEC) as asked:
+            rows = [(row["nfgen_family"], row.get_attr("NFTA_TABLE_NAME")) for row in asked.get_tables()]
+    except (NetlinkError, OSError) as error:
+        raise NftError(str(error)) from error
+    return {(FAMILIES.get(family, ""), name) for family, name in rows}
+
+
+def _run(text: str, *, check: bool = False) -> str:
+    library = _library()
+    given = text.encode()
+    if library is None or len(given) > SMALL:
+        try:
+            return run_program("nft", *(["-c"] if check else []), "-f", "-", stdin=given).decode()
+        except ProgramError as error:
+            raise NftError(str(error)) from error
+    with _ONE_AT_A_TIME:
+        context = library.nft_ctx_new(0)
+        if not context:
+            raise NftError("nftables cannot be reached")
+        try:
+            library.nft_ctx_buffer_error(context)
+            library.nft_ctx_buffer_output(context)
+            library.nft_ctx_set_dry_run(context, check)
+            failed = library.nft_run_cmd_from_buffer(context, given)
+            said = library.nft_ctx_get_error_buffer if failed else library.nft_ctx_get_output_buffer
+            words: bytes = said(context) or b""
+        finally:
+            library.nft_ctx_free(context)
+    if failed:
+        raise NftError(words.decode(errors="replace").strip()[-500:])
+    return words.decode(errors="replace")
+
+
+@functools.cache
+def _library() -> Any:
+    """Return the library, None when this machine has none."""
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError:
+        return None
+    pointer = ctypes.c_void_p
+    library.nft_ctx_new.restype = pointer
+    library.nft_ctx_new.argtypes = [ctypes.c_uint32]
+    library.nft_ctx_set_dry_run.argtypes = [pointer, ctypes.c_bool]
+    library.nft_run_cmd_from_buffer.argtypes = [pointer, ctypes.c_char_p]
+    for name in ("nft_ctx_free", "nft_ctx_buffer_error", "nft_ctx_buffer_output"):
+        getattr(library, name).argtypes = [pointer]
+    for name in ("nft_ctx_get_error_buffer", "nft_ctx_get_output_buffer"):
+        getattr(library, name).argtypes = [pointer]
+        getattr(library, name).restype = ctypes.c_char_p
+    return library

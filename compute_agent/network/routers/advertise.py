@@ -1,0 +1,119 @@
+"""Router advertisements (RFC 4861) of a router: dnsmasq in its namespace tells guests their prefix and their gateway.
+
+Whether guests ask DHCPv6 too is said in the advertisement; it is answered by the network's own server, never here: the
+router's filters take no DHCPv6 in.
+"""
+
+import ipaddress
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+from compute_agent.contract.build import SubnetRef
+from compute_agent.contract.network import NetworkDocument
+from compute_agent.network.dhcp_user import DhcpUser
+from compute_agent.network.routers.plan import Leg
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.processes import collect, is_ours, kill, read_pid
+from compute_agent.virt.programs import ProgramError, run_program
+
+MODES = {"slaac": "ra-only", "dhcpv6-stateless": "ra-stateless", "dhcpv6-stateful": "static"}
+"""What Neutron's ``ipv6_ra_mode`` is in dnsmasq's words."""
+INTERVAL, LIFETIME = 60, 1800
+"""Seconds between advertisements, and how long guests keep the gateway without hearing one."""
+
+
+class Advertiser:
+    """dnsmasq for one router, with its files in ``folder``."""
+
+    def __init__(self, folder: Path, user: DhcpUser | None = None) -> None:
+        """Take the folder; it is made when there is something to advertise."""
+        self._folder = folder
+        self._user = user or DhcpUser()
+
+    def ensure(self, config: str) -> None:
+        """Let it run with this configuration, in the calling thread's namespace; an empty one: not at all."""
+        if not config:
+            self.stop()
+            return
+        path = self._folder / "dnsmasq.conf"
+        if self.running() is not None:
+            if path.exists() and path.read_text() == self._completed(config):
+                return
+            self._end()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(self._completed(config))
+        try:
+            run_program("dnsmasq", f"--conf-file={path}")
+        except ProgramError as error:
+            raise RetryableHostError("The host could not advertise a router.", detail=str(error)) from error
+
+    def running(self) -> int | None:
+        """Return its process id, None when it does not run."""
+        pid = read_pid(self._folder / "dnsmasq.pid")
+        if pid is None or is_ours(pid, [self._folder]):
+            return pid
+        collect(pid)
+        return None
+
+    def stop(self) -> bool:
+        """End it and remove its files; say whether it ran."""
+        stopped = self._end()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        return stopped
+
+    def _end(self) -> bool:
+        pid = self.running()
+        return pid is not None and kill(pid, signal.SIGTERM)
+
+    def _completed(self, config: str) -> str:
+        return (
+            f"pid-file={self._folder}/dnsmasq.pid\ndhcp-leasefile={self._folder}/leases\n"
+            f"user={self._user.name}\ngroup={self._user.group}\n{config}"
+        )
+
+
+def folder_of(network: Path) -> Path:
+    """Return where routers keep their files, in the folder of an agent's network."""
+    return network / "routers"
+
+
+def stop_advertisers(network: Path) -> list[str]:
+    """End every advertiser of an agent; return the routers' ids."""
+    paths = sorted(path for path in folder_of(network).glob("*-*") if path.is_dir())
+    return [path.name for path in paths if Advertiser(path).stop()]
+
+
+def configuration(pairs: list[tuple[Leg, NetworkDocument]]) -> str:
+    """Render what a router advertises on its networks; empty when no subnet wants it.
+
+    Raises ValueError for an address that is none.
+    """
+    lines = [line for leg, network in pairs for line in _lines(leg, network)]
+    if not lines:
+        return ""
+    general = ["port=0", "bind-interfaces", "except-interface=lo", "enable-ra", "quiet-ra", "quiet-dhcp6",
+               "log-facility=/dev/null", *lines]  # fmt: skip
+    return "".join(f"{line}\n" for line in general)
+
+
+def _lines(leg: Leg, network: NetworkDocument) -> Iterator[str]:
+    subnets = [each for each in network.subnets if each.ipv6_ra_mode in MODES and _advertised(leg, each)]
+    if not subnets:
+        return
+    yield f"interface={leg.name}"
+    yield f"ra-param={leg.name},mtu:{network.mtu},{INTERVAL},{LIFETIME}"
+    for subnet in subnets:
+        prefix = ipaddress.IPv6Network(subnet.cidr)
+        tag = f"s{prefix.network_address.packed.hex()}"
+        yield f"dhcp-range=set:{tag},{prefix.network_address},{MODES[subnet.ipv6_ra_mode]},{prefix.prefixlen}"
+        servers = subnet.dns_nameservers or (network.service.addresses if network.service else [])
+        told = [address for address in map(ipaddress.ip_address, servers) if not address.is_unspecified]
+        six = [f"[{address}]" for address in told if address.version == 6]
+        if six:
+            yield f"dhcp-option=tag:{tag},option6:dns-server,{','.join(six)}"
+
+
+def _advertised(leg: Leg, subnet: SubnetRef) -> bool:
+    return ":" in subnet.cidr and subnet.gateway is not None and leg.reaches(subnet.gateway)

@@ -1,0 +1,60 @@
+"""Frames of routers between hosts: a router has one hardware address on all hosts, so it goes by an alias there.
+
+On the way to another host the alias of this one takes the place of the router's address as the source.  When the router
+itself asks who has an address (one that it was not told of), it asks as an ARP probe does (RFC 5227), so that nobody
+learns the router to be elsewhere.  What comes back to the alias is for this host's router.  A router answers and
+advertises itself on its own host only, and so do DHCP servers, which have the same address on all hosts too.
+"""
+
+from collections.abc import Iterable
+
+from compute_agent.contract.network import NetworkDocument
+from compute_agent.network.links import interface_name
+from compute_agent.network.names import service_mac
+from compute_agent.network.routers.words import mac_address, nft_map, nft_set, replaced
+from compute_agent.network.segments import port_of
+from compute_agent.network.shared_macs import alias
+
+TABLE = "novella_gateways"
+NOTHING = "".join(f"{line}\n" for line in replaced("bridge", TABLE))
+"""Removes the table."""
+
+
+def ruleset(networks: Iterable[NetworkDocument], underlay: str) -> str:
+    """Render the table for networks between hosts; ``underlay`` is this host's own address between hosts.
+
+    Raises ValueError for an address that is none.
+    """
+    out, back, shared = {}, {}, []
+    for network in networks:
+        port = f'"{interface_name(port_of(network.segment, network.id))}"'
+        for mac in map(mac_address, network.shared_macs):
+            out[f"{port} . {mac}"] = alias(mac, underlay)
+            back[f"{port} . {alias(mac, underlay)}"] = mac
+            shared.append(f"{port} . {mac}")
+        shared.append(f"{port} . {mac_address(service_mac(network))}")
+    return "\n".join(
+        [
+            *replaced("bridge", TABLE),
+            f"table bridge {TABLE} {{",
+            *nft_map("out", "ifname . ether_addr : ether_addr", out),
+            *nft_map("back", "ifname . ether_addr : ether_addr", back),
+            *nft_set("shared", "ifname . ether_addr", shared),
+            "  chain arriving {",
+            "    type filter hook prerouting priority -310; policy accept;",
+            "    iifname . ether saddr @shared drop",
+            "    ether daddr set iifname . ether daddr map @back",
+            "  }",
+            "  chain leaving {",
+            "    type filter hook postrouting priority 300; policy accept;",
+            "    oifname . ether saddr != @shared accept",
+            "    oifname . ether saddr @shared ether type arp arp operation != request drop",
+            "    icmpv6 type { nd-router-advert, nd-neighbor-solicit, nd-neighbor-advert, nd-redirect } drop",
+            "    ether type arp arp saddr ip set 0.0.0.0 arp saddr ether set oifname . ether saddr map @out",
+            "    ether saddr set oifname . ether saddr map @out accept",
+            "    drop",
+            "  }",
+            "}",
+            "",
+        ]
+    )

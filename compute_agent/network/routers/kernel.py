@@ -1,0 +1,275 @@
+"""Brings a namespace's interfaces, addresses, routes and neighbours to what is planned; what is right is left alone."""
+
+import errno
+import ipaddress
+import logging
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from compute_agent.network import links, namespace
+from compute_agent.network.reach import LINK_SCOPE
+from compute_agent.network.routers.plan import DEFAULTS, LINK_SIX, Detour, Leg, Link, Way
+from compute_agent.virt.errors import RetryableHostError
+
+log = logging.getLogger(__name__)
+
+PROTOCOL = 78
+"""Marks our routes among those that the kernel makes itself (rtnetlink's ``rtm_protocol``)."""
+PERMANENT = 0x80
+NTF_MASTER = 4
+RULE_PRIORITY = 100
+INET, INET6 = 2, 10
+FAMILIES = {4: INET, 6: INET6}
+SETTINGS = {
+    "net.ipv4.ip_forward": "1",
+    "net.ipv6.conf.all.disable_ipv6": "0",
+    "net.ipv6.conf.default.disable_ipv6": "0",
+    "net.ipv6.conf.all.forwarding": "1",
+    "net.ipv6.conf.default.accept_ra": "0",
+    # The same addresses are on other hosts too: nobody is asked for them.
+    "net.ipv6.conf.default.accept_dad": "0",
+    "net.ipv6.conf.all.accept_redirects": "0",
+    "net.ipv6.conf.default.accept_redirects": "0",
+    # Packets of a connection may come by one interface and go by another.
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.default.rp_filter": "0",
+    "net.ipv4.conf.all.accept_redirects": "0",
+    "net.ipv4.conf.all.send_redirects": "0",
+    "net.ipv4.conf.default.send_redirects": "0",
+    # Each interface answers for its own addresses and asks by them, also when two are in one network.
+    "net.ipv4.conf.all.arp_ignore": "1",
+    "net.ipv4.conf.all.arp_announce": "2",
+    "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
+}
+"""Settings of a namespace that routes."""
+
+
+@contextmanager
+def within(space: str, action: str) -> Iterator[Any]:
+    """Open netlink in a namespace, where the calling thread is meanwhile; errors are as those of ``links.netlink``."""
+    try:
+        with namespace.inside(space), links.netlink(action) as route:
+            yield route
+    except OSError as error:
+        raise RetryableHostError(f"The host could not {action}.", detail=f"{space}: {error}") from error
+
+
+def ensure_namespace(name: str) -> None:
+    """Make a namespace that routes.  Raises RetryableHostError."""
+    try:
+        namespace.ensure(name)
+    except OSError as error:
+        raise RetryableHostError("The host could not make a router.", detail=f"{name}: {error}") from error
+    with within(name, "start a router") as route:
+        for setting, value in SETTINGS.items():
+            links.write_sysctl(setting, value)
+        route.link("set", index=links.LOOPBACK, state="up")
+
+
+def ensure_leg(space: str, leg: Leg) -> None:
+    """Join a namespace with a bridge of the namespace that the calling thread is in.
+
+    The bridge's port learns nothing and gets no frames for unknown addresses: its one address is told to the bridge.
+    """
+    with links.netlink("join a router with its network") as route:
+        found, bridges = route.link_lookup(ifname=leg.name), route.link_lookup(ifname=leg.bridge)
+        if not bridges:
+            raise RetryableHostError("The host has not made the network of a router yet.", detail=leg.bridge)
+        if not found:
+            _make_pair(route, leg.name, space, leg.name)
+            found = route.link_lookup(ifname=leg.name)
+        port = route.get_links(found[0])[0]
+        if port.get_attr("IFLA_MASTER") != bridges[0] or port.get_attr("IFLA_MTU") != leg.mtu:
+            links.write_sysctl(f"net/ipv6/conf/{leg.name}/disable_ipv6", "1")
+            route.link("set", index=found[0], master=bridges[0], mtu=leg.mtu, state="up")
+        route.brport("set", index=found[0], learning=0, unicast_flood=0)
+        route.fdb("replace", ifindex=found[0], lladdr=leg.mac, flags=NTF_MASTER, state=0x40)
+    with within(space, "join a router with its network") as route:
+        index = links.index_of(route, leg.name)
+        own = route.get_links(index)[0]
+        if own.get_attr("IFLA_ADDRESS") != leg.mac or own.get_attr("IFLA_MTU") != leg.mtu or not own["flags"] & 1:
+            route.link("set", index=index, address=leg.mac, mtu=leg.mtu, state="up")
+        bring_addresses(route, index, leg.addresses)
+
+
+def ensure_link(router: str, external: str, link: Link) -> None:
+    """Join a router's namespace with that of its external network."""
+    with within(router, "join a router with its external network") as route:
+        if not route.link_lookup(ifname=link.router_end):
+            _make_pair(route, link.router_end, external, link.external_end)
+        _bring_end(route, link.router_end, link.mtu, link.router_address, LINK_SIX["router"])
+    with within(external, "join a router with its external network") as route:
+        _bring_end(route, link.external_end, link.mtu, link.external_address, LINK_SIX["external"])
+
+
+def keep_only(names: Collection[str]) -> None:
+    """Remove all interfaces from the calling thread's namespace that are not of these names."""
+    with links.netlink("take a router out of a network") as route:
+        for link in route.get_links():
+            if link.get_attr("IFLA_IFNAME") not in {"lo", *names}:
+                with gone():
+                    route.link("del", index=link["index"])
+
+
+def answer_for_others(interface: str) -> None:
+    """Let the namespace answer, on this interface, for every address that it has another way to (proxy ARP)."""
+    links.write_sysctl(f"net/ipv4/conf/{interface}/proxy_arp", "1")
+    links.write_sysctl(f"net/ipv4/neigh/{interface}/proxy_delay", "0")
+
+
+def bring_addresses(route: Any, index: int, wanted: Iterable[str]) -> None:
+    """Let the interface have exactly these addresses (with prefix length), and the link-local one of its own."""
+    have = {f"{row.get_attr('IFA_ADDRESS')}/{row['prefixlen']}": row["scope"] for row in route.get_addr(index=index)}
+    planned = set(wanted)
+    for text in planned - set(have):
+        address = ipaddress.ip_interface(text)
+        route.addr("add", index=index, address=str(address.ip), prefixlen=address.network.prefixlen)
+    for text, scope in have.items():
+        if text not in planned and scope != LINK_SCOPE:
+            old, _, length = text.partition("/")
+            route.addr("del", index=index, address=old, prefixlen=int(length))
+
+
+def bring_own(addresses: Iterable[str]) -> None:
+    """Let the namespace itself answer for these IPv4 addresses, and no other."""
+    with links.netlink("answer for its floating addresses") as route:
+        bring_addresses(route, links.LOOPBACK, {"127.0.0.1/8", "::1/128", *(f"{address}/32" for address in addresses)})
+
+
+def bring_routes(ways: Iterable[Way]) -> list[str]:
+    """Let the namespace have these routes and no others of ours; return those that cannot be."""
+    refused = []
+    with links.netlink("set a router's routes") as route:
+        indexes = {link.get_attr("IFLA_IFNAME"): link["index"] for link in route.get_links()}
+        wanted = {}
+        for way in ways:
+            if way.interface in indexes:
+                wanted[_key(way, indexes)] = way
+            else:
+                refused.append(way.destination)
+        have = {key for family in FAMILIES.values() for key in _routes(route, family)}
+        for key in have - set(wanted):
+            with gone():
+                route.route("del", proto=PROTOCOL, **_arguments(key))
+        for key in sorted(set(wanted) - have, key=str):
+            try:
+                route.route("replace", proto=PROTOCOL, **_arguments(key))
+            except NetlinkError as error:
+                log.warning("the route %s is refused: %s", wanted[key], error)
+                refused.append(wanted[key].destination)
+    return refused
+
+
+def bring_neighbours(wanted: frozenset[tuple[str, str, str]]) -> None:
+    """Let the namespace know these neighbours (interface, address, hardware address) for good, and no others so."""
+    with links.netlink("tell a router its neighbours") as route:
+        by_index = {link["index"]: link.get_attr("IFLA_IFNAME") for link in route.get_links()}
+        indexes = {name: index for index, name in by_index.items()}
+        have = {
+            (by_index.get(row["ifindex"], ""), row.get_attr("NDA_DST"), row.get_attr("NDA_LLADDR"))
+            for family in FAMILIES.values()
+            for row in route.get_neighbours(family=family)
+            if row["state"] & PERMANENT
+        }
+        wanted = frozenset(each for each in wanted if each[0] in indexes)
+        kept = {(name, address) for name, address, _ in wanted}
+        for name, address, _ in have - wanted:
+            if (name, address) not in kept:
+                with gone():
+                    route.neigh("del", family=_family(address), ifindex=indexes[name], dst=address)
+        for name, address, mac in wanted - have:
+            route.neigh("replace", family=_family(address), ifindex=indexes[name], dst=address, lladdr=mac,
+                        state="permanent")  # fmt: skip
+
+
+def bring_rules(detours: Iterable[Detour]) -> None:
+    """Let marked packets go by the routing table of their mark's number."""
+    with links.netlink("set a router's rules") as route:
+        wanted = {detour.number for detour in detours}
+        have = {row.get_attr("FRA_FWMARK") for row in route.get_rules(family=INET)} - {None}
+        for number in have - wanted:
+            route.rule("del", priority=RULE_PRIORITY, fwmark=number, table=table_of(number))
+        for number in wanted - have:
+            route.rule("add", priority=RULE_PRIORITY, fwmark=number, table=table_of(number))
+
+
+def table_of(number: int) -> int:
+    """Return the routing table of a detour; the kernel's own have numbers up to 255."""
+    return 1000 + number
+
+
+def ways_back(detours: Iterable[Detour]) -> list[Way]:
+    """Return the route of each detour, in its own routing table."""
+    return [Way(DEFAULTS[0], detour.leg, detour.next_hop, table_of(detour.number)) for detour in detours]
+
+
+def neighbours_back(detours: Iterable[Detour]) -> frozenset[tuple[str, str, str]]:
+    """Return what the next hop of each detour stands for."""
+    return frozenset((detour.leg, detour.next_hop, detour.mac) for detour in detours)
+
+
+def _make_pair(route: Any, name: str, space: str, other_end: str) -> None:
+    there = os.open(namespace.FOLDER / space, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        route.link("add", ifname=name, kind="veth", peer={"ifname": other_end, "net_ns_fd": there})
+    finally:
+        os.close(there)
+
+
+def _bring_end(route: Any, name: str, mtu: int, address: str, six: str) -> None:
+    index = links.index_of(route, name)
+    link = route.get_links(index)[0]
+    if link.get_attr("IFLA_MTU") != mtu or not link["flags"] & 1:
+        route.link("set", index=index, mtu=mtu, state="up")
+    bring_addresses(route, index, (f"{address}/31",))
+    have = {row.get_attr("IFA_ADDRESS") for row in route.get_addr(family=INET6, index=index)}
+    if six not in have:
+        route.addr("add", family=INET6, index=index, address=six, prefixlen=64)
+
+
+def _family(address: str) -> int:
+    return FAMILIES[ipaddress.ip_address(address).version]
+
+
+Key = tuple[int, str, int, str, int]
+"""Family, destination, index of the interface, next hop, table."""
+
+
+def _key(way: Way, indexes: Mapping[str, int]) -> Key:
+    network = ipaddress.ip_network(way.destination)
+    return (FAMILIES[network.version], str(network), indexes[way.interface], way.next_hop, way.table)
+
+
+def _routes(route: IPRoute, family: int) -> Iterator[Key]:
+    everywhere = "0.0.0.0/0" if family == INET else "::/0"
+    for row in route.get_routes(family=family):
+        if row["proto"] == PROTOCOL:
+            target = row.get_attr("RTA_DST")
+            destination = f"{target}/{row['dst_len']}" if target else everywhere
+            table = row.get_attr("RTA_TABLE") or row["table"]
+            yield (family, destination, row.get_attr("RTA_OIF"), row.get_attr("RTA_GATEWAY") or "", table)
+
+
+def _arguments(key: Key) -> dict[str, Any]:
+    family, destination, index, next_hop, table = key
+    found: dict[str, Any] = {"family": family, "dst": destination, "oif": index, "table": table}
+    if next_hop:
+        found |= {"gateway": next_hop, **({"flags": "onlink"} if family == INET else {})}
+    else:
+        found["scope"] = LINK_SCOPE
+    return found
+
+
+@contextmanager
+def gone() -> Iterator[None]:
+    """Let what is to be removed have gone by itself."""
+    try:
+        yield
+    except NetlinkError as error:
+        if error.code not in (errno.ENOENT, errno.ESRCH, errno.ENODEV, errno.EADDRNOTAVAIL):
+            raise

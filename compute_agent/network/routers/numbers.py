@@ -1,0 +1,38 @@
+"""Numbers of the pairs between routers and external networks, kept on disk so that a restart changes none."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+
+class Numbers:
+    """A number for each router, from 1, small and never shared."""
+
+    def __init__(self, path: Path) -> None:
+        """``path`` is a JSON object of numbers by router's id; it is made when there is something to keep."""
+        self._path = path
+        self._given: dict[str, int] = {}
+        if path.exists():
+            self._given = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
+
+    def of(self, router_id: str) -> int:
+        """Return the router's number; one that has none gets the lowest that is free."""
+        if router_id not in self._given:
+            taken = set(self._given.values())
+            self._given[router_id] = next(number for number in range(1, len(taken) + 2) if number not in taken)
+            self._keep()
+        return self._given[router_id]
+
+    def keep_only(self, router_ids: Collection[str]) -> None:
+        """Take back the numbers of all other routers."""
+        left = {router_id: number for router_id, number in self._given.items() if router_id in router_ids}
+        if left != self._given:
+            self._given = left
+            self._keep()
+
+    def _keep(self) -> None:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = self._path.with_suffix(".part")
+        part.write_bytes(msgspec.json.encode(self._given))
+        part.replace(self._path)

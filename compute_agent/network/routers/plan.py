@@ -1,0 +1,362 @@
+"""What a router's namespace and an external network's namespace are to hold on this host, worked out from documents.
+
+Addresses of the pair of interfaces between the two are link-local and numbered for each router (``Numbers``): they are
+how the external namespace tells routers with equal ranges apart.
+"""
+
+import hashlib
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from compute_agent.contract.network import (
+    ExternalGateway,
+    FloatingIpDocument,
+    NetworkDocument,
+    RouterDocument,
+    RouterInterface,
+    ServicePort,
+)
+from compute_agent.network import names
+from compute_agent.network.routers.words import mac_address, of_version
+from compute_agent.network.shared_macs import alias
+from compute_agent.network.wanted import Wanted
+
+LINKS = ipaddress.IPv4Network("169.254.64.0/18")
+"""Addresses of the pairs between routers and external networks: two for each router."""
+DETOURS = ipaddress.IPv4Network("169.254.128.0/17")
+"""Stand for other hosts' routers as next hops; nothing is ever sent to such an address."""
+LINK_SIX = {"external": "fe80::1", "router": "fe80::2"}
+DEFAULTS = ("0.0.0.0/0", "::/0")
+MAIN = 254
+"""The number of the main routing table."""
+
+
+@dataclass(frozen=True)
+class Leg:
+    """An interface of a namespace that is a port of a network's bridge."""
+
+    name: str
+    """The same at both ends."""
+    bridge: str
+    mac: str
+    mtu: int
+    addresses: tuple[str, ...]
+    """With prefix length."""
+
+    def reaches(self, address: str) -> bool:
+        """Say whether the address is on the leg's networks."""
+        wanted = ipaddress.ip_address(address)
+        return any(wanted in network for network in networks_of(self.addresses))
+
+
+@dataclass(frozen=True)
+class Way:
+    """A route; without ``next_hop`` the destination is on the interface itself."""
+
+    destination: str
+    interface: str
+    next_hop: str = ""
+    table: int = MAIN
+
+
+@dataclass(frozen=True)
+class Link:
+    """The pair of interfaces between a router and its external network."""
+
+    number: int
+    router_end: str
+    external_end: str
+    mtu: int
+
+    @property
+    def router_address(self) -> str:
+        """The router's address on the pair: its guests' address in the external namespace."""
+        return str(LINKS[2 * self.number + 1])
+
+    @property
+    def external_address(self) -> str:
+        """Where the router sends what is for outside."""
+        return str(LINKS[2 * self.number])
+
+
+@dataclass(frozen=True)
+class Detour:
+    """Answers of a guest here to whom a floating IP of another host forwards ports: they go back by that host."""
+
+    number: int
+    """Of the mark, the rule and the routing table."""
+    leg: str
+    mac: str
+    """The alias of the other host's router."""
+    answers: tuple[tuple[str, str, int, int], ...]
+    """Protocol, internal address, first and last internal port."""
+
+    @property
+    def next_hop(self) -> str:
+        """A name for the other host's router, in the form of an address."""
+        return str(DETOURS[self.number])
+
+
+@dataclass(frozen=True)
+class RouterPlan:
+    """Everything in the namespace of a router on this host."""
+
+    id: str
+    enabled: bool
+    legs: tuple[Leg, ...] = ()
+    gateway: Leg | None = None
+    """The router's own interface in the external network: at the one host that bears its addresses."""
+    link: Link | None = None
+    enable_snat: bool = True
+    outside: tuple[str, ...] = ()
+    """Ranges of the external network."""
+    source: str | None = None
+    """The IPv4 address that others see guests by who reach a floating IP of this router."""
+    routes: tuple[Way, ...] = ()
+    neighbours: frozenset[tuple[str, str, str]] = frozenset()
+    """Leg, address and hardware address of every known port."""
+    floating: tuple[FloatingIpDocument, ...] = ()
+    """Those that this host bears."""
+    detours: tuple[Detour, ...] = ()
+    elsewhere: frozenset[str] = frozenset()
+    """Ids of floating IPs that another host bears and that forward ports to guests here."""
+    network_id: str = ""
+    """The external network."""
+
+    @property
+    def answering(self) -> frozenset[str]:
+        """The floating IPs without a guest of their own: the router answers for them itself."""
+        return frozenset(each.address for each in self.floating if each.fixed_address is None)
+
+
+@dataclass(frozen=True)
+class ExternalPlan:
+    """Everything in the namespace of an external network on this host."""
+
+    id: str
+    leg: Leg
+    links: tuple[tuple[str, Link], ...] = ()
+    """Router's id and its pair."""
+    routes: tuple[Way, ...] = ()
+    floating: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def answering(self) -> frozenset[str]:
+        """The addresses that are found at this host now."""
+        return self.floating | {address.partition("/")[0] for address in self.leg.addresses}
+
+    @property
+    def source(self) -> str | None:
+        """This host's own IPv4 address on the network."""
+        found = of_version(4, self.leg.addresses)
+        return found[0].partition("/")[0] if found else None
+
+
+def networks_of(addresses: Iterable[str]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """Return the ranges that addresses with prefix length are in."""
+    return [ipaddress.ip_interface(address).network for address in addresses]
+
+
+def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: str) -> RouterPlan:
+    """Work out a router; ``number`` is its pair's, ``underlay`` this host's own address between hosts.
+
+    What a document names and the host was not told of yet is left out.  Raises ValueError for an address that is none.
+    """
+    legs = tuple(
+        _leg("qr-", interface, network)
+        for interface in router.interfaces
+        if (network := wanted.networks.get(interface.network_id)) is not None
+    )
+    by_network = [(leg, interface.network_id) for leg, interface in zip(legs, _known(wanted, router), strict=True)]
+    external = router.external
+    network = wanted.networks.get(external.network_id) if external is not None else None
+    told = [each for each in wanted.floating_ips.values() if each.router_id == router.id]
+    neighbours = frozenset(_neighbours(wanted, by_network))
+    if external is None or network is None:
+        return RouterPlan(
+            id=router.id, enabled=router.enabled, legs=legs, neighbours=neighbours,
+            routes=tuple(_extra_routes(router, legs)),
+        )  # fmt: skip
+    link = link_of(router.id, number, network)
+    away = [each for each in told if each.bearer not in ("", underlay)]
+    gateway = _own_leg(external, network) if external.here else None
+    return RouterPlan(
+        id=router.id,
+        enabled=router.enabled,
+        legs=legs,
+        gateway=gateway,
+        link=link,
+        enable_snat=external.enable_snat,
+        outside=tuple(subnet.cidr for subnet in network.subnets),
+        source=_source(gateway, network),
+        routes=(*_extra_routes(router, (*legs, *([gateway] if gateway else []))), *_ways_out(external, gateway, link)),
+        neighbours=neighbours,
+        floating=tuple(sorted((each for each in told if each not in away), key=lambda each: each.id)),
+        detours=tuple(_detours(legs, away)),
+        elsewhere=frozenset(each.id for each in away),
+        network_id=network.id,
+    )
+
+
+def external_plan(
+    wanted: Wanted, network: NetworkDocument, numbers: Mapping[str, int], host: str, underlay: str
+) -> ExternalPlan:
+    """Work out an external network; ``numbers`` are those of the routers' pairs, ``host`` this host's own name."""
+    port = network.gateway_port
+    leg = Leg(
+        name=_port_name("fg-", port.id) if port else names.interface("fg-", network.id),
+        bridge=network.bridge,
+        mac=mac_address(port.mac_address) if port else names.own_mac("external", host, network.id),
+        mtu=network.mtu,
+        addresses=_with_lengths(port, network) if port else (),
+    )
+    routers = [each for each in wanted.routers.values() if leads_to(each, network.id)]
+    links = {each.id: link_of(each.id, numbers[each.id], network) for each in routers}
+    floating = [
+        each
+        for each in wanted.floating_ips.values()
+        if each.network_id == network.id and each.router_id in links and each.bearer in ("", underlay)
+    ]
+    ways = [
+        Way(f"{_four(each.address)}/32", links[each.router_id].external_end, links[each.router_id].router_address)
+        for each in floating
+    ]
+    gateways = [str(ipaddress.ip_address(subnet.gateway)) for subnet in network.subnets if subnet.gateway]
+    for version, destination in zip((4, 6), DEFAULTS, strict=True):
+        # The gateway of the range that this host's own address is in, where there are several ranges.
+        found = sorted(of_version(version, gateways), key=lambda gateway: not leg.reaches(gateway))
+        if found and (version == 6 or leg.reaches(found[0])):
+            ways.append(Way(destination, leg.name, found[0]))
+    return ExternalPlan(
+        id=network.id,
+        leg=leg,
+        links=tuple(sorted(links.items())),
+        routes=(*_on_link(network, leg), *ways),
+        floating=frozenset(each.address for each in floating),
+    )
+
+
+def legs_of(plan: RouterPlan) -> list[Leg]:
+    """Return all interfaces of a router that are ports of bridges."""
+    return [*plan.legs, *([plan.gateway] if plan.gateway else [])]
+
+
+def leads_to(router: RouterDocument, network_id: str) -> bool:
+    """Say whether the router's way out is this network."""
+    return router.external is not None and router.external.network_id == network_id
+
+
+def link_of(router_id: str, number: int, network: NetworkDocument) -> Link:
+    """Return the pair of a router and its external network; its packets are as large as the network's."""
+    return Link(
+        number=number,
+        router_end=names.interface("rfp", router_id, network.id),
+        external_end=names.interface("fpr", router_id, network.id),
+        mtu=network.mtu,
+    )
+
+
+def _known(wanted: Wanted, router: RouterDocument) -> list[RouterInterface]:
+    return [each for each in router.interfaces if each.network_id in wanted.networks]
+
+
+def _port_name(prefix: str, port_id: str) -> str:
+    """Return an interface's name in Neutron's manner: a prefix and the first 11 characters of the port's id."""
+    return prefix + port_id[:11]
+
+
+def _leg(prefix: str, interface: RouterInterface, network: NetworkDocument) -> Leg:
+    return Leg(
+        name=_port_name(prefix, interface.port_id),
+        bridge=network.bridge,
+        mac=mac_address(interface.mac_address),
+        mtu=network.mtu,
+        addresses=tuple(sorted(str(ipaddress.ip_interface(address)) for address in interface.addresses)),
+    )
+
+
+def _own_leg(external: ExternalGateway, network: NetworkDocument) -> Leg:
+    interface = RouterInterface(
+        port_id=external.port_id,
+        network_id=network.id,
+        mac_address=external.mac_address,
+        addresses=external.addresses,
+    )
+    return _leg("qg-", interface, network)
+
+
+def _with_lengths(port: ServicePort, network: NetworkDocument) -> tuple[str, ...]:
+    """Return the port's addresses with prefix length, those of their subnets where it is not said."""
+    ranges = [ipaddress.ip_network(subnet.cidr) for subnet in network.subnets]
+    found = []
+    for text in port.addresses:
+        if "/" in text:
+            found.append(str(ipaddress.ip_interface(text)))
+            continue
+        address = ipaddress.ip_address(text)
+        length = next((each.prefixlen for each in ranges if address in each), address.max_prefixlen)
+        found.append(f"{address}/{length}")
+    return tuple(sorted(found))
+
+
+def _four(address: str) -> str:
+    return str(ipaddress.IPv4Address(address))
+
+
+def _source(gateway: Leg | None, network: NetworkDocument) -> str | None:
+    own = gateway.addresses if gateway else network.gateway_port.addresses if network.gateway_port else ()
+    return next((address.partition("/")[0] for address in of_version(4, own)), None)
+
+
+def _neighbours(wanted: Wanted, legs: Iterable[tuple[Leg, str]]) -> Iterator[tuple[str, str, str]]:
+    for leg, network_id in legs:
+        pairs = [(each.port.mac_address, each.addresses) for each in wanted.ports_on(network_id)]
+        pairs += [(each.mac_address, each.addresses) for each in wanted.networks[network_id].remote_ports]
+        for mac, addresses in pairs:
+            for address in addresses:
+                if leg.reaches(address):
+                    yield leg.name, str(ipaddress.ip_address(address)), mac_address(mac)
+
+
+def _extra_routes(router: RouterDocument, legs: Iterable[Leg]) -> Iterator[Way]:
+    for route in router.routes:
+        leg = next((leg for leg in legs if leg.reaches(route.next_hop)), None)
+        if leg is not None:
+            yield Way(str(ipaddress.ip_network(route.destination)), leg.name, str(ipaddress.ip_address(route.next_hop)))
+
+
+def _ways_out(external: ExternalGateway, gateway: Leg | None, link: Link) -> Iterator[Way]:
+    hops = [str(ipaddress.ip_address(hop)) for hop in external.next_hops]
+    other_ends = (link.external_address, LINK_SIX["external"])
+    for version, destination, other_end in zip((4, 6), DEFAULTS, other_ends, strict=True):
+        hop = next(iter(of_version(version, hops)), None)
+        if gateway is None:
+            yield Way(destination, link.router_end, other_end)
+        elif hop is not None and gateway.reaches(hop):
+            yield Way(destination, gateway.name, hop)
+
+
+def _on_link(network: NetworkDocument, leg: Leg) -> Iterator[Way]:
+    """Yield the ranges that this host has no address in: it reaches them all the same."""
+    for subnet in network.subnets:
+        wanted = ipaddress.ip_network(subnet.cidr)
+        if wanted not in networks_of(leg.addresses):
+            yield Way(str(wanted), leg.name)
+
+
+def _detours(legs: Iterable[Leg], elsewhere: Iterable[FloatingIpDocument]) -> Iterator[Detour]:
+    answers: dict[tuple[str, str], list[tuple[str, str, int, int]]] = {}
+    macs = {}
+    for floating in elsewhere:
+        for forward in floating.forwards:
+            leg = next((leg for leg in legs if leg.reaches(forward.internal_address)), None)
+            if leg is not None:
+                macs[leg.name] = leg.mac
+                answers.setdefault((leg.name, floating.bearer), []).append(
+                    (forward.protocol, _four(forward.internal_address), forward.internal_first, forward.internal_last)
+                )
+    for (name, bearer), found in sorted(answers.items()):
+        digest = hashlib.sha256(f"{name} {bearer}".encode()).digest()
+        number = int.from_bytes(digest[:4]) % (DETOURS.num_addresses - 2) + 1
+        yield Detour(number, name, alias(macs[name], bearer), tuple(sorted(set(found))))

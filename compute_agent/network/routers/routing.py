@@ -1,0 +1,294 @@
+"""The third layer of a host's network: routers, their ways to external networks, and floating IPs."""
+
+import dataclasses
+import logging
+from collections.abc import Callable, Collection, Iterator
+from typing import TypeVar
+
+from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, NetworkDocument, RouterDocument
+from compute_agent.network import dhcp_user, links, names
+from compute_agent.network.parts import Part, for_each
+from compute_agent.network.reach import Reach, reach_of
+from compute_agent.network.routers import flows, gateways, kernel
+from compute_agent.network.routers.advertise import Advertiser, configuration, folder_of
+from compute_agent.network.routers.announce import Announcements
+from compute_agent.network.routers.machine import MachineNetworks
+from compute_agent.network.routers.numbers import Numbers
+from compute_agent.network.routers.plan import (
+    ExternalPlan,
+    Leg,
+    RouterPlan,
+    external_plan,
+    leads_to,
+    legs_of,
+    router_plan,
+)
+from compute_agent.network.routers.ruleset import external_ruleset, router_ruleset
+from compute_agent.network.routers.spaces import Spaces
+from compute_agent.network.underlay import Underlay
+from compute_agent.network.wanted import Touched, Wanted
+from compute_agent.settings import AgentSettings
+from compute_agent.virt.errors import RetryableHostError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Routing(Part):
+    """Keeps a namespace for each router and for each external network that one of them leads to."""
+
+    def __init__(self, settings: AgentSettings, underlay: Underlay) -> None:
+        """Keep numbers and files under ``state_dir/network/routers``."""
+        self._settings = settings
+        self._underlay = underlay
+        self._folder = folder_of(settings.state_dir.absolute() / "network")
+        self._numbers = Numbers(self._folder / "numbers.json")
+        self._dhcp_user = dhcp_user.choose(settings.dhcp_user)
+        self._spaces = Spaces(settings.netns)
+        self._announcements = Announcements()
+        self._machine = MachineNetworks(self._folder / "machine", settings, underlay)
+        self._reach = Reach()
+        self._routers: dict[str, RouterPlan] = {}
+        """What is in the kernel, as far as this process knows."""
+        self._externals: dict[str, ExternalPlan] = {}
+        self._advertised: dict[str, str] = {}
+
+    # --- the contract -----------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """There is nothing that all routers share."""
+
+    def bring(self, wanted: Wanted, touched: Touched) -> None:
+        """Make routers with their filters, then the ways between them and external networks, then their routes."""
+        changed = touched.everything
+        if changed or any(kind == ROUTER for kind, _ in touched.subjects):
+            reach = self._reach_now(wanted)
+            changed, self._reach = changed or reach != self._reach, reach
+        works = [_Work(each) for each in wanted.routers.values() if changed or self._concerns(each, wanted, touched)]
+        externals = sorted(self._externals_of(wanted, touched, [each.router for each in works]))
+        steps: list[Callable[[], None]] = [lambda: self._bring_gateways(wanted)]
+        steps += [lambda work=work: self._bring_router(work, wanted, again=changed) for work in works]  # type: ignore[misc]
+        steps += [lambda each=each: self._bring_external(each, wanted, again=changed) for each in externals]  # type: ignore[misc]
+        steps += [lambda work=work: self._bring_ways(work, wanted) for work in works]  # type: ignore[misc]
+        steps += [lambda each=each: self._bring_machine(each) for each in wanted.networks.values()]  # type: ignore[misc]
+        for_each(steps, lambda step: step())
+
+    def drop(self, wanted: Wanted) -> None:
+        leading = {each.external.network_id for each in wanted.routers.values() if each.external is not None}
+        for router_id in (set(self._routers) | self._with_files()) - set(wanted.routers):
+            self._advertiser(router_id).stop()
+            self._routers.pop(router_id, None)
+            self._advertised.pop(router_id, None)
+        for network_id in set(self._externals) - leading:
+            self._externals.pop(network_id)
+        there = {self._spaces.name(names.ROUTER, each) for each in wanted.routers}
+        there |= {self._spaces.name(names.EXTERNAL, each) for each in leading & set(wanted.networks)}
+        self._announcements.keep_only_spaces(there)
+        self._spaces.keep_only(names.ROUTER, wanted.routers)
+        self._spaces.keep_only(names.EXTERNAL, leading & set(wanted.networks))
+        self._numbers.keep_only(wanted.routers)
+        self._machine.keep_only(wanted.networks)
+        if not wanted.routers:
+            self._bring_gateways(wanted)
+
+    def check(self, wanted: Wanted) -> list[str]:
+        self._announcements.again(self._spaces.inside)
+        lost = self._machine.lost(wanted.networks)
+        for_each(lost, lambda each: self._bring_machine(wanted.networks[each]))
+        return [f"the machine's way to network {each}" for each in lost] + self._check_routers(wanted)
+
+    def _check_routers(self, wanted: Wanted) -> list[str]:
+        broken = self._broken(wanted)
+        changed = self._reach != self._reach_now(wanted)
+        if not broken and not changed:
+            return []
+        lost = self._spaces.missing(names.EXTERNAL, self._externals)
+        for router_id in broken:
+            if (last := self._routers.pop(router_id, None)) is not None:
+                self._externals.pop(last.network_id, None)
+            self._spaces.forget(self._spaces.name(names.ROUTER, router_id))
+        for network_id in lost:
+            self._spaces.forget(self._spaces.name(names.EXTERNAL, network_id))
+        self.bring(wanted, Touched(frozenset((ROUTER, each) for each in broken), everything=changed))
+        return [f"router {each}" for each in sorted(broken)]  # what the host reaches may change, and nothing is broken
+
+    # --- steps ------------------------------------------------------------------------------------------------------
+
+    def _bring_gateways(self, wanted: Wanted) -> None:
+        """Let routers go by their aliases between hosts."""
+        between = [each for each in wanted.networks.values() if each.segment.type == "vxlan"]
+        text = gateways.NOTHING
+        if between:
+            text = _checked(lambda: gateways.ruleset(between, self._underlay.address()))
+        self._spaces.filter("", text)
+
+    def _bring_router(self, work: "_Work", wanted: Wanted, *, again: bool) -> None:
+        """Make a router that is joined with its networks; its filters are there before its first interface."""
+        number = self._numbers.of(work.router.id)
+        plan = _checked(lambda: router_plan(wanted, work.router, number, self._underlay.address()))
+        last = self._routers.get(plan.id)
+        space = self._spaces.name(names.ROUTER, plan.id)
+        known = plan.neighbours | kernel.neighbours_back(plan.detours)
+        config = _checked(lambda: _advertisements(plan, wanted))
+        same = last is not None and last == dataclasses.replace(plan, neighbours=last.neighbours)
+        if same and not again and config == self._advertised.get(plan.id):
+            if last != plan:
+                self._spaces.inside(space, lambda: kernel.bring_neighbours(known))
+                self._routers[plan.id] = plan
+            return
+        kernel.ensure_namespace(space)
+        ruleset = _checked(lambda: router_ruleset(plan, self._reach))
+        self._spaces.filter(space, ruleset)
+        legs = legs_of(plan)
+        ends = {plan.link.router_end} if plan.link else set()
+        self._spaces.inside(space, lambda: kernel.keep_only({leg.name for leg in legs} | ends))
+        self._advertised[plan.id] = config
+        work.plan = plan
+        steps: list[Callable[[], None]] = [lambda leg=leg: kernel.ensure_leg(space, leg) for leg in legs]  # type: ignore[misc]
+        steps.append(lambda: self._spaces.inside(space, lambda: kernel.bring_neighbours(known)))
+        for_each(steps, lambda step: step())
+
+    def _bring_external(self, network_id: str, wanted: Wanted, *, again: bool) -> None:
+        """Make an external network's way in and out; what comes for a floating IP finds its router."""
+        network = wanted.networks[network_id]
+        routers = [each.id for each in wanted.routers.values() if leads_to(each, network_id)]
+        numbers = {each: self._numbers.of(each) for each in routers}
+        plan = _checked(lambda: external_plan(wanted, network, numbers, self._settings.host, self._underlay.address()))
+        last = self._externals.get(network_id)
+        if plan == last and not again:
+            return
+        space = self._spaces.name(names.EXTERNAL, network_id)
+        kernel.ensure_namespace(space)
+        self._spaces.filter(space, external_ruleset(plan))
+        kernel.ensure_leg(space, plan.leg)
+        for router_id, link in plan.links:
+            kernel.ensure_link(self._spaces.name(names.ROUTER, router_id), space, link)
+
+        def inside() -> None:
+            kernel.keep_only({plan.leg.name, *(link.external_end for _, link in plan.links)})
+            kernel.answer_for_others(plan.leg.name)
+            _refusals(space, kernel.bring_routes(plan.routes))
+
+        self._spaces.inside(space, inside)
+        self._externals[network_id] = plan
+        new = plan.answering - (last.answering if last is not None else frozenset())
+        self._announcements.keep_only(space, plan.leg.name, plan.answering)
+        self._announcements.add(self._spaces.inside, space, plan.leg, new)
+
+    def _bring_ways(self, work: "_Work", wanted: Wanted) -> None:
+        """Let a router find its ways, now that all its interfaces are there."""
+        plan = work.plan
+        if plan is None:
+            return
+        last, space = self._routers.get(plan.id), self._spaces.name(names.ROUTER, plan.id)
+
+        def inside() -> None:
+            kernel.bring_own(plan.answering)
+            kernel.bring_rules(plan.detours)
+            _refusals(space, kernel.bring_routes((*plan.routes, *kernel.ways_back(plan.detours))))
+            if last is not None:
+                flows.forget(_moved(last, plan))
+            self._advertiser(plan.id).ensure(self._advertised[plan.id])
+
+        self._spaces.inside(space, inside)
+        self._routers[plan.id] = plan
+        own = (
+            frozenset(address.partition("/")[0] for address in plan.gateway.addresses) if plan.gateway else frozenset()
+        )
+        if last is not None and last.gateway is not None and last.gateway != plan.gateway:
+            self._announcements.keep_only(space, last.gateway.name, ())
+        if plan.gateway is not None and (last is None or last.gateway != plan.gateway):
+            self._announcements.add(self._spaces.inside, space, plan.gateway, own)
+
+    def _bring_machine(self, network: NetworkDocument) -> None:
+        """Join the machine itself with an external network that ends there."""
+        if not self._machine.concerns(network):
+            return
+        plan = self._externals.get(network.id)
+        legs = [each.gateway for each in self._routers.values() if each.network_id == network.id and each.gateway]
+        found = {address.partition("/")[0] for leg in legs for address in leg.addresses}
+        self._machine.bring(network, frozenset(found | (plan.answering if plan is not None else frozenset())))
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _concerns(self, router: RouterDocument, wanted: Wanted, touched: Touched) -> bool:
+        """Say whether anything that the router is made of may have changed."""
+        last = self._routers.get(router.id)
+        if last is None or touched.includes(ROUTER, router.id):
+            return True
+        networks = [each.network_id for each in router.interfaces]
+        networks += [router.external.network_id] if router.external is not None else []
+        told = {each.id for each in wanted.floating_ips.values() if each.router_id == router.id}
+        told |= {each.id for each in last.floating} | last.elsewhere
+        return any(touched.includes(NETWORK, each) for each in networks) or any(
+            touched.includes(FLOATING_IP, each) for each in told
+        )
+
+    def _externals_of(self, wanted: Wanted, touched: Touched, routers: Collection[RouterDocument]) -> Iterator[str]:
+        concerned = {each.external.network_id for each in routers if each.external is not None}
+        concerned |= {last.network_id for each in routers if (last := self._routers.get(each.id)) and last.network_id}
+        for network_id, network in wanted.networks.items():
+            leading = any(leads_to(each, network_id) for each in wanted.routers.values())
+            if leading and (network_id in concerned or touched.includes(NETWORK, network.id)):
+                yield network_id
+
+    def _broken(self, wanted: Wanted) -> set[str]:
+        """Return the routers that have lost something, or that are not made yet."""
+        broken = set(wanted.routers) - set(self._routers) | self._spaces.missing(names.ROUTER, wanted.routers)
+        lost = self._spaces.missing(names.EXTERNAL, self._externals)
+        masters = links.masters()
+        for plan in self._routers.values():
+            if any(masters.get(leg.name) != leg.bridge for leg in legs_of(plan)) or plan.network_id in lost:
+                broken.add(plan.id)
+            if self._advertised.get(plan.id) and self._advertiser(plan.id).running() is None:
+                broken.add(plan.id)
+        return broken & set(wanted.routers)
+
+    def _reach_now(self, wanted: Wanted) -> Reach:
+        bridges = {network.bridge for network in wanted.networks.values()}
+        return reach_of(self._settings, self._underlay.namespace, bridges) if wanted.routers else self._reach
+
+    def _advertiser(self, router_id: str) -> Advertiser:
+        return Advertiser(self._folder / router_id, self._dhcp_user)
+
+    def _with_files(self) -> set[str]:
+        return {path.name for path in self._folder.glob("*-*") if path.is_dir()}
+
+
+@dataclasses.dataclass
+class _Work:
+    """A router that is being brought to its document."""
+
+    router: RouterDocument
+    plan: RouterPlan | None = None
+    """Set once it is worked out and there is something to change."""
+
+
+def _advertisements(plan: RouterPlan, wanted: Wanted) -> str:
+    if not plan.enabled:
+        return ""
+    by_bridge: dict[str, NetworkDocument] = {network.bridge: network for network in wanted.networks.values()}
+    pairs: list[tuple[Leg, NetworkDocument]] = [(leg, by_bridge[leg.bridge]) for leg in plan.legs]
+    return configuration(pairs)
+
+
+def _moved(last: RouterPlan, plan: RouterPlan) -> set[str]:
+    """Return the floating addresses that lead elsewhere than before, or nowhere."""
+    now = {each.address: (each.fixed_address, each.forwards) for each in plan.floating}
+    return {each.address for each in last.floating if now.get(each.address) != (each.fixed_address, each.forwards)}
+
+
+def _refusals(space: str, refused: list[str]) -> None:
+    if refused:
+        log.warning("%s: the kernel refuses its routes to %s", space, ", ".join(refused))
+
+
+def _checked(work: Callable[[], T]) -> T:
+    """Do ``work`` on what a document says; a document that cannot be carried out is this host's failure."""
+    try:
+        return work()
+    except ValueError as error:
+        raise RetryableHostError(
+            "The host cannot carry out what it was told of a router.", detail=str(error)
+        ) from error

@@ -1,0 +1,192 @@
+"""Filters and address translation of a router's and of an external network's namespace, as nftables rulesets.
+
+A router: what goes out from a guest with a floating IP has that address; others share the router's own, or this host's
+where the router's is elsewhere.  What comes in is for a floating IP, or an answer; without address translation (IPv6,
+and IPv4 when the router's ``enable_snat`` is off) it may be for any guest.  Guests reach no network that the host keeps
+from them (``reach``), nor the inner addresses of this package; the ranges of the external network itself they reach.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from compute_agent.contract.network import FloatingIpDocument, PortForward
+from compute_agent.network.reach import Reach
+from compute_agent.network.routers.plan import LINKS, ExternalPlan, RouterPlan, networks_of
+from compute_agent.network.routers.words import nft_map, nft_set, of_version, replaced
+
+TABLE = "novella"
+PORTED = frozenset({"tcp", "udp", "sctp", "dccp"})
+PORTLESS = frozenset({"icmp"})
+ERRORS = "icmp type { destination-unreachable, time-exceeded, parameter-problem } accept"
+ERRORS_SIX = "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } accept"
+ASKED = (
+    "    icmp type echo-request accept",
+    f"    {ERRORS}",
+    "    icmpv6 type { echo-request, nd-neighbor-solicit, nd-neighbor-advert, nd-router-solicit } accept",
+    f"    {ERRORS_SIX}",
+)
+"""What a namespace answers itself."""
+
+
+def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
+    """Render a router's table.  Raises ValueError for an address that is none."""
+    outer = [*([plan.gateway.name] if plan.gateway else []), *([plan.link.router_end] if plan.link else [])]
+    inside = [str(network) for leg in plan.legs for network in networks_of(leg.addresses)]
+    with_guest = {each.address: each.fixed_address for each in plan.floating if each.fixed_address}
+    lines = [*replaced("inet", TABLE), f"table inet {TABLE} {{"]
+    lines += nft_set("inner", "ifname", [f'"{leg.name}"' for leg in plan.legs])
+    lines += nft_set("outer", "ifname", [f'"{name}"' for name in outer])
+    for version, kind, suffix, blocked, reachable in (
+        (4, "ipv4_addr", "", reach.blocked, reach.reachable),
+        (6, "ipv6_addr", "6", reach.blocked_six, reach.reachable_six),
+    ):
+        lines += nft_set("inside" + suffix, kind, of_version(version, inside), ranges=True)
+        lines += nft_set("outside" + suffix, kind, of_version(version, plan.outside), ranges=True)
+        lines += nft_set("blocked" + suffix, kind, blocked, ranges=True)
+        lines += nft_set("reachable" + suffix, kind, reachable, ranges=True)
+    lines += nft_map("floating", "ipv4_addr : ipv4_addr", {a: f for a, f in with_guest.items() if f})
+    lines += nft_map("fixed", "ipv4_addr : ipv4_addr", {f: a for a, f in with_guest.items() if f})
+    lines += [
+        "  chain untracked {",
+        "    type filter hook prerouting priority raw; policy accept;",
+        # Both directions pass different hosts' routers: neither host would see a whole connection.
+        "    iifname @inner ip saddr @inside ip daddr @inside notrack",
+        "    iifname @inner ip6 saddr @inside6 ip6 daddr @inside6 notrack",
+        "  }",
+        *_detour_chain(plan),
+        *_translation(plan),
+        *_forward(plan),
+        *_input(plan),
+    ]
+    return "\n".join([*lines, "}", ""])
+
+
+def external_ruleset(plan: ExternalPlan) -> str:
+    """Render an external network's table."""
+    ends = [f'"{link.external_end}"' for _, link in plan.links]
+    source = plan.source
+    return "\n".join(
+        [
+            *replaced("inet", TABLE),
+            f"table inet {TABLE} {{",
+            *nft_set("routers", "ifname", ends),
+            *nft_set("floating", "ipv4_addr", plan.floating),
+            "  chain forward {",
+            "    type filter hook forward priority filter; policy drop;",
+            f'    iifname @routers oifname "{plan.leg.name}" accept',
+            "    oifname @routers ip daddr @floating accept",
+            "    oifname @routers ct state established,related accept",
+            "  }",
+            "  chain postrouting {",
+            "    type nat hook postrouting priority srcnat; policy accept;",
+            *([f"    ip saddr {LINKS} snat ip to {source}"] if source else []),
+            "  }",
+            "  chain input {",
+            "    type filter hook input priority filter; policy drop;",
+            "    ct state established,related accept",
+            *ASKED,
+            "  }",
+            "}",
+            "",
+        ]
+    )
+
+
+def _detour_chain(plan: RouterPlan) -> Iterator[str]:
+    if not plan.detours:
+        return
+    yield "  chain answers {"
+    yield "    type filter hook prerouting priority mangle; policy accept;"
+    yield "    iifname != @inner return"
+    yield "    ip daddr @inside return"
+    for detour in plan.detours:
+        for protocol, address, first, last in detour.answers:
+            known = _protocol(protocol)
+            match = f"{known} sport {first}-{last}" if known in PORTED else f"meta l4proto {known}"
+            yield f'    iifname "{detour.leg}" ip saddr {address} {match} meta mark set {detour.number}'
+    yield "  }"
+
+
+def _translation(plan: RouterPlan) -> Iterator[str]:
+    yield "  chain prerouting {"
+    yield "    type nat hook prerouting priority dstnat; policy accept;"
+    for each in plan.floating:
+        for forward in each.forwards:
+            yield from _forwarded(each, forward)
+    yield "    dnat ip to ip daddr map @floating"
+    yield "  }"
+    yield "  chain postrouting {"
+    yield "    type nat hook postrouting priority srcnat; policy accept;"
+    yield "    iifname @inner oifname @outer snat ip to ip saddr map @fixed"
+    yield "    iifname @inner oifname @inner ct status dnat snat ip to ip saddr map @fixed"
+    if plan.link is not None:
+        source = plan.source or plan.link.router_address
+        yield f"    iifname @inner oifname @inner ct status dnat snat ip to {source}"
+        if plan.enable_snat:
+            yield f'    iifname @inner oifname "{plan.link.router_end}" snat ip to {plan.link.router_address}'
+        if plan.enable_snat and plan.gateway is not None and plan.source is not None:
+            yield f'    iifname @inner oifname "{plan.gateway.name}" snat ip to {plan.source}'
+    yield "  }"
+
+
+def _forwarded(floating: FloatingIpDocument, forward: PortForward) -> Iterator[str]:
+    """Render one port forwarding; each external port leads to the internal one at the same place of its range."""
+    address, protocol = forward.internal_address, _protocol(forward.protocol)
+    of_version(4, [address, floating.address])  # raises
+    if protocol not in PORTED:
+        yield f"    ip daddr {floating.address} meta l4proto {protocol} dnat ip to {address}"
+        return
+    first, last = int(forward.external_first), int(forward.external_last)
+    shift = int(forward.internal_first) - first
+    target = address
+    if shift and first == last:
+        target = f"{address}:{first + shift}"
+    elif shift:
+        pairs = ", ".join(f"{port} : {port + shift}" for port in range(first, last + 1))
+        target = f"{address} : {protocol} dport map {{ {pairs} }}"
+    yield f"    ip daddr {floating.address} {protocol} dport {first}-{last} dnat ip to {target}"
+
+
+def _protocol(name: str) -> str:
+    if name.lower() not in PORTED | PORTLESS:
+        raise ValueError(f"no port forwarding for protocol {name!r}")
+    return name.lower()
+
+
+def _forward(plan: RouterPlan) -> list[str]:
+    lines = [
+        "  chain forward {",
+        f"    type filter hook forward priority filter; policy {'accept' if plan.enabled else 'drop'};",
+    ]
+    if plan.enabled:
+        lines += [
+            "    ip daddr 169.254.0.0/16 drop",
+            *_from_inside(),
+            "    iifname @outer oifname @outer drop",
+            "    iifname @outer ct state established,related accept",
+            "    iifname @outer ct status dnat accept",
+            *(["    iifname @outer meta nfproto ipv4 drop"] if plan.enable_snat else []),
+        ]
+    return [*lines, "  }"]
+
+
+def _from_inside() -> Sequence[str]:
+    """Render what guests may not do: reach blocked networks, and pass themselves off as something outside."""
+    lines = []
+    for family, suffix in (("ip", ""), ("ip6", "6")):
+        new = f"iifname @inner oifname @outer ct state != {{ established, related }} {family}"
+        lines += [
+            f"    {new} saddr @outside{suffix} drop",
+            f"    {new} daddr @outside{suffix} accept",
+            f"    {new} daddr @reachable{suffix} accept",
+            f"    {new} daddr @blocked{suffix} drop",
+        ]
+    return lines
+
+
+def _input(plan: RouterPlan) -> Iterable[str]:
+    yield "  chain input {"
+    yield "    type filter hook input priority filter; policy drop;"
+    if plan.enabled:
+        yield "    iifname @inner ip daddr 169.254.0.0/16 drop"
+        yield from ASKED
+    yield "  }"

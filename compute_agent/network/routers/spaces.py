@@ -1,0 +1,59 @@
+"""Namespaces that route: their names, what runs inside, and the rulesets that are in place in them."""
+
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from compute_agent.network import names, namespace, nft
+from compute_agent.virt.errors import RetryableHostError
+
+T = TypeVar("T")
+
+
+class Spaces:
+    """The namespaces of one agent's routers and external networks."""
+
+    def __init__(self, agent: str | None) -> None:
+        """``agent`` is the agent's own namespace, None when it has none."""
+        self._agent = agent
+        self._rulesets: dict[str, str] = {}
+
+    def name(self, kind: str, subject_id: str) -> str:
+        """Return the namespace of a router or of an external network."""
+        return names.namespace_name(self._agent, kind, subject_id)
+
+    def inside(self, space: str, work: Callable[[], T]) -> T:
+        """Do ``work`` in a namespace; raises RetryableHostError when it is not there."""
+        try:
+            with namespace.inside(space):
+                return work()
+        except OSError as error:
+            raise RetryableHostError("The host could not enter a router.", detail=f"{space}: {error}") from error
+
+    def filter(self, space: str, ruleset: str) -> None:
+        """Put a ruleset in place unless it is; an empty ``space`` is the namespace that the calling thread is in."""
+        if self._rulesets.get(space) == ruleset:
+            return
+        if space:
+            self.inside(space, lambda: nft.apply(ruleset))
+        else:
+            nft.apply(ruleset)
+        self._rulesets[space] = ruleset
+
+    def forget(self, space: str) -> None:
+        """Doubt what is in place in a namespace."""
+        self._rulesets.pop(space, None)
+
+    def missing(self, kind: str, subject_ids: Collection[str]) -> set[str]:
+        """Return those subjects whose namespace is not there."""
+        there = set(namespace.listed(names.namespace_prefix(self._agent, kind)))
+        return {each for each in subject_ids if self.name(kind, each) not in there}
+
+    def keep_only(self, kind: str, subject_ids: Collection[str]) -> list[str]:
+        """Remove the namespaces of all other subjects of the kind, with what is in them; return those subjects."""
+        prefix = names.namespace_prefix(self._agent, kind)
+        gone = [name.removeprefix(prefix) for name in namespace.listed(prefix)]
+        gone = [each for each in gone if each not in subject_ids]
+        for subject_id in gone:
+            namespace.remove(self.name(kind, subject_id))
+            self.forget(self.name(kind, subject_id))
+        return gone

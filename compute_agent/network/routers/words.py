@@ -1,0 +1,40 @@
+"""Words of nftables: sets and maps of checked addresses, in a stable order."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+
+from compute_agent.network.dhcp_config import MAC
+
+
+def mac_address(text: str) -> str:
+    """Return a hardware address in lower case; raises ValueError for what is none."""
+    if not MAC.fullmatch(text.lower()):
+        raise ValueError(f"not a hardware address: {text!r}")
+    return text.lower()
+
+
+def of_version(version: int, addresses: Iterable[str]) -> list[str]:
+    """Return those addresses, ranges or addresses with prefix length that are of one IP version."""
+    return [text for text in addresses if ipaddress.ip_interface(text).version == version]
+
+
+def replaced(family: str, table: str) -> list[str]:
+    """Return the lines that empty a table in the transaction that fills it."""
+    return [f"table {family} {table}", f"delete table {family} {table}"]
+
+
+def nft_set(name: str, kind: str, elements: Iterable[str], *, ranges: bool = False) -> list[str]:
+    """Render a set; with ``ranges`` its elements may be in CIDR notation and overlap."""
+    flags = "flags interval; auto-merge; " if ranges else ""
+    return [f"  set {name} {{ type {kind}; {flags}{_elements(sorted(set(elements)))}}}"]
+
+
+def nft_map(name: str, kind: str, elements: Mapping[str, str]) -> list[str]:
+    """Render a map; ``kind`` says what it leads from and to."""
+    return [
+        f"  map {name} {{ type {kind}; {_elements([f'{key} : {value}' for key, value in sorted(elements.items())])}}}"
+    ]
+
+
+def _elements(listed: Sequence[str]) -> str:
+    return f"elements = {{ {', '.join(listed)} }}; " if listed else ""

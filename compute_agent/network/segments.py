@@ -1,0 +1,186 @@
+"""What joins a network's bridges on different hosts: a VXLAN device, or an interface of a physical network."""
+
+import errno
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from pyroute2.netlink.exceptions import NetlinkError
+
+from compute_agent.contract.build import Segment
+from compute_agent.contract.network import NetworkDocument
+from compute_agent.network import links, names, namespace, shared_macs
+from compute_agent.network.underlay import Underlay
+from compute_agent.virt.errors import RetryableHostError
+
+log = logging.getLogger(__name__)
+
+VXLAN_PORT = 4789
+"""IANA's port of VXLAN (RFC 7348)."""
+EVERYONE = "00:00:00:00:00:00"
+"""Stands in a VXLAN device's forwarding table for broadcasts and addresses that are not known."""
+MACHINE = "machine"
+"""The physical network that is this machine itself: a pair of interfaces leads to its own namespace."""
+
+
+def port_of(segment: Segment, network_id: str) -> str:
+    """Return the name of a bridge's port towards other hosts or the physical network."""
+    return f"vx{segment.id}" if segment.type == "vxlan" else names.interface("nvp", network_id)
+
+
+def machine_end(agent: str | None, network_id: str) -> str:
+    """Return the name of the other end of that port in the machine's own namespace, where the port is a pair.
+
+    ``agent`` is the agent's own namespace: a machine may have several agents.
+    """
+    return names.interface("nve", agent or "", network_id)
+
+
+class Segments:
+    """Makes a bridge's port towards other hosts; everything it makes is deleted with ``links.delete``."""
+
+    def __init__(self, underlay: Underlay, physical_networks: Mapping[str, str]) -> None:
+        """``physical_networks``: name → interface or bridge of the machine's own namespace."""
+        self._underlay = underlay
+        self._physical = physical_networks
+
+    def ensure(self, network: NetworkDocument) -> None:
+        """Let the network's bridge have its segment; raises RetryableHostError in words for an operator."""
+        kind = network.segment.type
+        if kind == "vxlan":
+            self._vxlan(network)
+        elif kind in ("flat", "vlan"):
+            self._physical_port(network)
+        else:
+            raise RetryableHostError(f"This host knows no segments of type {kind}.")
+
+    # --- VXLAN ------------------------------------------------------------------------------------------------------
+
+    def _vxlan(self, network: NetworkDocument) -> None:
+        name, local = port_of(network.segment, network.id), self._underlay.address()
+        with links.netlink("join the network's bridge with those of other hosts") as route:
+            found = route.link_lookup(ifname=name)
+            if found and not _is_vxlan(route.get_links(found[0])[0], network.segment.id, local):
+                route.link("del", index=found[0])
+                found = []
+            if not found:
+                self._make_vxlan(name, network, local)
+            index = _join(route, name, network)
+            route.brport("set", index=index, learning=0)  # who is where is told, and what is not known goes to all
+            _bring_forwarding(route, index, network)
+
+    def _make_vxlan(self, name: str, network: NetworkDocument, local: str) -> None:
+        """Make the device in the machine's namespace, which its packets travel through, and move it to the agent's."""
+        room = self._underlay.room(local)
+        if room is not None and room < network.mtu:
+            log.warning("network %s: packets of %s bytes do not fit between hosts, which have room for %s",
+                        network.id, network.mtu, room)  # fmt: skip
+        facts: dict[str, Any] = {
+            "ifname": name, "kind": "vxlan", "vxlan_id": network.segment.id, "vxlan_port": VXLAN_PORT,
+            "vxlan_learning": False, "address": names.own_mac("vxlan", local, name),
+            "vxlan_local6" if ":" in local else "vxlan_local": local,
+        }  # fmt: skip
+        with namespace.held() as here:
+            self._underlay.inside(lambda: _add_link({**facts, "net_ns_fd": here}))
+
+    # --- flat and VLAN ----------------------------------------------------------------------------------------------
+
+    def _physical_port(self, network: NetworkDocument) -> None:
+        name = port_of(network.segment, network.id)
+        with links.netlink("join the network's bridge with its physical network") as route:
+            if not route.link_lookup(ifname=name):
+                with namespace.held() as here:
+                    self._underlay.inside(lambda: self._make_physical(name, network, here))
+            _join(route, name, network)
+
+    def _make_physical(self, name: str, network: NetworkDocument, agent: int) -> None:
+        """Make the port, in the machine's namespace, and put it into the agent's.
+
+        A bridge of the machine gets a pair of interfaces; another interface is given away whole (macvlan in passthru
+        mode), so that it must serve nothing else.
+        """
+        physical = network.segment.physical_network
+        given = self._physical.get(physical, "")
+        if not given and physical != MACHINE:
+            raise RetryableHostError(f"This host is not connected to the physical network {physical}.")
+        with links.netlink(f"use its interface of the physical network {physical}") as route:
+            found = route.link_lookup(ifname=given) if given else []
+            if given and not found:
+                raise RetryableHostError(
+                    f"This host is not connected to the physical network {physical}.", detail=f"there is no {given}"
+                )
+            facts: dict[str, Any] = {"ifname": name, "net_ns_fd": agent}
+            if network.segment.type == "vlan":
+                _add_vlan(route, {**facts, "link": found[0] if found else None, "vlan_id": network.segment.id})
+            elif found and not _is_a(route.get_links(found[0])[0], "bridge"):
+                route.link("set", index=found[0], state="up")
+                route.link("add", kind="macvlan", macvlan_mode="passthru", link=found[0], **facts)
+            else:
+                outer = machine_end(self._underlay.agent, network.id)
+                route.link("add", ifname=outer, kind="veth", mtu=network.mtu, peer={**facts, "mtu": network.mtu})
+                index = links.index_of(route, outer)
+                route.link("set", index=index, state="up", **({"master": found[0]} if found else {}))
+
+
+def _join(route: Any, name: str, network: NetworkDocument) -> int:
+    """Put the interface into the network's bridge, up; return its index."""
+    index, bridge = links.index_of(route, name), links.index_of(route, network.bridge)
+    link = route.get_links(index)[0]
+    if link.get_attr("IFLA_MASTER") != bridge or link.get_attr("IFLA_MTU") != network.mtu:
+        links.silence(name)
+        route.link("set", index=index, master=bridge, mtu=network.mtu, state="up")
+    return int(index)
+
+
+def _add_vlan(route: Any, facts: dict[str, Any]) -> None:
+    if facts["link"] is None:
+        raise RetryableHostError("There are no VLANs between this host and its guests: use a flat network.")
+    try:
+        route.link("add", kind="vlan", **facts)
+    except NetlinkError as error:
+        if error.code != errno.EOPNOTSUPP:
+            raise
+        raise RetryableHostError(
+            "This host's kernel has no VLANs: load its module 8021q, or use VXLAN.", detail=str(error)
+        ) from error
+
+
+def _add_link(facts: dict[str, Any]) -> None:
+    with links.netlink("make the network's interface towards other hosts") as route:
+        route.link("add", **facts)
+
+
+def _is_a(link: Any, kind: str) -> bool:
+    info = link.get_attr("IFLA_LINKINFO")
+    return bool(info is not None and info.get_attr("IFLA_INFO_KIND") == kind)
+
+
+def _is_vxlan(link: Any, number: int | None, local: str) -> bool:
+    if not _is_a(link, "vxlan"):
+        return False
+    data = link.get_attr("IFLA_LINKINFO").get_attr("IFLA_INFO_DATA")
+    have = data.get_attr("IFLA_VXLAN_LOCAL6" if ":" in local else "IFLA_VXLAN_LOCAL")
+    return bool(data.get_attr("IFLA_VXLAN_ID") == number and have == local)
+
+
+def _bring_forwarding(route: Any, index: int, network: NetworkDocument) -> None:
+    """Let the device's forwarding table hold the peers and the remote ports, and nothing else."""
+    wanted = {(EVERYONE, peer) for peer in network.peers}
+    wanted |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
+    wanted |= set(shared_macs.aliases(network))
+    here = {mac for mac, _ in wanted} - {EVERYONE}
+    have, known = set(), set()
+    for row in route.fdb("dump", ifindex=index):
+        mac, target = row.get_attr("NDA_LLADDR"), row.get_attr("NDA_DST")
+        if target is not None:
+            have.add((mac, target))
+        elif row["state"] & links.NUD_NOARP:
+            known.add(mac)
+    for mac, target in have - wanted:
+        route.fdb("del", ifindex=index, lladdr=mac, dst=target, flags=links.NTF_SELF)
+    for mac, target in wanted - have:
+        route.fdb("append", ifindex=index, lladdr=mac, dst=target, flags=links.NTF_SELF, state=links.NUD_PERMANENT)
+    for mac in known - here:
+        route.fdb("del", ifindex=index, lladdr=mac, flags=links.NTF_MASTER)
+    for mac in here - known:
+        route.fdb("replace", ifindex=index, lladdr=mac, flags=links.NTF_MASTER, state=links.NUD_NOARP)

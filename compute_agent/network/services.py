@@ -1,0 +1,268 @@
+"""A namespace for each network that guests here lie on, where this host answers them: DHCP, names, metadata.
+
+It has the DHCP port's MAC and addresses, the same on every host, and forwards nothing.  Its name server asks others
+through the uplink, whatever routers the network has.
+"""
+
+import contextlib
+import ipaddress
+import logging
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from compute_agent.contract.build import PortRef
+from compute_agent.contract.network import NetworkDocument
+from compute_agent.network import links, names, namespace
+from compute_agent.network.addresses import ensure_addresses
+from compute_agent.network.dhcp import DhcpServer, machine_servers
+from compute_agent.network.dhcp_config import METADATA, Name, Served, leases_of, served_name
+from compute_agent.network.dhcp_user import DhcpUser
+from compute_agent.network.host_network import Leased
+from compute_agent.network.parts import Part, for_each
+from compute_agent.network.uplink import Uplink
+from compute_agent.network.wanted import Touched, Wanted
+from compute_agent.virt.errors import RetryableHostError
+
+log = logging.getLogger(__name__)
+
+METADATA_V6 = "fe80::a9fe:a9fe"
+"""Where guests of IPv6 read their metadata, as in OpenStack."""
+METADATA_PORT = 80
+UPSTREAM = "upstream"
+"""The service namespace's interface towards the machine."""
+SEALED = (
+    ("net.ipv4.ip_forward", "0"),
+    ("net.ipv4.conf.all.rp_filter", "1"),
+    ("net.ipv4.conf.all.arp_ignore", "1"),
+    ("net.ipv6.conf.all.forwarding", "0"),
+)
+"""Settings of a namespace that answers and passes nothing on."""
+
+
+class Listeners(Protocol):
+    """Who answers requests for metadata."""
+
+    def opened(self, network_id: str, listening: Sequence[socket.socket]) -> None:
+        """Take a network's listening sockets in the place of older ones."""
+
+    def closed(self, network_id: str) -> None:
+        """Listen on the network no more."""
+
+
+class Services(Part):
+    """Keeps the service namespaces of this host."""
+
+    def __init__(
+        self, folder: Path, agent: str | None, user: DhcpUser, uplink: Uplink | None, metadata: Listeners | None
+    ) -> None:
+        """``folder`` has a folder for each network; ``agent`` is the agent's own namespace; no ``uplink``: no names
+        of the world; no ``metadata``: nobody answers for it.
+        """
+        self._folder = folder
+        self._agent = agent
+        self._user = user
+        self._uplink = uplink
+        self._metadata = metadata
+        self._listening: set[str] = set()
+        self._brought: dict[str, NetworkDocument] = {}
+        """What the kernel was brought to by this process."""
+        self._heard: dict[str, int] = {}
+        """Up to where it was read what the networks' servers say of leases."""
+        self._servers: dict[str, DhcpServer] = {}
+        """By network."""
+
+    def prepare(self) -> None:
+        """Nothing: networks share nothing."""
+
+    def bring(self, wanted: Wanted, touched: Touched) -> None:
+        found = [network for network in touched.networks(wanted) if _is_served(network, wanted)]
+        for_each(found, lambda network: self._bring(network, wanted, again=touched.everything))
+
+    def drop(self, wanted: Wanted) -> None:
+        there = namespace.listed(names.namespace_prefix(self._agent, names.SERVICE))
+        kept = {self.space(network.id) for network in wanted.networks.values() if _is_served(network, wanted)}
+        for_each([name for name in there if name not in kept], self._drop)
+
+    def check(self, wanted: Wanted) -> list[str]:
+        masters, mended = links.masters(), []
+        there = namespace.listed(names.namespace_prefix(self._agent, names.SERVICE))
+        for network in wanted.networks.values():
+            if not _is_served(network, wanted):
+                continue
+            connected = masters.get(names.service_end(network.id)) == network.bridge
+            if not connected or self.space(network.id) not in there:
+                mended.append(f"services of network {network.id}")
+            elif network.service is not None and self._dhcp(network.id).running() is None:
+                mended.append(f"DHCP of network {network.id}")
+            else:
+                continue
+            self._bring(network, wanted, again=True)
+        return mended
+
+    def started(self) -> None:
+        """Return when all DHCP servers that were begun answer; raises RetryableHostError."""
+        for_each(list(self._servers.values()), DhcpServer.started)
+
+    def leases(self, wanted: Wanted) -> list[Leased]:
+        """Return what has happened to leases of guests here since the last call."""
+        found: dict[tuple[str, str], Leased] = {}
+        for network in wanted.networks.values():
+            if network.service is None or not _is_served(network, wanted):
+                continue
+            said, self._heard[network.id] = self._dhcp(network.id).said(self._heard.get(network.id, 0))
+            ports = wanted.ports_on(network.id) if said else []
+            for each in said:
+                for local in ports:
+                    if each.address in local.addresses:
+                        leased = Leased(local.instance_id, local.port.id, each.address, each.held)
+                        found[local.port.id, each.address] = leased
+        return list(found.values())
+
+    def space(self, network_id: str) -> str:
+        """Return the name of the network's namespace."""
+        return names.namespace_name(self._agent, names.SERVICE, network_id)
+
+    def release(self, network: NetworkDocument, port: PortRef) -> None:
+        """Let the DHCP server, where there is one, give the interface's address to others."""
+        for lease in leases_of([("", port)]):
+            for server in network.service.addresses if network.service is not None else ():
+                if ":" not in server:
+                    self._dhcp(network.id).release(server, lease, self.space(network.id))
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _dhcp(self, network_id: str) -> DhcpServer:
+        if network_id not in self._servers:
+            self._servers[network_id] = DhcpServer(self._folder / network_id / "dhcp", self._user)
+        return self._servers[network_id]
+
+    def _bring(self, network: NetworkDocument, wanted: Wanted, *, again: bool) -> None:
+        name = self.space(network.id)
+        if again or self._brought.get(network.id) != network:
+            self._brought.pop(network.id, None)
+            self._make(name, network)
+            self._brought[network.id] = network
+        self._serve(name, network, wanted)
+
+    def _make(self, name: str, network: NetworkDocument) -> None:
+        """Let the namespace be there with its interfaces and addresses, and its requests for metadata be heard."""
+        try:
+            made = namespace.ensure(name)
+            if made:  # what belonged to one before has lost its name
+                self._dhcp(network.id).end()
+            self._connect(name, network, made=made)
+            with namespace.inside(name):
+                self._configure(network, made=made)
+        except OSError as error:
+            raise RetryableHostError("The host could not make the network's services.", detail=str(error)) from error
+        if self._metadata is not None and (made or network.id not in self._listening):
+            with namespace.inside(name):
+                listening = _metadata_sockets()
+            self._metadata.opened(network.id, listening)
+            self._listening.add(network.id)
+
+    def _connect(self, name: str, network: NetworkDocument, *, made: bool) -> None:
+        """Let the namespace have its interface in the network's bridge, and one towards the machine."""
+        outer, mac = names.service_end(network.id), names.service_mac(network)
+        with links.netlink("connect the network's services") as route:
+            found = route.link_lookup(ifname=outer)
+            if found and made:  # its other end is in a namespace that has lost its name
+                route.link("del", index=found[0])
+            if made or not found:
+                with namespace.opened(name) as there:
+                    peer = {"ifname": names.INSIDE, "net_ns_fd": there, "address": mac, "mtu": network.mtu}
+                    route.link("add", ifname=outer, kind="veth", mtu=network.mtu, peer=peer)
+            links.attach(route, outer, network.bridge, mac, network.mtu)
+        if self._uplink is not None:
+            self._uplink.lend(name, UPSTREAM, self._number(network.id))
+
+    def _configure(self, network: NetworkDocument, *, made: bool) -> None:
+        """Give the namespace that the thread is in its addresses."""
+        if made:
+            for setting, value in SEALED:
+                with contextlib.suppress(RetryableHostError):  # without IPv6
+                    links.write_sysctl(setting, value)
+        own = [ipaddress.ip_address(each) for each in network.service.addresses] if network.service else []
+        subnets = [ipaddress.ip_network(subnet.cidr) for subnet in network.subnets]
+        lengths = {address: subnet.prefixlen for subnet in subnets for address in own if address in subnet}
+        wanted = {f"{address}/{length}" for address, length in lengths.items()} | {f"{METADATA}/32"}
+        wanted |= {f"{METADATA_V6}/64", f"{names.link_local(names.service_mac(network))}/64"}
+        ensure_addresses(names.INSIDE, names.service_mac(network), network.mtu, wanted, [str(each) for each in subnets],
+                         new=made)  # fmt: skip
+
+    def _serve(self, name: str, network: NetworkDocument, wanted: Wanted) -> None:
+        server = self._dhcp(network.id)
+        if network.service is None:
+            server.stop()
+            return
+        ports = wanted.ports_on(network.id)
+        try:
+            leases = leases_of([(each.hostname, each.port) for each in ports], network.subnets)
+        except ValueError as error:
+            raise RetryableHostError("The host could not start DHCP.", detail=str(error)) from error
+        known = [Name(each.hostname, tuple(each.addresses), each.port.dns_domain) for each in ports]
+        known += [Name(each.hostname, tuple(each.addresses), each.dns_domain) for each in network.remote_ports]
+        server.ensure(
+            Served(
+                interface=names.INSIDE,
+                addresses=tuple(network.service.addresses),
+                mtu=network.mtu,
+                domain=network.dns_domain,
+                subnets=network.subnets,
+                leases=leases,
+                names=[each for each in known if served_name(each.hostname)],
+                upstream=self._upstream(network),
+                namespace=name,
+            )
+        )
+
+    def _upstream(self, network: NetworkDocument) -> tuple[str, ...]:
+        """Return where the network's name server asks on: the subnets' servers, else the machine's."""
+        if self._uplink is None:
+            return ()
+        given = [ipaddress.ip_address(each) for subnet in network.subnets for each in subnet.dns_nameservers]
+        usable = dict.fromkeys(str(each) for each in given if each.version == 4 and not each.is_unspecified)
+        return tuple(usable) or machine_servers()
+
+    def _drop(self, name: str) -> None:
+        network_id = name.removeprefix(names.namespace_prefix(self._agent, names.SERVICE))
+        if self._metadata is not None:
+            self._metadata.closed(network_id)
+        self._listening.discard(network_id)
+        self._brought.pop(network_id, None)
+        self._heard.pop(network_id, None)
+        self._dhcp(network_id).stop()
+        self._servers.pop(network_id)
+        links.delete(names.service_end(network_id))
+        namespace.remove(name)
+        (self._folder / network_id / UPSTREAM).unlink(missing_ok=True)
+
+    def _number(self, network_id: str) -> int:
+        """Return the number of the network's address on the uplink, kept for as long as the namespace is there."""
+        path = self._folder / network_id / UPSTREAM
+        if path.exists():
+            return int(path.read_text())
+        taken = {int(other.read_text()) for other in self._folder.glob(f"*/{UPSTREAM}")}
+        number = next(number for number in range(3, len(taken) + 4) if number not in taken)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.write_text(str(number))
+        return number
+
+
+def _is_served(network: NetworkDocument, wanted: Wanted) -> bool:
+    """Say whether guests here need the network's services: then its document is here too."""
+    return network.id not in wanted.untold and bool(wanted.ports_on(network.id))
+
+
+def _metadata_sockets() -> list[socket.socket]:
+    """Open the sockets where guests ask for their metadata, in the namespace that the thread is in."""
+    found = [socket.create_server((METADATA, METADATA_PORT))]
+    with contextlib.suppress(OSError):  # without IPv6
+        listening = socket.socket(socket.AF_INET6)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((METADATA_V6, METADATA_PORT, 0, socket.if_nametoindex(names.INSIDE)))
+        listening.listen()
+        found.append(listening)
+    return found

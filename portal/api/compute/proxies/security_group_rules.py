@@ -1,0 +1,83 @@
+"""Rules of security groups as the Compute API made and deleted them up to 2.35."""
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.proxies.security_groups import GroupProxy, refused
+from portal.api.compute.schemas import Schema, body
+from portal.api.compute.servers.security_group_shapes import rule_shape
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.identity import policy
+from provisioning.network import flows, selectors, services
+from provisioning.network.models import SecurityGroupRule
+
+_NUMBER: Schema = {"type": ["integer", "string", "null"], "pattern": r"^-?[0-9]{1,5}\Z"}
+_TEXT: Schema = {"type": ["string", "null"], "maxLength": 64}
+RULE = body(
+    "security_group_rule",
+    {
+        "parent_group_id": {"type": "string", "minLength": 1, "maxLength": 64},
+        "ip_protocol": _TEXT,
+        "from_port": _NUMBER,
+        "to_port": _NUMBER,
+        "cidr": _TEXT,
+        "group_id": _TEXT,
+    },
+    ("parent_group_id",),
+)
+_WHOLE = {"tcp": (1, flows.HIGHEST_PORT), "udp": (1, flows.HIGHEST_PORT), "icmp": (-1, -1)}
+"""Protocol → what is meant by a rule about a group that names no ports."""
+
+
+class SecurityGroupRulesView(GroupProxy):
+    """``POST /os-security-group-rules``."""
+
+    rules = {"POST": "os_compute_api:os-security-groups:rule:create"}
+    schemas: ClassVar = {"POST": RULE}
+
+    def post(self, request: Request) -> Response:
+        """Let something into a group: from a range of addresses, all of IPv4 when none is named, or from a group."""
+        said = self.checked_body()["security_group_rule"]
+        group = self.group(said["parent_group_id"], "create_security_group_rule")
+        source = self.group(said["group_id"], "get_security_group") if said.get("group_id") else None
+        flow = _flow(said, of_group=source is not None)
+        with refused():
+            [row] = services.create_security_group_rules([services.WantedRule(group, flow, source)])
+        return Response({"security_group_rule": rule_shape(row)})
+
+
+class SecurityGroupRuleView(GroupProxy):
+    """``DELETE /os-security-group-rules/{id}``."""
+
+    rules = {"DELETE": "os_compute_api:os-security-groups:rule:delete"}
+
+    def delete(self, request: Request, rule_id: str) -> Response:
+        row = self._found(rule_id)
+        policy.enforce(self.context, "delete_security_group_rule", {"project_id": row.group.project_id})
+        services.delete_security_group_rule(row)
+        return Response(status=202)
+
+    def _found(self, identity: str) -> SecurityGroupRule:
+        try:
+            return selectors.security_group_rule_for(self.context, identity, all_projects=True)
+        except NotFoundError as error:
+            raise NotFoundError(f"Security group rule {identity[:64]} not found.") from error
+
+
+def _flow(said: dict[str, Any], *, of_group: bool) -> flows.Flow:
+    """Return what a body lets in; a rule about addresses needs protocol and ports, as in nova-network."""
+    name = (said.get("ip_protocol") or "").lower()
+    first, last = (int(said[end]) if said.get(end) not in {None, ""} else None for end in ("from_port", "to_port"))
+    if of_group and first is None and last is None:
+        first, last = _WHOLE.get(name, (None, None))
+    if name and name not in _WHOLE:
+        raise InvalidInputError(f"Invalid IP protocol {name[:64]}.", field="ip_protocol")
+    if not of_group and (not name or first is None or last is None):
+        raise InvalidInputError("Not enough parameters to build a valid rule.", field="ip_protocol")
+    prefix = None if of_group else said.get("cidr") or "0.0.0.0/0"
+    ethertype = "IPv6" if prefix and ":" in prefix else "IPv4"
+    if name == "icmp":
+        first, last = (None if number == -1 else number for number in (first, last))
+    return flows.checked("ingress", ethertype, name or None, first, last, prefix)

@@ -1,0 +1,40 @@
+"""Address groups (Networking API v2.0 reference, "Address groups")."""
+
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.bodies import columns
+from portal.api.network.frame.kinds import BOOLEAN, Many, Text
+from portal.api.network.frame.query import Constant, boolean
+from portal.api.network.frame.resource import Resource, Values
+from provisioning.common.context import RequestContext
+from provisioning.network import selectors, services
+from provisioning.network.models import AddressGroup
+
+ADDRESSES = Many(Text(64))
+
+
+def _create(context: RequestContext, values: Values) -> AddressGroup:
+    return services.create_address_group(**{"name": "", "addresses": [], **columns(ADDRESS_GROUP, values)})
+
+
+def _update(context: RequestContext, row: AddressGroup, values: Values, revision: int | None) -> AddressGroup:
+    return services.update_address_group(row, columns(ADDRESS_GROUP, values), revision)
+
+
+def _delete(context: RequestContext, row: AddressGroup, revision: int | None) -> None:
+    services.delete_address_group(row, revision)
+
+
+ADDRESS_GROUP = Resource(
+    name="address_group",
+    many=selectors.address_groups_for,
+    one=selectors.address_group_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    tagged=False,
+    attributes=(
+        *standard(),
+        Attribute(name="addresses", kind=ADDRESSES, post=True, default=(), filter=False),
+        Attribute(name="shared", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
+    ),
+)

@@ -1,0 +1,59 @@
+"""Ranges that are added to address groups and taken away."""
+
+from typing import ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.views import Schemas
+from portal.api.network.address_groups.resource import ADDRESS_GROUP, ADDRESSES
+from portal.api.network.frame.bodies import HTTPBadRequestError
+from portal.api.network.frame.views import ResourceView
+from provisioning.network import services
+from provisioning.network.models import AddressGroup
+
+_NAMED = {"type": "object", "properties": {"addresses": ADDRESSES.schema}}
+BODY = {
+    "type": "object",
+    "properties": {"address_group": _NAMED, "addresses": ADDRESSES.schema},
+}
+"""The reference's body has the group's name around the ranges, that of openstacksdk has not."""
+
+
+class AddressesView(ResourceView):
+    """Base of the actions that change a group's ranges: reads them and answers with the group."""
+
+    resource = ADDRESS_GROUP
+    rules = {"PUT": "update_address_group"}
+    http_method_names = ["put"]
+    schemas: ClassVar[Schemas] = {"PUT": BODY}
+
+    def put(self, request: Request, identity: str) -> Response:
+        """Change the group and show it."""
+        row = self.row(identity)
+        self.enforce(["update_address_group"], self.resource.target(row))
+        body = request.data if isinstance(request.data, dict) else {}
+        said = body.get("address_group", body)
+        try:
+            addresses = ADDRESSES.read(said.get("addresses") if isinstance(said, dict) else None)
+        except ValueError as error:
+            raise HTTPBadRequestError(f"Invalid input for addresses. Reason: {error}.", field="addresses") from None
+        self.change(row, addresses)
+        return Response({"address_group": self.shape_of(identity)})
+
+    def change(self, row: AddressGroup, addresses: list[str]) -> AddressGroup:
+        raise NotImplementedError
+
+
+class AddAddresses(AddressesView):
+    """``PUT /network/v2.0/address-groups/{id}/add_addresses``."""
+
+    def change(self, row: AddressGroup, addresses: list[str]) -> AddressGroup:
+        return services.add_addresses(row, addresses)
+
+
+class RemoveAddresses(AddressesView):
+    """``PUT /network/v2.0/address-groups/{id}/remove_addresses``."""
+
+    def change(self, row: AddressGroup, addresses: list[str]) -> AddressGroup:
+        return services.remove_addresses(row, addresses)

@@ -1,0 +1,38 @@
+"""Address scopes (Networking API v2.0 reference, "Address scopes")."""
+
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.kinds import BOOLEAN, IPVersion
+from portal.api.network.frame.resource import Resource, Values
+from provisioning.common.context import RequestContext
+from provisioning.network import selectors, services
+from provisioning.network.models import AddressScope
+
+
+def _create(context: RequestContext, values: Values) -> AddressScope:
+    return services.create_address_scope(**values)
+
+
+def _update(context: RequestContext, row: AddressScope, values: Values, revision: int | None) -> AddressScope:
+    return services.update_address_scope(row, values, revision)
+
+
+def _delete(context: RequestContext, row: AddressScope, revision: int | None) -> None:
+    services.delete_address_scope(row, revision)
+
+
+ADDRESS_SCOPE = Resource(
+    name="address_scope",
+    many=selectors.address_scopes_for,
+    one=selectors.address_scope_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    tagged=False,
+    attributes=(
+        *standard(name_required=True),
+        Attribute(name="ip_version", kind=IPVersion(), post=True, required=True, sort=True),
+        Attribute(
+            name="shared", kind=BOOLEAN, post=True, put=True, default=False, guards=("create", "update"), sort=True
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Agents, zones and service providers: what Neutron says of hosts."""

@@ -1,0 +1,1 @@
+"""Rules that new security groups begin with."""

@@ -1,0 +1,108 @@
+"""Floating IPs (Networking API v2.0 reference, "Floating IPs")."""
+
+from typing import Any
+
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.kinds import ADDRESS, ID, TEXT, Free, Many, OrNone
+from portal.api.network.frame.names import DnsDomain, DnsName
+from portal.api.network.frame.resource import Resource, Values
+from provisioning.common.context import RequestContext
+from provisioning.network import selectors, services
+from provisioning.network.models import FloatingIP, PortForwarding
+from provisioning.network.selectors import routing
+
+
+def _create(context: RequestContext, values: Values) -> FloatingIP:
+    everybody = values["project_id"] != context.project_id
+    port, subnet = values.get("port_id"), values.get("subnet_id")
+    said = {name: values[name] for name in ("description", "dns_name", "dns_domain") if name in values}
+    return services.create_floating_ip(
+        values["project_id"],
+        selectors.network_for(context, values["floating_network_id"], all_projects=True),
+        subnet=selectors.subnet_for(context, subnet, all_projects=True) if subnet else None,
+        address=values.get("floating_ip_address"),
+        port=selectors.port_for(context, port, all_projects=everybody) if port else None,
+        fixed_address=values.get("fixed_ip_address"),
+        **said,
+    )
+
+
+def _update(context: RequestContext, row: FloatingIP, values: Values, revision: int | None) -> FloatingIP:
+    changes: dict[str, object] = {}
+    if "description" in values:
+        changes["description"] = values["description"]
+    if "port_id" in values or "fixed_ip_address" in values:
+        port = values.get("port_id", row.fixed_port_id if "port_id" not in values else None)
+        changes["port"] = selectors.port_for(context, port, all_projects=True) if port else None
+    return services.update_floating_ip(row, changes, revision, fixed_address=values.get("fixed_ip_address"))
+
+
+def _delete(context: RequestContext, row: FloatingIP, revision: int | None) -> None:
+    services.delete_floating_ip(row, revision)
+
+
+def _details(row: FloatingIP) -> dict[str, Any] | None:
+    port = row.fixed_port
+    if port is None:
+        return None
+    return {
+        "name": port.name,
+        "network_id": str(port.network_id),
+        "mac_address": port.mac_address,
+        "admin_state_up": port.admin_state_up,
+        "status": port.status,
+        "device_id": str(port.device_id) if port.device_id else port.device_text,
+        "device_owner": port.device_owner,
+    }
+
+
+def _forwardings(row: FloatingIP) -> list[dict[str, Any]]:
+    return [
+        {
+            "protocol": each.protocol,
+            "internal_ip_address": each.internal_ip_address,
+            **ports_of(each),
+        }
+        for each in sorted(row.port_forwardings.all(), key=lambda each: (each.created_at, each.id))
+    ]
+
+
+def ports_of(row: PortForwarding) -> dict[str, Any]:
+    """Return a forwarding's ports: single ones by both of Neutron's ways to write them."""
+    shape: dict[str, Any] = {}
+    for side in ("external", "internal"):
+        first, last = getattr(row, f"{side}_port_first"), getattr(row, f"{side}_port_last")
+        shape[f"{side}_port"] = first if first == last else None
+        shape[f"{side}_port_range"] = f"{first}:{last}"
+    return shape
+
+
+FLOATING_IP = Resource(
+    name="floatingip",
+    quota="floatingips",
+    many=routing.floating_ips_for,
+    one=routing.floating_ip_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    attributes=(
+        *standard(named=False),
+        Attribute(name="floating_network_id", kind=ID, column="network_id", post=True, required=True, sort=True),
+        Attribute(
+            name="floating_ip_address", kind=OrNone(ADDRESS), column="address", post=True, default=None,
+            guards=("create",), sort=True,
+        ),
+        Attribute(name="subnet_id", kind=OrNone(ID), post=True, shown=False, filter=False),
+        Attribute(name="port_id", kind=OrNone(ID, empty=True), column="fixed_port_id", post=True, put=True),
+        Attribute(
+            name="fixed_ip_address", kind=OrNone(ADDRESS, empty=True), column="fixed_address", post=True, put=True,
+            sort=True,
+        ),
+        Attribute(name="router_id", kind=OrNone(ID)),
+        Attribute(name="status", kind=TEXT, sort=True),
+        Attribute(name="dns_name", kind=DnsName(), post=True),
+        Attribute(name="dns_domain", kind=DnsDomain(), post=True),
+        Attribute(name="port_details", kind=OrNone(Free()), filter=False, show=_details),
+        Attribute(name="port_forwardings", kind=Many(Free()), filter=False, show=_forwardings),
+    ),
+)  # fmt: skip

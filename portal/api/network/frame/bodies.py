@@ -1,0 +1,106 @@
+"""Reads bodies as Neutron does: what is required, what may be set, and each value by its attribute's kind."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from portal.api.network.frame.attributes import Attribute
+from portal.api.network.frame.resource import Resource, Values
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.unset import UNSET
+
+_IF_MATCH = re.compile(r'"?revision_number=([0-9]{1,9})"?', re.ASCII)
+
+
+class HTTPBadRequestError(InvalidInputError):
+    """A body that is not in Neutron's form."""
+
+
+def read_new(resource: Resource, body: object) -> tuple[list[Values], bool]:
+    """Return the values of each object of a POST, and whether it is a list of them."""
+    if not isinstance(body, dict) or not body:
+        raise HTTPBadRequestError("Resource body required")
+    if resource.plural in body:
+        items = body[resource.plural]
+        if not isinstance(items, list) or not items:
+            raise HTTPBadRequestError("Resources required")
+        return [_read(resource, item, "post") for item in items], True
+    if resource.name not in body:
+        raise HTTPBadRequestError(f"Unable to find '{resource.name}' in request body")
+    return [_read(resource, body[resource.name], "post")], False
+
+
+def read_changes(resource: Resource, body: object) -> Values:
+    """Return the values of a PUT."""
+    if not isinstance(body, dict) or resource.name not in body:
+        raise HTTPBadRequestError(f"Unable to find '{resource.name}' in request body")
+    return _read(resource, body[resource.name], "put")
+
+
+def read_revision(header: str | None) -> int | None:
+    """Return the revision that ``If-Match`` asks for; None: any."""
+    if header is None:
+        return None
+    found = _IF_MATCH.fullmatch(header.strip())
+    if found is None:
+        raise HTTPBadRequestError(f"Unsupported If-Match header {header[:64]!r}: write revision_number=<number>.")
+    return int(found[1])
+
+
+def _read(resource: Resource, body: object, verb: str) -> Values:
+    if not isinstance(body, dict):
+        raise HTTPBadRequestError(f"Body contains invalid data for '{resource.name}'")
+    unknown = sorted(name for name in body if name not in resource.by_name)
+    if unknown:
+        names = ", ".join(name[:64] for name in unknown[:5])
+        raise HTTPBadRequestError(f"Unrecognized attribute(s) '{names}'", field=unknown[0][:64])
+    values: Values = {}
+    for name, value in body.items():
+        values[name] = _value(resource.by_name[name], value, verb)
+    if verb == "post":
+        missing = next((each.name for each in resource.attributes if each.required and each.name not in values), None)
+        if missing is not None:
+            msg = f"Failed to parse request. Required attribute '{missing}' not specified"
+            raise HTTPBadRequestError(msg, field=missing)
+    return _with_project(values)
+
+
+def _value(attribute: Attribute, value: object, verb: str) -> Any:
+    if verb == "post" and not attribute.post:
+        raise HTTPBadRequestError(f"Attribute '{attribute.name}' not allowed in POST", field=attribute.name)
+    if verb == "put" and not attribute.put:
+        raise HTTPBadRequestError(f"Cannot update read-only attribute {attribute.name}", field=attribute.name)
+    try:
+        return attribute.kind.read(value)
+    except ValueError as error:
+        reason = str(error).rstrip(".")
+        msg = f"Invalid input for {attribute.name}. Reason: {reason}."
+        raise HTTPBadRequestError(msg, field=attribute.name) from None
+
+
+def _with_project(values: Values) -> Values:
+    """Take ``tenant_id``, the old name, for ``project_id``."""
+    tenant = values.pop("tenant_id", None)
+    if tenant is not None and values.setdefault("project_id", tenant) != tenant:
+        raise HTTPBadRequestError("'project_id' and 'tenant_id' do not match", field="tenant_id")
+    return values
+
+
+def guarded(resource: Resource, verb: str, values: Mapping[str, Any]) -> list[str]:
+    """Return the rules of what a body sets, besides that of the operation."""
+    found = []
+    for name, value in values.items():
+        attribute = resource.by_name[name]
+        if verb == "create" and attribute.default is not UNSET and value == attribute.default:
+            continue
+        if verb in attribute.guards:
+            found.append(resource.rule(verb, name))
+        items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+        named = [part for part in attribute.parts if any(part in item for item in items)]
+        found += [resource.rule(verb, f"{name}:{part}") for part in named]
+    return found
+
+
+def columns(resource: Resource, values: Mapping[str, Any]) -> Values:
+    """Return values by the columns of the record, as services take them."""
+    return {resource.by_name[name].source: value for name, value in values.items()}

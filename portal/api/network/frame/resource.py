@@ -1,0 +1,127 @@
+"""One resource of the Networking API: its attributes, where its objects come from, and what may be done with them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from portal.api.network.frame.attributes import TAGS, Attribute
+from portal.api.network.frame.kinds import MOMENT
+from portal.api.network.frame.query import Filters, Made
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.listing import Part
+from provisioning.network.selectors import tags
+
+Values = dict[str, Any]
+"""Attribute → value of a body, read."""
+Create = Callable[[RequestContext, Values], Any]
+Update = Callable[[RequestContext, Any, Values, int | None], object]
+Delete = Callable[[RequestContext, Any, int | None], object]
+
+
+def own_project(row: Any) -> dict[str, object]:
+    return {"project_id": row.project_id}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """A declaration.
+
+    What no table holds is a sequence of objects with a ``pk``; it has no filters but those of its attributes.
+
+    ``many(context, all_projects=…)`` returns the objects that a caller sees, ``one(context, id, all_projects=…)`` one
+    of them or raises its NotFoundError.  ``create(context, values)`` returns a new row; ``update(context, row, values,
+    revision)`` and ``delete(context, row, revision)`` lock the row and compare its revision unless that is None.  Each
+    calls one service.  What is None is not offered.
+    """
+
+    name: str
+    """As in bodies and rules, ``security_group``."""
+    attributes: Sequence[Attribute]
+    many: Callable[..., QuerySet[Any] | Sequence[Any]]
+    one: Callable[..., Any] | None = None
+    create: Create | None = None
+    update: Update | None = None
+    delete: Delete | None = None
+    plural: str = ""
+    path: str = ""
+    related: Sequence[str] = ()
+    """What a list reads along."""
+    narrow: Callable[[Any, Part], tuple[Sequence[Any], Part]] | None = None
+    """Applies filters that are no attributes to what no table holds, and returns the others."""
+    more: Callable[[RequestContext, Sequence[Any]], Mapping[UUID, Mapping[str, Any]]] | None = None
+    """Returns values by the rows' ids that are not the rows' own; they replace those of the attributes."""
+    target: Callable[[Any], Mapping[str, object]] = own_project
+    """What a rule may name of an object."""
+    parent: Callable[[RequestContext, Values], Mapping[str, object]] | None = None
+    """What a rule may name besides of an object that is about to be made, e.g. the owner of its network."""
+    filters: Filters = field(default_factory=dict)
+    """Besides those of the attributes."""
+    before: Callable[[RequestContext], object] | None = None
+    """Called before anything is read."""
+    tagged: bool = True
+    quota: str = ""
+    """The quota that new ones are counted by."""
+    in_quota: Callable[[Values], bool] = lambda values: True
+    """Says of a new one whether it is counted."""
+
+    def __post_init__(self) -> None:
+        """Fill in the names that follow from the first."""
+        object.__setattr__(self, "plural", self.plural or f"{self.name}s")
+        object.__setattr__(self, "path", self.path or self.plural.replace("_", "-"))
+        if self.tagged:
+            object.__setattr__(self, "attributes", (*self.attributes, TAGS))
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that its operations and attributes ask."""
+        verbs = {"get": True, "create": self.create, "update": self.update, "delete": self.delete}
+        found = [f"{verb}_{self.name}" for verb, offered in verbs.items() if offered]
+        found += [self.rule(verb, each.name) for each in self.attributes for verb in each.guards]
+        found += [
+            self.rule(verb, f"{each.name}:{part}")
+            for each in self.attributes
+            for part in each.parts
+            for verb in ("create", "update")
+        ]
+        return found + [f"{verb}_{self.plural}_tags" for verb in ("get", "update", "delete") if self.tagged]
+
+    def rule(self, verb: str, attribute: str = "") -> str:
+        return f"{verb}_{self.name}:{attribute}" if attribute else f"{verb}_{self.name}"
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Attribute]:
+        return {attribute.name: attribute for attribute in self.attributes}
+
+    @cached_property
+    def every_filter(self) -> Filters:
+        """Return the filters of all attributes, for those who may see them."""
+        own = {each.name: each.column_filter for each in self.attributes}
+        found: dict[str, Any] = {name: column for name, column in own.items() if column is not None}
+        if "updated_at" in self.by_name:
+            found["changed_since"] = Made(_changed_since)
+        if self.tagged:
+            found |= {name: Made(make) for name, make in tags.FILTERS.items()}
+        return found | dict(self.filters)
+
+    @cached_property
+    def sort_keys(self) -> Mapping[str, str]:
+        return {each.name: each.sort_column for each in self.attributes if each.sort_column}
+
+    @cached_property
+    def secret(self) -> Mapping[str, str]:
+        """Attribute → the rule of who sees it."""
+        return {each.name: self.rule("get", each.name) for each in self.attributes if "get" in each.guards}
+
+
+def _changed_since(values: list[str]) -> Q:
+    try:
+        moments = [MOMENT.read(value) for value in values]
+    except ValueError:
+        msg = f"Invalid input for changed_since. Reason: {values[0][:64]!r} is not a valid time."
+        raise InvalidInputError(msg, field="changed_since") from None
+    return Q(updated_at__gte=max(moments))

@@ -1,0 +1,269 @@
+"""The views of a resource, made of its declaration: list and create, show, update and delete, and its tags."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, cast
+
+from django.db.models import QuerySet
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.links import endpoint
+from portal.api.common.validation import Schema
+from portal.api.network.base import NetworkView
+from portal.api.network.frame.bodies import HTTPBadRequestError, guarded, read_changes, read_new, read_revision
+from portal.api.network.frame.kinds import Many, Text
+from portal.api.network.frame.query import FIELDS, fields_of, page_links, query_of, read_query
+from portal.api.network.frame.resource import Create, Delete, Resource, Update, Values
+from portal.api.network.frame.schemas import TAGS_BODY, changes_body, new_body
+from provisioning.common.listed import part_of
+from provisioning.common.listing import Part
+from provisioning.identity import policy
+from provisioning.network import services
+from provisioning.network.errors import TagNotFoundError
+from provisioning.network.selectors.records import LISTING
+from provisioning.network.selectors.tags import tags_of
+
+ALL_PROJECTS = "novella:get_networks:all_projects"
+VERBS = {"GET": "get", "POST": "create", "PUT": "update", "DELETE": "delete"}
+
+
+class ResourceView(NetworkView):
+    """Base: finds and shows the objects that the caller may see, without the attributes that are not the caller's."""
+
+    resource: ClassVar[Resource]
+    http_method_names: list[str] = []
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Let the resource prepare itself once it is known that the caller may ask."""
+        super().initial(request, *args, **kwargs)
+        if self.resource.before is not None:
+            self.resource.before(self.context)
+
+    def policy_target(self) -> dict[str, object]:
+        """What a rule is asked about before the object is known: the caller's own."""
+        own = self.context.project_id
+        return {"project_id": own, "network:project_id": own, "network:tenant_id": own}
+
+    @property
+    def operator(self) -> bool:
+        """Whether the caller sees the objects of every project."""
+        return self.allows(ALL_PROJECTS)
+
+    def row(self, identity: str) -> Any:
+        """Return the object of the address; another project's is not found."""
+        one = cast("Callable[..., Any]", self.resource.one)
+        return one(self.context, identity, all_projects=self.operator)
+
+    def enforce(self, rules: Sequence[str], target: Mapping[str, object]) -> None:
+        """Refuse what one of the rules does not let the caller do with the object; ForbiddenError."""
+        for rule in rules:
+            policy.enforce(self.context, rule, self.policy_target() | dict(target))
+
+    def shapes(self, rows: Sequence[Any], fields: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+        """Return the objects in Neutron's words, only the ``fields`` when some are named."""
+        resource = self.resource
+        hidden = {name for name, rule in resource.secret.items() if not self.allows(rule)}
+        shown = [
+            each
+            for each in resource.attributes
+            if each.shown and each.name not in hidden and (not fields or each.name in fields)
+        ]
+        names = {each.name for each in shown}
+        more = resource.more(self.context, rows) if resource.more else {}
+        tags = tags_of(row.pk for row in rows) if "tags" in names else {}
+        found = []
+        for row in rows:
+            shape = {each.name: each.value_of(row) for each in shown}
+            shape |= {name: value for name, value in more.get(row.pk, {}).items() if name in names}
+            found.append(shape | ({"tags": tags.get(row.pk, [])} if "tags" in names else {}))
+        return found
+
+    def shape_of(self, identity: object) -> dict[str, Any]:
+        """Return one object as it is now."""
+        return self.shapes([self.row(str(identity))])[0]
+
+
+class ListView(ResourceView):
+    """``/network/v2.0/{resources}``."""
+
+    def get(self, request: Request) -> Response:
+        """List those that fit the filters, in the order and the part that is asked for."""
+        resource = self.resource
+        hidden = {name for name, rule in resource.secret.items() if not self.allows(rule)}
+        filters = {name: each for name, each in resource.every_filter.items() if name not in hidden}
+        query = read_query(request, filters, resource.sort_keys)
+        rows = page_of(resource, resource.many(self.context, all_projects=self.operator), query.part)
+        body: dict[str, Any] = {resource.plural: self.shapes(rows, query.fields)}
+        url = f"{endpoint(request, 'network')}/v2.0/{resource.path}"
+        links = page_links(request, query, [str(row.pk) for row in rows], url)
+        return Response(body | ({f"{resource.plural}_links": links} if links else {}))
+
+    def post(self, request: Request) -> Response:
+        """Make one, or several at once: all or none."""
+        resource = self.resource
+        create = cast("Create", resource.create)
+        items, many = read_new(resource, request.data)
+        asked: dict[Any, dict[str, int]] = {}
+        for values in items:
+            if "project_id" in resource.by_name:
+                self._own(values)
+            target = {"project_id": values.get("project_id")}
+            if resource.parent is not None:
+                target |= resource.parent(self.context, values)
+            self.enforce([resource.rule("create"), *guarded(resource, "create", values)], target)
+            if resource.quota and resource.in_quota(values):
+                asked.setdefault(target["project_id"], Counter())[resource.quota] += 1
+        made = services.create_all([partial(create, self.context, values) for values in items], asked)
+        every = resource.many(self.context, all_projects=True)
+        if isinstance(every, QuerySet):
+            every = every.prefetch_related(*resource.related).filter(pk__in=[row.pk for row in made])
+        rows = {row.pk: row for row in every}
+        shapes = self.shapes([rows.get(row.pk, row) for row in made])
+        return Response({resource.plural: shapes} if many else {resource.name: shapes[0]}, status=201)
+
+    def _own(self, values: Values) -> None:
+        """Fill in the project; for another one only operators ask."""
+        project = values.setdefault("project_id", self.context.project_id)
+        if project != self.context.project_id and not self.operator:
+            msg = (
+                "Specifying 'project_id' or 'tenant_id' other than the authenticated project in request requires admin"
+            )
+            raise HTTPBadRequestError(f"{msg} privileges", field="project_id")
+
+
+class DetailView(ResourceView):
+    """``/network/v2.0/{resources}/{id}``."""
+
+    def get(self, request: Request, identity: str) -> Response:
+        """Show one."""
+        [shape] = self.shapes([self.row(identity)], fields_of(request))
+        return Response({self.resource.name: shape})
+
+    def put(self, request: Request, identity: str) -> Response:
+        """Change one; with ``If-Match: revision_number=N`` only while it is at that revision."""
+        resource = self.resource
+        update = cast("Update", resource.update)
+        changes, revision = read_changes(resource, request.data), read_revision(request.headers.get("If-Match"))
+        row = self.row(identity)
+        self.enforce([resource.rule("update"), *guarded(resource, "update", changes)], resource.target(row))
+        update(self.context, row, changes, revision)
+        return Response({resource.name: self.shape_of(identity)})
+
+    def delete(self, request: Request, identity: str) -> Response:
+        """Delete one, unless it is in use; with ``If-Match: revision_number=N`` only while it is at that revision."""
+        resource = self.resource
+        delete = cast("Delete", resource.delete)
+        revision, row = read_revision(request.headers.get("If-Match")), self.row(identity)
+        self.enforce([resource.rule("delete")], resource.target(row))
+        delete(self.context, row, revision)
+        return Response(status=204)
+
+
+class TagsView(ResourceView):
+    """``/network/v2.0/{resources}/{id}/tags``."""
+
+    def checked(self, identity: str) -> Any:
+        """Return the object if the caller may do with its tags what the method does."""
+        row = self.row(identity)
+        self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
+        return row
+
+    def names(self, request: Request) -> list[str]:
+        """Return the tags of a body."""
+        body = request.data
+        if not isinstance(body, dict) or set(body) != {"tags"}:
+            raise HTTPBadRequestError("Invalid tags body")
+        try:
+            return Many(Text(shortest=1), distinct=False).read(body["tags"])
+        except ValueError as error:
+            raise HTTPBadRequestError(f"Invalid input for tags. Reason: {error}.", field="tags") from None
+
+    def get(self, request: Request, identity: str) -> Response:
+        """List the tags."""
+        row = self.row(identity)
+        return Response({"tags": tags_of([row.pk]).get(row.pk, [])})
+
+    def put(self, request: Request, identity: str) -> Response:
+        """Replace all tags."""
+        return Response({"tags": services.set_tags(self.checked(identity), self.names(request))})
+
+    def post(self, request: Request, identity: str) -> Response:
+        """Add tags to those that are there."""
+        return Response({"tags": services.add_tags(self.checked(identity), self.names(request))}, status=201)
+
+    def delete(self, request: Request, identity: str) -> Response:
+        """Remove all tags."""
+        services.set_tags(self.checked(identity), [])
+        return Response(status=204)
+
+
+class TagView(TagsView):
+    """``/network/v2.0/{resources}/{id}/tags/{tag}``."""
+
+    def get(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
+        """Answer 204 when the object has the tag."""
+        row = self.row(identity)
+        if tag not in tags_of([row.pk]).get(row.pk, []):
+            raise TagNotFoundError(f"Tag {tag[:64]} could not be found.")
+        return Response(status=204)
+
+    def put(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
+        """Add the tag."""
+        services.add_tags(self.checked(identity), [tag])
+        return Response(status=201)
+
+    def delete(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
+        """Remove the tag; 404 when the object does not have it."""
+        services.remove_tag(self.checked(identity), tag)
+        return Response(status=204)
+
+
+def page_of(resource: Resource, every: QuerySet[Any] | Sequence[Any], part: Part) -> list[Any]:
+    """Return the part of a list that is asked for, whether a table holds it or not."""
+    if isinstance(every, QuerySet):
+        return LISTING.page(every.prefetch_related(*resource.related).distinct(), part)
+    if resource.narrow is not None:
+        every, part = resource.narrow(every, part)
+    return part_of(every, part, LISTING.no_marker)
+
+
+def views_of(resource: Resource) -> dict[str, type[ResourceView]]:
+    """Return path below ``/network/v2.0``, as a pattern → view; a view has the methods that the resource offers."""
+    one = rf"{resource.path}/(?P<identity>[^/]+?)"
+    offered = {"GET": True, "POST": resource.create, "PUT": resource.update, "DELETE": resource.delete}
+    rules = {method: resource.rule(verb) for method, verb in VERBS.items() if offered[method]}
+    listing: dict[str, Schema] = {"GET": query_of(resource.every_filter, resource.sort_keys)}
+    bodies: dict[str, Schema] = {"POST": new_body(resource), "PUT": changes_body(resource)}
+    found = {resource.path: _view(ListView, resource, rules, listing, bodies)}
+    if resource.one is not None:
+        found[one] = _view(DetailView, resource, rules, {"GET": FIELDS}, bodies)
+    if resource.tagged:
+        verbs = {"GET": "get", "PUT": "update", "POST": "update", "DELETE": "delete"}
+        tags = {method: f"{verb}_{resource.plural}_tags" for method, verb in verbs.items()}
+        both = dict.fromkeys(("POST", "PUT"), TAGS_BODY)
+        found[f"{one}/tags"] = _view(TagsView, resource, tags, {}, both)
+        del tags["POST"]
+        found[rf"{one}/tags/(?P<tag>[^/]+?)"] = _view(TagView, resource, tags, {}, {})
+    return found
+
+
+def _view(
+    base: type[ResourceView],
+    resource: Resource,
+    rules: Mapping[str, str],
+    queries: Mapping[str, Schema],
+    schemas: Mapping[str, Schema],
+) -> type[ResourceView]:
+    methods = {method: rule for method, rule in rules.items() if hasattr(base, method.lower())}
+    members = {
+        "__doc__": base.__doc__,
+        "__module__": __name__,
+        "resource": resource,
+        "rules": methods,
+        "http_method_names": [*(method.lower() for method in methods), "head"],
+        "queries": {method: schema for method, schema in queries.items() if method in methods},
+        "schemas": {method: schema for method, schema in schemas.items() if method in methods},
+    }
+    return type(f"{resource.name}_{base.__name__}", (base,), members)

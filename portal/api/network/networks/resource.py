@@ -1,0 +1,110 @@
+"""Networks (Networking API v2.0 reference, "Networks")."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.bodies import columns
+from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
+from portal.api.network.frame.names import DnsDomain
+from portal.api.network.frame.query import Column, identity
+from portal.api.network.frame.resource import Resource, Values
+from provisioning.common.context import RequestContext
+from provisioning.network import selectors, services
+from provisioning.network.models import Network
+
+ADMINS = ("create", "update")
+PROVIDER = ("get", "create")
+
+
+def _create(context: RequestContext, values: Values) -> Network:
+    return services.create_network(**columns(NETWORK, values))
+
+
+def _update(context: RequestContext, row: Network, values: Values, revision: int | None) -> Network:
+    return services.update_network(row, columns(NETWORK, values), revision)
+
+
+def _delete(context: RequestContext, row: Network, revision: int | None) -> None:
+    services.delete_network(row, revision)
+
+
+def _subnets(row: Network) -> list[UUID]:
+    return [subnet.id for subnet in sorted(row.subnets.all(), key=lambda subnet: (subnet.created_at, subnet.id))]
+
+
+def _scopes(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, dict[str, str | None]]:
+    found = selectors.scopes_of_networks([row.id for row in rows])
+    return {
+        row.id: {f"ipv{version}_address_scope": ID.write(found.get(row.id, {}).get(version)) for version in (4, 6)}
+        for row in rows
+    }
+
+
+NETWORK = Resource(
+    name="network",
+    quota="networks",
+    many=selectors.networks_for,
+    one=selectors.network_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    related=("subnets",),
+    more=_scopes,
+    attributes=(
+        *standard(),
+        Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, sort=True),
+        Attribute(name="status", kind=TEXT, sort=True),
+        Attribute(name="subnets", kind=Many(ID), filter=False, show=_subnets),
+        Attribute(name="shared", kind=BOOLEAN, post=True, put=True, default=False, guards=ADMINS, sort=True),
+        Attribute(
+            name="router:external",
+            kind=BOOLEAN,
+            column="external",
+            post=True,
+            put=True,
+            default=False,
+            guards=ADMINS,
+            sort=True,
+        ),
+        Attribute(name="is_default", kind=BOOLEAN, post=True, put=True, default=False, guards=ADMINS),
+        Attribute(name="mtu", kind=Integer(0, 65535), post=True, put=True, sort=True, guards=ADMINS),
+        Attribute(name="port_security_enabled", kind=BOOLEAN, post=True, put=True, default=True, guards=ADMINS),
+        Attribute(
+            name="ipv4_address_scope",
+            kind=OrNone(ID),
+            filter=Column("subnets__subnet_pool__address_scope_id", identity),
+            show=lambda row: None,
+        ),
+        Attribute(
+            name="ipv6_address_scope",
+            kind=OrNone(ID),
+            filter=Column("subnets__subnet_pool__address_scope_id", identity),
+            show=lambda row: None,
+        ),
+        Attribute(name="dns_domain", kind=DnsDomain(), post=True, put=True),
+        Attribute(
+            name="provider:network_type",
+            kind=OrNone(Choice(("vxlan", "flat", "vlan"))),
+            column="network_type",
+            post=True,
+            guards=PROVIDER,
+            sort=True,
+        ),
+        Attribute(
+            name="provider:physical_network",
+            kind=OrNone(Text(64)),
+            column="physical_network",
+            post=True,
+            guards=PROVIDER,
+            show=lambda row: row.physical_network or None,
+        ),
+        Attribute(
+            name="provider:segmentation_id",
+            kind=OrNone(Integer(0, 2**24 - 1)),
+            column="segmentation_id",
+            post=True,
+            guards=PROVIDER,
+        ),
+    ),
+)

@@ -1,0 +1,227 @@
+"""Ports (Networking API v2.0 reference, "Ports")."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Q
+
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.bodies import columns
+from portal.api.network.frame.kinds import (
+    ADDRESS,
+    BOOLEAN,
+    ID,
+    MAC,
+    TEXT,
+    Choice,
+    Free,
+    IPVersion,
+    Many,
+    OrNone,
+    Record,
+    Text,
+)
+from portal.api.network.frame.names import DnsName
+from portal.api.network.frame.query import Column, Made, address, identity
+from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.ports.kinds import PAIRS, OptionName, OptionValue
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import read_id
+from provisioning.identity import policy
+from provisioning.network import selectors, services
+from provisioning.network.models import Network, Port
+from provisioning.network.owners import CLOUD
+
+SET = ("create", "update")
+BINDING = ("get", *SET)
+FIXED_IPS = Many(Record({"subnet_id": ID, "ip_address": ADDRESS}), null=True)
+OPTIONS = Many(
+    Record(
+        {"opt_name": OptionName(), "opt_value": OrNone(OptionValue()), "ip_version": IPVersion()},
+        required=("opt_name",),
+    ),
+    most=20,
+    null=True,
+)
+
+
+def _network(context: RequestContext, values: Values) -> Network:
+    """Return the network of a new port: one that its project may use, any for operators."""
+    everything = policy.allows(context, ALL_PROJECTS)
+    if everything:
+        return selectors.network_for(context, values["network_id"], all_projects=True)
+    return selectors.usable_network_for(context, values["network_id"])
+
+
+def _parent(context: RequestContext, values: Values) -> Mapping[str, object]:
+    return _owner(_network(context, values))
+
+
+def _target(row: Port) -> Mapping[str, object]:
+    return {"project_id": row.project_id, **_owner(row.network)}
+
+
+def _owner(network: Network) -> Mapping[str, object]:
+    return {"network:project_id": network.project_id, "network:tenant_id": network.project_id}
+
+
+def _said(context: RequestContext, values: Values, owner_rule: str, target: Mapping[str, object]) -> Values:
+    """Return a body as the services take it; ``owner_rule`` is asked for an owner that is the cloud's own."""
+    if str(values.get("device_owner", "")).startswith(CLOUD):
+        policy.enforce(context, owner_rule, target)
+    said = columns(PORT, values)
+    if "security_groups" in said:
+        said["groups"] = selectors.chosen_security_groups(
+            context, said.pop("security_groups"), all_projects=policy.allows(context, ALL_PROJECTS)
+        )
+    return said
+
+
+def _create(context: RequestContext, values: Values) -> Port:
+    network = _network(context, values)
+    said = _said(context, values, "create_port:device_owner", _owner(network))
+    del said["network_id"]
+    return services.create_port(said.pop("project_id"), network, **said)
+
+
+def _update(context: RequestContext, row: Port, values: Values, revision: int | None) -> Port:
+    said = _said(context, values, "update_port:device_owner", _target(row))
+    given = {name: said.pop(name) for name in ("fixed_ips", "groups") if name in said}
+    return services.update_port(row, said, revision, **given)
+
+
+def _delete(context: RequestContext, row: Port, revision: int | None) -> None:
+    services.delete_port(row, revision)
+
+
+def _fixed_ips(row: Port) -> list[dict[str, object]]:
+    return [{"subnet_id": each.subnet_id, "ip_address": each.address} for each in row.fixed_ips.all()]
+
+
+def _dns_assignment(row: Port) -> list[dict[str, str]]:
+    return selectors.dns_assignment(row, row.network)
+
+
+def _of_device(values: list[str]) -> Q:
+    ids = [found for value in values if (found := read_id(value))]
+    return Q(device_id__in=ids) | Q(device_text__in=values, device_id=None)
+
+
+def _with_part_of_address(values: list[str]) -> Q:
+    found = Q()
+    for value in values:
+        found |= Q(fixed_ips__address__contains=value.lower())
+    return found
+
+
+def _options(row: Port) -> list[dict[str, Any]]:
+    return [{"ip_version": 4, **each} for each in row.extra_dhcp_opts]
+
+
+PORT = Resource(
+    name="port",
+    quota="ports",
+    in_quota=lambda values: not str(values.get("device_owner", "")).startswith(CLOUD),
+    many=selectors.ports_for,
+    one=selectors.port_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    parent=_parent,
+    target=_target,
+    related=("network",),
+    attributes=(
+        *standard(),
+        Attribute(name="network_id", kind=ID, post=True, required=True, sort=True),
+        Attribute(name="mac_address", kind=MAC, post=True, put=True, sort=True, guards=SET),
+        Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, sort=True),
+        Attribute(name="status", kind=TEXT, sort=True),
+        Attribute(
+            name="device_id",
+            kind=Text(),
+            column="device_text",
+            post=True,
+            put=True,
+            default="",
+            filter=False,
+            guards=SET,
+            show=lambda row: str(row.device_id) if row.device_id else row.device_text,
+        ),
+        Attribute(name="device_owner", kind=TEXT, post=True, put=True, sort=True),
+        Attribute(
+            name="fixed_ips",
+            kind=FIXED_IPS,
+            post=True,
+            put=True,
+            filter=False,
+            show=_fixed_ips,
+            guards=SET,
+            parts=("ip_address", "subnet_id"),
+        ),
+        Attribute(
+            name="security_groups",
+            kind=Many(ID, null=True),
+            post=True,
+            put=True,
+            filter=Column("security_groups", identity),
+            show=lambda row: [group.id for group in row.security_groups.all()],
+        ),
+        Attribute(
+            name="allowed_address_pairs",
+            kind=PAIRS,
+            post=True,
+            put=True,
+            default=[],
+            filter=False,
+            guards=SET,
+            parts=("ip_address", "mac_address"),
+        ),
+        Attribute(name="extra_dhcp_opts", kind=OPTIONS, post=True, put=True, filter=False, show=_options),
+        Attribute(name="port_security_enabled", kind=BOOLEAN, post=True, put=True, default=True, guards=SET),
+        Attribute(name="dns_name", kind=DnsName(), post=True, put=True),
+        Attribute(name="dns_assignment", kind=Many(Free()), filter=False, show=_dns_assignment),
+        Attribute(name="binding:host_id", kind=TEXT, column="host", post=True, put=True, default="", guards=BINDING),
+        Attribute(
+            name="binding:vif_type",
+            kind=TEXT,
+            filter=False,
+            show=lambda row: "bridge" if row.host else "unbound",
+            guards=("get",),
+        ),
+        Attribute(
+            name="binding:vif_details",
+            kind=Free(),
+            filter=False,
+            show=lambda row: {"port_filter": True} if row.host else {},
+            guards=("get",),
+        ),
+        Attribute(
+            name="binding:vnic_type",
+            kind=Choice(("normal",)),
+            column="vnic_type",
+            post=True,
+            put=True,
+            default="normal",
+            guards=SET,
+        ),
+        Attribute(
+            name="binding:profile",
+            kind=Free(),
+            column="binding_profile",
+            post=True,
+            put=True,
+            default={},
+            filter=False,
+            guards=BINDING,
+        ),
+    ),
+    filters={
+        "fixed_ips:ip_address": Column("fixed_ips__address", address),
+        "fixed_ips:subnet_id": Column("fixed_ips__subnet_id", identity),
+        "fixed_ips:ip_address_substr": Made(_with_part_of_address),
+        "ip_address_substr": Made(_with_part_of_address),
+        "device_id": Made(_of_device),
+        "security_group_ids": Column("security_groups", identity),
+    },
+)

@@ -1,0 +1,1 @@
+"""Policies that share records with other projects."""

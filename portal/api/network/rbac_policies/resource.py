@@ -1,0 +1,84 @@
+"""Policies that share records (Networking API v2.0 reference, "RBAC Policies")."""
+
+from collections.abc import Callable
+from typing import Any
+
+from portal.api.network.frame.attributes import Attribute
+from portal.api.network.frame.kinds import ID, PROJECT_ID, Choice, Text
+from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.frame.views import ALL_PROJECTS
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
+from provisioning.identity import policy
+from provisioning.network import selectors, services
+from provisioning.network.models import RbacPolicy
+from provisioning.network.selectors.rbac_policies import rbac_policies_for, rbac_policy_for
+
+SHAREABLE: dict[str, Callable[..., Any]] = {
+    "network": selectors.network_for,
+    "security_group": selectors.security_group_for,
+    "address_group": selectors.address_group_for,
+    "address_scope": selectors.address_scope_for,
+    "subnetpool": selectors.subnet_pool_for,
+}
+"""``object_type`` → what finds the record."""
+
+
+def _target(context: RequestContext, said: str, rule: str, project_id: object) -> str:
+    """Return whom a body names; all projects only for those whom ``rule`` lets."""
+    if said == RbacPolicy.EVERYBODY:
+        policy.enforce(context, rule, {"project_id": project_id})
+        return said
+    project = read_id(said)
+    if project is None:
+        msg = "Invalid input for target_tenant. Reason: it is a project's id or '*'."
+        raise InvalidInputError(msg, field="target_tenant")
+    return project.hex
+
+
+def _create(context: RequestContext, values: Values) -> RbacPolicy:
+    operator = policy.allows(context, ALL_PROJECTS)
+    kind, owner = values["object_type"], values["project_id"]
+    target = _target(context, values["target_tenant"], "create_rbac_policy:target_tenant", owner)
+    row = SHAREABLE[kind](context, values["object_id"], all_projects=operator)
+    if row.project_id != context.project_id and not operator:
+        msg = "Invalid input for operation: Only admins can manipulate policies on objects they do not own."
+        raise InvalidInputError(msg, field="object_id")
+    return services.create_rbac_policy(owner, kind, row, values["action"], target)
+
+
+def _update(context: RequestContext, row: RbacPolicy, values: Values, revision: int | None) -> RbacPolicy:
+    if "target_tenant" not in values:
+        return row
+    rule = "update_rbac_policy:target_tenant"
+    return services.update_rbac_policy(row, _target(context, values["target_tenant"], rule, row.project_id))
+
+
+def _delete(context: RequestContext, row: RbacPolicy, revision: int | None) -> None:
+    services.delete_rbac_policy(row)
+
+
+RBAC_POLICY = Resource(
+    name="rbac_policy",
+    plural="rbac_policies",
+    many=rbac_policies_for,
+    one=rbac_policy_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    tagged=False,
+    attributes=(
+        Attribute(name="id", kind=ID, sort=True),
+        Attribute(name="project_id", kind=PROJECT_ID, post=True, sort=True),
+        Attribute(name="tenant_id", kind=PROJECT_ID, post=True, column="project_id", sort=True),
+        Attribute(name="object_type", kind=Choice(tuple(SHAREABLE)), post=True, required=True, sort=True),
+        Attribute(name="object_id", kind=ID, post=True, required=True, sort=True),
+        Attribute(
+            name="action", kind=Choice(("access_as_shared", "access_as_external")), post=True, required=True, sort=True
+        ),
+        Attribute(
+            name="target_tenant", kind=Text(), column="target_project", post=True, put=True, required=True, sort=True
+        ),
+    ),
+)

@@ -1,0 +1,119 @@
+"""Routers (Networking API v2.0 reference, "Routers")."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from portal.api.common.validation import Schema
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.bodies import columns
+from portal.api.network.frame.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Kind, Many, OrNone, Record
+from portal.api.network.frame.query import Column, Constant, boolean, identity
+from portal.api.network.frame.resource import Resource, Values
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy
+from provisioning.network import selectors, services
+from provisioning.network.models import Router
+from provisioning.network.selectors import routing
+from provisioning.network.services import Gateway
+
+GATEWAY = Record(
+    {
+        "network_id": ID,
+        "enable_snat": BOOLEAN,
+        "external_fixed_ips": Many(Record({"subnet_id": ID, "ip_address": ADDRESS})),
+    },
+    required=("network_id",),
+)
+ROUTES = Many(Record({"destination": CIDR, "nexthop": ADDRESS}, required=("destination", "nexthop")), null=True)
+INFO = "external_gateway_info"
+
+
+@dataclass(frozen=True)
+class WayOut(Kind):
+    """A gateway, or null or an empty object for none."""
+
+    @property
+    def schema(self) -> Schema:
+        return {"anyOf": [GATEWAY.schema, {"type": "null"}]}
+
+    def read(self, value: object) -> dict[str, Any] | None:
+        return None if value is None or value == {} else GATEWAY.read(value)
+
+
+WAY_OUT = WayOut()
+
+
+def _gateway(context: RequestContext, said: Mapping[str, Any] | None, verb: str, owner: object) -> Gateway | None:
+    """Return the way out that a body asks for; null and {} are none.
+
+    Raises NetworkNotFoundError, ForbiddenError.
+    """
+    if not said:
+        return None
+    for name in ("enable_snat", "external_fixed_ips"):
+        if name in said:
+            policy.enforce(context, f"{verb}_router:{INFO}:{name}", {"project_id": owner})
+    return Gateway(
+        selectors.network_for(context, said["network_id"], all_projects=True),
+        said.get("enable_snat", True),
+        tuple({name: str(value) for name, value in each.items()} for each in said.get("external_fixed_ips", ())),
+    )
+
+
+def _create(context: RequestContext, values: Values) -> Router:
+    said = columns(ROUTER, values)
+    gateway = _gateway(context, said.pop(INFO, None), "create", values["project_id"])
+    return services.create_router(**said, gateway=gateway)
+
+
+def _update(context: RequestContext, row: Router, values: Values, revision: int | None) -> Router:
+    said = columns(ROUTER, values)
+    if INFO in said:
+        said["gateway"] = _gateway(context, said.pop(INFO), "update", row.project_id)
+    return services.update_router(row, said, revision)
+
+
+def _delete(context: RequestContext, row: Router, revision: int | None) -> None:
+    services.delete_router(row, revision)
+
+
+def _info(row: Router) -> dict[str, Any] | None:
+    port = row.gateway_port
+    if port is None:
+        return None
+    fixed = [{"subnet_id": str(each.subnet_id), "ip_address": each.address} for each in port.fixed_ips.all()]
+    return {"network_id": str(port.network_id), "enable_snat": row.enable_snat, "external_fixed_ips": fixed}
+
+
+ROUTER = Resource(
+    name="router",
+    quota="routers",
+    many=routing.routers_for,
+    one=routing.router_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    related=("gateway_port__fixed_ips",),
+    attributes=(
+        *standard(),
+        Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, default=True, sort=True),
+        Attribute(name="status", kind=TEXT, sort=True),
+        Attribute(
+            name=INFO,
+            kind=WAY_OUT,
+            post=True,
+            put=True,
+            filter=False,
+            show=_info,
+            parts=("enable_snat", "external_fixed_ips"),
+        ),
+        Attribute(name="routes", kind=ROUTES, put=True, filter=False),
+        Attribute(name="distributed", kind=BOOLEAN, filter=Constant(value=True, read=boolean), show=lambda row: True),
+        Attribute(name="ha", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
+        Attribute(name="availability_zone_hints", kind=Many(TEXT), filter=False, show=lambda row: []),
+        Attribute(name="availability_zones", kind=Many(TEXT), filter=False, show=lambda row: ["nova"]),
+        Attribute(name="flavor_id", kind=OrNone(ID), filter=False, show=lambda row: None),
+    ),
+    filters={f"{INFO}:network_id": Column("gateway_port__network_id", identity)},
+)

@@ -1,0 +1,121 @@
+"""Security groups and their rules (Networking API v2.0 reference, "Security groups", "Security group rules")."""
+
+from typing import Any
+
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.bodies import columns
+from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Free, Many, OrNone, Text
+from portal.api.network.frame.query import Column, Constant, boolean, lower
+from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL
+from provisioning.common.context import RequestContext
+from provisioning.network import flows, selectors, services
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.services import WantedRule
+
+
+def _make_default_group(context: RequestContext) -> None:
+    """Make the project's default security group before the first look at it, as Neutron does."""
+    if context.project_id:
+        services.ensure_default_security_group(context.project_id)
+
+
+FLOW_ATTRIBUTES = (
+    Attribute(name="direction", kind=DIRECTION, sort=True, post=True, required=True),
+    Attribute(name="ethertype", kind=ETHERTYPE, sort=True, post=True, default="IPv4"),
+    Attribute(name="protocol", kind=PROTOCOL, sort=True, post=True, filter=Column("protocol", lower)),
+    Attribute(name="port_range_min", kind=OrNone(PORT_NUMBER, empty=True), post=True),
+    Attribute(name="port_range_max", kind=OrNone(PORT_NUMBER, empty=True), post=True),
+    Attribute(name="remote_ip_prefix", kind=OrNone(Text(64), empty=True), post=True),
+)
+RULE_ATTRIBUTES = (
+    *standard(named=False, owner="group__project_id"),
+    Attribute(name="security_group_id", kind=ID, column="group_id", post=True, required=True),
+    *FLOW_ATTRIBUTES,
+    Attribute(name="normalized_cidr", kind=OrNone(TEXT), filter=False, column="remote_ip_prefix"),
+    Attribute(name="remote_group_id", kind=OrNone(ID, empty=True), post=True),
+    Attribute(name="remote_address_group_id", kind=OrNone(ID, empty=True), post=True),
+)
+
+
+def _rules(row: SecurityGroup) -> list[dict[str, Any]]:
+    rules = sorted(row.rules.all(), key=lambda rule: (rule.created_at, rule.id))
+    for rule in rules:
+        rule.group = row
+    return [rule_shape(rule) for rule in rules]
+
+
+def rule_shape(row: SecurityGroupRule) -> dict[str, Any]:
+    """Return a rule as its group shows it."""
+    return {each.name: each.value_of(row) for each in RULE_ATTRIBUTES} | {"tags": []}
+
+
+def _create(context: RequestContext, values: Values) -> SecurityGroup:
+    return services.create_security_group(**{"name": "", **columns(SECURITY_GROUP, values)})
+
+
+def _update(context: RequestContext, row: SecurityGroup, values: Values, revision: int | None) -> SecurityGroup:
+    return services.update_security_group(row, columns(SECURITY_GROUP, values), revision)
+
+
+def _delete(context: RequestContext, row: SecurityGroup, revision: int | None) -> None:
+    services.delete_security_group(row, revision)
+
+
+def _create_rule(context: RequestContext, values: Values) -> SecurityGroupRule:
+    everybody = values["project_id"] != context.project_id
+    group, remote = values["security_group_id"], values.get("remote_group_id")
+    addresses = values.get("remote_address_group_id")
+    flow = flows.checked(
+        values["direction"],
+        values.get("ethertype", "IPv4"),
+        *(values.get(name) for name in ("protocol", "port_range_min", "port_range_max", "remote_ip_prefix")),
+    )
+    wanted = WantedRule(
+        selectors.security_group_for(context, group, all_projects=True),
+        flow,
+        selectors.security_group_for(context, remote, all_projects=everybody) if remote else None,
+        selectors.address_group_for(context, addresses, all_projects=everybody) if addresses else None,
+        values.get("description", ""),
+    )
+    return services.create_security_group_rules([wanted])[0]
+
+
+def _delete_rule(context: RequestContext, row: SecurityGroupRule, revision: int | None) -> None:
+    services.delete_security_group_rule(row)
+
+
+def _of_group(context: RequestContext, values: Values) -> dict[str, object]:
+    """A rule belongs to whom its group belongs to."""
+    group = selectors.security_group_for(context, values["security_group_id"], all_projects=True)
+    return {"project_id": group.project_id}
+
+
+SECURITY_GROUP = Resource(
+    name="security_group",
+    quota="security_groups",
+    many=selectors.security_groups_for,
+    one=selectors.security_group_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    before=_make_default_group,
+    attributes=(
+        *standard(),
+        Attribute(name="stateful", kind=BOOLEAN, post=True, put=True, default=True),
+        Attribute(name="shared", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
+        Attribute(name="security_group_rules", kind=Many(Free()), filter=False, show=_rules),
+    ),
+)
+SECURITY_GROUP_RULE = Resource(
+    name="security_group_rule",
+    quota="security_group_rules",
+    many=selectors.security_group_rules_for,
+    one=selectors.security_group_rule_for,
+    create=_create_rule,
+    delete=_delete_rule,
+    parent=_of_group,
+    before=_make_default_group,
+    target=lambda row: {"project_id": row.group.project_id},
+    attributes=RULE_ATTRIBUTES,
+)

@@ -1,0 +1,67 @@
+"""Subnet pools (Networking API v2.0 reference, "Subnet pools")."""
+
+from typing import Any
+
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.kinds import BOOLEAN, CIDR, ID, Integer, IPVersion, Many, OrNone
+from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.frame.views import ALL_PROJECTS
+from provisioning.common.context import RequestContext
+from provisioning.common.numbers import MAX_INTEGER
+from provisioning.identity import policy
+from provisioning.network import selectors, services
+from provisioning.network.models import AddressScope, SubnetPool
+from provisioning.network.subnet_errors import IllegalSubnetPoolAssociationToAddressScopeError
+
+LENGTH = Integer(0, 128)
+
+
+def _with_scope(context: RequestContext, values: Values) -> Any:
+    """Return the values with the scope that is named; one that the caller does not see is not found."""
+    said = dict(values)
+    if "address_scope_id" in said:
+        identity = said.pop("address_scope_id")
+        said["address_scope"] = None if identity is None else _scope(context, identity)
+    return said
+
+
+def _scope(context: RequestContext, identity: object) -> AddressScope:
+    scope = selectors.address_scope_for(context, str(identity), all_projects=policy.allows(context, ALL_PROJECTS))
+    if scope.project_id != context.project_id and not policy.allows(context, ALL_PROJECTS):
+        msg = f"Illegal subnetpool association: subnetpool cannot be associated with address scope {scope.id}."
+        raise IllegalSubnetPoolAssociationToAddressScopeError(msg, field="address_scope_id")
+    return scope
+
+
+def _create(context: RequestContext, values: Values) -> SubnetPool:
+    return services.create_subnet_pool(**_with_scope(context, values))
+
+
+def _update(context: RequestContext, row: SubnetPool, values: Values, revision: int | None) -> SubnetPool:
+    return services.update_subnet_pool(row, _with_scope(context, values), revision)
+
+
+def _delete(context: RequestContext, row: SubnetPool, revision: int | None) -> None:
+    services.delete_subnet_pool(row, revision)
+
+
+SUBNETPOOL = Resource(
+    name="subnetpool",
+    many=selectors.subnet_pools_for,
+    one=selectors.subnet_pool_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    attributes=(
+        *standard(name_required=True),
+        Attribute(name="prefixes", kind=Many(CIDR), post=True, put=True, required=True, filter=False),
+        Attribute(name="ip_version", kind=IPVersion(), sort=True),
+        Attribute(name="default_prefixlen", kind=LENGTH, post=True, put=True),
+        Attribute(name="min_prefixlen", kind=LENGTH, post=True, put=True),
+        Attribute(name="max_prefixlen", kind=LENGTH, post=True, put=True),
+        Attribute(name="default_quota", kind=OrNone(Integer(0, MAX_INTEGER)), post=True, put=True),
+        Attribute(name="address_scope_id", kind=OrNone(ID), post=True, put=True),
+        Attribute(name="shared", kind=BOOLEAN, post=True, default=False, guards=("create",), sort=True),
+        Attribute(name="is_default", kind=BOOLEAN, post=True, put=True, default=False, guards=("create", "update")),
+    ),
+)

@@ -1,0 +1,115 @@
+"""Subnets (Networking API v2.0 reference, "Subnets")."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.bodies import HTTPBadRequestError
+from portal.api.network.frame.kinds import (
+    ADDRESS,
+    BOOLEAN,
+    CIDR,
+    ID,
+    Choice,
+    Integer,
+    IPVersion,
+    Many,
+    OrNone,
+    Record,
+    Text,
+)
+from portal.api.network.frame.query import Column, boolean
+from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.frame.views import ALL_PROJECTS
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy
+from provisioning.network import selectors, services
+from provisioning.network.models import Network, Subnet, SubnetPool
+
+MODE = OrNone(Choice(("dhcpv6-stateful", "dhcpv6-stateless", "slaac")))
+POOLS = Many(Record({"start": ADDRESS, "end": ADDRESS}, ("start", "end")), null=True)
+ROUTES = Many(Record({"destination": CIDR, "nexthop": ADDRESS}, ("destination", "nexthop")), null=True)
+NAMED = ("network_id", "subnetpool_id", "use_default_subnetpool", "cidr")
+"""What of a body the service takes by other names."""
+
+
+def _network(context: RequestContext, values: Values) -> Network:
+    return selectors.network_for(context, values["network_id"], all_projects=policy.allows(context, ALL_PROJECTS))
+
+
+def _parent(context: RequestContext, values: Values) -> Mapping[str, object]:
+    owner = _network(context, values).project_id
+    return {"network:project_id": owner, "network:tenant_id": owner}
+
+
+def _pool(context: RequestContext, values: Values) -> SubnetPool | None:
+    """Return the pool that the range is taken from: the one that is named, or the default one."""
+    everything = policy.allows(context, ALL_PROJECTS)
+    if values.get("subnetpool_id") is not None:
+        return selectors.subnet_pool_for(context, values["subnetpool_id"], all_projects=everything)
+    if not values.get("use_default_subnetpool"):
+        return None
+    version = values.get("ip_version", 4)
+    found = selectors.subnet_pools_for(context, all_projects=everything).filter(is_default=True, ip_version=version)
+    pool = found.first()
+    if pool is None:
+        raise HTTPBadRequestError(f"No default subnetpool found for IPv{version}", field="use_default_subnetpool")
+    return pool
+
+
+def _create(context: RequestContext, values: Values) -> Subnet:
+    said: Any = {name: value for name, value in values.items() if name not in NAMED}
+    pool = _pool(context, values)
+    return services.create_subnet(_network(context, values), values.get("cidr"), subnet_pool=pool, **said)
+
+
+def _update(context: RequestContext, row: Subnet, values: Values, revision: int | None) -> Subnet:
+    return services.update_subnet(row, values, revision)
+
+
+def _delete(context: RequestContext, row: Subnet, revision: int | None) -> None:
+    services.delete_subnet(row, revision)
+
+
+def _target(row: Subnet) -> Mapping[str, object]:
+    owner = row.network.project_id
+    return {"project_id": row.project_id, "network:project_id": owner, "network:tenant_id": owner}
+
+
+SUBNET = Resource(
+    name="subnet",
+    quota="subnets",
+    many=selectors.subnets_for,
+    one=selectors.subnet_for,
+    create=_create,
+    update=_update,
+    delete=_delete,
+    parent=_parent,
+    target=_target,
+    attributes=(
+        *standard(),
+        Attribute(name="network_id", kind=ID, post=True, required=True, sort=True),
+        Attribute(name="ip_version", kind=IPVersion(), post=True, required=True, sort=True),
+        Attribute(name="cidr", kind=OrNone(CIDR), post=True, sort=True),
+        Attribute(name="gateway_ip", kind=OrNone(ADDRESS), post=True, put=True, sort=True),
+        Attribute(name="enable_dhcp", kind=BOOLEAN, post=True, put=True, sort=True),
+        Attribute(name="allocation_pools", kind=POOLS, post=True, put=True, filter=False),
+        Attribute(name="dns_nameservers", kind=Many(ADDRESS, null=True), post=True, put=True, filter=False),
+        Attribute(name="host_routes", kind=ROUTES, post=True, put=True, filter=False),
+        Attribute(name="subnetpool_id", kind=OrNone(ID), column="subnet_pool_id", post=True),
+        Attribute(name="use_default_subnetpool", kind=BOOLEAN, post=True, shown=False, filter=False),
+        Attribute(name="prefixlen", kind=OrNone(Integer(0, 128)), post=True, shown=False, filter=False),
+        Attribute(name="ipv6_ra_mode", kind=MODE, post=True, show=lambda row: row.ipv6_ra_mode or None),
+        Attribute(name="ipv6_address_mode", kind=MODE, post=True, show=lambda row: row.ipv6_address_mode or None),
+        Attribute(
+            name="service_types",
+            kind=Many(Text(255, 1)),
+            post=True,
+            put=True,
+            default=[],
+            filter=False,
+            guards=("create", "update"),
+        ),
+    ),
+    filters={"shared": Column("network__shared", boolean)},
+)

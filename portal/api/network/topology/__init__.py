@@ -1,0 +1,1 @@
+"""A project's own network and router, made in one go."""

@@ -1,0 +1,100 @@
+"""Signing in as OpenStack's clients do (clouds.yaml, ``OS_…``), and finding servers."""
+
+import contextlib
+import getpass
+import re
+from typing import Any
+
+import openstack.exceptions
+from keystoneauth1 import exceptions as auth_errors
+from keystoneauth1.identity.base import BaseIdentityPlugin
+from openstack.config import OpenStackConfig
+from openstack.connection import Connection
+
+from portal.client.errors import FAILED, FORBIDDEN, NOT_FOUND, NOT_SIGNED_IN, UNREACHABLE, ClientError
+from portal.client.links import Link, tunnel_url
+
+FRESH = 600
+"""Seconds that a token must have left for a new connection, which ends with it."""
+DEFAULT_LOGIN = "root"
+_ID = re.compile(r"[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}")
+
+
+class Cloud:
+    """One sign-in."""
+
+    def __init__(self, name: str | None) -> None:
+        """Sign in to the cloud of this name in clouds.yaml, else to the one of the environment.  Raises ClientError."""
+        try:
+            region = OpenStackConfig(pw_func=_ask, app_name="novella").get_one(cloud=name)
+            self._connection = Connection(config=region)
+            self._compute = str(self._connection.compute.get_endpoint() or "")
+        except openstack.exceptions.ConfigException as error:
+            raise ClientError(f"{error}", NOT_SIGNED_IN) from error
+        except (auth_errors.ClientException, EOFError) as error:
+            raise _explained(error) from error
+        if not self._compute:
+            raise ClientError("The cloud offers no compute service.", UNREACHABLE)
+
+    def server(self, name: str) -> Any:
+        """Return the server of this id or name.  Raises ClientError."""
+        compute = self._connection.compute
+        try:
+            if _ID.fullmatch(name):
+                with contextlib.suppress(openstack.exceptions.NotFoundException):
+                    return compute.get_server(name)
+            # The SDK's find_server takes the name for a pattern as it is, and finds no name with brackets.
+            named = compute.servers(name=f"^{re.escape(name)}$")
+            found = [server for server in named if server.name == name]
+        except (openstack.exceptions.SDKException, auth_errors.ClientException) as error:
+            raise _explained(error) from error
+        if not found:
+            raise ClientError(f"There is no server {name}.", NOT_FOUND)
+        if len(found) > 1:
+            raise ClientError(f"There are several servers called {name}: use the id.", NOT_FOUND)
+        return found[0]
+
+    def login(self, server: Any) -> str:
+        """Return the login user that the server's image names in ``os_admin_user``; ``root`` without one."""
+        image = (server.image or {}).get("id")
+        login = None
+        if image:
+            with contextlib.suppress(openstack.exceptions.SDKException, auth_errors.ClientException):
+                login = self._connection.image.get_image(image).os_admin_user
+        return str(login or DEFAULT_LOGIN)
+
+    def link(self, server: Any, port: int, address: str | None) -> Link:
+        """Return what opens a tunnel, with a token that is good for a while.  Raises ClientError."""
+        session = self._connection.session
+        try:
+            auth = session.auth
+            if isinstance(auth, BaseIdentityPlugin) and auth.get_access(session).will_expire_soon(FRESH):
+                session.invalidate()
+            token = str(session.get_token() or "")
+        except auth_errors.ClientException as error:
+            raise _explained(error) from error
+        try:
+            url = tunnel_url(self._compute, server.id, port, address)
+        except ValueError as error:
+            raise ClientError(f"The cloud's compute service at {error} offers no tunnels.", UNREACHABLE) from error
+        verify = session.verify
+        return Link(url, token, verify=bool(verify), cafile=verify if isinstance(verify, str) else None)
+
+
+def _ask(prompt: str | None = None) -> str:
+    return getpass.getpass(prompt or "Password: ")
+
+
+def _explained(error: Exception) -> ClientError:
+    """Say in one line why the cloud did not do what was asked."""
+    status = getattr(error, "http_status", None) or getattr(error, "status_code", None)
+    if status in {401, 403}:
+        code, text = (NOT_SIGNED_IN, "The sign-in failed") if status == 401 else (FORBIDDEN, "The cloud refuses")
+        return ClientError(f"{text}: {error}", code)
+    if isinstance(error, auth_errors.ConnectFailure | auth_errors.DiscoveryFailure):
+        return ClientError(f"The cloud cannot be reached: {error}", UNREACHABLE)
+    if isinstance(error, auth_errors.MissingRequiredOptions | auth_errors.MissingAuthPlugin | EOFError):
+        text = "Say which cloud: --os-cloud, OS_CLOUD or OS_AUTH_URL and its companions"
+        return ClientError(f"{text} ({error}).", NOT_SIGNED_IN)
+    said = getattr(error, "details", None) or error
+    return ClientError(f"The cloud says: {said}", UNREACHABLE if status is None else FAILED)

@@ -1,0 +1,138 @@
+"""One connection to a port of a server: the portal's WebSocket at one end, the caller's bytes at the other.
+
+Binary frames are bytes, and an empty one says that its side sends no more (docs/api.md).  Each side waits for the
+other: nothing grows while one of them is slow.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
+from portal.client.errors import (
+    CUT_OFF,
+    FAILED,
+    FORBIDDEN,
+    NOT_FOUND,
+    NOT_READY,
+    NOT_SIGNED_IN,
+    TOO_MANY,
+    UNREACHABLE,
+    ClientError,
+)
+from portal.client.links import Link
+
+PIECE = 65_536
+"""Bytes that are read at once."""
+MOST_FRAME = 1 << 20
+PING_EVERY = 20
+"""Seconds: proxies close what is silent.  No answer is waited for: a portal that waits for the guest reads no pings."""
+OVER, IDLE = 4000, 4408
+CODES = {
+    4400: (FAILED, "The cloud does not take this port or address."),
+    4401: (NOT_SIGNED_IN, "The token is not valid any more."),
+    4403: (FORBIDDEN, "You may not reach this server."),
+    4404: (NOT_FOUND, "There is no such server."),
+    IDLE: (CUT_OFF, "Nothing has passed for a long time."),
+    4409: (NOT_READY, "The server does not run."),
+    4423: (TOO_MANY, "Too many tunnels are open on the server's host."),
+    4429: (TOO_MANY, "You have too many tunnels open."),
+    4502: (NOT_READY, "The server takes no connection at this port."),
+    4504: (UNREACHABLE, "The server's host does not answer."),
+}
+"""The portal's close codes, with what is said when it says nothing itself."""
+
+
+class Ends(Protocol):
+    """The caller's side of a connection."""
+
+    async def read(self) -> bytes:
+        """Return what is to be sent, at most ``PIECE``; nothing at its end."""
+
+    async def write(self, data: bytes) -> None:
+        """Take what has come; returns when there is room for more.  Raises OSError when nobody is there any more."""
+
+    async def end(self) -> None:
+        """Be told that no more will come."""
+
+
+async def carry(link: Link, ends: Ends) -> None:
+    """Connect, and pass bytes both ways until both sides have said their last.  Raises ClientError."""
+    async with _connected(link) as portal:
+        sending = asyncio.create_task(_send(portal, ends))
+        try:
+            await _receive(portal, ends, sending)
+        finally:
+            sending.cancel()
+            with contextlib.suppress(asyncio.CancelledError, WebSocketException, OSError):
+                await sending
+
+
+@contextlib.asynccontextmanager
+async def _connected(link: Link) -> AsyncIterator[ClientConnection]:
+    tls = link.tls()
+    try:
+        async with connect(
+            link.url,
+            additional_headers={"X-Auth-Token": link.token},
+            compression=None,
+            max_size=MOST_FRAME,
+            max_queue=4,
+            write_limit=PIECE,
+            ping_interval=PING_EVERY,
+            ping_timeout=None,
+            **({"ssl": tls} if tls is not None else {}),  # type: ignore[arg-type] # one keyword, as its type says
+        ) as portal:
+            yield portal
+    except InvalidStatus as error:
+        status = error.response.status_code
+        raise ClientError(f"The cloud does not open tunnels: it answered with {status}.", UNREACHABLE) from error
+    except TimeoutError as error:
+        raise ClientError("The cloud did not answer in time.", UNREACHABLE) from error
+    except (OSError, WebSocketException) as error:
+        raise ClientError(f"The cloud cannot be reached: {error}", UNREACHABLE) from error
+
+
+async def _send(portal: ClientConnection, ends: Ends) -> None:
+    while data := await ends.read():
+        await portal.send(data)
+    await portal.send(b"")
+
+
+async def _receive(portal: ClientConnection, ends: Ends, sending: "asyncio.Task[None]") -> None:
+    """Pass on what comes, until the portal closes.  Raises ClientError when that was not the end."""
+    complete = False
+    while True:
+        try:
+            frame = await portal.recv()
+        except ConnectionClosed as closed:
+            if complete and (closed.rcvd is None or closed.rcvd.code == OVER):
+                return
+            raise _reason(closed) from closed
+        data = frame.encode() if isinstance(frame, str) else frame
+        if complete:
+            continue
+        try:
+            if data:
+                await ends.write(data)
+            else:
+                complete = True
+                await ends.end()
+        except OSError:
+            return  # whoever wanted it is gone
+        if complete and sending.done():
+            return
+
+
+def _reason(closed: ConnectionClosed) -> ClientError:
+    code = closed.rcvd.code if closed.rcvd is not None else None
+    said = closed.rcvd.reason if closed.rcvd is not None else ""
+    if code in CODES:
+        number, text = CODES[code]
+        return ClientError(said or text, number)
+    if code == OVER:
+        return ClientError("The server has cut the connection off.", CUT_OFF)
+    return ClientError(said or "The connection to the cloud has ended.", CUT_OFF)

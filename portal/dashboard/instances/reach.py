@@ -1,0 +1,143 @@
+"""Who can reach an instance, as its page says it: by port, in words, with warnings."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import may
+from provisioning.common.context import RequestContext
+from provisioning.compute.models import Instance
+from provisioning.identity import policy
+from provisioning.network import flows
+from provisioning.network.models import SecurityGroupRule
+from provisioning.network.selectors.reachability import PortReach, Source, reach_of
+
+TCP = 6
+SERVICES = {22: "SSH", 3389: "RDP", 3306: "MySQL", 5432: "PostgreSQL"}
+"""Ports of TCP that one seldom wants to open to everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Who may send what; ``more`` says which addresses that are."""
+
+    who: str
+    more: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """What somebody should know; ``tone`` is that of a notice."""
+
+    tone: str
+    title: str
+    text: str
+
+
+def reach_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return what the part of the page needs; nothing for who may not see ports."""
+    if not policy.allows(context, "get_port"):
+        return {"ports": [], "seen": False}
+    mine = instance.project_id == context.project_id
+    return {"ports": [_port(context, reach, mine=mine) for reach in reach_of(instance.id)], "seen": True}
+
+
+def _port(context: RequestContext, reach: PortReach, *, mine: bool) -> dict[str, Any]:
+    port = reach.port
+    addresses = [row.address for row in port.fixed_ips.all()]
+    versions = {"IPv6" if ":" in address else "IPv4" for address in addresses} or {"IPv4", "IPv6"}
+    sources = [source for source in reach.sources if source.version in versions]
+    changes = mine and may(context, "update_port", port)
+    return {
+        "reach": reach,
+        "port": port,
+        "addresses": addresses,
+        "lines": _lines(sources),
+        "warnings": _warnings(reach, sources),
+        "ways": _ways(reach),
+        "can_change_groups": changes and reach.filtered,
+        "can_associate": mine
+        and not reach.floating
+        and not port.network.external
+        and any("." in address for address in addresses)
+        and policy.allows(context, "update_floatingip"),
+        "can_disassociate": mine and policy.allows(context, "update_floatingip"),
+    }
+
+
+def _lines(sources: Iterable[Source]) -> list[Line]:
+    """Return one line for each who; the two IP versions share one where they say the same."""
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for source in sources:
+        who = {"anywhere": "Anywhere", "range": source.name}.get(source.kind) or (
+            f"Members of {source.name}" if source.kind == "group" else f"Addresses of {source.name}"
+        )
+        said = wording.listed(dict.fromkeys(wording.what(rule).replace("ICMPv6", "ICMP") for rule in source.rules))
+        if source.everything:
+            said = "Everything"
+        found.setdefault((source.kind, who, said), []).append(_addresses(source))
+    return [Line(who, ", ".join(filter(None, more)), what) for (_, who, what), more in found.items()]
+
+
+def _addresses(source: Source) -> str:
+    if source.kind == "anywhere":
+        return source.name
+    if source.kind == "range":
+        return ""
+    if not source.count:
+        return f"nobody else with {source.version}"
+    left = source.count - len(source.addresses)
+    return ", ".join(source.addresses) + (f" and {left} more" if left else "")
+
+
+def _ways(reach: PortReach) -> list[str]:
+    """Say from where packets come to the port at all."""
+    ways = [f"from the network {reach.port.network}"]
+    if reach.neighbours:
+        ways.append(f"by a router from {wording.listed(reach.neighbours)}")
+    for floating in reach.floating:
+        ways.append(f"from outside ({floating.network}) at the floating IP {floating.address}")
+    for row in reach.forwardings:
+        first, last = row.external_port_first, row.external_port_last
+        ports = str(first) if first == last else f"{first}-{last}"
+        ways.append(f"from outside at {row.floating_ip.address}, {row.protocol.upper()} {ports}")
+    if reach.outside:
+        ways.append(f"from outside at {wording.listed(reach.outside)}")
+    if len(ways) == 1 + bool(reach.neighbours):
+        ways.append("not from outside: no floating IP leads here")
+    return ways
+
+
+def _warnings(reach: PortReach, sources: Sequence[Source]) -> list[Warn]:
+    if not reach.filtered:
+        text = "No security group holds for this port: everything that comes to it is let in."
+        return [Warn("warn", "Port security is off", text)]
+    if not sources:
+        text = "No rule of its security groups lets anything in. Choose other groups, or add a rule to one of them."
+        return [Warn("info", "Nothing is allowed in", text)]
+    rules = [rule for source in sources if source.kind == "anywhere" for rule in source.rules]
+    outside: list[str] = []
+    inside: list[str] = []
+    for number, name in SERVICES.items():
+        if any(_lets_in(rule, number) for rule in rules):
+            (outside if reach.reached_from_outside(TCP, number) else inside).append(name)
+    found = []
+    if outside:
+        verb = "is" if len(outside) == 1 else "are"
+        text = "Anyone who finds the address can try to log in. Let in only the ranges that you come from."
+        found.append(Warn("warn", f"{wording.listed(outside)} {verb} open to the world", text))
+    if inside:
+        verb = "is" if len(inside) == 1 else "are"
+        text = "Nothing leads here from outside now. With a floating IP the whole world could try."
+        found.append(Warn("info", f"{wording.listed(inside)} {verb} allowed from anywhere", text))
+    return found
+
+
+def _lets_in(rule: SecurityGroupRule, port: int) -> bool:
+    number = flows.number_of(rule.protocol, rule.ethertype)
+    if number is None:
+        return True
+    low, high = rule.port_range_min, rule.port_range_max
+    return number == TCP and (low is None or high is None or low <= port <= high)

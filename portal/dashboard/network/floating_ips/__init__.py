@@ -1,0 +1,1 @@
+"""Floating IPs: the list, one with its port forwardings, and leading them to instances."""

@@ -1,0 +1,107 @@
+"""Leading a floating IP to an instance from the instance's page: one click to ask, one to do it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.dashboard.forms import Form
+from portal.dashboard.network.base import SheetPage
+from portal.dashboard.network.floating_ips.forms import AssociateForm
+from portal.dashboard.network.ports.base import PortPage, said
+from portal.dashboard.pages import PageRequest
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy
+from provisioning.network import services
+from provisioning.network.models import FloatingIP
+from provisioning.network.selectors.ways_out import Missing, ways_out_of
+
+
+class PortFloating(SheetPage, PortPage):
+    """Offers the floating IPs that can lead to a port; where there are none, says what is missing."""
+
+    rule = "update_floatingip"
+    submit = "Associate"
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        ways = ways_out_of(self.context, self.record)
+        if ways.missing is not None:
+            return self._explain(ways.missing)
+        return super().get(request)
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        ways = ways_out_of(self.context, self.record)
+        return AssociateForm(data, ways, allocates=self.allows("create_floatingip"))
+
+    def save(self, form: Form) -> HttpResponse:
+        """Lead the chosen one here, or take a new one that does."""
+        chosen, port = form.cleaned_data["floating"], self.record
+        address = form.cleaned_data.get("address") or None
+        if isinstance(chosen, FloatingIP):
+            led = services.associate(chosen, port, address)
+        else:
+            led = services.create_floating_ip(port.project_id, chosen, port=port, fixed_address=address)
+        return self.go(self.back(), said=f"{led.address} leads to {led.fixed_address} now.")
+
+    def words(self) -> str:
+        return f"Lead a floating IP to {said(self.record)}"
+
+    def about(self) -> str:
+        return "It is reached from outside then, as far as its security groups let anybody in."
+
+    def _explain(self, missing: Missing) -> HttpResponse:
+        values = {"heading": self.words(), "back": self.leave(), **explained(self.context, missing)}
+        if cast("PageRequest", self.request).htmx:
+            return self.part("dashboard/network/floating_ips/_missing.html", values)
+        return self.page("dashboard/network/floating_ips/missing.html", values)
+
+
+def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
+    """Return what is missing in words: ``lacks``, ``mend``, and the address and words of a link when there is one."""
+    subnet, router = missing.subnet, missing.router
+    where = f"the network {subnet.network} ({subnet.cidr})" if subnet is not None else ""
+    lacks, mend, to, words, rule = {
+        "address": ("The port has no IPv4 address.", "Floating IPs lead to IPv4 addresses only.", "", "", ""),
+        "external": (
+            "There is no external network.",
+            "Floating IPs are addresses of one. An operator makes it.",
+            reverse("dashboard:network_create"),
+            "Create an external network",
+            "create_network:router:external",
+        ),
+        "gateway_ip": (
+            f"The subnet of {where} has no gateway address.",
+            "A router joins a subnet at its gateway's address: give it one, then connect a router.",
+            reverse("dashboard:subnet_edit", args=[subnet.id]) if subnet else "",
+            "Edit the subnet",
+            "update_subnet",
+        ),
+        "router": (
+            f"No router is on {where}.",
+            "A router joins it to an external network. Create one that does both.",
+            f"{reverse('dashboard:router_create')}?subnet={subnet.id}" if subnet else "",
+            "Create a router",
+            "create_router",
+        ),
+        "interface": (
+            f"No router is on {where}.",
+            f"The router {router} leads outside, but is not connected to this network.",
+            f"{reverse('dashboard:router_interface_add', args=[router.id])}?subnet={subnet.id}"
+            if router and subnet
+            else "",
+            f"Connect {router}",
+            "add_router_interface",
+        ),
+        "gateway": (
+            f"The router {router} on {where} has no gateway.",
+            "It leads nowhere outside until it has one.",
+            reverse("dashboard:router_gateway", args=[router.id]) if router else "",
+            f"Set the gateway of {router}",
+            "update_router",
+        ),
+    }[missing.what]
+    allowed = bool(rule) and (missing.mine or missing.what == "external") and policy.allows(context, rule)
+    if not allowed:
+        return {"lacks": lacks, "mend": f"{mend} Ask an operator, or whoever owns it." if rule else mend}
+    return {"lacks": lacks, "mend": mend, "to": to, "words": words}

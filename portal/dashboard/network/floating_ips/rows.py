@@ -1,0 +1,82 @@
+"""What the list of floating IPs and the page of one show."""
+
+import uuid
+from typing import Any
+
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import instance_names, may
+from portal.dashboard.network.paging import page_of
+from portal.dashboard.wording import Status
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy
+from provisioning.network.models import FloatingIP, PortForwarding
+from provisioning.network.selectors import routing
+
+NOBODY = uuid.UUID(int=0)
+
+
+def status_of(floating: FloatingIP) -> Status:
+    """Return how its state looks; one that leads nowhere is not down."""
+    if floating.fixed_port_id is None and not floating.port_forwardings.all() and floating.status != "ERROR":
+        return wording.UNUSED
+    return wording.status_of(floating.status)
+
+
+def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
+    """Return what a page of the list needs."""
+    pages = page_of(routing.floating_ips_for(context).order_by("created_at", "id"), number)
+    names = instance_names(context, [row.fixed_port.device_id for row in pages if row.fixed_port])
+    return {
+        "rows": [_row(context, row, names) for row in pages],
+        "pages": pages,
+        "can_create": policy.allows(context, "create_floatingip"),
+    }
+
+
+def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
+    """Return what the page of one needs; FloatingIPNotFoundError."""
+    floating = routing.floating_ip_for(context, identity)
+    forwardings = list(floating.port_forwardings.select_related("internal_port").order_by("created_at", "id"))
+    ids = [row.internal_port.device_id for row in forwardings]
+    names = instance_names(context, [*ids, floating.fixed_port.device_id if floating.fixed_port else None])
+    return {
+        "row": _row(context, floating, names),
+        "forwardings": [
+            {
+                "forwarding": row,
+                "said": said_of(row),
+                "instance": names.get(row.internal_port.device_id or NOBODY, ""),
+            }
+            for row in forwardings
+        ],
+        "can_forward": floating.fixed_port_id is None and may(context, "create_floatingip_port_forwarding", floating),
+        "can_edit_forwarding": may(context, "update_floatingip_port_forwarding", floating),
+        "can_delete_forwarding": may(context, "delete_floatingip_port_forwarding", floating),
+    }
+
+
+def said_of(row: PortForwarding) -> str:
+    """Write a forwarding: ``TCP 8080 to 10.0.0.5, port 80``."""
+    outside = ports(row.external_port_first, row.external_port_last)
+    inside = ports(row.internal_port_first, row.internal_port_last)
+    return f"{row.protocol.upper()} {outside} to {row.internal_ip_address}, port {inside}"
+
+
+def ports(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def _row(context: RequestContext, floating: FloatingIP, names: dict[uuid.UUID, str]) -> dict[str, Any]:
+    port = floating.fixed_port
+    changes = may(context, "update_floatingip", floating)
+    forwards = len(floating.port_forwardings.all())
+    return {
+        "floating": floating,
+        "status": status_of(floating),
+        "instance_id": port.device_id if port and port.device_id in names else None,
+        "instance": names.get(port.device_id or NOBODY, "") if port else "",
+        "forwards": forwards,
+        "can_associate": changes and not forwards and port is None,
+        "can_disassociate": changes and port is not None,
+        "can_release": may(context, "delete_floatingip", floating),
+    }

@@ -1,0 +1,259 @@
+"""Floating IPs: the list, allocating and releasing, and what else is done from there."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.dashboard.forms import Form
+from portal.dashboard.network.base import (
+    Crumbs,
+    DetailPage,
+    ListPage,
+    QuestionPage,
+    RecordPage,
+    SheetPage,
+    instance_names,
+)
+from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
+from portal.dashboard.network.floating_ips.rows import list_parts, page_parts, said_of
+from provisioning.common.ids import NOBODY
+from provisioning.network import services
+from provisioning.network.models import FixedIP, FloatingIP, PortForwarding
+from provisioning.network.selectors import routing
+from provisioning.network.selectors.ways_out import reachable_addresses
+from provisioning.network.services.port_forwardings import Wanted
+
+HOME = "dashboard:floating_ips"
+PAGE = "dashboard:floating_ip"
+
+
+class FloatingPage(RecordPage[FloatingIP]):
+    """Base of the pages of one floating IP."""
+
+    section = "floating_ips"
+    back_to = HOME
+    page_name = PAGE
+
+    def look_up(self, identity: uuid.UUID) -> FloatingIP:
+        return routing.floating_ip_for(self.context, identity)
+
+    def crumbs(self) -> Crumbs:
+        return [(self.record.address, reverse(PAGE, args=[self.record.pk]))]
+
+    def targets(self) -> list[tuple[FixedIP, str]]:
+        """Return the addresses of guests that it can lead to, in words."""
+        found = reachable_addresses(self.context, self.record.network_id)
+        names = instance_names(self.context, [row.port.device_id for row in found if row.port])
+        return [
+            (row, f"{names.get(row.port.device_id or NOBODY, row.port.name)}: {row.address} ({row.port.network})")
+            for row in found
+            if row.port is not None
+        ]
+
+
+class FloatingList(ListPage):
+    """The project's floating IPs."""
+
+    section = "floating_ips"
+    rule = "get_floatingip"
+    live_page = "floating_ips"
+
+    template = "dashboard/network/floating_ips/list.html"
+
+    def parts(self, number: str) -> Mapping[str, Any]:
+        return list_parts(self.context, number)
+
+
+class FloatingDetail(DetailPage[FloatingIP], FloatingPage):
+    """One floating IP with its port forwardings."""
+
+    rule = "get_floatingip"
+
+    template = "dashboard/network/floating_ips/page.html"
+    live_kind = "floating_ip"
+
+    def parts(self, identity: uuid.UUID, number: str) -> Mapping[str, Any]:
+        return page_parts(self.context, identity)
+
+
+class FloatingAllocate(SheetPage):
+    """The form that takes a floating IP from an external network."""
+
+    section = "floating_ips"
+    rule = "create_floatingip"
+    back_to = HOME
+    heading = "Allocate a floating IP"
+    submit = "Allocate"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        networks = routing.external_networks_for(self.context)
+        return AllocateForm(data, networks, chooses=self.allows("create_floatingip:floating_ip_address"))
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        made = services.create_floating_ip(
+            self.context.project_id or NOBODY,
+            typed["network"],
+            address=typed.get("address") or None,
+            description=typed["description"],
+        )
+        return self.go(HOME, said=f"{made.address} is yours. Now lead it to an instance.")
+
+    def about(self) -> str:
+        if not routing.external_networks_for(self.context):
+            return "There is no external network to take an address from. Ask an operator for one."
+        return "An address that is reached from outside. It stays yours until you release it."
+
+
+class FloatingRelease(QuestionPage[FloatingIP], FloatingPage):
+    """Asks, and gives a floating IP back."""
+
+    rule = "delete_floatingip"
+    question = "Release {name}?"
+    label = "Release"
+    said = "{name} was released."
+
+    def text(self) -> str:
+        leads = self.record.fixed_address
+        now = f"It leads to {leads} now, which is not reached by it any more. " if leads else ""
+        return f"{now}Another project may get this address next; it may be impossible to get it back."
+
+    def name(self) -> str:
+        return self.record.address
+
+    def do(self) -> None:
+        services.delete_floating_ip(self.record)
+
+
+class FloatingAssociate(SheetPage, FloatingPage):
+    """The form that leads a floating IP to an instance."""
+
+    rule = "update_floatingip"
+    submit = "Associate"
+    page_name = ""
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return TargetForm(data, self.targets())
+
+    def save(self, form: Form) -> HttpResponse:
+        fixed = form.cleaned_data["target"]
+        services.associate(self.record, fixed.port, fixed.address)
+        return self.go(HOME, said=f"{self.record.address} leads to {fixed.address} now.")
+
+    def words(self) -> str:
+        return f"Lead {self.record.address} to an instance"
+
+
+class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
+    """Asks, and lets a floating IP lead nowhere; ``?to=instance`` leads back to the instance."""
+
+    rule = "update_floatingip"
+    question = "Disassociate {name}?"
+    consequence = "The instance is not reached by this address any more. The address stays yours."
+    label = "Disassociate"
+    said = "{name} leads nowhere now."
+    page_name = ""
+
+    def name(self) -> str:
+        return self.record.address
+
+    def do(self) -> None:
+        services.disassociate(self.record)
+
+    def back(self) -> str:
+        port = self.record.fixed_port
+        if self.request.GET.get("to") == "instance" and port is not None and port.device_id:
+            return reverse("dashboard:instance", args=[port.device_id])
+        return self.back_to
+
+    def leave_for(self) -> str:
+        return self.back()
+
+
+class ForwardingPage(FloatingPage):
+    """Base of the pages of one port forwarding."""
+
+    def target(self, **kwargs: Any) -> dict[str, object]:
+        """Find the forwarding of the floating IP, too."""
+        found = dict(super().target(**kwargs))
+        self.forwarding: PortForwarding = routing.port_forwarding_for(self.record, kwargs["forwarding"])
+        return found
+
+
+class ForwardingAdd(SheetPage, FloatingPage):
+    """The form for a port forwarding."""
+
+    rule = "create_floatingip_port_forwarding"
+    submit = "Forward"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return ForwardingForm(data, self.targets())
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        fixed = typed["target"]
+        wanted = Wanted(
+            typed["protocol"], typed["external"], fixed.port, fixed.address, typed["internal"], typed["description"]
+        )
+        made = services.create_port_forwarding(self.record, wanted)
+        return self.go(self.back(), said=f"{said_of(made)}: this holds now.")
+
+    def words(self) -> str:
+        return f"Forward ports of {self.record.address}"
+
+    def about(self) -> str:
+        return "Single ports of one address lead to several instances. Their security groups still have to let them in."
+
+
+class ForwardingEdit(ForwardingPage, SheetPage):
+    """The form for what a port forwarding forwards, and where."""
+
+    rule = "update_floatingip_port_forwarding"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        row = self.forwarding
+        fixed = row.internal_port.fixed_ips.select_related("port__network").filter(address=row.internal_ip_address)
+        targets = self.targets()
+        known = {each.pk for each, _ in targets}
+        targets += [
+            (each, f"{each.address} ({each.port.network})") for each in fixed if each.pk not in known and each.port
+        ]
+        return ForwardingForm(data, targets, initial=initial_of(row, next((each.pk for each in fixed), None)))
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        fixed = typed["target"]
+        changes = {"internal_port": fixed.port, "internal_address": fixed.address}
+        changes |= {name: typed[name] for name in ("protocol", "external", "internal", "description")}
+        made = services.update_port_forwarding(self.forwarding, changes)
+        return self.go(self.back(), said=f"{said_of(made)}: this holds now.")
+
+    def words(self) -> str:
+        return f"Edit a port forwarding of {self.record.address}"
+
+    def about(self) -> str:
+        return "Connections that are open now end when what they go through changes."
+
+
+class ForwardingDelete(QuestionPage[FloatingIP], ForwardingPage):
+    """Asks, and forwards ports no more."""
+
+    rule = "delete_floatingip_port_forwarding"
+    question = "Stop forwarding?"
+    label = "Stop forwarding"
+    said = "Not forwarded any more: {name}."
+
+    def name(self) -> str:
+        return said_of(self.forwarding)
+
+    def text(self) -> str:
+        return f"{self.name()}. Connections end at once."
+
+    def do(self) -> None:
+        services.delete_port_forwarding(self.forwarding)
+
+    def leave_for(self) -> str:
+        return self.back()

@@ -1,0 +1,50 @@
+"""What the sockets of networking's pages send: their parts, drawn anew."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.template.loader import render_to_string
+
+from portal.dashboard.network.floating_ips import rows as floating_ips
+from portal.dashboard.network.networks import rows as networks
+from portal.dashboard.network.routers import rows as routers
+from portal.dashboard.network.security_groups import rows as groups
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import policy
+
+Parts = Callable[..., dict[str, Any]]
+LISTS: Mapping[str, tuple[str, Parts]] = {
+    "networks": ("get_network", networks.list_parts),
+    "routers": ("get_router", routers.list_parts),
+    "floating_ips": ("get_floatingip", floating_ips.list_parts),
+    "security_groups": ("get_security_group", groups.list_parts),
+}
+"""Page → the rule of who sees it, and what its parts need; behind a slash may be the number of a page of its table."""
+RECORDS: Mapping[str, tuple[str, Parts]] = {
+    "network": ("get_network", networks.page_parts),
+    "router": ("get_router", routers.page_parts),
+    "floating_ip": ("get_floatingip", floating_ips.page_parts),
+    "security_group": ("get_security_group", groups.page_parts),
+}
+"""The same for pages of one record, by the word before its id, behind which may be such a number."""
+
+
+def follows(page: str) -> bool:
+    """Whether this is one of networking's pages."""
+    return page.partition("/")[0] in {*LISTS, *RECORDS}
+
+
+def render(page: str, context: RequestContext) -> str:
+    """Return the page's parts as HTML with ids; nothing for who may not see them.  NotFoundError is said in words."""
+    kind, _, rest = page.partition("/")
+    rule, parts = LISTS[kind] if kind in LISTS else RECORDS[kind]
+    if not policy.allows(context, rule):
+        return ""
+    if kind in LISTS:
+        return render_to_string(f"dashboard/network/{kind}/_table.html", parts(context, rest))
+    identity, _, number = rest.partition("/")
+    try:
+        return render_to_string(f"dashboard/network/{kind}s/_live.html", parts(context, identity, number))
+    except NotFoundError:
+        return render_to_string("dashboard/network/_gone.html")

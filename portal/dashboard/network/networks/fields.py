@@ -1,0 +1,156 @@
+"""Fields of several lines, each an address, a range or a route; what is wrong is said with the line."""
+
+import ipaddress
+import re
+from typing import Any
+
+from django import forms
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.network import addressing
+
+_ROUTE = re.compile(r"(\S+)\s+(?:via\s+)?(\S+)")
+_POOL = re.compile(r"([0-9A-Fa-f.:]+)\s*-\s*([0-9A-Fa-f.:]+)")
+_OPTION = re.compile(r"(?:(ipv[46])\s+)?([A-Za-z0-9][A-Za-z0-9_:.-]{0,63})\s+(\S.*)", re.ASCII | re.IGNORECASE)
+_MAC = re.compile(r"[0-9A-Fa-f][02468ACEace]([:-][0-9A-Fa-f]{2}){5}")
+MONO = "mono small"
+
+
+def mac_of(text: str) -> str:
+    """Read the MAC address of one interface; ValueError."""
+    if not _MAC.fullmatch(text):
+        raise ValueError
+    return text.lower().replace("-", ":")
+
+
+class LinesField(forms.CharField):
+    """Base: one value on each line; commas divide, too, unless ``divider`` says otherwise."""
+
+    divider = r"[\n,]"
+
+    def __init__(self, *, placeholder: str = "", rows: int = 2, **given: Any) -> None:
+        widget = forms.Textarea({"class": MONO, "rows": rows, "placeholder": placeholder})
+        super().__init__(max_length=4000, required=False, widget=widget, **given)
+
+    def clean(self, value: Any) -> Any:
+        """Return the values of the lines; ValidationError with one sentence for each line that is wrong."""
+        text = super().clean(value)
+        found, wrong = [], []
+        for line in filter(None, (part.strip() for part in re.split(self.divider, text))):
+            try:
+                found.append(self.read(line))
+            except ValueError:
+                wrong.append(f"{line[:64]}: {self.help()}")
+        if wrong:
+            raise forms.ValidationError(wrong)
+        return found
+
+    def read(self, line: str) -> Any:
+        """Return the value of one line; ValueError."""
+        raise NotImplementedError
+
+    def help(self) -> str:
+        """Return what a line should be."""
+        raise NotImplementedError
+
+
+class AddressesField(LinesField):
+    """IPv4 or IPv6 addresses, as text in their usual form."""
+
+    def read(self, line: str) -> str:
+        return str(ipaddress.ip_address(line))
+
+    def help(self) -> str:
+        return "this is no address."
+
+
+class PoolsField(LinesField):
+    """Ranges from a first to a last address."""
+
+    def read(self, line: str) -> dict[str, str]:
+        found = _POOL.fullmatch(line)
+        if found is None:
+            raise ValueError
+        return {"start": str(ipaddress.ip_address(found[1])), "end": str(ipaddress.ip_address(found[2]))}
+
+    def help(self) -> str:
+        return "write the first and the last address, as 10.0.0.10-10.0.0.99."
+
+
+class RoutesField(LinesField):
+    """Ranges and where they go."""
+
+    def read(self, line: str) -> dict[str, str]:
+        found = _ROUTE.fullmatch(line)
+        if found is None:
+            raise ValueError
+        network = ipaddress.ip_network(found[1], strict=False)
+        hop = ipaddress.ip_address(found[2])
+        if network.version != hop.version:
+            raise ValueError
+        return {"destination": str(network), "nexthop": str(hop)}
+
+    def help(self) -> str:
+        return "write a range and an address of the same IP version, as 10.9.0.0/24 via 10.0.0.9."
+
+
+class PairsField(LinesField):
+    """What a port may send besides: an address or a range, perhaps with a MAC address."""
+
+    def read(self, line: str) -> dict[str, str]:
+        address, *mac = line.split()
+        if len(mac) > 1 or address.endswith("/0"):
+            raise ValueError
+        said = ipaddress.ip_network(address, strict=False) if "/" in address else ipaddress.ip_address(address)
+        return {"ip_address": str(said)} | ({"mac_address": mac_of(mac[0])} if mac else {})
+
+    def help(self) -> str:
+        return "write an address or a range smaller than everything, and perhaps a MAC address behind it."
+
+
+class OptionsField(LinesField):
+    """DHCP options of a port: a name and a value, and perhaps the IP version before them."""
+
+    divider = r"\n"
+    most = 20
+
+    def clean(self, value: Any) -> list[dict[str, Any]]:
+        """Return the options as the API has them; ValidationError."""
+        found: list[dict[str, Any]] = super().clean(value)
+        if len(found) > self.most:
+            raise forms.ValidationError(f"Write at most {self.most} options.")
+        return found
+
+    def read(self, line: str) -> dict[str, Any]:
+        found = _OPTION.fullmatch(line)
+        if found is None or not found[3].isprintable() or len(found[3]) > 255:
+            raise ValueError
+        return {
+            "opt_name": found[2],
+            "opt_value": found[3].strip(),
+            "ip_version": 6 if (found[1] or "").endswith("6") else 4,
+        }
+
+    def help(self) -> str:
+        return "write a name and a value, as mtu 1400 or ipv6 ntp-server fd00::1."
+
+
+class CidrField(forms.CharField):
+    """A range that a subnet can have, of one IP version when it is said."""
+
+    def __init__(self, *, version: int | None = None, **given: Any) -> None:
+        super().__init__(max_length=64, **given)
+        self.version = version
+
+    def clean(self, value: Any) -> str:
+        """Return the range; ValidationError."""
+        text: str = super().clean(value)
+        if not text:
+            return ""
+        try:
+            found = addressing.parse_cidr(text)
+        except InvalidInputError as error:
+            raise forms.ValidationError(error.message) from None
+        if self.version is not None and found.version != self.version:
+            raise forms.ValidationError(f"This is a range of IPv{found.version}: write one of IPv{self.version}.")
+        return str(found)

@@ -1,0 +1,252 @@
+"""The forms of networks and subnets."""
+
+import ipaddress
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from portal.dashboard.forms import Form, OfferedField, WholeNumberField
+from portal.dashboard.network.networks.fields import AddressesField, CidrField, PoolsField, RoutesField
+from portal.dashboard.network.networks.rows import MODES
+from provisioning.network.models import Router, Subnet
+from provisioning.network.services import FirstSubnet
+from provisioning.network.services.subnets import SubnetFields
+
+GUARDED = {
+    "shared": "shared",
+    "external": "router:external",
+    "is_default": "is_default",
+    "mtu": "mtu",
+    "port_security_enabled": "port_security_enabled",
+    "network_type": "provider:network_type",
+    "physical_network": "provider:physical_network",
+    "segmentation_id": "provider:segmentation_id",
+}
+"""Field → the attribute whose rule says who may set it."""
+TYPES = (("", "VXLAN, a free VNI"), ("vxlan", "VXLAN"), ("vlan", "VLAN"), ("flat", "Flat"))
+MODE_CHOICES = [("", "None: addresses are set by hand or outside"), *MODES.items()]
+
+
+class NetworkForm(Form):
+    """What a network is; ``guarded`` are the fields of GUARDED that the caller may set."""
+
+    service_fields = {"router:external": "external", "provider:network_type": "network_type"}
+    notes = {"description": "for people", "mtu": "bytes; empty takes the largest"}
+
+    name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "web"}))
+    description = forms.CharField(max_length=255, required=False)
+    admin_state_up = forms.BooleanField(label="Switched on", required=False, initial=True)
+    mtu = WholeNumberField(label="MTU", required=False, max_value=65535)
+    port_security_enabled = forms.BooleanField(
+        label="Port security",
+        required=False,
+        initial=True,
+        help_text="New ports send only from their own addresses, and security groups hold for them.",
+    )
+    shared = forms.BooleanField(required=False, help_text="Every project may put instances on it.")
+    external = forms.BooleanField(required=False, help_text="It leads out of the cloud: floating IPs lie on it.")
+    is_default = forms.BooleanField(
+        label="Default external network", required=False, help_text="Meant when nobody names one."
+    )
+    network_type = forms.ChoiceField(label="Carried by", choices=TYPES, required=False)
+    physical_network = forms.CharField(label="Physical network", max_length=64, required=False)
+    segmentation_id = WholeNumberField(label="VNI or VLAN", required=False, max_value=1 << 24)
+
+    def __init__(
+        self, data: QueryDict | None, *, guarded: Collection[str], initial: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(data, initial=initial)
+        for name in GUARDED.keys() - set(guarded):
+            del self.fields[name]
+
+    def columns(self) -> dict[str, Any]:
+        """Return what is said of the network besides its name; empty numbers and texts say nothing."""
+        typed = self.cleaned_data
+        names = ("description", "admin_state_up", *GUARDED)
+        return {name: typed[name] for name in names if name in typed and typed[name] not in {None, ""}}
+
+
+class NewNetworkForm(NetworkForm):
+    """A network with its first subnets."""
+
+    service_fields = {
+        **NetworkForm.service_fields,
+        "gateway_ip": "with_gateway",
+        "ipv6_address_mode": "ipv6_mode",
+    }
+    notes = {**NetworkForm.notes, "cidr": "empty makes none", "cidr6": "empty makes none"}
+
+    cidr = CidrField(
+        label="IPv4 range", required=False, version=4, widget=forms.TextInput({"placeholder": "10.0.1.0/24"})
+    )
+    cidr6 = CidrField(
+        label="IPv6 range", required=False, version=6, widget=forms.TextInput({"placeholder": "fd12:3456:789a::/64"})
+    )
+    ipv6_mode = forms.ChoiceField(
+        label="How guests get IPv6 addresses", choices=MODE_CHOICES, required=False, initial="slaac"
+    )
+    with_gateway = forms.BooleanField(
+        label="With a gateway",
+        required=False,
+        initial=True,
+        help_text="The first address, where a router can join. Without one it leads nowhere.",
+    )
+    enable_dhcp = forms.BooleanField(
+        label="DHCP", required=False, initial=True, help_text="Guests are told their addresses and name servers."
+    )
+    dns_nameservers = AddressesField(label="DNS servers", placeholder="9.9.9.9", rows=1)
+    router = OfferedField(label="Connected to the router", required=False, widget=forms.Select)
+    field_order = (
+        *(
+            "name",
+            "description",
+            "cidr",
+            "cidr6",
+            "router",
+            "ipv6_mode",
+            "with_gateway",
+            "enable_dhcp",
+            "dns_nameservers",
+        ),
+        *("mtu", "port_security_enabled", "shared", "external", "is_default"),
+        *("network_type", "physical_network", "segmentation_id", "admin_state_up"),
+    )
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        *,
+        guarded: Collection[str],
+        routers: Sequence[Router],
+        initial: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, guarded=guarded, initial={"router": first_of(routers), **(initial or {})})
+        self.routers = routers
+        self.offer("router", router_choices(routers))
+        if not routers:
+            del self.fields["router"]
+
+    def clean_router(self) -> Router | None:
+        return chosen_router(self.routers, self.cleaned_data["router"])
+
+    def first_subnets(self) -> list[FirstSubnet]:
+        """Return the subnets of a valid form."""
+        typed = self.cleaned_data
+        found = []
+        for version, name in ((4, "cidr"), (6, "cidr6")):
+            if not typed[name]:
+                continue
+            servers = [each for each in typed["dns_nameservers"] if (":" in each) == (version == 6)]
+            fields: SubnetFields = {"enable_dhcp": typed["enable_dhcp"], "dns_nameservers": servers}
+            if not typed["with_gateway"]:
+                fields["gateway_ip"] = None
+            if version == 6 and typed["enable_dhcp"] and typed["ipv6_mode"]:
+                fields["ipv6_ra_mode"] = fields["ipv6_address_mode"] = typed["ipv6_mode"]
+            found.append(FirstSubnet(typed[name], fields))
+        return found
+
+
+def first_of(routers: Sequence[Router]) -> str:
+    """Return the id of the router that is proposed."""
+    return str(routers[0].id) if routers else ""
+
+
+def router_choices(routers: Sequence[Router]) -> list[tuple[str, str]]:
+    return [*((str(each.id), str(each)) for each in routers), ("", "None: it leads nowhere")]
+
+
+def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
+    """Return the router with this id among those that are offered; ValidationError for another."""
+    found = next((each for each in routers if str(each.id) == key), None)
+    if found is None and key:
+        raise forms.ValidationError("Choose one of the routers.")
+    return found
+
+
+class SubnetForm(Form):
+    """A subnet that is there: everything but its range and its IPv6 mode."""
+
+    service_fields = {"ipv6_address_mode": "ipv6_mode", "ipv6_ra_mode": "ipv6_mode", "ip_version": "cidr"}
+    notes = {
+        "gateway_ip": "",
+        "allocation_pools": "first-last on each line; empty leaves them",
+        "dns_nameservers": "one on each line",
+        "host_routes": "range via address on each line",
+    }
+
+    name = forms.CharField(max_length=255, required=False)
+    gateway = forms.ChoiceField(
+        choices=[("auto", "The first address"), ("own", "Another address"), ("none", "None")], required=False
+    )
+    gateway_ip = forms.GenericIPAddressField(label="Gateway's address", required=False)
+    enable_dhcp = forms.BooleanField(
+        label="DHCP",
+        required=False,
+        initial=True,
+        help_text="Guests are told their addresses, routes and name servers.",
+    )
+    allocation_pools = PoolsField(label="Addresses to give out", placeholder="10.0.1.10-10.0.1.99")
+    dns_nameservers = AddressesField(label="DNS servers", placeholder="9.9.9.9")
+    host_routes = RoutesField(label="Routes that guests are told", placeholder="10.9.0.0/24 via 10.0.1.9")
+    description = forms.CharField(max_length=255, required=False)
+
+    def clean(self) -> dict[str, Any]:
+        """A gateway of one's own has an address."""
+        typed = super().clean() or self.cleaned_data
+        if typed.get("gateway") == "own" and not typed.get("gateway_ip") and "gateway_ip" not in self.errors:
+            self.add_error("gateway_ip", "Write the gateway's address.")
+        return typed
+
+    def columns(self) -> dict[str, Any]:
+        """Return what is said, without the gateway that is chosen by the cloud."""
+        typed = self.cleaned_data
+        names = ("name", "description", "enable_dhcp", "dns_nameservers", "host_routes")
+        found: dict[str, Any] = {name: typed[name] for name in names}
+        if typed["allocation_pools"]:
+            found["allocation_pools"] = typed["allocation_pools"]
+        if typed["gateway"] == "own":
+            found["gateway_ip"] = str(ipaddress.ip_address(typed["gateway_ip"]))
+        elif typed["gateway"] == "none":
+            found["gateway_ip"] = None
+        return found
+
+
+class NewSubnetForm(SubnetForm):
+    """One more subnet of a network."""
+
+    notes = {**SubnetForm.notes, "allocation_pools": "first-last on each line; empty gives out all"}
+
+    cidr = CidrField(
+        label="Range",
+        widget=forms.TextInput({"placeholder": "10.0.1.0/24 or fd12:3456:789a::/64"}),
+        error_messages={"required": "Write a range such as 10.0.1.0/24."},
+    )
+    ipv6_mode = forms.ChoiceField(
+        label="How guests get IPv6 addresses", choices=MODE_CHOICES, required=False, help_text="For IPv6 ranges only."
+    )
+    field_order = (
+        *("cidr", "name", "gateway", "gateway_ip", "enable_dhcp", "ipv6_mode"),
+        *("allocation_pools", "dns_nameservers", "host_routes", "description"),
+    )
+
+    def columns(self) -> dict[str, Any]:
+        found = super().columns()
+        mode = self.cleaned_data["ipv6_mode"]
+        return found | ({"ipv6_ra_mode": mode, "ipv6_address_mode": mode} if mode else {})
+
+
+def initial_of(subnet: Subnet) -> dict[str, Any]:
+    """Return a subnet as the form shows it."""
+    routes = [f"{route['destination']} via {route['nexthop']}" for route in subnet.host_routes]
+    return {
+        "name": subnet.name,
+        "description": subnet.description,
+        "gateway": "own" if subnet.gateway_ip else "none",
+        "gateway_ip": subnet.gateway_ip,
+        "enable_dhcp": subnet.enable_dhcp,
+        "allocation_pools": "\n".join(f"{pool['start']}-{pool['end']}" for pool in subnet.allocation_pools),
+        "dns_nameservers": "\n".join(subnet.dns_nameservers),
+        "host_routes": "\n".join(routes),
+    }

@@ -1,0 +1,124 @@
+"""What the list of networks and the page of one show."""
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import instance_names, may
+from portal.dashboard.network.paging import page_of
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy
+from provisioning.network import selectors
+from provisioning.network.models import Network, Port, Subnet
+from provisioning.network.owners import CLOUD, COMPUTE, ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.selectors import routing, uses
+
+NOBODY = uuid.UUID(int=0)
+MODES = {"slaac": "SLAAC", "dhcpv6-stateless": "SLAAC, options by DHCPv6", "dhcpv6-stateful": "DHCPv6"}
+
+
+def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
+    """Return what a page of the list needs: the project's own networks first."""
+    pages = page_of(selectors.networks_own_first(context).prefetch_related("subnets"), number)
+    return {
+        "rows": [_row(context, network) for network in pages],
+        "pages": pages,
+        "can_create": policy.allows(context, "create_network"),
+        "can_launch": policy.allows(context, "os_compute_api:servers:create"),
+    }
+
+
+def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:
+    """Return what the page of one needs, ``number`` that of a page of its ports; NetworkNotFoundError."""
+    network = selectors.network_for(context, identity)
+    subnets = list(network.subnets.order_by("created_at", "id"))
+    used = uses.addresses_used(subnet.id for subnet in subnets)
+    seen = policy.allows(context, "get_port")
+    pages = page_of(uses.ports_on(context, network), number) if seen else None
+    return {
+        **_row(context, network),
+        "segment": _segment(network) if policy.allows(context, "get_network:provider:network_type") else "",
+        "subnets": [_subnet(context, network, subnet, used.get(subnet.id, 0)) for subnet in subnets],
+        "ports": _ports(context, network, list(pages or ())),
+        "sees_ports": seen,
+        "pages": pages,
+        "can_add_subnet": policy.allows(context, "create_subnet", _on(context, network)),
+        "can_add_port": policy.allows(context, "create_port") and not network.external,
+        "can_launch": policy.allows(context, "os_compute_api:servers:create"),
+    }
+
+
+def device_words(context: RequestContext, ports: Iterable[Port]) -> dict[uuid.UUID, tuple[str, str]]:
+    """Return port → what has it, in words, and the URL name of its page when it has one."""
+    listed = list(ports)
+    names = instance_names(context, [port.device_id for port in listed if port.device_owner.startswith(COMPUTE)])
+    of_routers = {
+        port.device_id for port in listed if port.device_owner in {ROUTER_INTERFACE, ROUTER_GATEWAY} and port.device_id
+    }
+    routers = {row.id: str(row) for row in routing.routers_for(context).filter(id__in=of_routers)} if of_routers else {}
+    found = {}
+    for port in listed:
+        key = port.device_id or NOBODY
+        if key in names:
+            found[port.id] = (names[key], "dashboard:instance")
+        elif key in routers:
+            found[port.id] = (routers[key], "dashboard:router")
+        else:
+            found[port.id] = (wording.OWNERS.get(port.device_owner, port.device_owner or port.device_text), "")
+    return found
+
+
+def _row(context: RequestContext, network: Network) -> dict[str, Any]:
+    return {
+        "network": network,
+        "status": wording.status_of(network.status, up=network.admin_state_up),
+        "mine": network.project_id == context.project_id,
+        "can_edit": may(context, "update_network", network),
+        "can_delete": may(context, "delete_network", network),
+        "usable": not network.external,
+    }
+
+
+def _segment(network: Network) -> str:
+    words = {"vxlan": "VXLAN, VNI", "vlan": "VLAN", "flat": "flat"}[network.network_type]
+    number = "" if network.segmentation_id is None else f" {network.segmentation_id}"
+    return f"{words}{number}" + (f" on {network.physical_network}" if network.physical_network else "")
+
+
+def _subnet(context: RequestContext, network: Network, subnet: Subnet, used: int) -> dict[str, Any]:
+    subnet.network = network
+    return {
+        "subnet": subnet,
+        "used": used,
+        "mode": MODES.get(subnet.ipv6_address_mode or subnet.ipv6_ra_mode, ""),
+        "can_edit": may(context, "update_subnet", subnet),
+        "can_delete": may(context, "delete_subnet", subnet),
+    }
+
+
+def _ports(context: RequestContext, network: Network, ports: list[Port]) -> list[dict[str, Any]]:
+    devices = device_words(context, ports)
+    found = []
+    for port in ports:
+        port.network = network
+        mine = port.project_id == context.project_id
+        own = mine and not port.device_owner.startswith(CLOUD)
+        found.append(
+            {
+                "port": port,
+                "status": wording.status_of(port.status, up=port.admin_state_up),
+                "device": devices[port.id][0],
+                "device_page": devices[port.id][1],
+                "open": own and not port.port_security_enabled,
+                "can_edit": own and may(context, "update_port", port),
+                "can_delete": own and port.device_id is None and may(context, "delete_port", port),
+            }
+        )
+    return found
+
+
+def _on(context: RequestContext, network: Network) -> dict[str, object]:
+    """Return what a rule may name of something new on a network."""
+    owner = network.project_id
+    return {"project_id": context.project_id, "network:project_id": owner, "network:tenant_id": owner}

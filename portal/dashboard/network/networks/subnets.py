@@ -1,0 +1,100 @@
+"""Subnets: added to a network, changed and deleted."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.dashboard.forms import Form
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import Crumbs, QuestionPage, RecordPage, SheetPage, name_of
+from portal.dashboard.network.networks.forms import NewSubnetForm, SubnetForm, initial_of
+from portal.dashboard.network.networks.rows import device_words
+from portal.dashboard.network.networks.views import NAMED, PAGE, NetworkPage
+from provisioning.network import selectors, services
+from provisioning.network.models import Subnet
+from provisioning.network.selectors import uses
+
+
+class SubnetPage(RecordPage[Subnet]):
+    """Base of the pages of one subnet."""
+
+    section = "networks"
+    back_to = "dashboard:networks"
+
+    def look_up(self, identity: uuid.UUID) -> Subnet:
+        return selectors.subnet_for(self.context, identity)
+
+    def back(self) -> str:
+        return reverse(PAGE, args=[self.record.network_id])
+
+    def crumbs(self) -> Crumbs:
+        return [(name_of(self.record.network), self.back())]
+
+
+class SubnetCreate(SheetPage, NetworkPage):
+    """The form for one more subnet of a network."""
+
+    rule = "create_subnet"
+    template = "dashboard/network/networks/subnet.html"
+    submit = "Add subnet"
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """A new one is the caller's, on the owner's network."""
+        return {**super().target(**kwargs), "project_id": self.context.project_id}
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return NewSubnetForm(data, initial={} if data is not None else {"cidr": uses.free_range(self.context)})
+
+    def save(self, form: Form) -> HttpResponse:
+        made = services.create_subnet(self.record, form.cleaned_data["cidr"], **cast("NewSubnetForm", form).columns())
+        return self.go(self.back(), said=f"{made.cidr} is added.")
+
+    def words(self) -> str:
+        return f"Add a subnet to {name_of(self.record)}"
+
+
+class SubnetEdit(SheetPage, SubnetPage):
+    """The form for what can be changed of a subnet."""
+
+    rule = "update_subnet"
+    template = "dashboard/network/networks/subnet.html"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        form = SubnetForm(data, initial=initial_of(self.record))
+        cast("Any", form.fields["gateway"]).choices = [("own", "This address"), ("none", "None")]
+        return form
+
+    def save(self, form: Form) -> HttpResponse:
+        services.update_subnet(self.record, cast("SubnetForm", form).columns())
+        return self.go(self.back(), said="Saved.")
+
+    def words(self) -> str:
+        return f"Edit {self.record.cidr}"
+
+
+class SubnetDelete(QuestionPage[Subnet], SubnetPage):
+    """Asks, and deletes a subnet; one in use is kept."""
+
+    rule = "delete_subnet"
+
+    def name(self) -> str:
+        return self.record.cidr
+
+    def text(self) -> str:
+        ports = uses.ports_of_subnet(self.context, self.record.id, NAMED + 1)
+        if not ports:
+            return "Its addresses are given out no more."
+        devices = device_words(self.context, ports)
+        users = list(dict.fromkeys(devices[port.id][0] or f"port {name_of(port)}" for port in ports))
+        if len(users) > NAMED:
+            users = [*users[:NAMED], "others"]
+        return f"{wording.listed(users)} have addresses of it: as long as they do, it is not deleted."
+
+    def do(self) -> None:
+        services.delete_subnet(self.record)
+
+    def leave_for(self) -> str:
+        return self.back()

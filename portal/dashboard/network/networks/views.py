@@ -1,0 +1,186 @@
+"""Networks: the list, one in detail, and what is done to them."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+
+from portal.dashboard.forms import Form
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import (
+    Crumbs,
+    DetailPage,
+    ListPage,
+    QuestionPage,
+    RecordPage,
+    SheetPage,
+    may,
+    name_of,
+)
+from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
+from portal.dashboard.network.networks.rows import device_words, list_parts, page_parts
+from portal.dashboard.pages import Page
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
+from provisioning.identity import policy
+from provisioning.network import selectors, services
+from provisioning.network.models import Network, Router
+from provisioning.network.selectors import routing, uses
+from provisioning.network.selectors.topology import may_have_topology
+
+HOME = "dashboard:networks"
+PAGE = "dashboard:network"
+UNCHANGING = {"network_type", "physical_network", "segmentation_id"}
+NAMED = 5
+"""Users of a network that a question names."""
+
+
+class NetworkPage(RecordPage[Network]):
+    """Base of the pages of one network."""
+
+    section = "networks"
+    back_to = HOME
+    page_name = PAGE
+
+    def look_up(self, identity: uuid.UUID) -> Network:
+        return selectors.network_for(self.context, identity)
+
+    def crumbs(self) -> Crumbs:
+        return [(name_of(self.record), self.back())]
+
+
+class NetworkList(ListPage):
+    """The networks that the project sees."""
+
+    section = "networks"
+    rule = "get_network"
+    live_page = "networks"
+
+    template = "dashboard/network/networks/list.html"
+
+    def parts(self, number: str) -> Mapping[str, Any]:
+        project = self.context.project_id or NOBODY
+        own = self.allows("get_auto_allocated_topology") and may_have_topology(project)
+        return {"can_have_own": own, **list_parts(self.context, number)}
+
+
+class NetworkDetail(DetailPage[Network], NetworkPage):
+    """One network with its subnets and ports."""
+
+    rule = "get_network"
+
+    template = "dashboard/network/networks/page.html"
+    live_kind = "network"
+
+    def parts(self, identity: uuid.UUID, number: str) -> Mapping[str, Any]:
+        return page_parts(self.context, identity, number)
+
+
+class NetworkCreate(SheetPage):
+    """The form for a new network with its first subnets."""
+
+    section = "networks"
+    rule = "create_network"
+    back_to = HOME
+    template = "dashboard/network/networks/create.html"
+    heading = "New network"
+    submit = "Create network"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        allowed = {name for name, attribute in GUARDED.items() if self.allows(f"create_network:{attribute}")}
+        initial = {"cidr": uses.free_range(self.context)} if data is None else {}
+        return NewNetworkForm(data, guarded=allowed, routers=routers_to_join(self.context), initial=initial)
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = cast("NewNetworkForm", form)
+        subnets = typed.first_subnets()
+        if subnets:
+            policy.enforce(self.context, "create_subnet", own_network(self.context))
+        network = services.create_network_with_subnets(
+            self.context.project_id or NOBODY,
+            form.cleaned_data["name"],
+            typed.columns(),  # type: ignore[arg-type]  # the form's fields are those
+            subnets,
+            form.cleaned_data.get("router"),
+        )
+        return self.go(PAGE, network.id, said=f"{network.name} is created.")
+
+    def further(self) -> dict[str, Any]:
+        return {**super().further(), "suggested6": uses.free_range_ipv6()}
+
+    def about(self) -> str:
+        return "A private network of this project. Everything has a sensible default but the name."
+
+
+def routers_to_join(context: RequestContext) -> list[Router]:
+    """Return the routers that a new network may be connected to by the caller."""
+    return routing.routers_out(context) if policy.allows(context, "add_router_interface") else []
+
+
+def own_network(context: RequestContext) -> dict[str, object]:
+    """Return what a rule may name of something on a network that the caller is about to make."""
+    own = context.project_id
+    return {"project_id": own, "network:project_id": own, "network:tenant_id": own}
+
+
+class NetworkOwn(Page):
+    """Asks, and makes a network with a router that leads outside, in one go."""
+
+    section = "networks"
+    rule = "get_auto_allocated_topology"
+    back_to = HOME
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        text = "A network with a free range, and a router from there to the default external network."
+        return self.ask_first("Make a network with a way out?", text, "Create both", danger=False)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        made = services.allocate_topology(self.context.project_id or NOBODY)
+        return self.go(PAGE, made.network_id, said="The network is there, and its router leads outside.")
+
+
+class NetworkEdit(SheetPage, NetworkPage):
+    """The form for what can be changed of a network."""
+
+    rule = "update_network"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        network = self.record
+        allowed = {
+            name
+            for name, attribute in GUARDED.items()
+            if name not in UNCHANGING and may(self.context, f"update_network:{attribute}", network)
+        }
+        names = ("name", "description", "admin_state_up", *allowed)
+        return NetworkForm(data, guarded=allowed, initial={name: getattr(network, name) for name in names})
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        changes = cast("NetworkForm", form).columns() | {name: typed[name] for name in ("name", "description")}
+        services.update_network(self.record, changes)
+        return self.go(self.back(), said="Saved.")
+
+    def words(self) -> str:
+        return f"Edit {name_of(self.record)}"
+
+
+class NetworkDelete(QuestionPage[Network], NetworkPage):
+    """Asks, and deletes a network; one in use is kept, and the question says by what it is used."""
+
+    rule = "delete_network"
+
+    def text(self) -> str:
+        ports, others = uses.blocking_ports(self.context, self.record, NAMED + 1)
+        if not ports and not others:
+            return "Its subnets go with it. This cannot be undone."
+        devices = device_words(self.context, ports)
+        users = list(dict.fromkeys(devices[port.id][0] or f"port {name_of(port)}" for port in ports))
+        if len(users) > NAMED:
+            users = [*users[:NAMED], "others"]
+        if others:
+            users.append(wording.count(others, "port") + " of other projects")
+        return f"It is in use by {wording.listed(users)}: delete or disconnect them first, or it is not deleted."
+
+    def do(self) -> None:
+        services.delete_network(self.record)

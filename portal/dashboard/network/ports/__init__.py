@@ -1,0 +1,1 @@
+"""Ports: their addresses, security groups and what else may be changed of them."""

@@ -1,0 +1,32 @@
+"""What the pages of one port have alike."""
+
+import uuid
+
+from django.urls import reverse
+
+from portal.dashboard.network.base import RecordPage
+from provisioning.network import selectors
+from provisioning.network.models import Port
+from provisioning.network.owners import COMPUTE
+
+
+class PortPage(RecordPage[Port]):
+    """Base of the pages of one of the project's ports."""
+
+    section = "instances"
+    back_to = "dashboard:instances"
+
+    def look_up(self, identity: uuid.UUID) -> Port:
+        return selectors.port_for(self.context, identity)
+
+    def back(self) -> str:
+        """Return to the guest that has the port, else to its network."""
+        port = self.record
+        if port.device_id and port.device_owner.startswith(COMPUTE):
+            return reverse("dashboard:instance", args=[port.device_id])
+        return reverse("dashboard:network", args=[port.network_id])
+
+
+def said(port: Port) -> str:
+    """Return what a port is called: its addresses, else its name or id."""
+    return ", ".join(row.address for row in port.fixed_ips.all()) or port.name or str(port.id)

@@ -1,0 +1,82 @@
+"""Which security groups a port is in."""
+
+from collections.abc import Sequence
+
+from django.core.exceptions import ValidationError
+from django.http import HttpResponse, QueryDict
+
+from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import SheetPage
+from portal.dashboard.network.ports.base import PortPage, said
+from provisioning.common.ids import read_id
+from provisioning.network import selectors, services
+from provisioning.network.models import Port, SecurityGroup
+
+MOST_NAMED = 6
+"""Flows that a choice names of a group."""
+
+
+class GroupsForm(Form):
+    """Security groups to tick."""
+
+    focuses = False
+
+    security_groups = OfferedListField(
+        label="Security groups", required=False, help_text="Without a group nothing passes, in or out."
+    )
+
+    def __init__(self, data: QueryDict | None, port: Port, groups: Sequence[SecurityGroup]) -> None:
+        ticked = [str(group.id) for group in port.security_groups.all()]
+        super().__init__(data, initial={"security_groups": ticked})
+        self.groups = groups
+        self.offer("security_groups", group_choices(groups))
+
+    def clean_security_groups(self) -> list[SecurityGroup]:
+        return chosen_groups(self.groups, self.cleaned_data["security_groups"])
+
+
+def chosen_groups(offered: Sequence[SecurityGroup], ids: Sequence[str]) -> list[SecurityGroup]:
+    """Return the groups with these ids among those that were offered; ValidationError when one is not."""
+    wanted = {read_id(text) for text in ids}
+    found = [group for group in offered if group.id in wanted]
+    if len(found) < len(wanted):
+        raise ValidationError("One of the groups is not there any more.")
+    return found
+
+
+def group_choices(groups: Sequence[SecurityGroup]) -> list[tuple[str, ChoiceLabel]]:
+    """Return groups to choose from, each with what it lets in."""
+    return [(str(group.id), ChoiceLabel(str(group), _lets_in(group))) for group in groups]
+
+
+def _lets_in(group: SecurityGroup) -> str:
+    rules = [rule for rule in group.rules.all() if rule.direction == "ingress"]
+    own = any(rule.remote_group_id == group.id for rule in rules)
+    others = dict.fromkeys(
+        wording.what(rule).replace("ICMPv6", "ICMP") for rule in rules if rule.remote_group_id != group.id
+    )
+    left = len(others) - MOST_NAMED
+    named = [*others] if left < 2 else [*list(others)[:MOST_NAMED], f"{left} more"]
+    words = [*named, *(["everything from its members"] if own else [])]
+    return f"Lets in {wording.listed(words)}" if words else "Lets nothing in"
+
+
+class PortGroups(SheetPage, PortPage):
+    """The form for the security groups of a port; its host is told at once."""
+
+    rule = "update_port"
+    submit = "Save"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return GroupsForm(data, self.record, selectors.security_groups_to_choose(self.context))
+
+    def save(self, form: Form) -> HttpResponse:
+        services.update_port(self.record, {}, groups=form.cleaned_data["security_groups"])
+        return self.go(self.back(), said="The security groups hold now.")
+
+    def words(self) -> str:
+        return f"Security groups of {said(self.record)}"
+
+    def about(self) -> str:
+        return "What one of them allows is allowed. It holds at once, on a running instance too."

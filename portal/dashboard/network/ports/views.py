@@ -1,0 +1,116 @@
+"""Ports: made on a network, changed and deleted."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.dashboard.forms import Form
+from portal.dashboard.network.base import Crumbs, QuestionPage, SheetPage, may, name_of, owners_of
+from portal.dashboard.network.networks.views import PAGE, NetworkPage
+from portal.dashboard.network.ports.base import PortPage, said
+from portal.dashboard.network.ports.forms import GUARDED, PortForm, initial_of
+from provisioning.common.ids import NOBODY
+from provisioning.network import selectors, services
+from provisioning.network.models import Network, Port
+
+
+class PortCreate(SheetPage, NetworkPage):
+    """The form for a port of a network that guests can be put on."""
+
+    rule = "create_port"
+    submit = "Create port"
+
+    def look_up(self, identity: Any) -> Network:
+        return selectors.usable_network_for(self.context, identity)
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """A new one is the caller's, on the owner's network."""
+        return {**super().target(**kwargs), "project_id": self.context.project_id}
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        owners = {**owners_of(self.record), "project_id": self.context.project_id}
+        allowed = {
+            name
+            for name, attributes in GUARDED.items()
+            if all(self.allows(f"create_port:{each}", owners) for each in attributes)
+        }
+        groups = selectors.security_groups_to_choose(self.context)
+        initial = {
+            "groups": [str(group.id) for group in groups if group.name == "default"],
+            "port_security_enabled": self.record.port_security_enabled,
+        }
+        return PortForm(data, groups=groups, guarded=allowed, initial=initial)
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = cast("PortForm", form)
+        made = services.create_port(
+            self.context.project_id or NOBODY,
+            self.record,
+            fixed_ips=typed.addresses() or None,
+            groups=form.cleaned_data["groups"],
+            **typed.columns(),
+        )
+        return self.go(PAGE, self.record.id, said=f"The port {said(made)} is created.")
+
+    def words(self) -> str:
+        return f"New port on {name_of(self.record)}"
+
+    def about(self) -> str:
+        return "An address and a MAC address to keep: give the port to an instance at its launch or later."
+
+
+class PortEdit(SheetPage, PortPage):
+    """The form for what can be changed of a port."""
+
+    section = "networks"
+    rule = "update_port"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        port = self.record
+        allowed = {
+            name
+            for name, attributes in GUARDED.items()
+            if all(may(self.context, f"update_port:{each}", port) for each in attributes)
+        }
+        groups = selectors.security_groups_to_choose(self.context)
+        options = port.extra_dhcp_opts
+        return PortForm(data, groups=groups, guarded=allowed, initial=initial_of(port), options=options)
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = cast("PortForm", form)
+        services.update_port(
+            self.record, typed.columns(), fixed_ips=typed.addresses(), groups=form.cleaned_data["groups"]
+        )
+        return self.go(self.leave(), said="Saved.")
+
+    def words(self) -> str:
+        return f"Edit port {said(self.record)}"
+
+    def crumbs(self) -> Crumbs:
+        return [(name_of(self.record.network), self.back())]
+
+    def back(self) -> str:
+        return reverse(PAGE, args=[self.record.network_id])
+
+
+class PortDelete(QuestionPage[Port], PortPage):
+    """Asks, and deletes a port that nothing has."""
+
+    section = "networks"
+    rule = "delete_port"
+    question = "Delete the port {name}?"
+    consequence = "Its addresses are given back. A port that an instance has is not deleted: detach it there first."
+
+    def name(self) -> str:
+        return said(self.record)
+
+    def do(self) -> None:
+        services.delete_port(self.record)
+
+    def back(self) -> str:
+        return reverse(PAGE, args=[self.record.network_id])
+
+    def leave_for(self) -> str:
+        return self.back()

@@ -1,0 +1,161 @@
+"""The forms of routers."""
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField
+from provisioning.network.models import Network, Subnet
+from provisioning.network.services import Gateway
+
+NO_NETWORK = "There is no external network. Ask an operator for one."
+
+
+class RouterForm(Form):
+    """What a router is called, and whether it works."""
+
+    notes = {"description": "for people"}
+
+    name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "way-out"}))
+    description = forms.CharField(max_length=255, required=False)
+    admin_state_up = forms.BooleanField(label="Switched on", required=False, initial=True)
+
+
+class GatewayForm(Form):
+    """The external network that a router leads to; ``hides``: the caller may say whether guests share its address."""
+
+    service_fields = {"external_gateway_info": "gateway"}
+    needs_gateway = True
+
+    gateway = OfferedField(label="External network", required=False, widget=forms.Select)
+    enable_snat = forms.BooleanField(
+        label="Guests share its address (SNAT)",
+        required=False,
+        initial=True,
+        help_text="Those without a floating IP reach what is outside by the router's own address.",
+    )
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        *,
+        networks: Sequence[Network],
+        hides: bool,
+        initial: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, initial=initial)
+        self.networks = networks
+        none = [] if self.needs_gateway and networks else [("", "None")]
+        self.offer("gateway", [*((str(each.id), str(each)) for each in networks), *none])
+        if not networks:
+            self.fields["gateway"].help_text = NO_NETWORK
+        if not hides:
+            del self.fields["enable_snat"]
+
+    def clean_gateway(self) -> Network | None:
+        chosen = self.cleaned_data["gateway"]
+        found = next((each for each in self.networks if str(each.id) == chosen), None)
+        if found is None and (chosen or self.needs_gateway):
+            raise forms.ValidationError("Choose one of the external networks.")
+        return found
+
+    def wanted(self) -> Gateway | None:
+        network = self.cleaned_data["gateway"]
+        return Gateway(network, self.cleaned_data.get("enable_snat", True)) if network else None
+
+
+class NewRouterForm(RouterForm, GatewayForm):
+    """A router with its way out and the subnets that it joins."""
+
+    needs_gateway = False
+    service_fields = {**GatewayForm.service_fields, "subnet_id": "subnets"}
+
+    subnets = OfferedListField(label="Connect these networks", required=False)
+    field_order = ("name", "description", "gateway", "enable_snat", "subnets", "admin_state_up")
+
+    def __init__(self, data: QueryDict | None, *, subnets: Sequence[Subnet], **given: Any) -> None:
+        super().__init__(data, **given)
+        self.known = {str(each.id): each for each in subnets}
+        self.offer("subnets", [(key, ChoiceLabel(str(each.network), each.cidr)) for key, each in self.known.items()])
+        if not subnets:
+            self.fields["subnets"].help_text = "There is no subnet to connect yet."
+
+    def clean_subnets(self) -> list[Subnet]:
+        chosen = self.cleaned_data["subnets"]
+        if not set(chosen) <= self.known.keys():
+            raise forms.ValidationError("Choose among the networks that are offered.")
+        return [self.known[key] for key in chosen]
+
+
+class InterfaceForm(Form):
+    """A subnet to put a router on, and where; ``own_project``: on others' networks it takes no gateway's address."""
+
+    service_fields = {"subnet_id": "subnet", "ip_address": "address", "fixed_ips": "address"}
+
+    subnet = OfferedField(widget=forms.Select, error_messages={"required": "Choose a subnet."})
+    address = forms.GenericIPAddressField(
+        required=False,
+        help_text="Empty takes the subnet's gateway address, and on another project's network a free one.",
+    )
+
+    def __init__(self, data: QueryDict | None, subnets: Sequence[Subnet], chosen: str, *, own_project: object) -> None:
+        super().__init__(data, initial={"subnet": chosen})
+        self.known = {str(each.id): each for each in subnets}
+        self.own_project = own_project
+        self.offer("subnet", [(key, self._said(each)) for key, each in self.known.items()])
+        if not subnets:
+            self.fields["subnet"].help_text = "Every subnet that you can use is connected."
+
+    def _said(self, subnet: Subnet) -> str:
+        gateway = f"gateway {subnet.gateway_ip}" if subnet.gateway_ip else "no gateway"
+        others = "" if subnet.network.project_id == self.own_project else ", of another project"
+        return f"{subnet.network}: {subnet.cidr} ({gateway}{others})"
+
+    def clean_subnet(self) -> Subnet:
+        found = self.known.get(self.cleaned_data["subnet"])
+        if found is None:
+            raise forms.ValidationError("Choose one of the subnets.")
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        """Ask for an address where there is none to take."""
+        typed = super().clean() or self.cleaned_data
+        subnet, address = typed.get("subnet"), typed.get("address")
+        if subnet is not None and subnet.gateway_ip is None and not address and "address" not in self.errors:
+            self.add_error("address", "The subnet has no gateway address: write the one that the router is to have.")
+        return typed
+
+    def at_gateway(self) -> bool:
+        """Whether the router is to have the gateway's address."""
+        subnet, address = self.cleaned_data["subnet"], self.cleaned_data["address"]
+        own = subnet.network.project_id == self.own_project
+        return bool(address == subnet.gateway_ip if address else own)
+
+
+class RouteForm(Form):
+    """Where packets for a range go."""
+
+    service_fields = {"routes": "nexthop"}
+
+    destination = forms.CharField(max_length=64, widget=forms.TextInput({"placeholder": "10.9.0.0/24"}))
+    nexthop = forms.CharField(
+        label="Next hop",
+        max_length=64,
+        widget=forms.TextInput({"placeholder": "10.0.0.9"}),
+        help_text="An address on one of the router's networks, not the router's own.",
+    )
+
+    def clean_destination(self) -> str:
+        try:
+            return str(ipaddress.ip_network(self.cleaned_data["destination"], strict=False))
+        except ValueError:
+            raise forms.ValidationError("Write a range such as 10.9.0.0/24.") from None
+
+    def clean_nexthop(self) -> str:
+        try:
+            return str(ipaddress.ip_address(self.cleaned_data["nexthop"]))
+        except ValueError:
+            raise forms.ValidationError("Write an address such as 10.0.0.9.") from None

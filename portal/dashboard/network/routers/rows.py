@@ -1,0 +1,50 @@
+"""What the list of routers and the page of one show."""
+
+import uuid
+from typing import Any
+
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import may
+from portal.dashboard.network.paging import page_of
+from provisioning.common.context import RequestContext
+from provisioning.identity import policy
+from provisioning.network.models import Router
+from provisioning.network.selectors import routing
+
+
+def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
+    """Return what a page of the list needs."""
+    pages = page_of(routing.routers_with_gateways(context), number)
+    legs = routing.leg_counts(router.id for router in pages)
+    return {
+        "rows": [{**_row(context, router), "legs": legs.get(router.id, 0)} for router in pages],
+        "pages": pages,
+        "can_create": policy.allows(context, "create_router"),
+    }
+
+
+def page_parts(context: RequestContext, identity: str | uuid.UUID, _number: str = "") -> dict[str, Any]:
+    """Return what the page of one needs; RouterNotFoundError."""
+    router = routing.router_for(context, identity)
+    return {
+        **_row(context, router),
+        "legs": [
+            {"port": leg, "subnets": [row.subnet for row in leg.fixed_ips.all()]} for leg in routing.legs_of(router)
+        ],
+        "can_add_interface": may(context, "add_router_interface", router),
+        "can_remove_interface": may(context, "remove_router_interface", router),
+        "can_add_route": may(context, "add_extraroutes", router),
+        "can_remove_route": may(context, "remove_extraroutes", router),
+    }
+
+
+def _row(context: RequestContext, router: Router) -> dict[str, Any]:
+    gateway = router.gateway_port
+    return {
+        "router": router,
+        "status": wording.status_of(router.status, up=router.admin_state_up),
+        "gateway": gateway,
+        "addresses": [row.address for row in gateway.fixed_ips.all()] if gateway else [],
+        "can_edit": may(context, "update_router", router),
+        "can_delete": may(context, "delete_router", router),
+    }

@@ -1,0 +1,298 @@
+"""Routers: the list, one in detail, and what is done to them."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from django.http import Http404, HttpResponse, QueryDict
+
+from portal.dashboard.forms import Form
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import (
+    Crumbs,
+    DetailPage,
+    ListPage,
+    QuestionPage,
+    RecordPage,
+    SheetPage,
+    may,
+    name_of,
+    owners_of,
+)
+from portal.dashboard.network.routers.forms import GatewayForm, InterfaceForm, NewRouterForm, RouteForm, RouterForm
+from portal.dashboard.network.routers.rows import list_parts, page_parts
+from portal.dashboard.pages import Page
+from provisioning.common.ids import NOBODY
+from provisioning.identity import policy
+from provisioning.network import selectors, services
+from provisioning.network.models import Port, Router, Subnet
+from provisioning.network.selectors import routing
+
+HOME = "dashboard:routers"
+PAGE = "dashboard:router"
+SNAT = "router:external_gateway_info:enable_snat"
+
+
+class RouterPage(RecordPage[Router]):
+    """Base of the pages of one router."""
+
+    section = "routers"
+    back_to = HOME
+    page_name = PAGE
+
+    def look_up(self, identity: uuid.UUID) -> Router:
+        return routing.router_for(self.context, identity)
+
+    def crumbs(self) -> Crumbs:
+        return [(name_of(self.record), self.back())]
+
+
+class RouterList(ListPage):
+    """The project's routers."""
+
+    section = "routers"
+    rule = "get_router"
+    live_page = "routers"
+
+    template = "dashboard/network/routers/list.html"
+
+    def parts(self, number: str) -> Mapping[str, Any]:
+        return list_parts(self.context, number)
+
+
+class RouterDetail(DetailPage[Router], RouterPage):
+    """One router with its gateway, interfaces and routes."""
+
+    rule = "get_router"
+
+    template = "dashboard/network/routers/page.html"
+    live_kind = "router"
+
+    def parts(self, identity: uuid.UUID, number: str) -> Mapping[str, Any]:
+        return page_parts(self.context, identity)
+
+
+class RouterCreate(SheetPage):
+    """The form for a new router; ``?subnet=`` connects one from the beginning."""
+
+    section = "routers"
+    rule = "create_router"
+    back_to = HOME
+    heading = "New router"
+    submit = "Create router"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return NewRouterForm(
+            data,
+            subnets=[each for each in _subnets(self) if self._can_join(each)],
+            networks=routing.external_networks_for(self.context),
+            hides=self.allows(f"create_{SNAT}"),
+            initial={"subnets": self.request.GET.getlist("subnet")},
+        )
+
+    def _can_join(self, subnet: Subnet) -> bool:
+        """Whether the router can have the subnet's gateway address."""
+        return subnet.gateway_ip is not None and subnet.network.project_id == self.context.project_id
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        if typed["subnets"]:
+            policy.enforce(self.context, "add_router_interface")
+        router = services.create_connected_router(
+            self.context.project_id or NOBODY,
+            typed["subnets"],
+            gateway=cast("NewRouterForm", form).wanted(),
+            **{name: typed[name] for name in ("name", "description", "admin_state_up")},
+        )
+        return self.go(PAGE, router.id, said=f"{router.name} is created.")
+
+    def about(self) -> str:
+        return "A router joins networks, and leads out of them through an external one."
+
+
+class RouterEdit(SheetPage, RouterPage):
+    """The form for a router's name, description, and whether it works."""
+
+    rule = "update_router"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        names = ("name", "description", "admin_state_up")
+        return RouterForm(data, initial={name: getattr(self.record, name) for name in names})
+
+    def save(self, form: Form) -> HttpResponse:
+        services.update_router(self.record, form.cleaned_data)
+        return self.go(self.back(), said="Saved.")
+
+    def words(self) -> str:
+        return f"Edit {name_of(self.record)}"
+
+
+class RouterGateway(SheetPage, RouterPage):
+    """The form for the way out."""
+
+    rule = "update_router"
+    submit = "Set gateway"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        router = self.record
+        port = router.gateway_port
+        return GatewayForm(
+            data,
+            networks=routing.external_networks_for(self.context),
+            hides=may(self.context, f"update_{SNAT}", router),
+            initial={"gateway": str(port.network_id) if port else "", "enable_snat": router.enable_snat},
+        )
+
+    def save(self, form: Form) -> HttpResponse:
+        services.update_router(self.record, {"gateway": cast("GatewayForm", form).wanted()})
+        return self.go(self.back(), said=f"{name_of(self.record)} leads outside now.")
+
+    def words(self) -> str:
+        return f"Gateway of {name_of(self.record)}"
+
+    def about(self) -> str:
+        return "It takes an address on the external network. Floating IPs of that network can lead through it."
+
+
+class RouterGatewayClear(QuestionPage[Router], RouterPage):
+    """Asks, and takes the way out from a router."""
+
+    rule = "update_router"
+    question = "Clear the gateway of {name}?"
+    consequence = (
+        "Instances behind it reach nothing outside any more. Floating IPs that lead through it keep it from this."
+    )
+    label = "Clear gateway"
+    said = "{name} leads nowhere outside now."
+
+    def do(self) -> None:
+        services.update_router(self.record, {"gateway": None})
+
+    def leave_for(self) -> str:
+        return self.back()
+
+
+class RouterDelete(QuestionPage[Router], RouterPage):
+    """Asks, and deletes a router."""
+
+    rule = "delete_router"
+
+    def text(self) -> str:
+        names = [str(leg.network) for leg in routing.legs_of(self.record)]
+        if names:
+            return f"It is still on {wording.listed(names)}: remove these interfaces first, or it is not deleted."
+        return "Its gateway's address is given back."
+
+    def do(self) -> None:
+        services.delete_router(self.record)
+
+
+class InterfaceAdd(SheetPage, RouterPage):
+    """The form that puts a router on a subnet."""
+
+    rule = "add_router_interface"
+    submit = "Connect"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        on = {row.subnet_id for leg in routing.legs_of(self.record) for row in leg.fixed_ips.all()}
+        subnets = [subnet for subnet in _subnets(self) if subnet.id not in on]
+        chosen = self.request.GET.get("subnet", "")
+        return InterfaceForm(data, subnets, chosen, own_project=self.record.project_id)
+
+    def save(self, form: Form) -> HttpResponse:
+        subnet, address = form.cleaned_data["subnet"], form.cleaned_data["address"]
+        if cast("InterfaceForm", form).at_gateway():
+            services.add_interface_by_subnet(self.record, subnet)
+        else:
+            owners = {**owners_of(subnet), "project_id": self.context.project_id}
+            for attribute in ("", ":fixed_ips", ":fixed_ips:ip_address" if address else ":fixed_ips:subnet_id"):
+                policy.enforce(self.context, f"create_port{attribute}", owners)
+            services.add_interface_at(self.record, subnet, address or None)
+        return self.go(self.back(), said=f"{name_of(self.record)} is on {subnet.network} now.")
+
+    def words(self) -> str:
+        return f"Connect {name_of(self.record)} to a network"
+
+
+class InterfaceRemove(QuestionPage[Router], RouterPage):
+    """Asks, and takes a router off a network."""
+
+    rule = "remove_router_interface"
+    question = "Disconnect {name}?"
+    consequence = "Instances there reach other networks and the outside no more by this router."
+    label = "Disconnect"
+    said = "{name} is disconnected."
+
+    def target(self, **kwargs: Any) -> dict[str, object]:
+        """Find the interface, too."""
+        found = dict(super().target(**kwargs))
+        legs = routing.legs_of(self.record)
+        leg = next((each for each in legs if each.id == kwargs["port"]), None)
+        if leg is None:
+            raise Http404
+        self.leg: Port = leg
+        return found
+
+    def name(self) -> str:
+        return str(self.leg.network)
+
+    def do(self) -> None:
+        services.remove_interface_by_port(self.record, str(self.leg.id))
+
+    def leave_for(self) -> str:
+        return self.back()
+
+
+class RouteAdd(SheetPage, RouterPage):
+    """The form for one more route."""
+
+    rule = "add_extraroutes"
+    submit = "Add route"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return RouteForm(data)
+
+    def save(self, form: Form) -> HttpResponse:
+        services.add_routes(self.record, [form.cleaned_data])
+        return self.go(self.back(), said=f"{form.cleaned_data['destination']} goes there now.")
+
+    def words(self) -> str:
+        return f"Add a route to {name_of(self.record)}"
+
+
+class RouteRemove(QuestionPage[Router], RouterPage):
+    """Asks, and takes away the route that ``?destination=`` and ``nexthop=`` name."""
+
+    rule = "remove_extraroutes"
+    question = "Remove the route to {name}?"
+    consequence = "Packets for it go to the gateway then, if there is one."
+    label = "Remove"
+    said = "The route to {name} was removed."
+
+    def name(self) -> str:
+        return f"{self._route['destination']} by {self._route['nexthop']}"
+
+    def do(self) -> None:
+        services.remove_routes(self.record, [self._route])
+
+    def leave_for(self) -> str:
+        return self.back()
+
+    @property
+    def _route(self) -> dict[str, str]:
+        asked = {name: self.request.GET.get(name, "") for name in ("destination", "nexthop")}
+        if asked not in self.record.routes:
+            raise Http404
+        return asked
+
+
+def _subnets(page: Page) -> Sequence[Subnet]:
+    """Return the subnets that a router can be put on: those of networks that guests can use."""
+    networks = selectors.networks_to_choose(page.context)
+    found = []
+    for network in networks:
+        for subnet in network.subnets.all():
+            if not network.external:
+                subnet.network = network
+                found.append(subnet)
+    return found

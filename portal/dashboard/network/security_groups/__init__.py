@@ -1,0 +1,1 @@
+"""Security groups: the list, one with its rules, and adding rules by a template or in full."""

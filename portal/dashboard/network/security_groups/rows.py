@@ -1,0 +1,62 @@
+"""What the list of security groups and the page of one show."""
+
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import instance_names, may
+from portal.dashboard.network.paging import page_of
+from portal.dashboard.network.security_groups.forms import OWN, TEMPLATES
+from provisioning.common.context import RequestContext
+from provisioning.network import selectors
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.selectors import membership
+from provisioning.network.services.security_groups import DEFAULT_NAME
+
+
+def list_parts(context: RequestContext, number: str = "") -> dict[str, Any]:
+    """Return what a page of the list needs."""
+    pages = page_of(selectors.named_first(selectors.security_groups_for(context)), number)
+    used = membership.port_counts(group.id for group in pages)
+    rows = []
+    for group in pages:
+        rules = group.rules.all()
+        rows.append(
+            {
+                "group": group,
+                "inwards": sum(rule.direction == "ingress" for rule in rules),
+                "outwards": sum(rule.direction == "egress" for rule in rules),
+                "ports": used.get(group.id, 0),
+                "mine": group.project_id == context.project_id,
+                "can_edit": may(context, "update_security_group", group),
+                "can_delete": group.name != DEFAULT_NAME and may(context, "delete_security_group", group),
+            }
+        )
+    return {"rows": rows, "pages": pages}
+
+
+def page_parts(context: RequestContext, identity: str | uuid.UUID, number: str = "") -> dict[str, Any]:
+    """Return what the page of one group needs, ``number`` that of a page of its members; NotFoundError."""
+    group: SecurityGroup = selectors.security_group_for(context, identity)
+    can_add = may(context, "create_security_group_rule", group)
+    can_delete_rule = may(context, "delete_security_group_rule", group)
+    rules = membership.rules_of(group)
+    pages = page_of(membership.ports_in(context, group), number)
+    names = instance_names(context, [port.device_id for port in pages])
+    return {
+        "group": group,
+        "inwards": _said(rule for rule in rules if rule.direction == "ingress"),
+        "outwards": _said(rule for rule in rules if rule.direction == "egress"),
+        "templates": [(key, each) for key, each in TEMPLATES.items() if key != OWN],
+        "members": [{"port": port, "instance": names.get(port.device_id or uuid.UUID(int=0), "")} for port in pages],
+        "pages": pages,
+        "can_add": can_add,
+        "can_delete_rule": can_delete_rule,
+        "can_edit": may(context, "update_security_group", group),
+        "can_delete": group.name != DEFAULT_NAME and may(context, "delete_security_group", group),
+    }
+
+
+def _said(rules: Iterable[SecurityGroupRule]) -> list[dict[str, Any]]:
+    return [{"rule": rule, "said": wording.sentence(rule)} for rule in rules]

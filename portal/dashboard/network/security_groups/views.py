@@ -1,0 +1,189 @@
+"""Security groups: the list, one in detail, and what is done to them."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.http import HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.dashboard.forms import Form
+from portal.dashboard.network import wording
+from portal.dashboard.network.base import (
+    Crumbs,
+    DetailPage,
+    ListPage,
+    QuestionPage,
+    RecordPage,
+    SheetPage,
+    name_of,
+    owners_of,
+)
+from portal.dashboard.network.security_groups.forms import TEMPLATES, GroupForm, RuleForm
+from portal.dashboard.network.security_groups.rows import list_parts, page_parts
+from provisioning.common.ids import NOBODY
+from provisioning.network import selectors, services
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
+
+HOME = "dashboard:security_groups"
+PAGE = "dashboard:security_group"
+
+
+class GroupPage(RecordPage[SecurityGroup]):
+    """Base of the pages of one group."""
+
+    section = "security_groups"
+    back_to = HOME
+    page_name = PAGE
+
+    def look_up(self, identity: uuid.UUID) -> SecurityGroup:
+        return selectors.security_group_for(self.context, identity)
+
+
+class GroupList(ListPage):
+    """The groups that the project sees; the default one is made by the first look."""
+
+    section = "security_groups"
+    rule = "get_security_group"
+    live_page = "security_groups"
+
+    template = "dashboard/network/security_groups/list.html"
+
+    def parts(self, number: str) -> Mapping[str, Any]:
+        services.ensure_default_security_group(self.context.project_id or NOBODY)
+        return {"can_create": self.allows("create_security_group"), **list_parts(self.context, number)}
+
+
+class GroupDetail(DetailPage[SecurityGroup], GroupPage):
+    """One group with its rules and its members."""
+
+    rule = "get_security_group"
+
+    template = "dashboard/network/security_groups/page.html"
+    live_kind = "security_group"
+
+    def parts(self, identity: uuid.UUID, number: str) -> Mapping[str, Any]:
+        return page_parts(self.context, identity, number)
+
+
+class GroupCreate(SheetPage):
+    """The form for a new group."""
+
+    section = "security_groups"
+    rule = "create_security_group"
+    back_to = HOME
+    heading = "New security group"
+    submit = "Create security group"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return GroupForm(data)
+
+    def save(self, form: Form) -> HttpResponse:
+        """Make it, and go to its page, where rules are added."""
+        group = services.create_security_group(self.context.project_id or NOBODY, **form.cleaned_data)
+        return self.go(PAGE, group.id, said=f"{group.name} is created. It lets everything out and nothing in yet.")
+
+    def about(self) -> str:
+        return "A security group says what may come in and go out. Put it on instances at launch or on their pages."
+
+
+class GroupEdit(SheetPage, GroupPage):
+    """The form for a group's name and description, and whether it is stateful."""
+
+    rule = "update_security_group"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        group = self.record
+        initial = {"name": group.name, "description": group.description, "stateful": group.stateful}
+        return GroupForm(data, initial=initial)
+
+    def save(self, form: Form) -> HttpResponse:
+        services.update_security_group(self.record, form.cleaned_data)
+        return self.go(self.back(), said="Saved.")
+
+    def words(self) -> str:
+        return f"Edit {name_of(self.record)}"
+
+    def crumbs(self) -> Crumbs:
+        return [(name_of(self.record), self.back())]
+
+
+class GroupDelete(QuestionPage[SecurityGroup], GroupPage):
+    """Asks, and deletes a group."""
+
+    rule = "delete_security_group"
+
+    def text(self) -> str:
+        members = len(page_parts(self.context, self.record.id)["members"])
+        if members:
+            many = wording.count(members, "port")
+            return f"{many} of instances are in it: take them out of the group first, or it is not deleted."
+        return "Its rules go with it, and so do the rules of other groups that name it."
+
+    def do(self) -> None:
+        services.delete_security_group(self.record)
+
+
+class RuleAdd(SheetPage, GroupPage):
+    """The form for rules, by a template or in full; ``?template=`` chooses one."""
+
+    rule = "create_security_group_rule"
+    template = "dashboard/network/security_groups/rule.html"
+    submit = "Add rule"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        asked = self.request.GET.get("template", "ssh")
+        return RuleForm(
+            data,
+            initial={"template": asked if asked in TEMPLATES else "ssh", "remote": "anywhere"},
+            groups=selectors.security_groups_to_choose(self.context),
+            address_groups=list(selectors.address_groups_for(self.context).order_by("name", "id")),
+        )
+
+    def save(self, form: Form) -> HttpResponse:
+        """Add what is not there yet; hosts of running instances are told at once."""
+        made = services.add_missing_rules(cast("RuleForm", form).wanted(self.record))
+        said = wording.listed(dict.fromkeys(wording.what(rule) for rule in made))
+        return self.go(self.back(), said=f"{name_of(self.record)} allows {said} now.")
+
+    def words(self) -> str:
+        return f"Add a rule to {name_of(self.record)}"
+
+    def about(self) -> str:
+        return "It holds at once, on running instances too."
+
+    def crumbs(self) -> Crumbs:
+        return [(name_of(self.record), self.back())]
+
+
+class RuleDelete(QuestionPage[SecurityGroupRule]):
+    """Asks, and deletes a rule."""
+
+    section = "security_groups"
+    rule = "delete_security_group_rule"
+    back_to = HOME
+    question = "Delete this rule?"
+    said = "The rule was deleted: {name}."
+
+    def look_up(self, identity: uuid.UUID) -> SecurityGroupRule:
+        return selectors.security_group_rule_for(self.context, identity)
+
+    def target(self, **kwargs: Any) -> dict[str, object]:
+        """A rule belongs to whom its group belongs to."""
+        self.record = self.look_up(kwargs["identity"])
+        return owners_of(self.record.group)
+
+    def name(self) -> str:
+        return wording.sentence(self.record)
+
+    def text(self) -> str:
+        return f"{self.name()}. What it let through is refused at once, on running instances too."
+
+    def do(self) -> None:
+        services.delete_security_group_rule(self.record)
+
+    def back(self) -> str:
+        return reverse(PAGE, args=[self.record.group_id])
+
+    def leave_for(self) -> str:
+        return self.back()

@@ -1,0 +1,88 @@
+"""Words for rules of security groups, for ports and their owners, and for states."""
+
+from collections.abc import Iterable, Mapping
+
+from portal.dashboard.wording import UNKNOWN, Status
+from provisioning.network import flows, owners
+from provisioning.network.models import SecurityGroupRule
+from provisioning.network.models.security_groups import Flow
+
+EVERYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
+UPPER = {"tcp", "udp", "icmp", "sctp", "dccp", "gre", "esp", "ah", "igmp", "ospf", "vrrp", "egp", "pgm", "rsvp"}
+NAMES = {number: name for name, number in flows.PROTOCOLS.items() if name not in {"icmpv6"}}
+"""Protocol → its name in the API."""
+ICMP_TYPES: Mapping[str, Mapping[int, str]] = {
+    "IPv4": {0: "echo reply", 3: "destination unreachable", 8: "echo request", 11: "time exceeded"},
+    "IPv6": {1: "destination unreachable", 2: "packet too big", 128: "echo request", 129: "echo reply"},
+}
+STATUS = {
+    "ACTIVE": Status("Active", "ok", "check-circle-fill"),
+    "DOWN": Status("Down", "off", "stop-circle-fill"),
+    "BUILD": Status("Being built", "busy", "arrow-repeat"),
+    "ERROR": Status("Error", "bad", "exclamation-octagon-fill"),
+}
+OFF = Status("Switched off", "off", "stop-circle-fill")
+UNUSED = Status("Not associated", "off", "dash-circle")
+OWNERS = {
+    owners.DHCP: "DHCP and names",
+    owners.ROUTER_INTERFACE: "Router interface",
+    owners.ROUTER_GATEWAY: "Router gateway",
+    owners.FLOATING_IP: "Floating IP",
+    owners.AGENT_GATEWAY: "Host's address",
+}
+
+
+def status_of(word: str, *, up: bool = True) -> Status:
+    """Return how the state of a network, router or port looks; ``up``: its administrative state."""
+    return STATUS.get(word, UNKNOWN) if up or word == "ERROR" else OFF
+
+
+def protocol_of(flow: Flow) -> str:
+    """Write a protocol as people do: ``TCP``, ``ICMPv6``, ``protocol 200``; nothing for any."""
+    number = flows.number_of(flow.protocol, flow.ethertype)
+    if number is None:
+        return ""
+    if number == flows.PROTOCOLS["ipv6-icmp"]:
+        return "ICMPv6"
+    name = NAMES.get(number, "")
+    return (name.upper() if name in UPPER else name) or f"protocol {number}"
+
+
+def what(flow: Flow) -> str:
+    """Write what a rule lets pass: ``TCP 22``, ``UDP 8000-8010``, ``ICMP echo request``, ``Everything``."""
+    protocol, low, high = protocol_of(flow), flow.port_range_min, flow.port_range_max
+    if not protocol:
+        return "Everything"
+    if protocol in {"ICMP", "ICMPv6"}:
+        if low is None:
+            return protocol
+        kind = ICMP_TYPES[flow.ethertype].get(low, f"type {low}")
+        return f"{protocol} {kind}" + (f", code {high}" if high is not None else "")
+    if low is None or (low, high) == (1, flows.HIGHEST_PORT):
+        return f"{protocol}, all ports" if flows.number_of(flow.protocol, flow.ethertype) in (6, 17) else protocol
+    return f"{protocol} {low}" if low == high else f"{protocol} {low}-{high}"
+
+
+def remote(rule: SecurityGroupRule) -> str:
+    """Write whom a rule is about: ``anywhere (0.0.0.0/0)``, ``10.0.0.0/8``, ``members of web (IPv4)``."""
+    if rule.remote_group is not None:
+        return f"members of {rule.remote_group} ({rule.ethertype})"
+    if rule.remote_address_group is not None:
+        return f"the addresses of {rule.remote_address_group} ({rule.ethertype})"
+    prefix = rule.remote_ip_prefix or EVERYWHERE[rule.ethertype]
+    return f"anywhere ({prefix})" if prefix == EVERYWHERE[rule.ethertype] else prefix
+
+
+def sentence(rule: SecurityGroupRule) -> str:
+    """Write a rule: ``TCP 22 from anywhere (0.0.0.0/0)``."""
+    return f"{what(rule)} {'from' if rule.direction == 'ingress' else 'to'} {remote(rule)}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """Join words as a sentence does: ``a, b and c``."""
+    *first, last = list(words) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -1,0 +1,70 @@
+"""The order of a picture's networks, and where it is cut: those that one device joins stand together."""
+
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from statistics import fmean
+from typing import Protocol, TypeVar
+
+ROUNDS = 8
+"""Passes after which nothing moves any more in all but odd clouds."""
+
+
+class Placed(Protocol):
+    """A network."""
+
+    @property
+    def id(self) -> Hashable: ...
+
+
+N = TypeVar("N", bound=Placed)
+Joined = Sequence[Sequence[Hashable]]
+"""The ids of the networks that a device is on, for each device."""
+
+
+def ordered(networks: Sequence[N], devices: Iterable[Collection[Hashable]]) -> list[N]:
+    """Return the networks with those beside each other that devices join; those that nothing joins come last.
+
+    Barycentres: each device stands in the middle of its networks, each network in the middle of its devices.  The
+    networks of one device stay together, those of several at the one that joins most.
+    """
+    place: dict[Hashable, float] = {network.id: number for number, network in enumerate(networks)}
+    joined = joins(networks, devices)
+    first: dict[Hashable, int] = {}
+    for number, keys in sorted(enumerate(joined), key=lambda each: -len(each[1])):
+        first |= {key: number for key in keys if key not in first}
+    found = list(networks)
+    for _ in range(ROUNDS):
+        middles = [fmean(place[key] for key in keys) for keys in joined]
+        pulls = {key: fmean(middles[number] for number, keys in enumerate(joined) if key in keys) for key in first}
+        groups = {
+            number: fmean(pulls[key] for key, of_key in first.items() if of_key == number)
+            for number in set(first.values())
+        }
+        weights = {key: (groups[number], number, pulls[key]) for key, number in first.items()}
+        found.sort(key=lambda network: (network.id not in weights, weights.get(network.id, ())))
+        place = {network.id: number for number, network in enumerate(found)}
+    return found
+
+
+def cut(networks: Sequence[N], devices: Iterable[Collection[Hashable]], most: int) -> list[list[N]]:
+    """Return the networks in bands of ``most``, one more where that keeps a device's networks together."""
+    joined = joins(networks, devices)
+    left, bands = list(networks), []
+    while len(left) > most:
+        ends = range(max(1, most // 2), min(most + 1, len(left)) + 1)
+        end = min(ends, key=lambda end: (_across(left, end, joined), end > most, -end))
+        bands.append(left[:end])
+        left = left[end:]
+    return [*bands, left] if left or not bands else bands
+
+
+def joins(networks: Iterable[Placed], devices: Iterable[Collection[Hashable]]) -> Joined:
+    """Return the ids of these networks for each device that joins them, with each other or with others."""
+    known = {network.id for network in networks}
+    found = [[key for key in keys if key in known] for keys in devices if len(keys) > 1]
+    return [keys for keys in found if keys]
+
+
+def _across(networks: Sequence[Placed], end: int, joined: Joined) -> int:
+    """Return how many devices are on both sides of a cut."""
+    before, behind = {network.id for network in networks[:end]}, {network.id for network in networks[end:]}
+    return sum(not before.isdisjoint(keys) and not behind.isdisjoint(keys) for keys in joined)

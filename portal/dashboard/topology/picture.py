@@ -1,0 +1,179 @@
+"""Lays the picture out: networks are upright bars, routers and instances boxes between them, lines join them.
+
+More networks than fit beside each other are drawn in bands below each other: each has the external networks that its
+routers lead to, and a device that is on networks of several bands is in each of them.
+
+Nothing here knows the cloud: numbers go in, and come out as places in the units of an SVG's view box.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from portal.dashboard.topology.order import cut, ordered
+
+COLUMN = 216
+"""From one bar to the next."""
+BAR = 12
+TOP = 64
+"""The heads of the networks."""
+ROW = 64
+BOX_WIDTH = 152
+BOX_HEIGHT = 44
+BOX_LEFT = 30
+"""From a bar to the boxes at its right."""
+MARGIN = 16
+HUES = 6
+"""Colours of networks, in turn: ``net-0`` to ``net-5`` in the style sheet."""
+MOST_COLUMNS = 5
+"""Networks beside each other: as many as a page is wide."""
+LONGEST_NAME = 17
+LONGEST_HEAD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A network."""
+
+    item: Any
+    x: int
+    height: int
+    hue: int
+
+    @property
+    def name(self) -> str:
+        return _short(str(self.item), LONGEST_HEAD)
+
+    @property
+    def plus(self) -> int:
+        """Where the middle of the sign is that launches an instance here."""
+        return self.x + COLUMN - 36
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Joins a box and a bar; ``text`` is said of it, ``end`` where it meets the bar."""
+
+    x1: int
+    x2: int
+    y: int
+    hue: int
+    text: str
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A router or an instance."""
+
+    item: Any
+    name: str
+    x: int
+    y: int
+    lines: Sequence[Line] = field(default=())
+    elsewhere: int = 0
+    """Networks of the device that are in other bands."""
+
+    @property
+    def text_y(self) -> int:
+        return self.y + BOX_HEIGHT // 2
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A band: everything with its place."""
+
+    bars: Sequence[Bar]
+    boxes: Sequence[Box]
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A router or instance to be placed: ``legs`` is the text at each network that it is on, by the network's id."""
+
+    item: Any
+    name: str
+    legs: Mapping[Any, Sequence[str]]
+
+
+def lay_out(networks: Sequence[Any], devices: Sequence[Device]) -> list[Picture]:
+    """Return the bands with the networks, those that devices join beside each other; external ones come first.
+
+    ``networks`` have ``id`` and ``external``.  A device on external networks alone is in the first band, one on no
+    network in the last.
+    """
+    outer = [network for network in networks if network.external]
+    legs = [device.legs for device in devices]
+    inner = ordered([network for network in networks if not network.external], legs)
+    hues = {network.id: number % HUES for number, network in enumerate([*outer, *inner])}
+    bands = cut(inner, legs, MOST_COLUMNS - bool(outer)) if len(networks) > MOST_COLUMNS else [inner]
+    at = {network.id: number for number, band in enumerate(bands) for network in band}
+    inside: list[list[Device]] = [[] for _ in bands]
+    for device in devices:
+        lost = 0 if hues.keys() & device.legs else len(bands) - 1
+        for number in sorted({at[key] for key in device.legs if key in at}) or [lost]:
+            inside[number].append(device)
+    used = {key for keys in legs for key in keys}
+    pictures = []
+    for number, (band, there) in enumerate(zip(bands, inside, strict=True)):
+        led = {key for device in there for key in device.legs}
+        edge = [each for each in outer if each.id in led or (number == 0 and each.id not in used)]
+        pictures.append(_band([*edge, *band], there, hues))
+    width = max(picture.width for picture in pictures)  # all are drawn at the same scale
+    return [replace(picture, width=width) for picture in pictures]
+
+
+def _band(networks: Sequence[Any], devices: Iterable[Device], hues: Mapping[Any, int]) -> Picture:
+    """Place the networks in this order and the devices beside the first of theirs.
+
+    Each device has a row of its own as far as its lines reach, so no line crosses a box.
+    """
+    columns = {network.id: number for number, network in enumerate(networks)}
+    rows: list[list[tuple[int, int]]] = []
+    placed: list[tuple[Device, int, list[int]]] = []
+    for device in devices:
+        on = sorted(columns[key] for key in device.legs if key in columns)
+        first, last = (on[0], max(on[-1], on[0] + 1)) if on else (0, 1)
+        placed.append((device, _free_row(rows, first, last), on))
+    height = TOP + max(len(rows), 1) * ROW + MARGIN
+    bars = [Bar(network, _bar_x(at), height - TOP, hues[network.id]) for at, network in enumerate(networks)]
+    boxes = [_box(device, row, on, networks, hues) for device, row, on in placed]
+    return Picture(bars, boxes, MARGIN + max(len(networks), 1) * COLUMN + MARGIN, height)
+
+
+def _free_row(rows: list[list[tuple[int, int]]], first: int, last: int) -> int:
+    """Take the first row that is free between two columns."""
+    for number, taken in enumerate(rows):
+        if all(last <= start or end <= first for start, end in taken):
+            taken.append((first, last))
+            return number
+    rows.append([(first, last)])
+    return len(rows) - 1
+
+
+def _bar_x(column: int) -> int:
+    return MARGIN + column * COLUMN
+
+
+def _box(device: Device, row: int, on: Sequence[int], networks: Sequence[Any], hues: Mapping[Any, int]) -> Box:
+    x = _bar_x(on[0] if on else 0) + BAR + BOX_LEFT
+    y = TOP + row * ROW + (ROW - BOX_HEIGHT) // 2
+    legs = [(column, text) for column in on for text in device.legs[networks[column].id]]
+    sides: dict[bool, list[tuple[int, str]]] = {True: [], False: []}
+    for column, text in legs:
+        sides[_bar_x(column) < x].append((column, text))
+    lines = []
+    for left, side in sides.items():
+        for number, (column, text) in enumerate(side):  # below each other, so that each can be followed
+            at = y + round(BOX_HEIGHT * (number + 1) / (len(side) + 1))
+            middle = _bar_x(column) + BAR // 2
+            x1, x2 = (middle, x) if left else (x + BOX_WIDTH, middle)
+            lines.append(Line(x1, x2, at, hues[networks[column].id], text, middle))
+    elsewhere = len(device.legs.keys() & hues.keys()) - len(on)
+    return Box(device.item, _short(device.name, LONGEST_NAME), x, y, lines, elsewhere)
+
+
+def _short(name: str, longest: int) -> str:
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"

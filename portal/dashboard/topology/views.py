@@ -1,0 +1,136 @@
+"""The page with the picture."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.dashboard import wording
+from portal.dashboard.network.wording import count
+from portal.dashboard.pages import Page
+from portal.dashboard.topology.picture import BOX_HEIGHT, BOX_WIDTH, Device, lay_out
+from portal.dashboard.wording import Status
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import read_id
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import Instance
+from provisioning.compute.states import api_status
+from provisioning.identity import policy
+from provisioning.network.models import Network, Router
+from provisioning.network.selectors.topology import Leg, topology_for
+
+MOST = 200
+"""Instances that the picture shows."""
+FOLDED = 6
+"""Instances on one network alone from which on they are one box, which opens."""
+TONES = ("bad", "warn", "busy", "ok", "off")
+"""From what is looked at first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A router, an instance, or the instances of a crowded network, as the picture shows it."""
+
+    kind: str
+    id: str
+    name: str
+    status: Status
+    url: str
+    legs: list[Leg] = field(default_factory=list)
+    about: str = ""
+    """What is said on hover, and to who cannot see the picture."""
+
+
+class TopologyPage(Page):
+    """Networks, routers and instances of the project, live; ``?open=`` names a network whose instances are unfolded."""
+
+    section = "topology"
+    rule = "get_network"
+    live_page = "topology"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        since = self.live_since()
+        opened = str(read_id(request.GET.get("open", "")) or "")
+        self.live_page = f"topology/{opened}" if opened else "topology"
+        return self.page("dashboard/topology/page.html", {"live_since": since, **picture_for(self.context, opened)})
+
+
+def picture_for(context: RequestContext, opened: str = "") -> dict[str, object]:
+    """Return what the picture's template needs; ``opened``: the id of the network whose instances are unfolded."""
+    instances = compute.instances_for(context, limit=MOST + 1)
+    found = topology_for(context, [instance.id for instance in instances[:MOST]])
+    links = policy.allows(context, "get_router")
+    routers = [_router(row, found.legs.get(row.id, []), link=links) for row in found.routers]
+    guests = [_instance(row, found.legs.get(row.id, [])) for row in instances[:MOST]]
+    shown = [*routers, *_folded(guests, found.networks, opened)]
+    return {
+        "pictures": lay_out(found.networks, [Device(item, item.name, _texts(item.legs)) for item in shown]),
+        "box": (BOX_WIDTH, BOX_HEIGHT),
+        "any": bool(found.networks),
+        "more": len(instances) > MOST,
+        "most": MOST,
+        "can_create": policy.allows(context, "create_network"),
+    }
+
+
+def _router(router: Router, legs: list[Leg], *, link: bool) -> Shown:
+    word = "DOWN" if not router.admin_state_up and router.status == "ACTIVE" else router.status
+    url = reverse("dashboard:router", args=[router.id]) if link else ""
+    status = wording.ROUTER_STATUS[word]
+    about = f"Router {router.name or router.id}: {status.word}, {_where(legs)}"
+    return Shown("router", str(router.id), str(router), status, url, legs, about)
+
+
+def _instance(instance: Instance, legs: list[Leg]) -> Shown:
+    status = wording.instance_status(api_status(instance.vm_state, instance.task_state), instance.task_state)
+    url = reverse("dashboard:instance", args=[instance.id])
+    about = f"Instance {instance.name}: {status.word}, {_where(legs)}"
+    return Shown("instance", str(instance.id), instance.name, status, url, legs, about)
+
+
+def _folded(guests: Sequence[Shown], networks: Sequence[Network], opened: str) -> list[Shown]:
+    """Return the guests with those that crowd one network in one box; above those of the opened one is a box, too."""
+    alone: dict[object, list[Shown]] = {}
+    for guest in guests:
+        on = {leg.network_id for leg in guest.legs}
+        if len(on) == 1:
+            alone.setdefault(on.pop(), []).append(guest)
+    found, hidden = [], set()
+    for network in networks:
+        crowd = alone.get(network.id, [])
+        if len(crowd) > FOLDED:
+            found.append(_crowd(network, crowd, opened=str(network.id) == opened))
+            hidden |= set() if str(network.id) == opened else {guest.id for guest in crowd}
+    return [*found, *(guest for guest in guests if guest.id not in hidden)]
+
+
+def _crowd(network: Network, crowd: Sequence[Shown], *, opened: bool) -> Shown:
+    """Return the box of a crowded network: it opens and folds what stands for its instances."""
+    tones = sorted(crowd, key=lambda guest: TONES.index(guest.status.tone) if guest.status.tone in TONES else 0)
+    words = Counter(guest.status.word for guest in crowd).most_common()
+    said = ", ".join(f"{many} {word.lower()}" for word, many in words)
+    name = count(len(crowd), "instance")
+    here = reverse("dashboard:topology")
+    url = f"{here}#net-{network.id}" if opened else f"{here}?open={network.id}#net-{network.id}"
+    status = Status("fold them" if opened else said, tones[0].status.tone, tones[0].status.icon)
+    about = f"{name} on {network}: {said}. {'Fold them' if opened else 'Show each'}"
+    return Shown("crowd", f"crowd-{network.id}", name, status, url, [Leg(network.id, ())], about)
+
+
+def _texts(legs: list[Leg]) -> dict[Any, list[str]]:
+    texts: dict[Any, list[str]] = {}
+    for leg in legs:
+        texts.setdefault(leg.network_id, []).append(leg.addresses[0] if leg.addresses else "")
+    return texts
+
+
+def _where(legs: list[Leg]) -> str:
+    return "; ".join(_said(leg) for leg in legs) or "on no network"
+
+
+def _said(leg: Leg) -> str:
+    addresses = ", ".join(leg.addresses) or "no address"
+    return f"{addresses}, floating {leg.floating}" if leg.floating else addresses

@@ -1,0 +1,128 @@
+"""Security groups, their rules, address groups, and the rules that new groups begin with: to look at."""
+
+from django.contrib import admin
+from django.db.models import Count, QuerySet
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from portal.ops.admin.base import link_to
+from portal.ops.admin.networks import OfNetworking, ReadableInline, ports_link
+from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, SecurityGroup, SecurityGroupRule
+from provisioning.network.models.security_groups import Flow
+
+REMOTES = ("remote_ip_prefix", "remote_group", "remote_address_group")
+
+
+class RuleInline(ReadableInline):
+    """The flows a group allows."""
+
+    model = SecurityGroupRule
+    fk_name = "group"
+    fields = ("direction", "ethertype", "protocol", "port_range_min", "port_range_max", *REMOTES)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SecurityGroupRule]:
+        rows: QuerySet[SecurityGroupRule] = super().get_queryset(request)
+        return rows.select_related("remote_group", "remote_address_group")
+
+
+@admin.register(SecurityGroup)
+class SecurityGroupAdmin(OfNetworking):
+    """The security groups."""
+
+    list_display = ("__str__", "project", "description", "stateful", "many_rules", "many_ports", "created_at")
+    search_help_text = "Name, id, or project"
+    ordering = ("name", "project_id")
+    list_filter = ("stateful",)
+    search_fields = ("name", "id__startswith", "project_id__startswith")
+    inlines = (RuleInline,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SecurityGroup]:
+        rows: QuerySet[SecurityGroup] = super().get_queryset(request)
+        return rows.annotate(rules_in=Count("rules", distinct=True), ports_in=Count("ports", distinct=True))
+
+    @admin.display(description="rules", ordering="rules_in")
+    def many_rules(self, group: SecurityGroup) -> int:
+        return int(getattr(group, "rules_in", 0))
+
+    @admin.display(description="ports", ordering="ports_in")
+    def many_ports(self, group: SecurityGroup) -> SafeString:
+        return ports_link("security_groups", group, int(getattr(group, "ports_in", 0)))
+
+
+@admin.register(SecurityGroupRule)
+class SecurityGroupRuleAdmin(OfNetworking):
+    """The rules of all groups: where a port is open, and to whom."""
+
+    list_display = ("direction", "ethertype", "protocol", "ports", "remote", "in_group", "of_project", "created_at")
+    ordering = ("-created_at", "id")
+    search_help_text = "Group, its id, its project's id, range, or the first port"
+    list_filter = ("direction", "ethertype", "protocol")
+    list_select_related = ("group", "remote_group", "remote_address_group")
+    search_fields = (
+        "id__startswith", "group__name", "group__id__startswith", "group__project_id__startswith", "remote_ip_prefix",
+        "=port_range_min",
+    )  # fmt: skip
+
+    def complete(self, rows: list[SecurityGroupRule]) -> None:
+        for row in rows:
+            row.project_id = row.group.project_id  # type: ignore[attr-defined]
+        super().complete(rows)
+
+    @admin.display(description="project", ordering="group__project_id")
+    def of_project(self, row: SecurityGroupRule) -> str | SafeString:
+        return self.project(row)
+
+    @admin.display(description="group", ordering="group__name")
+    def in_group(self, row: SecurityGroupRule) -> str | SafeString:
+        return link_to(row.group)
+
+    @admin.display(description="ports", ordering="port_range_min")
+    def ports(self, row: Flow) -> str:
+        return ports_of(row)
+
+    @admin.display(description="remote")
+    def remote(self, row: SecurityGroupRule) -> str:
+        if row.remote_group:
+            return f"group {row.remote_group}"
+        return str(row.remote_address_group or row.remote_ip_prefix or "anywhere")
+
+
+def ports_of(row: Flow) -> str:
+    """Return a rule's ports, or types and codes of ICMP, in words."""
+    first, last = row.port_range_min, row.port_range_max
+    if first is None:
+        return "any"
+    return str(first) if last in {None, first} else f"{first}-{last}"
+
+
+@admin.register(AddressGroup)
+class AddressGroupAdmin(OfNetworking):
+    """The groups of addresses that rules name."""
+
+    list_display = ("__str__", "project", "addresses", "many_rules", "created_at")
+    ordering = ("name", "id")
+    search_fields = ("name", "id__startswith", "project_id__startswith")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[AddressGroup]:
+        rows: QuerySet[AddressGroup] = super().get_queryset(request)
+        return rows.annotate(rules_with=Count("rules"))
+
+    @admin.display(description="rules", ordering="rules_with")
+    def many_rules(self, group: AddressGroup) -> int:
+        return int(getattr(group, "rules_with", 0))
+
+
+@admin.register(DefaultSecurityGroupRule)
+class DefaultSecurityGroupRuleAdmin(OfNetworking):
+    """The rules that new groups begin with, where operators have changed them."""
+
+    list_display = (
+        "direction", "ethertype", "protocol", "ports", "remote_ip_prefix", "used_in_default_sg",
+        "used_in_non_default_sg", "removed",
+    )  # fmt: skip
+    ordering = ("direction", "ethertype", "id")
+    list_filter = ("direction", "ethertype", "removed")
+
+    @admin.display(description="ports", ordering="port_range_min")
+    def ports(self, row: Flow) -> str:
+        return ports_of(row)

@@ -1,0 +1,147 @@
+"""Tunnels to TCP ports of guests, joined with a connection that the server's host makes."""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from compute_agent.contract.calls import CallError, OpenTunnelCall
+from portal.common import handshake
+from portal.common.tunnels import Tunnel
+from portal.sockets.joined import BUSY, NO_GUEST, NO_HOST, JoinedSocket, JoinEndedError
+from portal.sockets.places import TooManySocketsError
+from provisioning.common.machine_shares import shares
+from provisioning.common.threads import SOCKETS
+from provisioning.compute.models import Instance
+from provisioning.compute.services import tunnels
+
+SUBPROTOCOL = "novella.tunnel"
+TOKEN_PREFIX = "novella.token."  # noqa: S105 - what stands before a token
+"""A token as a subprotocol, for pages that can set no header; without the ``=`` at its end, which none may have."""
+REFUSED = 4502
+"""The guest takes no connection at the port, or does not answer."""
+
+logger = logging.getLogger(__name__)
+
+
+class GuestPortConsumer(JoinedSocket):
+    """``/ws/servers/<id>/tunnel?port=<number>[&address=<fixed address>]``: bytes of one TCP connection to the guest, as
+    binary frames, both ways.
+
+    An empty frame says that its side sends no more; the other direction goes on.  The token is in ``X-Auth-Token``, in
+    ``Authorization: Bearer`` or among the subprotocols.  It is closed when the token, the right, the address or the
+    guest is gone.
+    """
+
+    rule = tunnels.RULE
+    _target: tunnels.TunnelTarget | None = None
+    _opening: tunnels.Opening | None = None
+    _sent = _received = 0
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Run the socket to its end, and write down what passed."""
+        try:
+            await super().__call__(*args, **kwargs)
+        finally:
+            if self._opening is not None:
+                await self._write_end(self._opening)
+
+    async def accept(self, *args: Any, **kwargs: Any) -> None:
+        """Speak the subprotocol, when it is offered."""
+        offered = SUBPROTOCOL in self.scope.get("subprotocols", [])
+        await super().accept(SUBPROTOCOL if offered else None)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        self._sent += len(bytes_data or text_data or b"")
+        await super().receive(text_data, bytes_data)
+
+    async def take(self, data: bytes) -> None:
+        self._received += len(data)
+        await super().take(data)
+
+    def token(self) -> str:
+        header = handshake.header(self.scope, "x-auth-token") or handshake.bearer(self.scope)
+        if header:
+            return header
+        offered = (name for name in self.scope.get("subprotocols", []) if name.startswith(TOKEN_PREFIX))
+        token = next(offered, "").removeprefix(TOKEN_PREFIX)
+        return token + "=" * (-len(token) % 4)
+
+    def admit(self) -> None:
+        """The server must be the caller's and run, and the address its own; raises what ``tunnels`` raises."""
+        if self._target is None:
+            self._target = tunnels.target_for(
+                self.context,
+                self.scope["url_route"]["kwargs"]["instance_id"],
+                handshake.parameter(self.scope, "port"),
+                handshake.parameter(self.scope, "address"),
+            )
+        else:
+            tunnels.check_still_allowed(self.context, self._target)
+
+    def take_place(self) -> Sequence[int]:
+        """Count it among the tunnels of its user, and not among live pages: one program may need many."""
+        taken = shares.take({f"tunnels of user {self.context.user_id}": settings.TUNNELS_PER_USER})
+        if taken is None:
+            raise TooManySocketsError("You have too many tunnels open. Close some of them first.")
+        return taken
+
+    @property
+    def target(self) -> tunnels.TunnelTarget:
+        """Where it leads, once the caller is let in."""
+        if self._target is None:
+            raise RuntimeError("nobody is let in yet")
+        return self._target
+
+    @property
+    def instance(self) -> Instance:
+        return self.target.instance
+
+    @property
+    def idle_limit(self) -> float:
+        return float(settings.TUNNEL_IDLE_TIMEOUT)
+
+    def question(self, tunnel: Tunnel) -> OpenTunnelCall:
+        target = self.target
+        return OpenTunnelCall(
+            instance_id=str(target.instance.id),
+            port_id=str(target.port_id),
+            address=target.address,
+            port=target.port,
+            tunnel=tunnel.name,
+            share=f"user {self.context.user_id}",
+        )
+
+    def refusal(self, error: CallError) -> JoinEndedError:
+        where = f"port {self.target.port} of {self.target.address}"
+        logger.info("User %s: no tunnel to %s, %s: %s", self.context.user_id, self.instance.id, where, error.message)
+        if error.code == "refused":
+            return JoinEndedError(REFUSED, f"The guest takes no connection at {where}.")
+        if error.code == "unreachable":
+            return JoinEndedError(REFUSED, f"The guest does not answer at {where}.")
+        if error.code == "busy":
+            return JoinEndedError(BUSY, error.message)
+        if error.code in {"not_found", "unsupported"}:
+            return JoinEndedError(NO_GUEST, error.message)
+        return JoinEndedError(NO_HOST, "The server's host could not open the tunnel.")
+
+    async def opened(self) -> None:
+        """Write down who reaches what, before the first byte passes."""
+        self._began = time.monotonic()
+        self._opening = await SOCKETS.run(tunnels.record_opened, self.context, self.target)
+        target = self.target
+        logger.info(
+            "User %s opened a tunnel to port %d of %s (%s).",
+            *(self.context.user_id, target.port, target.instance.id, target.address),
+        )
+
+    async def _write_end(self, opening: tunnels.Opening) -> None:
+        passed = tunnels.Passed(to_guest=self._sent, from_guest=self._received)
+        await SOCKETS.run(tunnels.record_closed, opening, passed)
+        target, seconds = self.target, time.monotonic() - self._began
+        logger.info(
+            "The tunnel of user %s to port %d of %s ended after %.1f s: %d bytes to the guest, %d from it.",
+            *(self.context.user_id, target.port, target.instance.id, seconds, passed.to_guest, passed.from_guest),
+        )

@@ -1,0 +1,47 @@
+"""Parts of lists that no table holds: filtered, sorted and cut as ``listing`` does it with the rows of one."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.listing import Part, Sort
+
+Item = TypeVar("Item")
+LAST = Sort("pk", descending=False)
+
+
+def part_of(items: Iterable[Item], part: Part, no_marker: str = "Marker {marker} could not be found.") -> list[Item]:
+    """Return a part of the items; ``part.filters`` are lookups that end in ``__in``, each item has a ``pk``.
+
+    Raises InvalidInputError for a marker that names none of them.
+    """
+    every = list(items)
+    for key in reversed([*(part.sort or ()), LAST]):
+        way = key if not part.backwards else replace(key, descending=not key.descending)
+        every.sort(key=lambda item, key=way.key: _order(_value(item, key)), reverse=way.descending)  # type: ignore[misc]
+    if part.marker is not None:
+        every = every[_place(every, str(part.marker), no_marker) + 1 :]
+    fit = [item for item in every if _fits(item, part)][: part.limit]
+    return fit[::-1] if part.backwards else fit
+
+
+def _value(item: object, lookup: str) -> Any:
+    return attrgetter(lookup.replace("__", "."))(item)
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    """Return what orders values; empty ones stand last when rising."""
+    return (value is None, "" if value is None else value)
+
+
+def _fits(item: object, part: Part) -> bool:
+    return all(_value(item, lookup.removesuffix("__in")) in wanted for lookup, wanted in part.filters)
+
+
+def _place(items: Sequence[object], marker: str, no_marker: str) -> int:
+    for place, item in enumerate(items):
+        if str(_value(item, "pk")) == marker:
+            return place
+    raise InvalidInputError(no_marker.format(marker=marker[:64]), field="marker")

@@ -1,0 +1,173 @@
+"""Tunnels to TCP ports of guests: who may have one, where it leads, and the record of it.
+
+Connections of one person to one port that follow each other within some minutes are one entry of the server's log: a
+browser makes many.  Each is told in a notification of its own.
+"""
+
+import ipaddress
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.compute import instance_actions, selectors, state
+from provisioning.compute.models import Instance, InstanceActionEvent
+from provisioning.compute.notifications import Note, notify
+from provisioning.compute.selectors.history import TUNNEL
+from provisioning.compute.services.running import check_running
+from provisioning.identity import policy
+from provisioning.network import selectors as network
+from provisioning.network.selectors import PortAddress
+
+RULE = "novella:servers:tunnel"
+ACTION = TUNNEL
+"""Of the record, its step and the notifications."""
+LAST_PORT = 65_535
+SAME_VISIT = timedelta(minutes=5)
+"""After a connection, another one of the same person to the same port belongs to the same entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class TunnelTarget:
+    """A TCP port at a fixed address of a server, as it was when the tunnel was asked for."""
+
+    instance: Instance
+    port_id: uuid.UUID
+    address: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A tunnel that was written down."""
+
+    context: RequestContext
+    target: TunnelTarget
+    step_id: int
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Bytes that went through."""
+
+    to_guest: int
+    from_guest: int
+
+
+def target_for(context: RequestContext, instance_id: uuid.UUID | str, port: str, address: str) -> TunnelTarget:
+    """Return where a tunnel leads; an empty address is the server's first, IPv4 before IPv6.
+
+    Raises NotFoundError for a server or an address that is not there, ForbiddenError, InvalidInputError for what is no
+    port or no address, ConflictError while there is no guest that runs.
+    """
+    instance = _allowed(context, instance_id)
+    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 0
+    if not 0 < number <= LAST_PORT:
+        raise InvalidInputError(f"The port must be a number from 1 to {LAST_PORT}.", field="port")
+    check_running(instance)
+    found = _address(instance, address)
+    return TunnelTarget(instance, found.port_id, found.address, number)
+
+
+def check_still_allowed(context: RequestContext, target: TunnelTarget) -> None:
+    """Look whether a tunnel may stay open.  Raises as ``target_for``, ConflictError when the guest is another one."""
+    instance = _allowed(context, target.instance.id)
+    check_running(instance)
+    if (instance.attempt, instance.host_id) != (target.instance.attempt, target.instance.host_id):
+        raise ConflictError(f"The guest of instance {instance.id} was made anew or moved.")
+    if not any((row.port_id, row.address) == (target.port_id, target.address) for row in _addresses(instance)):
+        raise NotFoundError(f"Instance {instance.id} has the address {target.address} no more.")
+
+
+def record_opened(context: RequestContext, target: TunnelTarget) -> Opening:
+    """Write the tunnel into the server's log, and tell of it."""
+    now = timezone.now()
+    with transaction.atomic():
+        step = _recent(context, target)
+        first = step is None
+        if step is None:
+            action = instance_actions.begin(context, target.instance.id, ACTION, now)
+            detail = {"address": target.address, "port": str(target.port), "connections": "0"}
+            span = instance_actions.Span(now, now)
+            step = instance_actions.step(action, ACTION, span, attempt=target.instance.attempt, detail=detail)
+            instance_actions.close(action, None)
+            state.announce_all(target.instance, [{}])
+        step.detail = _more(step.detail, connections=1)
+        step.finished_at = now
+        step.save()
+        opening = Opening(context, target, step.id, first)
+        _tell(opening, "start")
+    return opening
+
+
+def record_closed(opening: Opening, passed: Passed) -> None:
+    """Write down the end of a tunnel and what has passed; nothing when the server's log is gone."""
+    now = timezone.now()
+    with transaction.atomic():
+        step = InstanceActionEvent.objects.select_for_update().filter(id=opening.step_id).first()
+        if step is None:
+            return
+        step.detail = _more(step.detail, bytes_to_guest=passed.to_guest, bytes_from_guest=passed.from_guest)
+        step.finished_at = now
+        step.save(update_fields=["detail", "finished_at"])
+        instance_actions.prolong(step.action_id, now)
+        _tell(opening, "end", passed)
+        if opening.first:
+            state.announce_all(opening.target.instance, [{}])
+
+
+def _allowed(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+    instance = selectors.instance_for(context, instance_id)
+    policy.enforce(context, RULE, {"project_id": str(instance.project_id), "user_id": str(instance.user_id)})
+    return instance
+
+
+def _addresses(instance: Instance) -> list[PortAddress]:
+    return network.addresses_of([instance.id]).get(instance.id, [])
+
+
+def _address(instance: Instance, wanted: str) -> PortAddress:
+    found = _addresses(instance)
+    if wanted:
+        try:
+            wanted = str(ipaddress.ip_address(wanted))
+        except ValueError:
+            raise InvalidInputError("The address must be an IP address.", field="address") from None
+        found = [row for row in found if row.address == wanted]
+        if not found:
+            raise NotFoundError(f"Instance {instance.id} has no address {wanted}.")
+    if not found:
+        raise ConflictError(f"Instance {instance.id} has no address.")
+    return min(found, key=lambda row: row.version)
+
+
+def _recent(context: RequestContext, target: TunnelTarget) -> InstanceActionEvent | None:
+    """Return the step of the entry that one more connection belongs to."""
+    rows = InstanceActionEvent.objects.select_for_update().filter(
+        action__instance=target.instance,
+        action__action=ACTION,
+        action__user_id=context.user_id,
+        name=ACTION,
+        attempt=target.instance.attempt,
+        finished_at__gt=timezone.now() - SAME_VISIT,
+        detail__address=target.address,
+        detail__port=str(target.port),
+    )
+    return rows.order_by("-id").first()
+
+
+def _more(detail: dict[str, str], **amounts: int) -> dict[str, str]:
+    return {**detail, **{name: str(int(detail.get(name, "0")) + amount) for name, amount in amounts.items()}}
+
+
+def _tell(opening: Opening, phase: str, passed: Passed | None = None) -> None:
+    target = opening.target
+    more = {"address": target.address, "port": target.port, "bytes_to_guest": None, "bytes_from_guest": None}
+    if passed is not None:
+        more |= {"bytes_to_guest": passed.to_guest, "bytes_from_guest": passed.from_guest}
+    notify(target.instance, f"{ACTION}.{phase}", Note(opening.context, service="nova-api", more=more))

@@ -1,0 +1,129 @@
+"""What hosts were told of networks, routers, floating IPs and security groups, and what they still wait for."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from compute_agent.contract.messages import DOCUMENTS
+from provisioning.doctor.finding import Finding, check
+from provisioning.doctor.repairs import alone
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.selectors import alive
+from provisioning.jobs.cast import cast
+from provisioning.jobs.selectors import waiting_jobs
+from provisioning.network.delivery.needs import Needs
+from provisioning.network.delivery.sending import tell_again
+from provisioning.network.marks import HOST, JOB, TOPIC, mark
+from provisioning.network.models import Delivery, DeliveryMark
+
+PATIENCE = timedelta(minutes=5)
+"""How long a change may be on its way: the clock asks again for what was lost after two minutes."""
+TRIES = 3
+"""After so many failures of a host one by one somebody should look."""
+WORDS = {"network": "network", "router": "router", "floating_ip": "floating IP", "security_group": "security group"}
+
+
+@check("delivery_marks")
+def never_taken() -> Iterator[Finding]:
+    """Find changes of networks and the like whose job is lost, so that no host hears of them."""
+    for found in _lost_marks().order_by("marked_at", "id"):
+        sentence = f"It has changed at {found.marked_at:%Y-%m-%d %H:%M:%S}, and no host was told since."
+        subject = f"{WORDS.get(found.kind, found.kind)} {found.subject_id}"
+        yield Finding("error", subject, sentence, "Queue the job.", alone(_cast(found)), found.pk)
+
+
+def _lost_marks() -> QuerySet[DeliveryMark]:
+    return DeliveryMark.objects.filter(marked_at__lt=timezone.now() - PATIENCE)
+
+
+def _cast(found: DeliveryMark) -> Callable[[], str | None]:
+    def work() -> str | None:
+        if not _lost_marks().filter(pk=found.pk).exists():
+            return None
+        cast(TOPIC, JOB, kind=found.kind, subject_id=str(found.subject_id))
+        return "The job is queued."
+
+    return work
+
+
+@check("deliveries")
+def stuck() -> Iterator[Finding]:
+    """Find hosts that fail again and again, that wait for a command which is no more, or that were never told."""
+    names = dict(Host.objects.values_list("id", "name"))
+    for row in Delivery.objects.filter(tries__gte=TRIES).exclude(error="").order_by("id"):
+        subject = f"host {names.get(row.host_id, row.host_id)}"
+        sentence = f"It cannot do what it is told of the {_named(row)}, after {row.tries} tries: {row.error}"
+        mend = alone(_tell(row.kind, row.subject_id, partial(_fails, row)))
+        yield Finding("warning", subject, sentence, "Tell it again now.", mend, (row.kind, row.subject_id))
+    for row in _without_command().order_by("id"):
+        subject = f"host {names.get(row.host_id, row.host_id)}"
+        sentence = f"It was told of the {_named(row)} by a command that is no more; nobody waits for its end."
+        yield Finding("error", subject, sentence, "Tell it again.", alone(_again(row)), (row.pk, row.generation))
+    yield from _untold()
+
+
+def _named(row: Delivery) -> str:
+    return f"{WORDS.get(row.kind, row.kind)} {row.subject_id}"
+
+
+def _fails(row: Delivery) -> bool:
+    return Delivery.objects.filter(pk=row.pk, tries__gte=TRIES).exclude(error="").exists()
+
+
+def _tell(kind: str, key: uuid.UUID, wrong: Callable[[], bool]) -> Callable[[], str | None]:
+    def work() -> str | None:
+        if not wrong():
+            return None
+        mark(kind, [key])
+        return "A job looks what it is to be told."
+
+    return work
+
+
+def _without_command() -> QuerySet[Delivery]:
+    there = HostCommand.objects.filter(id=OuterRef("command_id"), finished_at=None)
+    old = Q(changed_at=None) | Q(changed_at__lt=timezone.now() - PATIENCE)
+    return Delivery.objects.filter(old, command_id__isnull=False).exclude(Exists(there))
+
+
+def _again(found: Delivery) -> Callable[[], str | None]:
+    def work() -> str | None:
+        row = _without_command().select_for_update(of=("self",)).filter(pk=found.pk).first()
+        if row is None:
+            return None
+        tell_again(row)
+        mark(row.kind, [row.subject_id])
+        return "It is told again."
+
+    return work
+
+
+def _untold() -> Iterator[Finding]:
+    """Find what hosts need and were not told, or know and need no more, while nothing is on its way to them."""
+    if DeliveryMark.objects.exists() or next(waiting_jobs(JOB), None) is not None:
+        return
+    hosts = Host.objects.filter(alive(timezone.now()), contract_version__gte=DOCUMENTS, connected=True)
+    for host in hosts.order_by("name"):
+        missing, needless = _differences(host)
+        if missing or needless:
+            sentence = f"It was not told what it needs of networks and the like: {len(missing)}"
+            sentence += f"; and knows what it needs no more: {len(needless)}."
+            mend = alone(_tell(HOST, host.id, partial(_differs, host)))
+            evidence = (sorted(missing, key=str), sorted(needless, key=str))
+            yield Finding("error", f"host {host.name}", sentence, "Look again what it is to be told.", mend, evidence)
+
+
+def _differs(host: Host) -> bool:
+    return any(_differences(host))
+
+
+def _differences(host: Host) -> tuple[set[tuple[str, uuid.UUID]], set[tuple[str, uuid.UUID]]]:
+    rows = Delivery.objects.filter(host_id=host.id)
+    told = set(rows.exclude(digest="").values_list("kind", "subject_id"))
+    going = set(rows.exclude(command_id=None).values_list("kind", "subject_id"))
+    needed = Needs().of_host(host)
+    return needed - told - going, told - needed - going

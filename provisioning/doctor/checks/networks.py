@@ -1,0 +1,178 @@
+"""What networks keep that nobody uses: ports of what is gone, addresses that nobody frees, and policies on nothing."""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+
+from django.conf import settings
+from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet
+from django.utils import timezone
+
+from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.states import VmState
+from provisioning.doctor.finding import Finding, check
+from provisioning.doctor.repairs import alone
+from provisioning.hosts.models import Host
+from provisioning.network import owners
+from provisioning.network import services as network
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, RbacPolicy, Router
+from provisioning.network.services import addresses, ipam
+from provisioning.network.services.rbac_policies import MODELS
+
+PATIENCE = timedelta(minutes=2)
+"""How long after its time an address may be held back: the clock frees it within seconds."""
+
+_ID = OuterRef("device_id")
+_GONE: Mapping[str, tuple[str, Q]] = {
+    owners.ROUTER_INTERFACE: ("router", ~Q(Exists(Router.objects.filter(id=_ID)))),
+    owners.ROUTER_GATEWAY: ("router", ~Q(Exists(Router.objects.filter(id=_ID, gateway_port=OuterRef("id"))))),
+    owners.FLOATING_IP: ("floating IP", ~Q(Exists(FloatingIP.objects.filter(id=_ID, port=OuterRef("id"))))),
+    owners.AGENT_GATEWAY: ("host", ~Q(Exists(Host.objects.filter(id=_ID)))),
+    owners.DHCP: ("network with DHCP", ~Q(Exists(Network.objects.filter(id=_ID, subnets__enable_dhcp=True)))),
+}
+"""Whose a port of the cloud is, by its owner, and when that is not there."""
+
+
+# ----- ports and addresses --------------------------------------------------------------------------------------------
+
+
+@check("network_ports")
+def ports_of_nothing() -> Iterator[Finding]:
+    """Find ports that the cloud made for routers, floating IPs, hosts and DHCP that are not there."""
+    for port in _unowned().annotate(many=Count("fixed_ips")).order_by("id"):
+        whose, _ = _GONE[port.device_owner]
+        sentence = f"It is there for the {whose} {port.device_id}, which is not. Addresses that it keeps: {port.many}."
+        repair = "Delete it, and give its addresses back."
+        yield Finding("error", f"port {port.id}", sentence, repair, alone(_give_back(port.id)))
+
+
+def _unowned() -> QuerySet[Port]:
+    gone = Q()
+    for owner, (_, missing) in _GONE.items():
+        gone |= Q(missing, device_owner=owner)
+    return Port.objects.filter(gone, device_id__isnull=False)
+
+
+def _give_back(port_id: uuid.UUID) -> Callable[[], str | None]:
+    return lambda: "Given back." if addresses.delete_ports(_unowned().filter(id=port_id)) else None
+
+
+@check("held_addresses")
+def held_for_too_long() -> Iterator[Finding]:
+    """Find addresses without a port that are held back past their time, and addresses that two ports have."""
+    late = _late().count()
+    if late:
+        sentence = f"Addresses without a port that should be free by now: {late}. Nobody gets them."
+        yield Finding("error", "addresses", sentence, "Free them.", _free, "late")
+    twice = FixedIP.every.values("subnet_id", "address").annotate(many=Count("id")).filter(many__gt=1)
+    for row in twice.order_by("subnet_id", "address"):
+        sentence = f"The address {row['address']} is there {row['many']} times. Take it from all ports but one."
+        yield Finding("error", f"subnet {row['subnet_id']}", sentence)
+
+
+def _late() -> QuerySet[FixedIP]:
+    ended = timezone.now() - timedelta(seconds=settings.ADDRESS_HOLD) - PATIENCE
+    return FixedIP.every.filter(Q(released_at__lte=ended) | Q(released_at=None), port=None)
+
+
+def _free() -> str | None:
+    many = ipam.forget_released() if _late().exists() else 0
+    return f"Freed: {many}." if many else None
+
+
+# ----- routers and floating IPs ---------------------------------------------------------------------------------------
+
+
+@check("floating_ips")
+def leading_nowhere() -> Iterator[Finding]:
+    """Find floating IPs and forwardings whose port, address or router is not what they say, or whose server is over."""
+    for floating in _astray().order_by("id"):
+        sentence = f"{floating.address} leads to {floating.fixed_address or 'no address'}, which no router leads to."
+        mend = alone(_astray_no_more(floating.id))
+        yield Finding("error", f"floating IP {floating.id}", sentence, "Let it lead nowhere.", mend)
+    for row in _strayed_forwardings().select_related("floating_ip").order_by("id"):
+        sentence = (
+            f"Port {row.external_port_first} of {row.floating_ip.address} leads to {row.internal_ip_address}, which is"
+            f" no address of the port {row.internal_port_id}."
+        )
+        yield Finding("error", f"port forwarding {row.id}", sentence, "Delete it.", alone(_no_forwarding(row.id)))
+    for floating in _outlived().order_by("id"):
+        sentence = f"{floating.address} was made for the server {floating.with_instance}, which is over."
+        repair = "Give it back."
+        yield Finding("error", f"floating IP {floating.id}", sentence, repair, alone(_no_floating_ip(floating.id)))
+
+
+def _astray() -> QuerySet[FloatingIP]:
+    """Return floating IPs that lead to an address that their port has not, or through no router that lies there."""
+    there = FixedIP.objects.filter(port=OuterRef("fixed_port_id"), address=OuterRef("fixed_address"))
+    legs = Port.objects.filter(device_owner=owners.ROUTER_INTERFACE, device_id=OuterRef("router_id"))
+    joined = legs.filter(network_id=OuterRef("fixed_port__network_id"))
+    outside = Router.objects.filter(id=OuterRef("router_id"), gateway_port__network_id=OuterRef("network_id"))
+    leading = FloatingIP.objects.filter(fixed_port__isnull=False).select_related("network")
+    return leading.exclude(Exists(there) & Exists(joined) & Exists(outside))
+
+
+def _astray_no_more(key: uuid.UUID) -> Callable[[], str | None]:
+    def work() -> str | None:
+        floating = _astray().filter(id=key).first()
+        if floating is None:
+            return None
+        network.disassociate(floating)
+        return "It leads nowhere now."
+
+    return work
+
+
+def _strayed_forwardings() -> QuerySet[PortForwarding]:
+    there = FixedIP.objects.filter(port=OuterRef("internal_port_id"), address=OuterRef("internal_ip_address"))
+    return PortForwarding.objects.exclude(Exists(there))
+
+
+def _no_forwarding(key: uuid.UUID) -> Callable[[], str | None]:
+    def work() -> str | None:
+        row = _strayed_forwardings().filter(id=key).first()
+        if row is None:
+            return None
+        network.delete_port_forwarding(row)
+        return "It is deleted."
+
+    return work
+
+
+def _outlived() -> QuerySet[FloatingIP]:
+    alive = Instance.objects.filter(id=OuterRef("with_instance")).exclude(vm_state=VmState.DELETED)
+    held = Allocation.objects.filter(instance_id=OuterRef("with_instance"))
+    return FloatingIP.objects.filter(with_instance__isnull=False).exclude(Exists(alive) | Exists(held))
+
+
+def _no_floating_ip(key: uuid.UUID) -> Callable[[], str | None]:
+    def work() -> str | None:
+        floating = _outlived().filter(id=key).first()
+        if floating is None:
+            return None
+        network.delete_floating_ip(floating)
+        return "Given back."
+
+    return work
+
+
+# ----- policies -------------------------------------------------------------------------------------------------------
+
+
+@check("rbac_policies")
+def sharing_nothing() -> Iterator[Finding]:
+    """Find policies that share what is not there."""
+    for kind, model in MODELS.items():
+        rows = RbacPolicy.objects.filter(_sharing_nothing(model), object_type=kind)
+        for policy in rows.order_by("id"):
+            sentence = f"It shares the {kind} {policy.object_id}, which is not there."
+            mend = alone(_removed(rows.filter(id=policy.id)))
+            yield Finding("warning", f"RBAC policy {policy.id}", sentence, "Delete it.", mend)
+
+
+def _sharing_nothing(model: type[Model]) -> Q:
+    return ~Q(Exists(model._default_manager.filter(pk=OuterRef("object_id"))))
+
+
+def _removed(rows: QuerySet[RbacPolicy]) -> Callable[[], str | None]:
+    return lambda: "Deleted." if rows.all().delete()[0] else None

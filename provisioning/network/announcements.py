@@ -1,0 +1,112 @@
+"""Tells of changes of networking: wakes the pages of the projects that see a record, and sends notifications.
+
+Services call ``announce`` in the transaction of their change.  Ports of guests and those that the cloud makes for
+itself need none: the events of the instance, the router or the floating IP say as much.
+"""
+
+import uuid
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any, Literal
+
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.events import services as events
+from provisioning.events.selectors import EVERYBODY
+from provisioning.network.models import (
+    AddressGroup,
+    AddressScope,
+    FloatingIP,
+    Network,
+    Port,
+    RbacPolicy,
+    Router,
+    SecurityGroup,
+    Subnet,
+    SubnetPool,
+)
+from provisioning.network.owners import COMPUTE
+from provisioning.notifications import services as notifications
+from provisioning.notifications.messages import Notification, Payload, is_wanted, publisher, versioned, when
+
+Row = (
+    Network
+    | Subnet
+    | Port
+    | Router
+    | FloatingIP
+    | SecurityGroup
+    | SubnetPool
+    | AddressScope
+    | AddressGroup
+    | RbacPolicy
+)
+Verb = Literal["create", "update", "delete"]
+
+KIND = "network"
+"""The kind of these events; ``record`` in their payload says of what, ``instances`` whose addresses it concerns."""
+NAMES: dict[type[Any], str] = {
+    Network: "network",
+    Subnet: "subnet",
+    Port: "port",
+    Router: "router",
+    FloatingIP: "floatingip",
+    SecurityGroup: "security_group",
+    SubnetPool: "subnetpool",
+    AddressScope: "address_scope",
+    AddressGroup: "address_group",
+    RbacPolicy: "rbac_policy",
+}
+"""Neutron's words in event types."""
+TYPES = tuple(f"{name}.{verb}.end" for name in NAMES.values() for verb in ("create", "update", "delete"))
+SHOWN_TO_OTHERS = ("network", "security_group", "address_group")
+"""What the pages of other projects show, by Neutron's words."""
+_HIDDEN = frozenset({"project_id", "bridge", "host", "binding_profile", "error", "with_instance", "dhcp_address"})
+"""Columns that are the cloud's own affair."""
+
+
+def announce(
+    row: Row, verb: Verb = "update", *, ports: Iterable[Port | None] = (), before: Collection[str] = ()
+) -> None:
+    """Write the event of a record that was made, has changed or is about to go, and send its notification.
+
+    ``ports``: those whose guests it leads or led to; ``before``: the ``topics_of`` the record before the change.
+    """
+    of_guests = (*ports, row) if isinstance(row, Port) else ports
+    guests = {str(port.device_id) for port in of_guests if port and port.device_owner.startswith(COMPUTE)}
+    payload = {"id": str(row.pk), "record": str(row._meta.model_name), "instances": sorted(guests - {"None"})}
+    said = [(topic, KIND, payload) for topic in sorted({*topics_of(row), *before})]
+    event = f"{NAMES[type(row)]}.{verb}.end"
+    if is_wanted(event):
+        told = Notification(event, publisher("neutron-server"), _payload(row), str(row.pk))
+        said += notifications.entries([told])
+    events.record_all(said)
+
+
+def topics_of(row: Row) -> set[str]:
+    """Return the topics of the projects that see a record: its own, those that it is shared with, or everybody's."""
+    topics, targets = {f"project:{row.project_id}"}, []
+    shown = row.network if isinstance(row, Subnet) else row
+    kind = NAMES[type(shown)]
+    if isinstance(row, RbacPolicy):
+        targets = [row.target_project]
+    elif kind in SHOWN_TO_OTHERS:
+        rows = RbacPolicy.objects.filter(object_type=kind, object_id=shown.pk)
+        targets = list(rows.values_list("target_project", flat=True))
+    for target in targets:
+        topics.add(EVERYBODY if target == RbacPolicy.EVERYBODY else f"project:{read_id(target) or NOBODY}")
+    return topics
+
+
+def _payload(row: Row) -> Payload:
+    """Return a record's columns by their names in the API, as far as these are the same."""
+    data: dict[str, Any] = {"tenant_id": row.project_id.hex, "resource_type": NAMES[type(row)]}
+    for column in row._meta.concrete_fields:
+        if column.name not in _HIDDEN:
+            data[column.attname] = _plain(getattr(row, column.attname))
+    return versioned("NetworkResourcePayload", "1.0", data)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    return when(value) if isinstance(value, datetime) else value

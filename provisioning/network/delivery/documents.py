@@ -1,0 +1,262 @@
+"""Documents: each subject as one host needs to know it."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+import netaddr
+from msgspec.structs import replace
+
+from compute_agent.contract.base import Message
+from compute_agent.contract.build import SecurityRule
+from compute_agent.contract.network import (
+    FLOATING_IP,
+    NETWORK,
+    ROUTER,
+    SECURITY_GROUP,
+    ApplyFloatingIpRequest,
+    ApplyNetworkRequest,
+    ApplyRouterRequest,
+    ApplySecurityGroupRequest,
+    ExternalGateway,
+    FloatingIpDocument,
+    GroupMember,
+    NetworkDocument,
+    PortForward,
+    RemotePort,
+    Route,
+    RouterDocument,
+    RouterInterface,
+    SecurityGroupDocument,
+    ServicePort,
+)
+from provisioning.hosts.models import Host
+from provisioning.network.delivery.bearers import bearer
+from provisioning.network.delivery.needs import Needs
+from provisioning.network.delivery.places import agent_gateways
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, SecurityGroup
+from provisioning.network.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
+
+Documents = Mapping[uuid.UUID, Message]
+"""Host → the command that brings it to its document."""
+
+
+def of(kind: str, subject_id: uuid.UUID) -> Documents:
+    """Return what each host is to know of a subject now, by host; empty when it is gone or nobody needs it.
+
+    May write: hosts get their own addresses on external networks, and a router the host that bears its own.
+    """
+    return _BY_KIND[kind](subject_id, Needs())
+
+
+def _networks(key: uuid.UUID, needs: Needs) -> Documents:
+    network = Network.objects.filter(id=key).first()
+    hosts = needs.of_network(network) if network is not None else []
+    if network is None:
+        return {}
+    gateways = agent_gateways(network, hosts) if network.external else {}
+    addresses = _addresses(network)
+    ports = list(network.ports.order_by("id"))
+    moving = (AGENT_GATEWAY, ROUTER_GATEWAY) if network.network_type == "vxlan" else ()
+    placed = _bearers(ports) if moving else {}
+    told = [
+        (port, host)
+        for port in ports
+        if port.device_owner.startswith(COMPUTE) or port.device_owner in moving
+        if (host := placed.get(port.device_id, port.host))
+    ]
+    service = next((_service(port, addresses[port.id]) for port in ports if port.device_owner == DHCP), None)
+    shared = sorted(port.mac_address for port in ports if port.device_owner == ROUTER_INTERFACE)
+    subnets = subnet_refs(network.subnets.all(), _routed(ports, addresses))
+    return {
+        host.id: ApplyNetworkRequest(
+            network=NetworkDocument(
+                id=str(network.id),
+                name=network.name,
+                bridge=network.bridge,
+                mtu=network.mtu,
+                segment=segment_ref(network),
+                subnets=subnets,
+                dns_domain=network.domain,
+                external=network.external,
+                enabled=network.admin_state_up,
+                service=service,
+                peers=sorted(other.host_ip for other in hosts if other.id != host.id and other.host_ip),
+                remote_ports=[
+                    _remote(port, network, addresses[port.id], needs.hosts.get(where))
+                    for port, where in told
+                    if where != host.name
+                ],
+                shared_macs=shared,
+                gateway_port=gateways.get(host.id),
+            )
+        )
+        for host in hosts
+    }
+
+
+def _addresses(network: Network) -> defaultdict[uuid.UUID, list[FixedIP]]:
+    found: defaultdict[uuid.UUID, list[FixedIP]] = defaultdict(list)
+    for row in FixedIP.objects.filter(port__network=network).order_by("id"):
+        found[row.port_id or network.id].append(row)
+    return found
+
+
+def _bearers(ports: Sequence[Port]) -> dict[uuid.UUID | None, str]:
+    """Return the host that bears each router's own address, by the router's id."""
+    routers = [port.device_id for port in ports if port.device_id and port.device_owner == ROUTER_GATEWAY]
+    return dict(Router.objects.filter(id__in=routers).values_list("id", "host"))
+
+
+def _routed(ports: Sequence[Port], addresses: Mapping[uuid.UUID, Sequence[FixedIP]]) -> set[str]:
+    """Return the addresses of routers' interfaces on the network."""
+    legs = [port for port in ports if port.device_owner == ROUTER_INTERFACE]
+    return {row.address for port in legs for row in addresses[port.id]}
+
+
+def _service(port: Port, addresses: Sequence[FixedIP]) -> ServicePort:
+    return ServicePort(
+        id=str(port.id), mac_address=port.mac_address, addresses=[address.address for address in addresses]
+    )
+
+
+def _remote(port: Port, network: Network, addresses: Sequence[FixedIP], host: Host | None) -> RemotePort:
+    return RemotePort(
+        id=str(port.id),
+        mac_address=port.mac_address,
+        addresses=[address.address for address in addresses],
+        underlay=host.host_ip if host is not None else "",
+        hostname=port.dns_name,
+        dns_domain=project_domain(port, network) if network.shared else "",
+    )
+
+
+def _routers(key: uuid.UUID, needs: Needs) -> Documents:
+    router = Router.objects.select_related("gateway_port").filter(id=key).first()
+    hosts = needs.of_router(router) if router is not None else []
+    if router is None:
+        return {}
+    legs = list(Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id=router.id).order_by("id"))
+    interfaces = [
+        RouterInterface(
+            port_id=str(port.id),
+            network_id=str(port.network_id),
+            mac_address=port.mac_address,
+            addresses=_with_lengths(port),
+        )
+        for port in legs
+    ]
+    routes = [Route(destination=route["destination"], next_hop=route["nexthop"]) for route in router.routes]
+    bears = bearer(router, hosts)
+    return {
+        host.id: ApplyRouterRequest(
+            router=RouterDocument(
+                id=str(router.id),
+                name=router.name,
+                enabled=router.admin_state_up,
+                interfaces=interfaces,
+                routes=routes,
+                external=_external(router, here=host.name == bears),
+            )
+        )
+        for host in hosts
+    }
+
+
+def _external(router: Router, *, here: bool) -> ExternalGateway | None:
+    port = router.gateway_port
+    if port is None:
+        return None
+    rows = list(port.fixed_ips.select_related("subnet").order_by("id"))
+    hops = {row.subnet.ip_version: row.subnet.gateway_ip for row in rows if row.subnet.gateway_ip}
+    return ExternalGateway(
+        network_id=str(port.network_id),
+        next_hops=[hop for _, hop in sorted(hops.items()) if hop],
+        enable_snat=router.enable_snat,
+        port_id=str(port.id),
+        mac_address=port.mac_address,
+        addresses=_with_lengths(port),
+        here=here,
+    )
+
+
+def _with_lengths(port: Port) -> list[str]:
+    rows = port.fixed_ips.select_related("subnet").order_by("id")
+    return [f"{row.address}/{netaddr.IPNetwork(row.subnet.cidr).prefixlen}" for row in rows]
+
+
+def _floating_ips(key: uuid.UUID, needs: Needs) -> Documents:
+    floating = FloatingIP.objects.select_related("router").filter(id=key).first()
+    if floating is None or floating.router_id is None:
+        return {}
+    rows = floating.port_forwardings.order_by("created_at", "id")
+    document = FloatingIpDocument(
+        id=str(floating.id),
+        address=floating.address,
+        network_id=str(floating.network_id),
+        router_id=str(floating.router_id),
+        fixed_address=floating.fixed_address,
+        forwards=[
+            PortForward(
+                protocol=row.protocol,
+                external_first=row.external_port_first,
+                external_last=row.external_port_last,
+                internal_address=row.internal_ip_address,
+                internal_first=row.internal_port_first,
+                internal_last=row.internal_port_last,
+            )
+            for row in rows
+        ],
+    )
+    hosts = needs.of_floating_ip(floating)
+    others = [replace(document, bearer=hosts[0].host_ip) for _ in hosts[1:]]
+    return {
+        host.id: ApplyFloatingIpRequest(floating_ip=said)
+        for host, said in zip(hosts, [document, *others], strict=False)
+    }
+
+
+def _groups(key: uuid.UUID, needs: Needs) -> Documents:
+    group = SecurityGroup.objects.filter(id=key).first()
+    if group is None:
+        return {}
+    hosts = needs.of_group(group.id)
+    if not hosts:
+        return {}
+    members = FixedIP.objects.filter(GUESTS_OF_PORT, port__security_groups=group, port__port_security_enabled=True)
+    document = SecurityGroupDocument(
+        id=str(group.id),
+        stateful=group.stateful,
+        rules=list(_rules(group)),
+        members=[
+            GroupMember(network_id=str(network), address=address)
+            for network, address in members.order_by("port__network_id", "id").values_list(
+                "port__network_id", "address"
+            )
+        ],
+    )
+    return {host.id: ApplySecurityGroupRequest(security_group=document) for host in hosts}
+
+
+GUESTS_OF_PORT = type(GUESTS)(port__device_owner__startswith="compute:")
+
+
+def _rules(group: SecurityGroup) -> Iterator[SecurityRule]:
+    rows = group.rules.select_related("remote_address_group").order_by("created_at", "id")
+    for row in rows:
+        remotes = row.remote_address_group.addresses if row.remote_address_group else [row.remote_ip_prefix]
+        for remote in remotes:
+            yield SecurityRule(
+                id=str(row.id),
+                direction=row.direction,
+                ethertype=row.ethertype,
+                protocol=row.protocol,
+                port_range_min=row.port_range_min,
+                port_range_max=row.port_range_max,
+                remote_ip_prefix=remote,
+                remote_group_id=str(row.remote_group_id) if row.remote_group_id else None,
+            )
+
+
+_BY_KIND = {NETWORK: _networks, ROUTER: _routers, FLOATING_IP: _floating_ips, SECURITY_GROUP: _groups}

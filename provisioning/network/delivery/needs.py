@@ -1,0 +1,128 @@
+"""Which hosts need to know of a network, router, floating IP or security group, by the ports that are bound there."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from functools import cached_property
+
+from django.db.models import Q
+
+from compute_agent.contract.messages import DOCUMENTS
+from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
+from provisioning.hosts.models import Host
+from provisioning.network.delivery.bearers import bearer
+from provisioning.network.models import FloatingIP, Network, Port, PortForwarding, Router, SecurityGroupRule
+from provisioning.network.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
+
+Subject = tuple[str, uuid.UUID]
+Membership = Port.security_groups.through
+
+
+class Needs:
+    """What the records say now, read as far as it is asked for; for one transaction."""
+
+    @cached_property
+    def hosts(self) -> dict[str, Host]:
+        """Hosts that can be told, by name."""
+        return {host.name: host for host in Host.objects.filter(contract_version__gte=DOCUMENTS)}
+
+    @cached_property
+    def by_id(self) -> dict[uuid.UUID, Host]:
+        return {host.id: host for host in self.hosts.values()}
+
+    @cached_property
+    def _legs(self) -> list[tuple[uuid.UUID, uuid.UUID]]:
+        """Router and network of every router interface."""
+        rows = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__isnull=False)
+        return [(router, network) for router, network in rows.values_list("device_id", "network_id") if router]
+
+    def connected(self, network_ids: Iterable[uuid.UUID]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
+        """Return the networks that routers join to these, themselves among them, and those routers.
+
+        Gateways join nothing: what lies behind an external network is not ours.
+        """
+        networks, routers = set(network_ids), set()
+        joined: defaultdict[uuid.UUID, set[uuid.UUID]] = defaultdict(set)
+        for router, network in self._legs:
+            joined[router].add(network)
+        grown = True
+        while grown:
+            found = {router for router, legs in joined.items() if router not in routers and legs & networks}
+            routers |= found
+            grown = bool(found)
+            for router in found:
+                networks |= joined[router]
+        return networks, routers
+
+    def of_network(self, network: Network) -> list[Host]:
+        """Return the hosts of guests on the network, on networks that routers join to it, and, of an external one, of
+        the routers that lead there.
+        """
+        networks, _ = self.connected([network.id])
+        hosts = self._with_guests(networks)
+        leading = Router.objects.filter(gateway_port__network_id=network.id).values_list("id", flat=True)
+        for router in leading:
+            hosts |= self._with_guests(self._networks_of(router))
+        return self._named(hosts)
+
+    def of_router(self, router: Router) -> list[Host]:
+        """Return the hosts of guests on the networks that the router joins."""
+        return self._named(self._with_guests(self._networks_of(router.id)))
+
+    def of_group(self, group_id: uuid.UUID) -> list[Host]:
+        """Return the hosts of the group's ports, and of ports in groups with rules that name it."""
+        naming = SecurityGroupRule.objects.filter(remote_group_id=group_id).values("group_id")
+        rows = Port.objects.filter(Q(security_groups=group_id) | Q(security_groups__in=naming)).exclude(host="")
+        return self._named(rows.values_list("host", flat=True).distinct())
+
+    def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
+        """Return the hosts that must know it, the one that bears it first: that of its port; with forwardings only, the
+        one that bears its router's own address, and behind it those of the ports that it forwards to.
+        """
+        if floating.fixed_port_id is not None:
+            ports = Port.objects.filter(id=floating.fixed_port_id)
+            return self._named(ports.values_list("host", flat=True))
+        forwards = PortForwarding.objects.filter(floating_ip=floating).exclude(internal_port__host="")
+        there = self._named(forwards.values_list("internal_port__host", flat=True))
+        if not there or floating.router is None:
+            return []
+        bears = self._named([bearer(floating.router, self.of_router(floating.router))])
+        return [*bears, *(host for host in there if host not in bears)]
+
+    def of_host(self, host: Host) -> set[Subject]:
+        """Return everything that a host needs."""
+        here = list(Port.objects.filter(GUESTS, host=host.name).values_list("id", "network_id"))
+        networks, routers = self.connected({network for _, network in here})
+        leading = Router.objects.filter(id__in=routers, gateway_port__isnull=False)
+        networks |= set(leading.values_list("gateway_port__network_id", flat=True))
+        ports = [port for port, _ in here]
+        groups = set(Membership.objects.filter(port_id__in=ports).values_list("securitygroup_id", flat=True))
+        named = SecurityGroupRule.objects.filter(group_id__in=groups, remote_group_id__isnull=False)
+        groups |= set(named.values_list("remote_group_id", flat=True))
+        borne = Q(router__host=host.name, router__in=routers, fixed_port=None, port_forwardings__isnull=False)
+        floating = FloatingIP.objects.filter(
+            Q(fixed_port__in=ports) | Q(fixed_port=None, port_forwardings__internal_port__in=ports) | borne
+        )
+        return (
+            {(NETWORK, key) for key in networks}
+            | {(ROUTER, key) for key in routers}
+            | {(SECURITY_GROUP, key) for key in groups}
+            | {(FLOATING_IP, key) for key in floating.values_list("id", flat=True)}
+        )
+
+    def _networks_of(self, router_id: uuid.UUID) -> set[uuid.UUID]:
+        mine = {network for router, network in self._legs if router == router_id}
+        return self.connected(mine)[0]
+
+    def _with_guests(self, network_ids: Collection[uuid.UUID]) -> set[str]:
+        rows = Port.objects.filter(GUESTS, network_id__in=network_ids).exclude(host="")
+        return set(rows.values_list("host", flat=True).distinct())
+
+    def _named(self, names: Iterable[str]) -> list[Host]:
+        return [self.hosts[name] for name in sorted(set(names)) if name in self.hosts]
+
+
+def networks_of_router(router_id: uuid.UUID) -> set[uuid.UUID]:
+    """Return the networks that a router has a port on, its gateway's among them."""
+    rows = Port.objects.filter(device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY), device_id=router_id)
+    return set(rows.values_list("network_id", flat=True))

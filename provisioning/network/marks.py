@@ -1,0 +1,85 @@
+"""Says that hosts may have to be told anew of a network, router, floating IP or security group.
+
+Services call ``mark`` in the transaction of their change.  A subject that is marked already is not marked twice: a
+hundred changes of one security group are few jobs.
+"""
+
+import uuid
+from collections.abc import Collection, Iterable, Sequence
+
+from django.db import connection
+from django.db.models import Q
+from django.utils import timezone
+
+from compute_agent.contract.messages import DOCUMENTS
+from compute_agent.contract.network import NETWORK, SECURITY_GROUP
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
+from provisioning.hosts.models import Host
+from provisioning.jobs.cast import cast
+from provisioning.network.models import Delivery, DeliveryMark, Port
+
+TOPIC = "conductor"
+JOB = "network.deliver"
+HOST = "host"
+"""Besides the kinds of subjects: a host that may need others than it was told of."""
+
+
+def mark(kind: str, ids: Iterable[uuid.UUID]) -> None:
+    """Let a job bring the hosts that need these subjects to what the records say when the transaction commits.
+
+    ``kind``: one of ``compute_agent.contract.network``, or ``HOST``; a subject that is deleted in this transaction is
+    marked, too.  Nothing is done before there is a host: it is told everything when it comes.
+    """
+    keys = sorted(set(ids))
+    if not keys or not _HOSTS():
+        return
+    for key in keys:
+        if _insert(kind, key):
+            cast(TOPIC, JOB, kind=kind, subject_id=str(key))
+
+
+def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
+    """Guests' ports were bound to their hosts, or changed there, or are about to leave them (``left``).
+
+    Where there is one host only, which knows its own guests, nothing is to be told once it knows networks and groups.
+    """
+    hosts = _HOSTS() if any(port.host for port in ports) else []
+    if not hosts:
+        return
+    networks = {port.network_id for port in ports}
+    groups = set(_GROUPS_OF(ids=[port.id for port in ports]))
+    names = {port.host for port in ports}
+    here = [key for key, name in hosts if name in names]
+    mark(HOST, [key for key in here if left or not _told(key, networks, groups)])
+    if len(hosts) > 1:
+        mark(NETWORK, networks)
+        mark(SECURITY_GROUP, groups)
+
+
+_GROUPS_OF = Prepared(
+    lambda ids: Port.security_groups.through.objects.filter(Among("port_id", ids)).values_list(
+        "securitygroup_id", flat=True
+    ),
+    ids=Ids(),
+)
+_HOSTS = Prepared(lambda: Host.objects.filter(contract_version__gte=DOCUMENTS).values_list("id", "name"))
+
+
+def _told(host_id: uuid.UUID, network_ids: Collection[uuid.UUID], group_ids: Collection[uuid.UUID]) -> bool:
+    wanted = Q(kind=NETWORK, subject_id__in=network_ids) | Q(kind=SECURITY_GROUP, subject_id__in=group_ids)
+    there = Delivery.objects.filter(wanted, host_id=host_id).exclude(digest="").count()
+    return there == len(set(network_ids)) + len(set(group_ids))
+
+
+def _insert(kind: str, key: uuid.UUID) -> bool:
+    """Insert the mark; whether it was not there.  Waits for a job that takes one away: it may not see our change."""
+    meta = DeliveryMark._meta
+    table = connection.ops.quote_name(meta.db_table)
+    said: dict[str, object] = {"kind": kind, "subject_id": key, "marked_at": timezone.now()}
+    fields = [column for column in meta.concrete_fields if column.name in said]
+    columns = ", ".join(connection.ops.quote_name(column.name) for column in fields)
+    values = [column.get_db_prep_save(said[column.name], connection) for column in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(f"INSERT INTO {table} ({columns}) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", values)  # noqa: S608 - names of our own
+        return bool(cursor.rowcount)

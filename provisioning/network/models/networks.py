@@ -1,0 +1,88 @@
+"""Networks and subnets, and the pools and scopes that subnets are taken from."""
+
+from django.db import models
+from django.db.models import Q
+
+from provisioning.network.models.base import Named, json_list
+
+DNS_DOMAIN = "novalocal"
+"""Nova's domain of guests, on networks that name none."""
+
+
+class Network(Named):
+    """An L2 network: a bridge on every host that needs it, and a segment that joins them."""
+
+    shared = models.BooleanField(default=False)  # as the RBAC policy says that shares it with everybody
+    external = models.BooleanField(default=False)  # floating IPs and routers' gateways lie on it
+    is_default = models.BooleanField(default=False)  # the external network that is meant when none is named
+    admin_state_up = models.BooleanField(default=True)
+    port_security_enabled = models.BooleanField(default=True)  # what its new ports have
+    mtu = models.PositiveIntegerField(default=1500)
+    bridge = models.CharField(max_length=15, unique=True)
+    network_type = models.CharField(max_length=8, default="vxlan")  # vxlan, flat, vlan
+    physical_network = models.CharField(max_length=64, blank=True)  # of flat and vlan
+    segmentation_id = models.PositiveIntegerField(null=True)  # the VNI or VLAN tag
+    dns_domain = models.CharField(max_length=255, default=DNS_DOMAIN)
+    status = models.CharField(max_length=8, default="ACTIVE")
+    error = models.CharField(max_length=255, blank=True)  # why a host could not be brought to it
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["network_type", "physical_network", "segmentation_id"],
+                condition=Q(segmentation_id__isnull=False),
+                name="one_network_per_segment",
+            ),
+            models.UniqueConstraint(
+                fields=["physical_network"], condition=Q(network_type="flat"), name="one_flat_network_per_wire"
+            ),
+        ]
+
+    @property
+    def domain(self) -> str:
+        """The domain that its guests are told, without the dot that Neutron lets domains end with."""
+        return self.dns_domain.rstrip(".") or DNS_DOMAIN
+
+
+class AddressScope(Named):
+    """Subnet pools whose ranges do not overlap, so that their subnets can be routed to each other without NAT."""
+
+    ip_version = models.PositiveSmallIntegerField(default=4)
+    shared = models.BooleanField(default=False)
+
+
+class SubnetPool(Named):
+    """Prefixes that subnets are taken from."""
+
+    ip_version = models.PositiveSmallIntegerField(default=4)
+    prefixes = json_list()  # of CIDR text
+    default_prefixlen = models.PositiveSmallIntegerField()
+    min_prefixlen = models.PositiveSmallIntegerField()
+    max_prefixlen = models.PositiveSmallIntegerField()
+    default_quota = models.PositiveIntegerField(null=True)  # what one project may take: addresses, or /64s of IPv6
+    address_scope = models.ForeignKey(AddressScope, null=True, on_delete=models.PROTECT, related_name="subnet_pools")
+    shared = models.BooleanField(default=False)
+    is_default = models.BooleanField(default=False)
+
+
+class Subnet(Named):
+    """A range of a network, with the parts that addresses are taken from."""
+
+    network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="subnets")
+    subnet_pool = models.ForeignKey(SubnetPool, null=True, on_delete=models.PROTECT, related_name="subnets")
+    ip_version = models.PositiveSmallIntegerField(default=4)
+    cidr = models.CharField(max_length=43)
+    gateway_ip = models.GenericIPAddressField(null=True)
+    enable_dhcp = models.BooleanField(default=True)
+    dhcp_address = models.GenericIPAddressField(
+        null=True
+    )  # where DHCP answers when there is no gateway; never given out
+    dns_nameservers = json_list()
+    allocation_pools = json_list()  # [{"start": …, "end": …}]
+    host_routes = json_list()  # [{"destination": …, "nexthop": …}]
+    ipv6_ra_mode = models.CharField(max_length=16, blank=True)
+    ipv6_address_mode = models.CharField(max_length=16, blank=True)
+    service_types = json_list()  # device owners whose ports take addresses here; empty: all
+
+    def __str__(self) -> str:
+        return self.name or self.cidr

@@ -1,0 +1,74 @@
+"""Ports and the addresses they have."""
+
+from typing import ClassVar
+
+from django.db import models
+
+from provisioning.network.models.base import Named, json_list
+from provisioning.network.models.networks import Network, Subnet
+from provisioning.network.models.security_groups import SecurityGroup
+
+
+class Port(Named):
+    """One network interface: a MAC address on a network, owned by a device."""
+
+    network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="ports")
+    mac_address = models.CharField(max_length=17)
+    admin_state_up = models.BooleanField(default=True)
+    status = models.CharField(max_length=8, default="DOWN")  # ACTIVE, DOWN, BUILD
+    device_id = models.UUIDField(null=True, db_index=True)  # the instance, router or network it is a part of
+    device_text = models.CharField(max_length=255, blank=True)  # what a user wrote as device_id when it is no UUID
+    device_owner = models.CharField(max_length=255, blank=True)  # "compute:<az>", "network:router_interface" …
+    device_index = models.PositiveSmallIntegerField(default=0)  # order of the interfaces in the guest
+    delete_with_device = models.BooleanField(default=False)  # made for the instance, and goes with it
+    leaving = models.BooleanField(default=False)  # its host was told to take it out of the guest
+    host = models.CharField(max_length=255, blank=True)
+    dns_name = models.CharField(max_length=255, blank=True)  # its guest's host name
+    port_security_enabled = models.BooleanField(default=True)
+    allowed_address_pairs = json_list()  # [{"ip_address": …, "mac_address": …}]
+    extra_dhcp_opts = json_list()  # [{"opt_name": …, "opt_value": …, "ip_version": …}]
+    binding_profile = models.JSONField(default=dict)
+    vnic_type = models.CharField(max_length=64, default="normal")
+    security_groups = models.ManyToManyField(SecurityGroup, related_name="ports")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["device_id", "device_index"],
+                condition=models.Q(device_owner__startswith="compute:", device_id__isnull=False),
+                name="one_port_per_interface",
+            ),
+            models.UniqueConstraint(fields=["network", "mac_address"], name="one_port_per_mac_address"),
+        ]
+
+    def __str__(self) -> str:
+        return self.mac_address
+
+
+class InUse(models.Manager["FixedIP"]):
+    """Addresses that a port has."""
+
+    def get_queryset(self) -> models.QuerySet["FixedIP"]:
+        return super().get_queryset().filter(port__isnull=False)
+
+
+class FixedIP(models.Model):
+    """One address of one port, or one that a port had and that nobody gets for a while; the constraint makes it the
+    only one.
+    """
+
+    port = models.ForeignKey(Port, null=True, on_delete=models.CASCADE, related_name="fixed_ips")
+    subnet = models.ForeignKey(Subnet, on_delete=models.PROTECT, related_name="fixed_ips")
+    address = models.GenericIPAddressField()
+    number = models.BigIntegerField()  # orders the addresses of a subnet without gaps: free ones are found by it
+    released_at = models.DateTimeField(null=True)  # since when no port has it
+    leased_at = models.DateTimeField(null=True)  # when its guest took it by DHCP, as far as the host has said
+
+    every: ClassVar[models.Manager["FixedIP"]] = models.Manager()
+    objects = InUse()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["subnet", "number"], name="one_fixed_ip")]
+
+    def __str__(self) -> str:
+        return self.address

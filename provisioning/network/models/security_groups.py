@@ -1,0 +1,75 @@
+"""Security groups, their rules, and groups of addresses that rules name."""
+
+import uuid
+
+from django.db import models
+
+from provisioning.network.models.base import Named, json_list
+
+DIRECTIONS = [("ingress", "ingress"), ("egress", "egress")]
+ETHERTYPES = [("IPv4", "IPv4"), ("IPv6", "IPv6")]
+
+
+class SecurityGroup(Named):
+    """A named set of allowed flows; every project has ``default``."""
+
+    stateful = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project_id"], condition=models.Q(name="default"), name="one_default_security_group"
+            )
+        ]
+
+
+class AddressGroup(Named):
+    """Ranges that rules name together."""
+
+    addresses = json_list()  # of CIDR text
+
+
+class Flow(models.Model):
+    """What one rule allows."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    direction = models.CharField(max_length=8, choices=DIRECTIONS)
+    ethertype = models.CharField(max_length=4, choices=ETHERTYPES, default="IPv4")
+    protocol = models.CharField(max_length=16, null=True, blank=True)
+    port_range_min = models.IntegerField(null=True, blank=True)
+    port_range_max = models.IntegerField(null=True, blank=True)
+    remote_ip_prefix = models.CharField(max_length=43, null=True, blank=True)
+    description = models.CharField(max_length=255, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.direction} {self.protocol or 'any'}"
+
+
+class SecurityGroupRule(Flow):
+    """One allowed flow of a group.  No remote: from and to anywhere."""
+
+    group = models.ForeignKey(SecurityGroup, on_delete=models.CASCADE, related_name="rules")
+    remote_group = models.ForeignKey(SecurityGroup, null=True, blank=True, on_delete=models.CASCADE, related_name="+")
+    remote_address_group = models.ForeignKey(
+        AddressGroup, null=True, blank=True, on_delete=models.PROTECT, related_name="rules"
+    )
+    revision_number = models.PositiveIntegerField(default=0)
+    updated_at = models.DateTimeField(auto_now=True)
+
+
+class DefaultSecurityGroupRule(Flow):
+    """A rule that new groups are made with."""
+
+    PARENT = "PARENT"
+
+    remote_group = models.CharField(max_length=36, blank=True)  # a group's id, or PARENT for the new group itself
+    remote_address_group = models.ForeignKey(
+        AddressGroup, null=True, blank=True, on_delete=models.PROTECT, related_name="+"
+    )
+    removed = models.BooleanField(default=False)  # takes the place of a rule that every cloud begins with
+    used_in_default_sg = models.BooleanField(default=False)
+    used_in_non_default_sg = models.BooleanField(default=True)

@@ -1,0 +1,159 @@
+"""Neutron's view of hosts: the agents that it would have there, their zones, and who provides its services.
+
+One program does on each host what Neutron spreads over four; each of its parts is shown under Neutron's name.
+"""
+
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count
+from django.utils import timezone
+
+from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import read_id
+from provisioning.hosts.models import Host
+from provisioning.hosts.selectors import is_alive
+from provisioning.network.agent_errors import AgentNotFoundError
+from provisioning.network.models import Delivery, Port
+
+_NAMES = uuid.UUID("0d3c6f0e-6b5f-4a5a-8d77-6f0a3d6f7c11")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentType:
+    """One of Neutron's agents: its type, program and topic, and whether it belongs to a zone."""
+
+    agent_type: str
+    binary: str
+    topic: str
+    zoned: bool
+
+
+TYPES = (
+    AgentType("DHCP agent", "neutron-dhcp-agent", "dhcp_agent", zoned=True),
+    AgentType("L3 agent", "neutron-l3-agent", "l3_agent", zoned=True),
+    AgentType("Linux bridge agent", "neutron-linuxbridge-agent", "N/A", zoned=False),
+    AgentType("Metadata agent", "neutron-metadata-agent", "N/A", zoned=False),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A part of a host's agent; ``configurations`` counts what the host was told to have."""
+
+    id: uuid.UUID
+    agent_type: str
+    binary: str
+    topic: str
+    host: str
+    availability_zone: str | None
+    alive: bool
+    admin_state_up: bool
+    created_at: datetime
+    heartbeat_timestamp: datetime | None
+    configurations: dict[str, Any]
+
+    @property
+    def pk(self) -> uuid.UUID:
+        return self.id
+
+
+def agents(context: RequestContext, *, all_projects: bool = False) -> list[Agent]:
+    """Return the agents of all hosts, for operators; three queries."""
+    hosts, now = list(Host.objects.exclude(credential_digest="").order_by("name")), timezone.now()
+    told: dict[uuid.UUID, Counter[str]] = {}
+    rows = Delivery.objects.exclude(digest="").values_list("host_id", "kind").annotate(many=Count("pk")).order_by()
+    for host_id, kind, many in rows:
+        told.setdefault(host_id, Counter())[kind] = many
+    bound = Port.objects.exclude(host="").values_list("host").annotate(many=Count("pk")).order_by()
+    ports = dict(bound)
+    return [
+        Agent(
+            id=uuid.uuid5(_NAMES, f"{host.id} {kind.agent_type}"),
+            agent_type=kind.agent_type,
+            binary=kind.binary,
+            topic=kind.topic,
+            host=host.name,
+            availability_zone=host.availability_zone if kind.zoned else None,
+            alive=is_alive(host, now),
+            admin_state_up=host.enabled,
+            created_at=host.created_at,
+            heartbeat_timestamp=host.last_seen_at,
+            configurations=_configurations(kind, told.get(host.id, Counter()), ports.get(host.name, 0)),
+        )
+        for host in hosts
+        for kind in TYPES
+    ]
+
+
+def agent(context: RequestContext, identity: str, *, all_projects: bool = False) -> Agent:
+    """Return one of them.  Raises AgentNotFoundError."""
+    wanted = read_id(identity)
+    for each in agents(context):
+        if each.id == wanted:
+            return each
+    raise AgentNotFoundError(f"Agent {identity} could not be found.")
+
+
+def _configurations(kind: AgentType, told: Counter[str], ports: int) -> dict[str, Any]:
+    """Return what Neutron's agent of this type says of itself, as far as there is such a thing here."""
+    match kind.agent_type:
+        case "DHCP agent":
+            return {"dhcp_driver": "dnsmasq", "networks": told[NETWORK]}
+        case "L3 agent":
+            return {"agent_mode": "dvr", "routers": told[ROUTER], "floating_ips": told[FLOATING_IP]}
+        case "Linux bridge agent":
+            return {"tunnel_types": ["vxlan"], "devices": ports}
+        case _:
+            return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A zone of hosts, as what networks or routers are on."""
+
+    name: str
+    resource: str
+    state: str
+
+    @property
+    def pk(self) -> str:
+        return f"{self.name} {self.resource}"
+
+
+def zones(context: RequestContext, *, all_projects: bool = False) -> list[Zone]:
+    """Return the zones of hosts, for networks and for routers; a zone is available while a host there is enabled."""
+    states: dict[str, bool] = {}
+    hosts = Host.objects.exclude(credential_digest="").order_by("availability_zone")
+    for zone, enabled in hosts.values_list("availability_zone", "enabled"):
+        states[zone] = states.get(zone, False) or enabled
+    return [
+        Zone(name, resource, "available" if enabled else "unavailable")
+        for name, enabled in states.items()
+        for resource in ("network", "router")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """Who provides a service of the Networking API."""
+
+    service_type: str
+    name: str
+    default: bool
+
+    @property
+    def pk(self) -> str:
+        return self.name
+
+
+PROVIDERS = (Provider("L3_ROUTER_NAT", "novella", default=True),)
+"""Routers are of one kind: on every host that needs them."""
+
+
+def providers(context: RequestContext, *, all_projects: bool = False) -> list[Provider]:
+    return list(PROVIDERS)

@@ -1,0 +1,49 @@
+"""Networks and subnets as hosts are told of them."""
+
+from collections.abc import Collection, Iterable
+
+from compute_agent.contract.build import HostRoute, Segment, SubnetRef
+from provisioning.network.models import Network, Port, Subnet
+
+
+def segment_ref(network: Network) -> Segment:
+    """Return what joins the network's bridges on different hosts."""
+    return Segment(type=network.network_type, id=network.segmentation_id, physical_network=network.physical_network)
+
+
+def subnet_refs(subnets: Iterable[Subnet], routed: Collection[str] = ()) -> list[SubnetRef]:
+    """Return the ranges of a network, the oldest first; ``routed``: addresses of routers on it."""
+    ordered = sorted(subnets, key=lambda subnet: (subnet.created_at, subnet.id))
+    return [
+        SubnetRef(
+            id=str(subnet.id),
+            cidr=subnet.cidr,
+            gateway=subnet.gateway_ip,
+            enable_dhcp=subnet.enable_dhcp,
+            dns_nameservers=subnet.dns_nameservers,
+            host_routes=[
+                HostRoute(destination=route["destination"], next_hop=route["nexthop"]) for route in subnet.host_routes
+            ],
+            ipv6_ra_mode=subnet.ipv6_ra_mode,
+            ipv6_address_mode=subnet.ipv6_address_mode,
+            routed=subnet.gateway_ip in routed,
+        )
+        for subnet in ordered
+    ]
+
+
+def dns_assignment(port: Port, network: Network) -> list[dict[str, str]]:
+    """Return the names that a port's addresses resolve by, as ``hostname`` and ``fqdn``; without a name none do."""
+    if not port.dns_name:
+        return []
+    domain = project_domain(port, network) if network.shared else network.domain
+    names = {"hostname": port.dns_name, "fqdn": f"{port.dns_name}.{domain}."}
+    return [{"ip_address": each.address, **names} for each in port.fixed_ips.all()]
+
+
+def project_domain(port: Port, network: Network) -> str:
+    """Return a project's domain on a shared network: a label of its id, which nobody chooses, before the network's.
+
+    Twelve digits: the whole id would make most guests' names longer than Linux takes (64 characters).
+    """
+    return f"{port.project_id.hex[:12]}.{network.domain}"

@@ -1,0 +1,28 @@
+"""Who is in security groups, and what they allow."""
+
+import uuid
+from collections.abc import Iterable
+
+from django.db.models import Count, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
+from provisioning.network.selectors.records import ports_for
+
+
+def port_counts(group_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
+    """Return group → how many ports are in it; one query."""
+    rows = SecurityGroup.objects.filter(id__in=list(group_ids)).annotate(many=Count("ports"))
+    return dict(rows.values_list("id", "many"))
+
+
+def rules_of(group: SecurityGroup) -> list[SecurityGroupRule]:
+    """Return a group's rules with the groups that they name: what comes in first, then by age."""
+    rows = group.rules.select_related("remote_group", "remote_address_group")
+    return list(rows.order_by("-direction", "created_at", "id"))
+
+
+def ports_in(context: RequestContext, group: SecurityGroup) -> QuerySet[Port]:
+    """Return the project's ports that are in a group, the oldest first, with their addresses and networks."""
+    rows = ports_for(context).filter(security_groups=group).select_related("network")
+    return rows.order_by("created_at", "id")

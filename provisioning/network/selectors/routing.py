@@ -1,0 +1,98 @@
+"""Routers, floating IPs and port forwardings as a caller may see them."""
+
+import uuid
+from collections.abc import Iterable
+
+from django.db.models import Count, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.network.models import FloatingIP, Network, Port, PortForwarding, Router
+from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.routing_errors import (
+    FloatingIPNotFoundError,
+    PortForwardingNotFoundError,
+    RouterNotFoundError,
+)
+from provisioning.network.selectors.records import named_first, networks_for
+from provisioning.network.selectors.visibility import visible
+
+
+def routers_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Router]:
+    """Return the project's routers; ``all_projects`` is for operators."""
+    return visible(context, Router.objects.select_related("gateway_port"), "router", all_projects=all_projects)
+
+
+def router_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Router:
+    """Return one router; RouterNotFoundError when there is none or it is another project's."""
+    found = routers_for(context, all_projects=all_projects).filter(pk=read_id(identity) or NOBODY).first()
+    if found is None:
+        raise RouterNotFoundError(f"Router {identity} could not be found")
+    return found
+
+
+def routers_with_gateways(context: RequestContext) -> QuerySet[Router]:
+    """Return the project's routers by name, with their gateways' networks and addresses."""
+    rows = routers_for(context).select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
+    return named_first(rows)
+
+
+def routers_out(context: RequestContext) -> list[Router]:
+    """Return the project's own routers with a way out, the oldest first."""
+    rows = routers_for(context).filter(project_id=context.project_id or NOBODY, gateway_port__isnull=False)
+    return list(rows.order_by("created_at", "id"))
+
+
+def leg_counts(router_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
+    """Return router → how many interfaces it has; one query."""
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=list(router_ids))
+    return {key: many for key, many in legs.values_list("device_id").annotate(Count("pk")) if key}
+
+
+def legs_of(router: Router) -> list[Port]:
+    """Return the ports of a router's interfaces, with their addresses."""
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id=router.id).select_related("network")
+    return list(legs.prefetch_related("fixed_ips__subnet").order_by("created_at", "id"))
+
+
+def floating_ips_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[FloatingIP]:
+    """Return the project's floating IPs, with what is shown of them."""
+    rows = FloatingIP.objects.select_related("fixed_port", "network").prefetch_related("port_forwardings")
+    return visible(context, rows, "floatingip", all_projects=all_projects)
+
+
+def floating_ip_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> FloatingIP:
+    """Return one floating IP; FloatingIPNotFoundError when there is none or it is another project's."""
+    rows = floating_ips_for(context, all_projects=all_projects)
+    found = rows.filter(pk=read_id(identity) or NOBODY).first()
+    if found is None:
+        raise FloatingIPNotFoundError(f"Floating IP {identity} could not be found")
+    return found
+
+
+def floating_ip_at(context: RequestContext, address: str) -> FloatingIP:
+    """Return the project's floating IP of this address.
+
+    Raises FloatingIPNotFoundError, and ConflictError when the project has it on several networks.
+    """
+    found = list(floating_ips_for(context).filter(address=address)[:2])
+    if not found:
+        raise FloatingIPNotFoundError("floating IP not found", field="address")
+    if len(found) > 1:
+        raise ConflictError(f"Multiple floating IPs are found for address {address}.", field="address")
+    return found[0]
+
+
+def port_forwarding_for(floating: FloatingIP, identity: str | uuid.UUID) -> PortForwarding:
+    """Return a forwarding of a floating IP; PortForwardingNotFoundError."""
+    found = floating.port_forwardings.select_related("internal_port").filter(pk=read_id(identity) or NOBODY).first()
+    if found is None:
+        raise PortForwardingNotFoundError(f"Port Forwarding {identity} could not be found.")
+    return found
+
+
+def external_networks_for(context: RequestContext) -> list[Network]:
+    """Return the external networks that the caller sees, the default one first."""
+    rows = networks_for(context).filter(external=True, admin_state_up=True, subnets__ip_version=4).distinct()
+    return list(rows.prefetch_related("subnets").order_by("-is_default", "name", "id"))

@@ -1,0 +1,48 @@
+"""Tags on records, and lists that are filtered by them."""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+
+from django.db.models import Exists, OuterRef, Q
+
+from provisioning.network.models import Tag
+
+
+def tags_of(ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
+    """Return the tags of many records, each record's in order; one query, and none without ids."""
+    keys = list(ids)
+    found: dict[uuid.UUID, list[str]] = {}
+    rows = Tag.objects.filter(resource_id__in=keys).order_by("tag").values_list("resource_id", "tag") if keys else ()
+    for key, tag in rows:
+        found.setdefault(key, []).append(tag)
+    return found
+
+
+def _has(*names: str) -> Q:
+    return Q(Exists(Tag.objects.filter(resource_id=OuterRef("pk"), tag__in=names)))
+
+
+def _named(values: list[str]) -> list[str]:
+    return list(dict.fromkeys(name for value in values for name in value.split(",")))
+
+
+def _all(values: list[str]) -> Q:
+    found = Q()
+    for name in _named(values)[:MOST_FILTERED]:
+        found &= _has(name)
+    return found
+
+
+def _any(values: list[str]) -> Q:
+    return _has(*_named(values))
+
+
+MOST_FILTERED = 50
+"""Tags that one filter names; a record has no more."""
+FILTERS: Mapping[str, Callable[[list[str]], Q]] = {
+    "tags": _all,
+    "tags-any": _any,
+    "not-tags": lambda values: ~_all(values),
+    "not-tags-any": lambda values: ~_any(values),
+}
+"""Filter → the condition that its values make; values are names between commas."""

@@ -1,0 +1,67 @@
+"""What networks and subnets are used for, and which ranges are free."""
+
+import secrets
+import uuid
+from collections.abc import Iterable
+
+import netaddr
+from django.db.models import Count, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.network.models import FixedIP, Network, Port
+from provisioning.network.owners import OF_THE_NETWORK
+from provisioning.network.selectors.records import ports_for, subnets_for
+from provisioning.network.selectors.visibility import own
+
+PRIVATE = netaddr.IPNetwork("10.0.0.0/8")
+SIZE = 256
+"""Addresses of a /24."""
+
+
+def free_range(context: RequestContext) -> str:
+    """Return a private /24 that no subnet overlaps that the project sees; empty when there is none.
+
+    10.0.0.0/24 is left out: machines at home are often on it.
+    """
+    cidrs = subnets_for(context).filter(ip_version=4).values_list("cidr", flat=True)
+    taken = sorted((each.first, each.last) for each in map(netaddr.IPNetwork, cidrs))
+    free = PRIVATE.first + SIZE
+    for first, last in taken:
+        if first >= free + SIZE:
+            break
+        if last >= free:
+            free = (last // SIZE + 1) * SIZE
+    return f"{netaddr.IPAddress(free)}/24" if free <= PRIVATE.last else ""
+
+
+def free_range_ipv6() -> str:
+    """Return a unique local /64 by chance, as RFC 4193 describes."""
+    number = (0xFD << 120) | (secrets.randbits(56) << 64)
+    return str(netaddr.IPNetwork((number, 64), version=6))
+
+
+def addresses_used(subnet_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
+    """Return subnet → how many of its addresses ports have; one query."""
+    rows = FixedIP.objects.filter(subnet__in=list(subnet_ids))
+    return dict(rows.values_list("subnet_id").annotate(Count("pk")))
+
+
+def ports_on(context: RequestContext, network: Network) -> QuerySet[Port]:
+    """Return the ports on a network, by age: the project's, and on its own networks the cloud's, too."""
+    mine = Port.objects.filter(own(context), network=network)
+    if network.project_id == context.project_id:
+        mine = mine | Port.objects.filter(network=network, device_owner__startswith="network:")
+    return mine.prefetch_related("fixed_ips", "security_groups").order_by("created_at", "id")
+
+
+def blocking_ports(context: RequestContext, network: Network, limit: int) -> tuple[list[Port], int]:
+    """Return the first ports that keep a network from being deleted, and how many belong to other projects."""
+    every = Port.objects.filter(network=network).exclude(device_owner__in=OF_THE_NETWORK)
+    mine = list(every.filter(own(context)).prefetch_related("fixed_ips").order_by("created_at", "id")[:limit])
+    return mine, every.exclude(own(context)).count()
+
+
+def ports_of_subnet(context: RequestContext, subnet_id: uuid.UUID, limit: int) -> list[Port]:
+    """Return the first of the project's ports with an address of a subnet."""
+    rows = ports_for(context).filter(fixed_ips__subnet=subnet_id).exclude(device_owner__in=OF_THE_NETWORK)
+    return list(rows.distinct().order_by("created_at", "id")[:limit])

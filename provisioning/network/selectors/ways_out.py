@@ -1,0 +1,104 @@
+"""How a guest's port can be reached from outside: by which external networks, and what is missing where by none."""
+
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, Subnet
+from provisioning.network.owners import GUESTS, ROUTER_INTERFACE
+from provisioning.network.selectors.records import networks_for
+from provisioning.network.selectors.routing import external_networks_for, floating_ips_for, routers_for
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """The first thing without which no floating IP leads to a port.
+
+    ``what``: ``address`` (no IPv4 address), ``external`` (no external network), ``gateway_ip`` (the subnet has no
+    address for a router), ``router`` (none on the subnet, and the project has none), ``interface`` (none on the subnet,
+    though the project has one with a way out), ``gateway`` (the router on the subnet leads nowhere).  ``router`` and
+    ``subnet`` are those that it is about; ``mine`` says whether the project may mend it.
+    """
+
+    what: str
+    subnet: Subnet | None = None
+    router: Router | None = None
+    mine: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WaysOut:
+    """The external networks that lead to a port's IPv4 addresses, and the project's floating IPs on them.
+
+    ``free`` lead nowhere yet; ``taken`` lead elsewhere and would be moved; ``missing`` is set when there is no network.
+    """
+
+    addresses: Sequence[str]
+    networks: Sequence[Network]
+    free: Sequence[FloatingIP]
+    taken: Sequence[FloatingIP]
+    missing: Missing | None = None
+
+
+def ways_out_of(context: RequestContext, port: Port) -> WaysOut:
+    """Return how floating IPs can lead to a port of the project."""
+    fixed = list(port.fixed_ips.select_related("subnet").filter(subnet__ip_version=4).order_by("id"))
+    led = _led(row.subnet_id for row in fixed)
+    wanted = {network for networks in led.values() for network in networks}
+    networks = list(networks_for(context).filter(id__in=wanted, external=True).order_by("-is_default", "name", "id"))
+    if not networks:
+        return WaysOut(
+            [row.address for row in fixed], [], [], [], _missing(context, port, [row.subnet for row in fixed])
+        )
+    rows = floating_ips_for(context).filter(network__in=networks, project_id=port.project_id)
+    there = [row for row in rows.order_by("created_at", "id") if not row.port_forwardings.all()]
+    reached = [row.address for row in fixed if led.get(row.subnet_id)]
+    return WaysOut(
+        reached,
+        networks,
+        [row for row in there if row.fixed_port_id is None],
+        [row for row in there if row.fixed_port_id not in {None, port.id}],
+    )
+
+
+def reachable_addresses(context: RequestContext, network_id: uuid.UUID) -> list[FixedIP]:
+    """Return the IPv4 addresses of the project's guests that a floating IP of an external network can lead to."""
+    gateways = Router.objects.filter(gateway_port__network_id=network_id)
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=gateways.values("id"))
+    subnets = FixedIP.objects.filter(port__in=legs, subnet__ip_version=4).values("subnet_id")
+    guests = Port.objects.filter(GUESTS, project_id=context.project_id or NOBODY, device_id__isnull=False)
+    rows = FixedIP.objects.filter(subnet__in=subnets, port__in=guests).select_related("port__network")
+    return list(rows.order_by("port__created_at", "id"))
+
+
+def _led(subnet_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
+    """Return subnet → the external networks that routers on it lead to."""
+    rows = FixedIP.objects.filter(subnet__in=list(subnet_ids), port__device_owner=ROUTER_INTERFACE)
+    legs = [(device, subnet) for device, subnet in rows.values_list("port__device_id", "subnet_id") if device]
+    ids = [device for device, _ in legs]
+    ways = dict(
+        Router.objects.filter(id__in=ids, gateway_port__isnull=False).values_list("id", "gateway_port__network_id")
+    )
+    found: dict[uuid.UUID, set[uuid.UUID]] = {}
+    for device, subnet in legs:
+        if device in ways:
+            found.setdefault(subnet, set()).add(ways[device])
+    return found
+
+
+def _missing(context: RequestContext, port: Port, subnets: Sequence[Subnet]) -> Missing:
+    if not subnets:
+        return Missing("address", mine=True)
+    if not external_networks_for(context):
+        return Missing("external")
+    subnet = subnets[0]
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, fixed_ips__subnet=subnet)
+    router = Router.objects.filter(id__in=legs.values("device_id")).order_by("created_at").first()
+    if router is not None:
+        return Missing("gateway", subnet, router, mine=router.project_id == context.project_id)
+    if subnet.gateway_ip is None:
+        return Missing("gateway_ip", subnet, mine=subnet.network.project_id == context.project_id)
+    own = routers_for(context).filter(gateway_port__isnull=False).order_by("created_at", "id").first()
+    return Missing("interface" if own else "router", subnet, own, mine=True)

@@ -1,0 +1,107 @@
+"""Address groups: ranges that rules name together."""
+
+import ipaddress
+import uuid
+from collections.abc import Mapping, Sequence
+
+from django.db import transaction
+
+from compute_agent.contract.network import SECURITY_GROUP
+from provisioning.common.errors import InvalidInputError
+from provisioning.network.announcements import announce
+from provisioning.network.group_errors import (
+    AddressesAlreadyExistError,
+    AddressesNotFoundError,
+    AddressGroupInUseError,
+)
+from provisioning.network.marks import mark
+from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule
+from provisioning.network.services import records
+
+MOST_ADDRESSES = 1000
+"""Ranges in one group: each is a rule on the hosts for each rule that names the group."""
+
+
+def create_address_group(
+    project_id: uuid.UUID, name: str, addresses: Sequence[str], *, description: str = ""
+) -> AddressGroup:
+    """Make a group of ranges or single addresses.  Raises InvalidInputError."""
+    checked = sorted(set(_read(addresses)))
+    _check_many(checked)
+    with transaction.atomic():
+        group = AddressGroup.objects.create(
+            project_id=project_id, name=name, description=description, addresses=checked
+        )
+        announce(group, "create")
+    return group
+
+
+def update_address_group(
+    group: AddressGroup, changes: Mapping[str, object], revision: int | None = None
+) -> AddressGroup:
+    """Change name or description.  Raises RevisionNumberConstraintFailedError."""
+    with transaction.atomic():
+        group = records.lock(group, revision)
+        records.write(group, changes)
+        announce(group)
+    return group
+
+
+def delete_address_group(group: AddressGroup, revision: int | None = None) -> None:
+    """Delete a group; AddressGroupInUseError while rules name it, RevisionNumberConstraintFailedError."""
+    with transaction.atomic():
+        group = records.lock(group, revision)
+        if group.rules.exists() or DefaultSecurityGroupRule.objects.filter(remote_address_group=group).exists():
+            msg = f"Address group {group.id} is in use on one or more security group rules"
+            raise AddressGroupInUseError(msg)
+        announce(group, "delete")
+        records.remove(group)
+
+
+def add_addresses(group: AddressGroup, addresses: Sequence[str]) -> AddressGroup:
+    """Add ranges.  Raises AddressesAlreadyExistError, InvalidInputError."""
+    wanted = _read(addresses)
+    with transaction.atomic():
+        group = records.lock(group)
+        there = sorted(set(wanted) & set(group.addresses))
+        if there:
+            msg = f"Addresses {', '.join(there)} already exist in the address group {group.id}"
+            raise AddressesAlreadyExistError(msg, field="addresses")
+        together = sorted({*group.addresses, *wanted})
+        _check_many(together)
+        return _set(group, together)
+
+
+def remove_addresses(group: AddressGroup, addresses: Sequence[str]) -> AddressGroup:
+    """Take ranges away.  Raises AddressesNotFoundError, InvalidInputError."""
+    unwanted = _read(addresses)
+    with transaction.atomic():
+        group = records.lock(group)
+        missing = sorted(set(unwanted) - set(group.addresses))
+        if missing:
+            msg = f"Addresses {', '.join(missing)} not found in the address group {group.id}"
+            raise AddressesNotFoundError(msg, field="addresses")
+        return _set(group, sorted(set(group.addresses) - set(unwanted)))
+
+
+def _set(group: AddressGroup, addresses: list[str]) -> AddressGroup:
+    records.write(group, {"addresses": addresses})
+    announce(group)
+    mark(SECURITY_GROUP, set(group.rules.values_list("group_id", flat=True)))
+    return group
+
+
+def _read(addresses: Sequence[str]) -> list[str]:
+    found = []
+    for text in addresses:
+        try:
+            found.append(str(ipaddress.ip_network(text, strict=False)))
+        except ValueError:
+            msg = f"Invalid input for addresses. Reason: '{str(text)[:64]}' is not a valid IP subnet."
+            raise InvalidInputError(msg, field="addresses") from None
+    return found
+
+
+def _check_many(addresses: Sequence[str]) -> None:
+    if len(addresses) > MOST_ADDRESSES:
+        raise InvalidInputError(f"An address group has at most {MOST_ADDRESSES} addresses.", field="addresses")

@@ -1,0 +1,49 @@
+"""Address scopes: made, changed and deleted."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from provisioning.network.announcements import announce
+from provisioning.network.models import AddressScope
+from provisioning.network.services import records, sharing
+from provisioning.network.subnet_errors import AddressScopeInUseError, AddressScopeUpdateError
+
+
+@transaction.atomic
+def create_address_scope(
+    project_id: uuid.UUID, name: str, ip_version: int, *, shared: bool = False, description: str = ""
+) -> AddressScope:
+    """Make a scope for pools of one IP version."""
+    scope = AddressScope.objects.create(
+        project_id=project_id, name=name, ip_version=ip_version, shared=shared, description=description
+    )
+    sharing.mirror(scope, "address_scope", access_as_shared=shared)
+    announce(scope, "create")
+    return scope
+
+
+@transaction.atomic
+def update_address_scope(scope: AddressScope, changes: Mapping[str, Any], revision: int | None = None) -> AddressScope:
+    """Change a scope; one that is everybody's stays so: AddressScopeUpdateError."""
+    row = records.lock(scope, revision)
+    if row.shared and changes.get("shared") is False:
+        msg = f"Unable to update address scope {row.id} : Shared address scope can't be unshared."
+        raise AddressScopeUpdateError(msg, field="shared")
+    records.write(row, changes)
+    announce(row)
+    sharing.mirror(row, "address_scope", access_as_shared=row.shared)
+    return row
+
+
+@transaction.atomic
+def delete_address_scope(scope: AddressScope, revision: int | None = None) -> None:
+    """Delete a scope.  Raises AddressScopeInUseError while subnet pools are in it."""
+    row = records.lock(scope, revision)
+    if row.subnet_pools.exists():
+        msg = f"Unable to complete operation on address scope {row.id}."
+        raise AddressScopeInUseError(f"{msg} There are one or more subnet pools in use on the address scope")
+    announce(row, "delete")
+    records.remove(row)

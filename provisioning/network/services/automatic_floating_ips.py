@@ -1,0 +1,75 @@
+"""Floating IPs that new servers get without asking (NOVELLA_AUTO_FLOATING_IP); each goes with its server.
+
+One is taken with the launch, so that a full quota refuses the launch itself, and led to the server when its ports are
+there.
+"""
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+
+from django.conf import settings
+
+from provisioning.common.errors import ConflictError
+from provisioning.common.ids import read_id
+from provisioning.network.errors import OutOfAddressesError
+from provisioning.network.models import FloatingIP, Network, Port, Router
+from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.services.floating_ips import associate, create_floating_ip
+
+log = logging.getLogger(__name__)
+
+
+def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network | None:
+    """Return the external network of which a server with these interfaces gets a floating IP.
+
+    None when servers get none, and when no router leads from one of its networks there.  ``requested`` is as in
+    ``ports.allocate``.
+    """
+    name = settings.AUTO_FLOATING_IP
+    if not name:
+        return None
+    rows = Network.objects.filter(external=True)
+    identity = read_id(name)
+    found = list((rows.filter(pk=identity) if identity else rows.filter(name=name))[:2])
+    if len(found) != 1:
+        log.error("NOVELLA_AUTO_FLOATING_IP is %r, which is no external network, or the name of several.", name)
+        return None
+    return found[0] if _leads_to(found[0], requested) else None
+
+
+def take_automatic(project_id: uuid.UUID, instance_id: uuid.UUID, network: Network) -> FloatingIP:
+    """Take the floating IP of a server that is being launched.  Raises OverQuotaError, ConflictError."""
+    try:
+        return create_floating_ip(project_id, network, with_instance=instance_id)
+    except OutOfAddressesError as error:
+        msg = f"No floating IP is left on the network {network.name}, and every new server of this cloud gets one."
+        raise ConflictError(msg) from error
+
+
+def lead_automatic(instance_id: uuid.UUID, ports: Sequence[Port]) -> None:
+    """Lead the floating IP that was taken for a server to its first address that can have one, inside the caller's
+    transaction; it is left as it is where there is none.
+    """
+    for floating in FloatingIP.objects.filter(with_instance=instance_id, fixed_port=None).select_related("network"):
+        for port in ports:
+            address = port.fixed_ips.filter(subnet__ip_version=4).order_by("id").first()
+            if address is not None and _routers(floating.network, [port.network_id]):
+                associate(floating, port, address.address)
+                break
+
+
+def _leads_to(network: Network, requested: Sequence[Mapping[str, str | None]]) -> bool:
+    ids = [identity for entry in requested if (identity := read_id(entry.get("network_id")))]
+    ports = [identity for entry in requested if (identity := read_id(entry.get("port_id")))]
+    if ports:
+        ids += Port.objects.filter(pk__in=ports).values_list("network_id", flat=True)
+    return _routers(network, ids)
+
+
+def _routers(network: Network, ids: Sequence[uuid.UUID]) -> bool:
+    """Whether a router leads from one of the networks with these ids to the external one."""
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=ids, fixed_ips__subnet__ip_version=4).values(
+        "device_id"
+    )
+    return Router.objects.filter(id__in=legs, gateway_port__network=network).exists()

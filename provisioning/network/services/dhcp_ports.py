@@ -1,0 +1,74 @@
+"""The DHCP port of a network: where DHCP, names and metadata are served, with the same address on every host."""
+
+from django.db import IntegrityError, transaction
+
+from provisioning.network import addressing
+from provisioning.network.models import FixedIP, Network, Port, Subnet
+from provisioning.network.owners import DHCP
+from provisioning.network.services import ipam
+
+MAX_TRIES = 8
+
+
+def follow(network: Network) -> None:
+    """Give the network's DHCP port an address on every subnet with DHCP, and take those on others from it.
+
+    The port is made with the first such subnet and goes with the last; it counts in no quota.  Where a pool has no
+    address left, the subnet does without.
+    """
+    wanted = [subnet for subnet in Subnet.objects.filter(network=network) if subnet.enable_dhcp]
+    port = Port.objects.filter(network=network, device_owner=DHCP).first()
+    if port is None and not wanted:
+        return
+    if not wanted:
+        Port.objects.filter(network=network, device_owner=DHCP).delete()
+        return
+    if port is None:
+        port = _made(network)
+    FixedIP.objects.filter(port=port).exclude(subnet__in=wanted).delete()
+    there = set(FixedIP.objects.filter(port=port).values_list("subnet_id", flat=True))
+    for subnet in sorted(wanted, key=lambda subnet: (subnet.created_at, subnet.id)):
+        if subnet.id not in there:
+            _give(port, subnet)
+
+
+def _made(network: Network) -> Port:
+    for tried in range(1, MAX_TRIES + 1):
+        port = Port(
+            network=network,
+            project_id=network.project_id,
+            device_owner=DHCP,
+            device_id=network.id,
+            mac_address=addressing.random_mac(),
+            port_security_enabled=False,
+            status="ACTIVE",
+        )
+        try:
+            with transaction.atomic():
+                port.save(force_insert=True)
+        except IntegrityError:
+            if tried == MAX_TRIES:
+                raise
+        else:
+            return port
+    raise AssertionError("unreachable")
+
+
+def _give(port: Port, subnet: Subnet) -> None:
+    """Give the port the highest free address of the subnet, or the one that a guest with its MAC address would make."""
+    for tried in range(1, MAX_TRIES + 1):
+        if ipam.is_stateless(subnet):
+            place = ipam.Place(subnet, ipam.stateless_address(subnet.cidr, port.mac_address))
+        else:
+            address = addressing.highest_free(subnet)
+            if address is None:
+                return
+            place = ipam.Place(subnet, address)
+        try:
+            with transaction.atomic():
+                ipam.take(port, place)
+        except IntegrityError:
+            if tried == MAX_TRIES:
+                raise
+        else:
+            return

@@ -1,0 +1,227 @@
+"""Floating IPs: taken from an external network, led to a guest's address, moved, and given back."""
+
+import uuid
+from collections.abc import Collection, Mapping, Sequence
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from compute_agent.contract.network import FLOATING_IP
+from provisioning.network import addressing
+from provisioning.network.announcements import announce
+from provisioning.network.marks import mark
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router, Subnet
+from provisioning.network.owners import FLOATING_IP as OWNER
+from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.routing_errors import (
+    BadRequestError,
+    ExternalGatewayForFloatingIPNotFoundError,
+    FloatingIPInUseByPortForwardingError,
+    FloatingIPPortAlreadyAssociatedError,
+)
+from provisioning.network.services import addresses, records
+from provisioning.quotas.services.ledger import hold
+
+
+def create_floating_ip(
+    project_id: uuid.UUID,
+    network: Network,
+    *,
+    subnet: Subnet | None = None,
+    address: str | None = None,
+    port: Port | None = None,
+    fixed_address: str | None = None,
+    with_instance: uuid.UUID | None = None,
+    **columns: str,
+) -> FloatingIP:
+    """Take a floating IP from an external network, the lowest free one or ``address``, and lead it to a port if asked.
+
+    ``with_instance``: it goes with that instance; ``columns``: description, dns_name, dns_domain.  Raises
+    OverQuotaError, OutOfAddressesError, IpAddressInUseError, BadRequestError and as ``associate``.
+    """
+    if not network.external:
+        raise _bad(f"Network {network.id} is not a valid external network")
+    if fixed_address is not None and port is None:
+        raise _bad("fixed_ip_address cannot be specified without a port_id")
+    subnets = [each for each in network.subnets.order_by("created_at", "id") if each.ip_version == 4]
+    if subnet is not None:
+        subnets = [each for each in subnets if each.id == subnet.id]
+    if not subnets:
+        raise _bad(f"Network {network.id} does not contain any IPv4 subnet")
+    floating = FloatingIP(project_id=project_id, network=network, with_instance=with_instance, **columns)
+    with transaction.atomic():
+        hold(project_id, floating.id, {"floatingips": 1})
+        own = Port.objects.create(
+            network=network,
+            project_id=project_id,
+            mac_address=addressing.random_mac(),
+            device_owner=OWNER,
+            device_id=floating.id,
+            port_security_enabled=False,
+        )
+        taken = _take(own, subnets, address)
+        floating.port, floating.address = own, taken.address
+        floating.save(force_insert=True)
+        if port is not None:
+            _lead(floating, port, fixed_address)
+        announce(floating, "create", ports=[port])
+    return floating
+
+
+def update_floating_ip(
+    floating: FloatingIP,
+    changes: Mapping[str, object],
+    revision: int | None = None,
+    *,
+    fixed_address: str | None = None,
+) -> FloatingIP:
+    """Change ``description``, or lead it to ``port`` (None: to none).
+
+    Raises RevisionNumberConstraintFailedError and as ``associate``.
+    """
+    with transaction.atomic():
+        floating = records.lock(floating, revision)
+        led = floating.fixed_port
+        if "port" in changes:
+            port = changes["port"]
+            if isinstance(port, Port):
+                _lead(floating, port, fixed_address)
+            else:
+                _lead_nowhere(floating)
+        columns = {name: value for name, value in changes.items() if name != "port"}
+        if not records.write(floating, columns):
+            records.touch(floating)
+        announce(floating, ports=[led, floating.fixed_port])
+    return floating
+
+
+def associate(floating: FloatingIP, port: Port, fixed_address: str | None = None) -> FloatingIP:
+    """Lead a floating IP to a port's address, wherever it led before.
+
+    Raises BadRequestError for an address that the port does not have or that has to be chosen,
+    ExternalGatewayForFloatingIPNotFoundError, FloatingIPPortAlreadyAssociatedError,
+    FloatingIPInUseByPortForwardingError.
+    """
+    return update_floating_ip(floating, {"port": port}, fixed_address=fixed_address)
+
+
+def disassociate(floating: FloatingIP) -> FloatingIP:
+    """Let a floating IP lead nowhere; its project keeps it."""
+    return update_floating_ip(floating, {"port": None})
+
+
+def delete_floating_ip(floating: FloatingIP, revision: int | None = None) -> None:
+    """Give a floating IP back, with its forwardings.  Raises RevisionNumberConstraintFailedError."""
+    with transaction.atomic():
+        floating = records.lock(floating, revision)
+        announce(floating, "delete", ports=[floating.fixed_port])
+        key, own = floating.id, floating.port
+        records.remove(floating)
+        FixedIP.objects.filter(port=own).update(port=None, released_at=timezone.now())
+        own.delete()
+        mark(FLOATING_IP, [key])
+
+
+def leave_ports(port_ids: Collection[uuid.UUID]) -> None:
+    """Let floating IPs and forwardings lead to these ports no more: they go, or have other addresses."""
+    for floating in FloatingIP.objects.filter(fixed_port__in=port_ids):
+        disassociate(floating)
+    forwards = PortForwarding.objects.filter(internal_port__in=port_ids)
+    marked = set(forwards.values_list("floating_ip_id", flat=True))
+    forwards.delete()
+    mark(FLOATING_IP, marked)
+
+
+def leave_addresses(port: Port, gone: Collection[str]) -> None:
+    """Let what leads to these addresses of a port lead nowhere."""
+    for floating in FloatingIP.objects.filter(fixed_port=port, fixed_address__in=gone):
+        disassociate(floating)
+    forwards = PortForwarding.objects.filter(internal_port=port, internal_ip_address__in=gone)
+    marked = set(forwards.values_list("floating_ip_id", flat=True))
+    forwards.delete()
+    mark(FLOATING_IP, marked)
+
+
+def release_floating_ips(instance_id: uuid.UUID) -> None:
+    """Give back the floating IPs that were made for an instance."""
+    for floating in FloatingIP.objects.filter(with_instance=instance_id):
+        delete_floating_ip(floating)
+
+
+def router_to(port: Port, fixed_address: str, network_id: uuid.UUID) -> Router:
+    """Return the router that leads from a port's address to an external network.
+
+    Raises ExternalGatewayForFloatingIPNotFoundError.
+    """
+    fixed = port.fixed_ips.filter(address=fixed_address).first()
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, fixed_ips__subnet=fixed.subnet_id if fixed else None)
+    routers = Router.objects.filter(id__in=legs.values("device_id"), gateway_port__network_id=network_id)
+    # A router at the gateway's address goes first: guests answer through it.
+    found = sorted(routers, key=lambda router: (str(router.project_id) != str(port.project_id), router.created_at))
+    if not found:
+        msg = (
+            f"External network {network_id} is not reachable from subnet {fixed.subnet_id if fixed else None}. "
+            f"Therefore, cannot associate Port {port.id} with a Floating IP."
+        )
+        raise ExternalGatewayForFloatingIPNotFoundError(msg, field="port_id")
+    return found[0]
+
+
+def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
+    if address is None:
+        return addresses.take_free(own, subnets)
+    subnet = next((each for each in subnets if addresses.contains(each, address)), None)
+    if subnet is None or addressing.is_reserved(subnet, address):
+        raise _bad(f"{address} is no address for a floating IP of network {own.network_id}")
+    return addresses.take(own, subnet, address)
+
+
+def _lead(floating: FloatingIP, port: Port, fixed_address: str | None) -> None:
+    fixed = _fixed(port, fixed_address)
+    if floating.port_forwardings.exists():
+        msg = f"Floating IP {floating.id} cannot be associated to port {port.id}: it has port forwardings."
+        raise FloatingIPInUseByPortForwardingError(msg, field="port_id")
+    floating.router = router_to(port, fixed, floating.network_id)
+    floating.fixed_port, floating.fixed_address = port, fixed
+    try:
+        with transaction.atomic():
+            floating.save(update_fields=["router", "fixed_port", "fixed_address"])
+    except IntegrityError:
+        msg = (
+            f"Cannot associate floating IP {floating.address} ({floating.id}) with port {port.id} using fixed IP "
+            f"{fixed}, as that fixed IP already has a floating IP on external network {floating.network_id}."
+        )
+        raise FloatingIPPortAlreadyAssociatedError(msg, field="port_id") from None
+    Port.objects.filter(id=port.id).update(revision_number=F("revision_number") + 1)
+    mark(FLOATING_IP, [floating.id])
+
+
+def _fixed(port: Port, fixed_address: str | None) -> str:
+    """Return the address of a port that a floating IP is to lead to."""
+    own = [row.address for row in port.fixed_ips.order_by("id") if ":" not in row.address]
+    if fixed_address is not None:
+        if fixed_address not in own:
+            raise _bad(f"Port {port.id} does not have fixed ip {fixed_address}")
+        return fixed_address
+    if not own:
+        raise _bad(f"Cannot add floating IP to port {port.id} that has no fixed IPv4 addresses")
+    if len(own) > 1:
+        raise _bad(
+            f"Port {port.id} has multiple fixed IPv4 addresses. "
+            "Must provide a specific IPv4 address when assigning a floating IP"
+        )
+    return own[0]
+
+
+def _lead_nowhere(floating: FloatingIP) -> None:
+    if floating.fixed_port_id is None:
+        return
+    floating.router = floating.fixed_port = floating.fixed_address = None
+    floating.status, floating.error = "DOWN", ""
+    floating.save(update_fields=["router", "fixed_port", "fixed_address", "status", "error"])
+    mark(FLOATING_IP, [floating.id])
+
+
+def _bad(reason: str) -> BadRequestError:
+    return BadRequestError(f"Bad floatingip request: {reason}.")

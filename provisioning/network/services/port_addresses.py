@@ -1,0 +1,127 @@
+"""The addresses that somebody wants for a port: each by its subnet, by itself, or by both."""
+
+from collections.abc import Mapping, Sequence
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.network import addressing
+from provisioning.network.errors import OutOfAddressesError
+from provisioning.network.models import FixedIP, Port, Subnet
+from provisioning.network.owners import CLOUD
+from provisioning.network.port_errors import (
+    AllocationOnAutoAddressSubnetError,
+    InvalidIpForNetworkError,
+    InvalidIpForSubnetError,
+    IpAddressGenerationFailureError,
+)
+from provisioning.network.services import addresses, ipam
+from provisioning.network.services.floating_ips import leave_addresses
+from provisioning.network.services.ports import addresses_held, quota_owner
+from provisioning.quotas.services import sizes
+
+Wanted = Sequence[Mapping[str, object]]
+"""``{"subnet_id": UUID, "ip_address": text}``, one of them or both."""
+MOST = 5
+"""Addresses of one port, as Neutron's ``max_fixed_ips_per_port``."""
+
+
+def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> None:
+    """Give a port these addresses, named ones first.
+
+    Raises InvalidInputError, InvalidIpForNetworkError, InvalidIpForSubnetError, AllocationOnAutoAddressSubnetError,
+    IpAddressInUseError, IpAddressGenerationFailureError.
+    """
+    if len(wanted) > MOST:
+        raise _invalid("Exceeded maximum amount of fixed ips per port.")
+    for entry in sorted(wanted, key=lambda each: "ip_address" not in each):
+        chosen = _chosen(port, subnets, entry)
+        address = entry.get("ip_address")
+        if address is not None:
+            _take_named(port, chosen, str(address), named="subnet_id" in entry)
+        elif not ipam.is_stateless(chosen[0]):
+            try:
+                addresses.take_free(port, chosen)
+            except OutOfAddressesError as error:
+                raise IpAddressGenerationFailureError(error.message, field="fixed_ips") from error
+
+
+def replace(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> bool:
+    """Give a port exactly these addresses besides those that its guest makes itself; whether that changed any.
+
+    An address that it has already and that is meant stays.  Raises as ``take_wanted``, and OverQuotaError.
+    """
+    by_id = {subnet.id: subnet for subnet in subnets}
+    mine = [row for row in port.fixed_ips.order_by("id") if not ipam.is_stateless(by_id[row.subnet_id])]
+    missing: list[Mapping[str, object]] = []
+    kept: list[FixedIP] = []
+    for entry in sorted(wanted, key=lambda each: "ip_address" not in each):
+        row = next((row for row in mine if row not in kept and _means(entry, row)), None)
+        if row is None:
+            missing.append(entry)
+        else:
+            kept.append(row)
+    if len(wanted) > MOST:
+        raise _invalid("Exceeded maximum amount of fixed ips per port.")
+    gone = [row for row in mine if row not in kept]
+    before = {row.pk for row in port.fixed_ips.all()}
+    leave_addresses(port, [row.address for row in gone])
+    ipam.give_back(FixedIP.objects.filter(pk__in=[row.pk for row in gone]))
+    take_wanted(port, subnets, missing)
+    hold_addresses(port)
+    return before != set(FixedIP.objects.filter(port=port).values_list("pk", flat=True))
+
+
+def remake_stateless(port: Port, subnets: Sequence[Subnet]) -> None:
+    """Give a port with another MAC address the addresses that its guest makes of that."""
+    FixedIP.objects.filter(port=port, subnet__ipv6_address_mode__in=ipam.STATELESS).delete()
+    ipam.add_stateless(port, subnets)
+
+
+def hold_addresses(port: Port) -> None:
+    """Let the owner of a port's quota, if it has one, hold the addresses that are there now.  Raises OverQuotaError."""
+    if port.device_owner.startswith(CLOUD):
+        return
+    many = {"fixed_ips": addresses_held(port)}
+    sizes.grow(port.project_id, quota_owner(port), many)
+    sizes.shrink(quota_owner(port), many)
+
+
+def _means(entry: Mapping[str, object], row: FixedIP) -> bool:
+    return (
+        entry.get("subnet_id", row.subnet_id) == row.subnet_id and entry.get("ip_address", row.address) == row.address
+    )
+
+
+def _chosen(port: Port, subnets: Sequence[Subnet], entry: Mapping[str, object]) -> Sequence[Subnet]:
+    wanted = entry.get("subnet_id")
+    if wanted is None:
+        if "ip_address" not in entry:
+            raise _invalid("IP allocation requires subnet_id or ip_address.")
+        return subnets
+    found = [subnet for subnet in subnets if subnet.id == wanted]
+    if not found:
+        msg = f"Failed to create port on network {port.network_id}, because fixed_ips included invalid subnet {wanted}."
+        raise _invalid(msg)
+    return found
+
+
+def _take_named(port: Port, subnets: Sequence[Subnet], address: str, *, named: bool) -> None:
+    subnet = next((each for each in subnets if addresses.contains(each, address)), None)
+    if subnet is not None and ipam.is_stateless(subnet):
+        if address == ipam.stateless_address(subnet.cidr, port.mac_address):
+            return
+        msg = (
+            f"IPv6 address {address} can not be directly assigned to a port on subnet {subnet.id} as the subnet is "
+            "configured for automatic addresses"
+        )
+        raise AllocationOnAutoAddressSubnetError(msg, field="fixed_ips")
+    if subnet is None or (address != subnet.gateway_ip and addressing.is_reserved(subnet, address)):
+        if named:
+            msg = f"IP address {address} is not a valid IP for the specified subnet."
+            raise InvalidIpForSubnetError(msg, field="fixed_ips")
+        msg = f"IP address {address} is not a valid IP for any of the subnets on the specified network."
+        raise InvalidIpForNetworkError(msg, field="fixed_ips")
+    addresses.take(port, subnet, address)
+
+
+def _invalid(reason: str) -> InvalidInputError:
+    return InvalidInputError(f"Invalid input for operation: {reason}", field="fixed_ips")

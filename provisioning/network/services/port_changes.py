@@ -1,0 +1,215 @@
+"""Ports that people make, change and delete; those of servers come and go with these (``services.ports``)."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from django.db import IntegrityError, transaction
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.network import guest_ports
+from provisioning.network.announcements import announce
+from provisioning.network.errors import OutOfAddressesError
+from provisioning.network.marks import ports_changed
+from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
+from provisioning.network.owners import CLOUD
+from provisioning.network.port_errors import (
+    AddressPairAndPortSecurityRequiredError,
+    IpAddressGenerationFailureError,
+    PortBoundError,
+    PortSecurityAndIPRequiredForSecurityGroupsError,
+    PortSecurityPortHasSecurityGroupError,
+    ServicePortInUseError,
+)
+from provisioning.network.routing_errors import PortInUseError
+from provisioning.network.services import ipam, records
+from provisioning.network.services.floating_ips import leave_ports
+from provisioning.network.services.port_addresses import Wanted, hold_addresses, remake_stateless, replace, take_wanted
+from provisioning.network.services.ports import OF_PORTS, insert_with, lock_subnets, mac_in_use, places_for
+from provisioning.network.services.security_groups import ensure_default_security_group
+from provisioning.quotas.services.ledger import hold
+
+OF_ITS_DEVICE = ("device_text", "device_owner", "host")
+"""What is not changed while a guest has the port."""
+OF_PEOPLE = frozenset({"name", "description", "admin_state_up"})
+"""What is changed of ports that the cloud made for itself."""
+
+
+def create_port(
+    project_id: uuid.UUID,
+    network: Network,
+    *,
+    fixed_ips: Wanted | None = None,
+    mac_address: str | None = None,
+    groups: Sequence[SecurityGroup] | None = None,
+    **columns: object,
+) -> Port:
+    """Make a port that belongs to no server yet.
+
+    Without ``fixed_ips`` it gets an address of each IP version, without ``groups`` the project's default group.
+    Ports whose owner begins with ``network:`` are in no quota.  Raises OverQuotaError, MacAddressInUseError, as
+    ``take_wanted``, and for what port security does not allow.
+    """
+    columns.setdefault("port_security_enabled", network.port_security_enabled)
+    port = Port(network=network, project_id=project_id, **columns)
+    _check_security(port, groups or ())
+    with transaction.atomic():
+        if not port.device_owner.startswith(CLOUD):
+            hold(project_id, port.id, dict.fromkeys(OF_PORTS, 1))
+        subnets = lock_subnets([str(network.id)]).get(network.id, [])
+        if groups is None:
+            groups = [ensure_default_security_group(project_id)] if port.port_security_enabled else []
+
+        def fill() -> None:
+            _with_macs(port)
+            if fixed_ips is None:
+                for place in places_for(port, network, subnets, None):
+                    ipam.take(port, place)
+            else:
+                take_wanted(port, subnets, fixed_ips)
+
+        try:
+            insert_with(port, subnets, groups, fill, mac_address)
+        except OutOfAddressesError as error:
+            raise IpAddressGenerationFailureError(error.message, field="fixed_ips") from error
+        Port.objects.filter(pk=port.pk).update(allowed_address_pairs=port.allowed_address_pairs)
+        hold_addresses(port)
+        ports_changed([port])
+        announce(port, "create")
+        return port
+
+
+def update_port(
+    row: Port,
+    changes: Mapping[str, object],
+    revision: int | None = None,
+    *,
+    fixed_ips: Wanted | None = None,
+    groups: Sequence[SecurityGroup] | None = None,
+) -> Port:
+    """Change columns, addresses and groups of a port; the host of a guest that has it is told.
+
+    Raises as ``create_port``, PortBoundError, PortInUseError for what only compute changes of a guest's port,
+    ServicePortInUseError for the cloud's own, RevisionNumberConstraintFailedError.
+    """
+    with transaction.atomic():
+        guest_ports.lock(row.device_id)
+        port = records.lock(row, revision)
+        asked = {*changes} | ({"fixed_ips"} if fixed_ips is not None else set())
+        asked |= {"security_groups"} if groups is not None else set()
+        _check_owner(port, changes, asked)
+        ports_changed([port])
+        subnets = lock_subnets([str(port.network_id)]).get(port.network_id, [])
+        written = _write(port, changes, subnets)
+        more = False
+        if fixed_ips is not None:
+            more = replace(port, subnets, fixed_ips)
+        current = list(port.security_groups.all())
+        if groups is not None and {each.pk for each in groups} != {each.pk for each in current}:
+            port.security_groups.set(groups)
+            more, current = True, list(groups)
+        _check_security(port, current, asked_groups=groups is not None)
+        if more and not written:
+            records.touch(port)
+        if more or written:
+            ports_changed([port])
+            guest_ports.changed(port.device_id)
+            announce(port)
+        return port
+
+
+def delete_port(row: Port, revision: int | None = None) -> None:
+    """Delete a port that nothing has.  Raises ServicePortInUseError, PortInUseError."""
+    with transaction.atomic():
+        port = records.lock(row, revision)
+        if port.device_id is not None and port.device_owner.startswith(CLOUD):
+            msg = f"Port {port.id} cannot be deleted directly via the port API: has device owner {port.device_owner}."
+            raise ServicePortInUseError(msg)
+        if port.device_id is not None:
+            raise _in_use(port)
+        ports_changed([port], left=True)
+        leave_ports([port.id])
+        ipam.give_back(FixedIP.objects.filter(port=port))
+        announce(port, "delete")
+        records.remove(port)
+
+
+def _write(port: Port, changes: Mapping[str, object], subnets: Sequence[Subnet]) -> set[str]:
+    """Write columns of a locked port, and what follows from its MAC address."""
+    said = dict(changes)
+    if "extra_dhcp_opts" in said:
+        said["extra_dhcp_opts"] = _merged(port.extra_dhcp_opts, said["extra_dhcp_opts"])  # type: ignore[arg-type]
+    mac = said.get("mac_address", port.mac_address)
+    if "allowed_address_pairs" in said:
+        pairs: list[dict[str, str]] = said["allowed_address_pairs"]  # type: ignore[assignment]
+        said["allowed_address_pairs"] = [{"mac_address": mac, **pair} for pair in pairs]
+    try:
+        with transaction.atomic():
+            written = records.write(port, said)
+    except IntegrityError:
+        raise mac_in_use(port.network_id, mac) from None
+    if "mac_address" in written:
+        remake_stateless(port, subnets)
+    return written
+
+
+def _check_owner(port: Port, changes: Mapping[str, object], asked: set[str]) -> None:
+    """Refuse what is not changed of the cloud's own ports, and of those that guests have."""
+    device = port.device_id is not None
+    if device and port.device_owner.startswith(CLOUD):
+        if not asked <= OF_PEOPLE:
+            named = ", ".join(sorted(asked - OF_PEOPLE))
+            msg = f"Port {port.id} cannot be changed via the port API: has device owner {port.device_owner} ({named})."
+            raise ServicePortInUseError(msg)
+        return
+    if port.device_owner.startswith(CLOUD) != str(changes.get("device_owner", port.device_owner)).startswith(CLOUD):
+        msg = "Invalid input for device_owner. Reason: a port is made for the cloud's own use, or never is."
+        raise InvalidInputError(msg, field="device_owner")
+    if device and any(name in changes and changes[name] != _shown(port, name) for name in OF_ITS_DEVICE):
+        raise _in_use(port)
+    mac = changes.get("mac_address", port.mac_address)
+    if device and mac != port.mac_address:
+        msg = (
+            f"Unable to complete operation on port {port.id}, port is already bound, port type: bridge, "
+            f"old_mac {port.mac_address}, new_mac {mac}."
+        )
+        raise PortBoundError(msg, field="mac_address")
+
+
+def _shown(port: Port, name: str) -> object:
+    return str(port.device_id) if name == "device_text" else getattr(port, name)
+
+
+def _check_security(port: Port, groups: Sequence[SecurityGroup], *, asked_groups: bool = True) -> None:
+    if port.port_security_enabled:
+        return
+    if groups and asked_groups:
+        msg = "Port security must be enabled and port must have an IP address in order to use security groups."
+        raise PortSecurityAndIPRequiredForSecurityGroupsError(msg, field="security_groups")
+    if groups:
+        msg = (
+            "Port has security group associated. Cannot disable port security or IP address until security group is "
+            "removed."
+        )
+        raise PortSecurityPortHasSecurityGroupError(msg, field="port_security_enabled")
+    if port.allowed_address_pairs:
+        msg = "Port Security must be enabled in order to have allowed address pairs on a port."
+        raise AddressPairAndPortSecurityRequiredError(msg, field="allowed_address_pairs")
+
+
+def _with_macs(port: Port) -> None:
+    """Fill in the port's MAC address where an address pair names none."""
+    port.allowed_address_pairs = [{"mac_address": port.mac_address, **pair} for pair in port.allowed_address_pairs]
+
+
+def _merged(there: Sequence[dict[str, object]], said: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """Return DHCP options with those that were said in place of the same ones; one without a value goes."""
+    every = {(each["opt_name"], each.get("ip_version", 4)): each for each in [*there, *said]}
+    return [each for each in every.values() if each.get("opt_value") is not None]
+
+
+def _in_use(port: Port) -> PortInUseError:
+    msg = (
+        f"Unable to complete operation on port {port.id} for network {port.network_id}. "
+        f"Port already has an attached device {port.device_id}."
+    )
+    return PortInUseError(msg)

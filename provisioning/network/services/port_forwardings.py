@@ -1,0 +1,122 @@
+"""Port forwardings: single ports of a floating IP that lead to ports of guests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from django.db import transaction
+
+from compute_agent.contract.network import FLOATING_IP
+from provisioning.network.announcements import announce
+from provisioning.network.marks import mark
+from provisioning.network.models import FloatingIP, Port, PortForwarding
+from provisioning.network.routing_errors import (
+    BadRequestError,
+    FloatingIPInUseByPortForwardingError,
+    PortForwardingExistsError,
+)
+from provisioning.network.services import records
+from provisioning.network.services.floating_ips import router_to
+
+PROTOCOLS = ("tcp", "udp", "icmp", "dccp", "sctp")
+Ports = tuple[int, int]
+"""The first and the last port of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A forwarding that is asked for."""
+
+    protocol: str
+    external: Ports
+    internal_port: Port
+    internal_address: str
+    internal: Ports
+    description: str = ""
+
+
+def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwarding:
+    """Forward ports.  Raises BadRequestError, PortForwardingExistsError, FloatingIPInUseByPortForwardingError,
+    ExternalGatewayForFloatingIPNotFoundError.
+    """
+    with transaction.atomic():
+        floating = records.lock(floating)
+        if floating.fixed_port_id is not None:
+            msg = f"Floating IP {floating.id} is associated to port {floating.fixed_port_id}: it cannot forward ports."
+            raise FloatingIPInUseByPortForwardingError(msg)
+        row = PortForwarding(floating_ip=floating)
+        _write(floating, row, wanted)
+    return row
+
+
+def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -> PortForwarding:
+    """Change what is forwarded where; ``changes`` are fields of ``Wanted``.  Raises as ``create_port_forwarding``."""
+    with transaction.atomic():
+        floating = records.lock(row.floating_ip)
+        wanted = Wanted(
+            row.protocol,
+            (row.external_port_first, row.external_port_last),
+            row.internal_port,
+            row.internal_ip_address,
+            (row.internal_port_first, row.internal_port_last),
+            row.description,
+        )
+        _write(floating, row, replace(wanted, **changes))  # type: ignore[arg-type]
+    return row
+
+
+def delete_port_forwarding(row: PortForwarding) -> None:
+    """Forward these ports no more; with the last one the floating IP belongs to no router."""
+    with transaction.atomic():
+        floating = records.lock(row.floating_ip)
+        row.delete()
+        if not floating.port_forwardings.exists():
+            floating.router, floating.status = None, "DOWN"
+            floating.save(update_fields=["router", "status"])
+        _changed(floating)
+
+
+def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
+    _check(floating, row, wanted)
+    router = router_to(wanted.internal_port, wanted.internal_address, floating.network_id)
+    if floating.router_id not in {None, router.id}:
+        raise BadRequestError(
+            f"Bad port_forwarding request: Floating IP {floating.id} forwards through router {floating.router_id} only."
+        )
+    row.protocol, row.description = wanted.protocol, wanted.description
+    row.external_port_first, row.external_port_last = wanted.external
+    row.internal_port, row.internal_ip_address = wanted.internal_port, wanted.internal_address
+    row.internal_port_first, row.internal_port_last = wanted.internal
+    row.save()
+    if floating.router_id is None:
+        floating.router = router
+        floating.save(update_fields=["router"])
+    _changed(floating)
+
+
+def _check(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
+    if wanted.protocol not in PROTOCOLS:
+        raise BadRequestError(f"Bad port_forwarding request: protocol {wanted.protocol[:32]} is not supported.")
+    for first, last in (wanted.external, wanted.internal):
+        if not 1 <= first <= last <= 65535:
+            raise BadRequestError(f"Bad port_forwarding request: Invalid value for port range {first}:{last}.")
+    spans = [last - first for first, last in (wanted.external, wanted.internal)]
+    if spans[0] != spans[1] and spans[1] != 0:
+        raise BadRequestError(
+            "Bad port_forwarding request: The internal port range must be as long as the external one, or one port."
+        )
+    if not wanted.internal_port.fixed_ips.filter(address=wanted.internal_address).exists():
+        raise BadRequestError(
+            f"Bad port_forwarding request: Port {wanted.internal_port.id} does not have fixed ip "
+            f"{wanted.internal_address}."
+        )
+    others = floating.port_forwardings.filter(protocol=wanted.protocol).exclude(pk=row.pk)
+    first, last = wanted.external
+    if others.filter(external_port_first__lte=last, external_port_last__gte=first).exists():
+        msg = f"A duplicate port forwarding entry with same attributes already exists: {wanted.protocol} {first}."
+        raise PortForwardingExistsError(msg)
+
+
+def _changed(floating: FloatingIP) -> None:
+    records.touch(floating)
+    mark(FLOATING_IP, [floating.id])
+    announce(floating)

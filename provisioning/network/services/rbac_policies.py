@@ -1,0 +1,153 @@
+"""Policies that share a record with another project or with all: made, led to another project, and removed."""
+
+import uuid
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Model, QuerySet
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.network import owners
+from provisioning.network.announcements import announce, topics_of
+from provisioning.network.models import (
+    AddressGroup,
+    AddressScope,
+    FloatingIP,
+    Network,
+    Port,
+    RbacPolicy,
+    Router,
+    SecurityGroup,
+    SecurityGroupRule,
+    Subnet,
+    SubnetPool,
+)
+from provisioning.network.rbac_errors import DuplicateRbacPolicyError, RbacPolicyInUseError
+from provisioning.network.services import records
+
+SHARED, EXTERNAL = "access_as_shared", "access_as_external"
+COLUMNS = {SHARED: "shared", EXTERNAL: "external"}
+"""Action → the column that says that it is everybody's."""
+MODELS: dict[str, type[Model]] = {
+    "network": Network,
+    "security_group": SecurityGroup,
+    "address_group": AddressGroup,
+    "address_scope": AddressScope,
+    "subnetpool": SubnetPool,
+}
+
+
+def create_rbac_policy(project_id: uuid.UUID, kind: str, row: Any, action: str, target: str) -> RbacPolicy:
+    """Share a record with ``target``, a project's id without dashes or ``*``.
+
+    Raises DuplicateRbacPolicyError, and InvalidInputError for an action that this kind does not know.
+    """
+    _check(kind, action, target)
+    policy = RbacPolicy(project_id=project_id, object_type=kind, object_id=row.pk, action=action, target_project=target)
+    with transaction.atomic():
+        locked = records.lock(row)
+        _save(policy, force_insert=True)
+        _mirror(locked, policy, everybody=True)
+        announce(policy, "create")
+    return policy
+
+
+@transaction.atomic
+def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
+    """Share with another project instead.  Raises RbacPolicyInUseError, DuplicateRbacPolicyError, InvalidInputError."""
+    locked, fresh = _locked(policy)
+    if fresh.target_project == target:
+        return fresh
+    _check(fresh.object_type, fresh.action, target)
+    _check_unused(locked, fresh)
+    _mirror(locked, fresh, everybody=False)
+    seen = topics_of(fresh)
+    fresh.target_project = target
+    _save(fresh, update_fields=["target_project"])
+    _mirror(locked, fresh, everybody=True)
+    announce(fresh, before=seen)
+    return fresh
+
+
+@transaction.atomic
+def delete_rbac_policy(policy: RbacPolicy) -> None:
+    """Share no more.  Raises RbacPolicyInUseError while a project uses the record by this policy."""
+    locked, fresh = _locked(policy)
+    _check_unused(locked, fresh)
+    _mirror(locked, fresh, everybody=False)
+    announce(fresh, "delete")
+    fresh.delete()
+
+
+def _locked(policy: RbacPolicy) -> tuple[Any, RbacPolicy]:
+    """Lock the record before its policy, as whoever changes the record does."""
+    record = records.lock(MODELS[policy.object_type](pk=policy.object_id))
+    return record, records.lock(policy)
+
+
+def _check(kind: str, action: str, target: str) -> None:
+    if action == SHARED:
+        return
+    if kind != "network":
+        msg = f"Invalid input for operation: {action} is not a valid action for {kind}."
+    elif target != RbacPolicy.EVERYBODY:
+        msg = "Invalid input for operation: a network is external for every project: the target is '*'."
+    else:
+        return
+    raise InvalidInputError(msg, field="action")
+
+
+def _save(policy: RbacPolicy, **how: Any) -> None:
+    try:
+        with transaction.atomic():
+            policy.save(**how)
+    except IntegrityError:
+        raise DuplicateRbacPolicyError("An RBAC policy already exists with those values.") from None
+
+
+def _mirror(row: Any, policy: RbacPolicy, *, everybody: bool) -> None:
+    """Let the record's column say what a policy of everybody says."""
+    column = COLUMNS[policy.action]
+    if policy.target_project == RbacPolicy.EVERYBODY and hasattr(row, column):
+        records.write(row, {column: everybody})
+
+
+def _check_unused(row: Any, policy: RbacPolicy) -> None:
+    same = RbacPolicy.objects.filter(object_id=row.pk, action=policy.action).exclude(pk=policy.pk)
+    others = list(same.values_list("target_project", flat=True))
+    if RbacPolicy.EVERYBODY in others:
+        return
+    for rows, owner in _users(row, policy.action):
+        found = rows.exclude(**{owner: row.project_id})
+        if policy.target_project == RbacPolicy.EVERYBODY:
+            found = found.exclude(**{f"{owner}__in": [uuid.UUID(text) for text in others]})
+        else:
+            found = found.filter(**{owner: uuid.UUID(policy.target_project)})
+        if found.exists():
+            reason = "cannot be removed because other objects depend on it."
+            raise RbacPolicyInUseError(f"RBAC policy on object {row.pk} {reason}")
+
+
+def _users(row: Any, action: str) -> list[tuple[QuerySet[Any], str]]:
+    """Return what may be of other projects and needs the record, and the path of its owner."""
+    owner = "project_id"
+    if isinstance(row, Network) and action == EXTERNAL:
+        gateways = Router.objects.filter(gateway_port__network=row)
+        return [(gateways, owner), (FloatingIP.objects.filter(network=row), owner)]
+    if isinstance(row, Network):
+        ports = Port.objects.filter(network=row).exclude(device_owner__in=OUTSIDE)
+        return [(ports, owner), (Subnet.objects.filter(network=row), owner)]
+    if isinstance(row, SecurityGroup):
+        return [
+            (Port.objects.filter(security_groups=row), owner),
+            (SecurityGroupRule.objects.filter(remote_group=row), "group__project_id"),
+        ]
+    if isinstance(row, AddressGroup):
+        return [(SecurityGroupRule.objects.filter(remote_address_group=row), "group__project_id")]
+    if isinstance(row, AddressScope):
+        return [(SubnetPool.objects.filter(address_scope=row), owner)]
+    return [(Subnet.objects.filter(subnet_pool=row), owner)]
+
+
+OUTSIDE = (*owners.OF_THE_NETWORK, owners.ROUTER_GATEWAY, owners.FLOATING_IP)
+"""Ports that an external network has by being external."""

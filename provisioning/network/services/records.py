@@ -1,0 +1,68 @@
+"""What every record of the Networking API has in common when it is written: its lock, its revision and its end."""
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from django.db import transaction
+from django.db.models import Model
+from django.utils import timezone
+
+from provisioning.common.errors import NotFoundError
+from provisioning.network.errors import RevisionNumberConstraintFailedError
+from provisioning.network.models import RbacPolicy, Tag
+from provisioning.quotas.services import ledger
+
+R = TypeVar("R", bound=Model)
+
+
+@transaction.atomic
+def create_all(makers: Sequence[Callable[[], Any]], asked: Mapping[uuid.UUID, Mapping[str, int]]) -> list[Any]:
+    """Make several records, all or none, and return them in order.
+
+    ``asked``, project → resource → how many, is refused before the first is made; OverQuotaError.
+    """
+    for project_id, amounts in asked.items():
+        ledger.check_room(project_id, amounts)
+    return [make() for make in makers]
+
+
+def lock(row: R, revision: int | None = None) -> R:
+    """Return the record as it is now, locked until the transaction ends.
+
+    Raises RevisionNumberConstraintFailedError when it is not at ``revision``, and NotFoundError when it is gone.
+    """
+    rows: Any = type(row)._default_manager.select_for_update(no_key=True, of=("self",))
+    fresh: Any = rows.filter(pk=row.pk).first()
+    if fresh is None:
+        raise NotFoundError(f"{type(row).__name__} {row.pk} could not be found.")
+    if revision is not None and fresh.revision_number != revision:
+        msg = f"Constrained to {revision}, but current revision is {fresh.revision_number}"
+        raise RevisionNumberConstraintFailedError(msg)
+    found: R = fresh
+    return found
+
+
+def write(row: Any, changes: Mapping[str, object]) -> set[str]:
+    """Set columns of a locked record and raise its revision; return the names of those that changed."""
+    changed = {name for name, value in changes.items() if getattr(row, name) != value}
+    for name in changed:
+        setattr(row, name, changes[name])
+    if changed:
+        touch(row, *changed)
+    return changed
+
+
+def touch(row: Any, *columns: str) -> None:
+    """Save columns of a locked record, with a new revision and the time of the change."""
+    row.revision_number += 1
+    row.updated_at = timezone.now()
+    row.save(update_fields=[*columns, "revision_number", "updated_at"])
+
+
+def remove(row: Any) -> None:
+    """Delete a locked record with its tags, the policies that share it, and what it holds of its project's quota."""
+    Tag.objects.filter(resource_id=row.pk).delete()
+    RbacPolicy.objects.filter(object_id=row.pk).delete()
+    ledger.release(row.pk)
+    row.delete()

@@ -1,0 +1,172 @@
+"""Interfaces of routers: a port on a network, with its gateway's address."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from compute_agent.contract.network import NETWORK, ROUTER
+from provisioning.network import addressing
+from provisioning.network.announcements import announce
+from provisioning.network.marks import mark
+from provisioning.network.models import FloatingIP, Port, PortForwarding, Router, Subnet
+from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.routing_errors import (
+    BadRequestError,
+    PortInUseError,
+    RouterInterfaceInUseByFloatingIPError,
+    RouterInterfaceInUseByRouteError,
+    RouterInterfaceNotFoundError,
+    RouterInterfaceNotFoundForSubnetError,
+)
+from provisioning.network.services import addresses, records
+from provisioning.network.services.routers import check_overlaps, legs_of
+from provisioning.quotas.services import ledger
+
+
+@dataclass(frozen=True, slots=True)
+class RouterInterface:
+    """An interface that was added or removed, and the subnet that this was about."""
+
+    router: Router
+    port: Port
+    subnet: Subnet
+
+
+@transaction.atomic
+def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = False) -> RouterInterface:
+    """Put a router on a subnet, at its gateway's address; ``anywhere``: on another project's network, too.
+
+    IPv6 subnets of one network share a port.  Raises BadRequestError, IpAddressInUseError.
+    """
+    router = records.lock(router)
+    if subnet.gateway_ip is None:
+        raise _bad("Subnet for router interface must have a gateway IP")
+    if not anywhere and subnet.network.project_id != router.project_id:
+        raise _bad(
+            f"Subnet {subnet.id} is on another project's network, whose gateway is that project's to give;"
+            " a port of your own on it, with another address, can be the interface"
+        )
+    _check_new(router, [subnet])
+    port = _port_to_share(router, subnet) if subnet.ip_version == 6 else None
+    if port is None:
+        port = Port.objects.create(
+            network_id=subnet.network_id,
+            project_id=router.project_id,
+            mac_address=addressing.random_mac(),
+            device_owner=ROUTER_INTERFACE,
+            device_id=router.id,
+            status="ACTIVE",
+            port_security_enabled=False,
+        )
+    addresses.take(port, subnet, subnet.gateway_ip)
+    _changed(router, port)
+    return RouterInterface(router, port, subnet)
+
+
+@transaction.atomic
+def add_interface_by_port(router: Router, port: Port) -> RouterInterface:
+    """Make a port that no device has the router's; it is in no quota then.  Raises PortInUseError, BadRequestError."""
+    router, port = records.lock(router), records.lock(port)
+    if port.device_id is not None or port.device_text:
+        msg = (
+            f"Unable to complete operation on port {port.id} for network {port.network_id}. "
+            f"Port already has an attached device {port.device_id or port.device_text}."
+        )
+        raise PortInUseError(msg, field="port_id")
+    subnets = [row.subnet for row in port.fixed_ips.select_related("subnet").order_by("id")]
+    if not subnets:
+        raise _bad("Router port must have at least one fixed IP")
+    if len([subnet for subnet in subnets if subnet.ip_version == 4]) > 1:
+        raise _bad("Cannot have multiple IPv4 subnets on router port")
+    _check_new(router, subnets)
+    ledger.release(port.id)
+    port.security_groups.clear()
+    changes = {"device_id": router.id, "device_owner": ROUTER_INTERFACE, "status": "ACTIVE"}
+    records.write(port, {**changes, "port_security_enabled": False, "allowed_address_pairs": []})
+    _changed(router, port)
+    return RouterInterface(router, port, subnets[0])
+
+
+@transaction.atomic
+def remove_interface_by_port(router: Router, port_id: str, subnet_id: str | None = None) -> RouterInterface:
+    """Take an interface from a router, with its port.
+
+    Raises RouterInterfaceNotFoundError, BadRequestError for a port that is not on ``subnet_id``, and as
+    ``remove_interface_by_subnet``.
+    """
+    router = records.lock(router)
+    port = legs_of(router).filter(id=port_id).first()
+    if port is None:
+        msg = f"Router {router.id} does not have an interface with id {port_id}"
+        raise RouterInterfaceNotFoundError(msg, field="port_id")
+    subnets = [row.subnet for row in port.fixed_ips.select_related("subnet").order_by("id")]
+    if subnet_id is not None and subnet_id not in {str(subnet.id) for subnet in subnets}:
+        raise _bad(f"subnet_id {subnet_id} is not on port {port_id}")
+    for subnet in subnets:
+        _check_unused(router, subnet)
+    _delete(port)
+    _changed(router, port)
+    return RouterInterface(router, port, subnets[0])
+
+
+@transaction.atomic
+def remove_interface_by_subnet(router: Router, subnet: Subnet) -> RouterInterface:
+    """Take a router off a subnet.
+
+    Raises RouterInterfaceNotFoundForSubnetError, RouterInterfaceInUseByFloatingIPError,
+    RouterInterfaceInUseByRouteError.
+    """
+    router = records.lock(router)
+    port = legs_of(router).filter(fixed_ips__subnet=subnet).first()
+    if port is None:
+        msg = f"Router {router.id} has no interface on subnet {subnet.id}"
+        raise RouterInterfaceNotFoundForSubnetError(msg, field="subnet_id")
+    _check_unused(router, subnet)
+    if port.fixed_ips.exclude(subnet=subnet).exists():
+        port.fixed_ips.filter(subnet=subnet).delete()
+    else:
+        _delete(port)
+    _changed(router, port)
+    return RouterInterface(router, port, subnet)
+
+
+def _check_new(router: Router, subnets: list[Subnet]) -> None:
+    outside = next((subnet.network for subnet in subnets if subnet.network.external), None)
+    if outside is not None:
+        raise _bad(f"Network {outside.id} is external: routers lead there by their gateway, not by an interface")
+    taken = legs_of(router).filter(fixed_ips__subnet__in=subnets).first()
+    if taken is not None:
+        raise _bad(f"Router already has a port on subnet {subnets[0].id}")
+    check_overlaps(router, subnets)
+
+
+def _port_to_share(router: Router, subnet: Subnet) -> Port | None:
+    legs = legs_of(router).filter(network_id=subnet.network_id, fixed_ips__subnet__ip_version=6)
+    return legs.exclude(fixed_ips__subnet__ip_version=4).distinct().first()
+
+
+def _check_unused(router: Router, subnet: Subnet) -> None:
+    about = f"Router interface for subnet {subnet.id} on router {router.id} cannot be deleted, as it is required by"
+    fixed = subnet.fixed_ips.filter(port__isnull=False)
+    floating = FloatingIP.objects.filter(router=router)
+    forwards = PortForwarding.objects.filter(floating_ip__in=floating, internal_port__fixed_ips__in=fixed)
+    if floating.filter(fixed_port__fixed_ips__in=fixed).exists() or forwards.exists():
+        raise RouterInterfaceInUseByFloatingIPError(f"{about} one or more floating IPs.")
+    if any(addresses.contains(subnet, route["nexthop"]) for route in router.routes):
+        raise RouterInterfaceInUseByRouteError(f"{about} one or more routes.")
+
+
+def _delete(port: Port) -> None:
+    """Delete the row; what was deleted is still shown."""
+    Port.objects.filter(id=port.id).delete()
+
+
+def _changed(router: Router, port: Port) -> None:
+    records.touch(router)
+    mark(NETWORK, [port.network_id])
+    mark(ROUTER, [router.id])
+    announce(router)
+
+
+def _bad(reason: str) -> BadRequestError:
+    return BadRequestError(f"Bad router request: {reason}.")

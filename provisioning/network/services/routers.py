@@ -1,0 +1,259 @@
+"""Routers: made, given a way out, given routes, and deleted."""
+
+import itertools
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import netaddr
+from django.db import transaction
+from django.db.models import QuerySet
+
+from compute_agent.contract.network import NETWORK, ROUTER
+from provisioning.network import addressing
+from provisioning.network.announcements import announce
+from provisioning.network.marks import mark
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, Subnet
+from provisioning.network.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.routing_errors import (
+    BadRequestError,
+    InvalidRoutesError,
+    RouterExternalGatewayInUseByFloatingIpError,
+    RouterInUseError,
+    RoutesExhaustedError,
+)
+from provisioning.network.services import addresses, ipam, records
+from provisioning.quotas.services.ledger import hold
+
+MAX_ROUTES = 30
+"""Neutron's max_routes."""
+Routes = Sequence[Mapping[str, str]]
+"""``[{"destination": "10.9.0.0/24", "nexthop": "10.20.0.9"}]``"""
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A way out that is asked for; ``fixed_ips`` are addresses wanted, with or without a subnet's id."""
+
+    network: Network
+    enable_snat: bool = True
+    fixed_ips: tuple[Mapping[str, str], ...] = ()
+
+
+def create_router(
+    project_id: uuid.UUID,
+    *,
+    name: str = "",
+    description: str = "",
+    admin_state_up: bool = True,
+    gateway: Gateway | None = None,
+) -> Router:
+    """Make a router without interfaces.  Raises OverQuotaError, BadRequestError, OutOfAddressesError."""
+    router = Router(project_id=project_id, name=name, description=description, admin_state_up=admin_state_up)
+    with transaction.atomic():
+        hold(project_id, router.id, {"routers": 1})
+        router.save(force_insert=True)
+        if gateway is not None:
+            _lead_out(router, gateway)
+        announce(router, "create")
+    return router
+
+
+def update_router(router: Router, changes: Mapping[str, object], revision: int | None = None) -> Router:
+    """Change ``name``, ``description``, ``admin_state_up``, ``routes`` (all of them) or ``gateway`` (None: no way out).
+
+    Raises RevisionNumberConstraintFailedError, BadRequestError, InvalidRoutesError, RoutesExhaustedError,
+    RouterExternalGatewayInUseByFloatingIpError, OutOfAddressesError.
+    """
+    columns = {name: value for name, value in changes.items() if name not in {"gateway", "routes"}}
+    with transaction.atomic():
+        router = records.lock(router, revision)
+        if "gateway" in changes:
+            gateway = changes["gateway"]
+            if isinstance(gateway, Gateway):
+                _lead_out(router, gateway)
+            else:
+                _lead_nowhere(router)
+        if "routes" in changes:
+            columns["routes"] = checked_routes(router, changes["routes"])  # type: ignore[arg-type]
+        records.write(router, columns)
+        _changed(router)
+    return router
+
+
+def add_routes(router: Router, routes: Routes) -> Router:
+    """Add routes; those that are there stay.  Raises InvalidRoutesError, RoutesExhaustedError."""
+    with transaction.atomic():
+        router = records.lock(router)
+        together = [*router.routes, *(route for route in _plain(routes) if route not in router.routes)]
+        records.write(router, {"routes": checked_routes(router, together)})
+        _changed(router)
+    return router
+
+
+def remove_routes(router: Router, routes: Routes) -> Router:
+    """Take routes away; those that are not there change nothing."""
+    with transaction.atomic():
+        router = records.lock(router)
+        unwanted = _plain(routes)
+        records.write(router, {"routes": [route for route in router.routes if route not in unwanted]})
+        _changed(router)
+    return router
+
+
+def delete_router(router: Router, revision: int | None = None) -> None:
+    """Delete a router with its way out.  Raises RouterInUseError, RevisionNumberConstraintFailedError."""
+    with transaction.atomic():
+        router = records.lock(router, revision)
+        if legs_of(router).exists() or FloatingIP.objects.filter(router=router).exists():
+            raise RouterInUseError(f"Router {router.id} still has ports")
+        _lead_nowhere(router)
+        announce(router, "delete")
+        key = router.id
+        records.remove(router)
+        mark(ROUTER, [key])
+
+
+def legs_of(router: Router) -> QuerySet[Port]:
+    """Return the ports of a router's interfaces."""
+    return Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id=router.id)
+
+
+def check_overlaps(router: Router, wanted: Iterable[Subnet]) -> None:
+    """Refuse subnets that share addresses with one that the router is on.  Raises BadRequestError."""
+    ports = Port.objects.filter(device_id=router.id, device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY))
+    there = list(Subnet.objects.filter(fixed_ips__port__in=ports).distinct())
+    external = Subnet.objects.filter(network__ports__in=ports.filter(device_owner=ROUTER_GATEWAY)).distinct()
+    for subnet, other in itertools.product(list(wanted), {row.id: row for row in [*there, *external]}.values()):
+        if subnet.id == other.id:
+            continue
+        one, two = netaddr.IPNetwork(subnet.cidr), netaddr.IPNetwork(other.cidr)
+        if one.version == two.version and one.first <= two.last and two.first <= one.last:
+            msg = (
+                f"Bad router request: Cidr {subnet.cidr} of subnet {subnet.id} overlaps with cidr {other.cidr} "
+                f"of subnet {other.id}."
+            )
+            raise BadRequestError(msg, field="subnet_id")
+
+
+def checked_routes(router: Router, routes: Routes) -> list[dict[str, str]]:
+    """Return routes through the router's networks in one form.  Raises InvalidRoutesError, RoutesExhaustedError."""
+    plain = _plain(routes)
+    if len(plain) > MAX_ROUTES:
+        msg = f"Unable to complete operation for {router.id}. The number of routes exceeds the maximum {MAX_ROUTES}."
+        raise RoutesExhaustedError(msg, field="routes")
+    ports = Port.objects.filter(device_id=router.id, device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY))
+    subnets = [netaddr.IPNetwork(cidr) for cidr in ports.values_list("fixed_ips__subnet__cidr", flat=True) if cidr]
+    own = {address for address in ports.values_list("fixed_ips__address", flat=True) if address}
+    for route in plain:
+        hop = netaddr.IPAddress(route["nexthop"])
+        if not any(hop in subnet for subnet in subnets):
+            raise _invalid(routes, "the nexthop is not connected with router")
+        if route["nexthop"] in own:
+            raise _invalid(routes, "the nexthop is used by router")
+        if netaddr.IPNetwork(route["destination"]).version != hop.version:
+            raise _invalid(routes, "the destination and the nexthop are of different IP versions")
+    if len({(route["destination"], route["nexthop"]) for route in plain}) < len(plain):
+        raise _invalid(routes, "duplicate routes")
+    return plain
+
+
+def _plain(routes: Routes) -> list[dict[str, str]]:
+    try:
+        return [
+            {
+                "destination": str(netaddr.IPNetwork(route["destination"]).cidr),
+                "nexthop": str(netaddr.IPAddress(route["nexthop"])),
+            }
+            for route in routes
+        ]
+    except (netaddr.AddrFormatError, ValueError, TypeError, KeyError):
+        raise _invalid(routes, "a route has a destination and a nexthop") from None
+
+
+def _invalid(routes: object, reason: str) -> InvalidRoutesError:
+    return InvalidRoutesError(f"Invalid format for routes: {str(routes)[:200]}, {reason}", field="routes")
+
+
+def _lead_out(router: Router, gateway: Gateway) -> None:
+    """Give the router a port on the external network, or change what it is; the router is locked."""
+    if not gateway.network.external:
+        msg = f"Bad router request: Network {gateway.network.id} is not an external network."
+        raise BadRequestError(msg, field="external_gateway_info")
+    port = router.gateway_port
+    if port is not None and (port.network_id != gateway.network.id or _others_wanted(port, gateway)):
+        _lead_nowhere(router)
+        port = None
+    if port is None:
+        subnets = list(gateway.network.subnets.order_by("created_at", "id"))
+        check_overlaps(router, subnets)
+        router.gateway_port = _gateway_port(router, gateway, subnets)
+    router.enable_snat = gateway.enable_snat
+    records.touch(router, "gateway_port", "enable_snat")
+
+
+def _others_wanted(port: Port, gateway: Gateway) -> bool:
+    wanted = {each["ip_address"] for each in gateway.fixed_ips if each.get("ip_address")}
+    return bool(wanted - set(port.fixed_ips.values_list("address", flat=True)))
+
+
+def _gateway_port(router: Router, gateway: Gateway, subnets: Sequence[Subnet]) -> Port:
+    port = Port.objects.create(
+        network=gateway.network,
+        project_id=router.project_id,
+        mac_address=addressing.random_mac(),
+        device_owner=ROUTER_GATEWAY,
+        device_id=router.id,
+        status="ACTIVE",
+        port_security_enabled=False,
+    )
+    if gateway.fixed_ips:
+        for wanted in gateway.fixed_ips:
+            _take_wanted(port, subnets, wanted)
+        return port
+    by_version = [[subnet for subnet in subnets if subnet.ip_version == version] for version in (4, 6)]
+    if not any(by_version):
+        msg = f"Bad router request: No subnets in external network {gateway.network.id}."
+        raise BadRequestError(msg, field="external_gateway_info")
+    for each in filter(None, by_version):
+        addresses.take_free(port, each)
+    return port
+
+
+def _take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Mapping[str, str]) -> None:
+    subnet_id, address = wanted.get("subnet_id"), wanted.get("ip_address")
+    fitting = [
+        subnet
+        for subnet in subnets
+        if (not subnet_id or str(subnet.id) == str(subnet_id)) and (not address or addresses.contains(subnet, address))
+    ]
+    if not fitting:
+        what = address or f"subnet {subnet_id}"
+        msg = f"Bad router request: {what} is not of external network {port.network_id}."
+        raise BadRequestError(msg, field="external_fixed_ips")
+    if address:
+        addresses.take(port, fitting[0], address)
+    else:
+        addresses.take_free(port, fitting)
+
+
+def _lead_nowhere(router: Router) -> None:
+    port = router.gateway_port
+    if port is None:
+        return
+    if FloatingIP.objects.filter(router=router, network_id=port.network_id).exists():
+        msg = (
+            f"Gateway cannot be updated for router {router.id}, since a gateway to external network "
+            f"{port.network_id} is required by one or more floating IPs."
+        )
+        raise RouterExternalGatewayInUseByFloatingIpError(msg, field="external_gateway_info")
+    router.gateway_port, router.host = None, ""
+    records.touch(router, "gateway_port", "host")
+    ipam.give_back(FixedIP.objects.filter(port=port))
+    port.delete()
+    mark(NETWORK, [port.network_id])
+
+
+def _changed(router: Router) -> None:
+    mark(ROUTER, [router.id])
+    announce(router)

@@ -1,0 +1,135 @@
+"""Rules of security groups: added one by one or several at once, and taken away."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from compute_agent.contract.network import SECURITY_GROUP
+from provisioning.network import flows
+from provisioning.network.announcements import announce
+from provisioning.network.errors import SecurityGroupRuleNotFoundError
+from provisioning.network.flows import Flow
+from provisioning.network.group_errors import (
+    SecurityGroupMultipleRemoteEntitiesError,
+    SecurityGroupNotSingleGroupRulesError,
+    SecurityGroupRuleExistsError,
+)
+from provisioning.network.marks import mark
+from provisioning.network.models import AddressGroup, SecurityGroup, SecurityGroupRule
+from provisioning.network.services import records
+from provisioning.quotas.services import ledger
+from provisioning.quotas.services.ledger import hold_all
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRule:
+    """A rule that is asked for; the groups are such as the caller may use."""
+
+    group: SecurityGroup
+    flow: Flow
+    remote_group: SecurityGroup | None = None
+    remote_address_group: AddressGroup | None = None
+    description: str = ""
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        remotes = (each.id if each else None for each in (self.remote_group, self.remote_address_group))
+        return (*self.flow.meaning, *remotes)
+
+    def row(self) -> SecurityGroupRule:
+        return SecurityGroupRule(
+            group=self.group,
+            direction=self.flow.direction,
+            ethertype=self.flow.ethertype,
+            protocol=self.flow.protocol,
+            port_range_min=self.flow.port_min,
+            port_range_max=self.flow.port_max,
+            remote_ip_prefix=self.flow.prefix,
+            remote_group=self.remote_group,
+            remote_address_group=self.remote_address_group,
+            description=self.description,
+        )
+
+
+def create_security_group_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
+    """Add rules to one group, all or none, and return them in order.
+
+    Raises SecurityGroupNotSingleGroupRulesError, SecurityGroupMultipleRemoteEntitiesError,
+    SecurityGroupRuleExistsError, OverQuotaError.
+    """
+    if len({each.group.id for each in wanted}) > 1:
+        msg = "Only allowed to update rules for one security profile at a time"
+        raise SecurityGroupNotSingleGroupRulesError(msg)
+    for each in wanted:
+        if len([one for one in (each.flow.prefix, each.remote_group, each.remote_address_group) if one]) > 1:
+            raise SecurityGroupMultipleRemoteEntitiesError("Only one remote entity (IP or group) should be provided.")
+    if not wanted:
+        return []
+    rows = [each.row() for each in wanted]
+    with transaction.atomic():
+        group = records.lock(wanted[0].group)
+        there = {meaning_of(rule): rule.id for rule in group.rules.all()}
+        for each, row in zip(wanted, rows, strict=True):
+            if each.meaning in there:
+                msg = f"Security group rule already exists. Rule id is {there[each.meaning]}."
+                raise SecurityGroupRuleExistsError(msg)
+            there[each.meaning] = row.id
+        hold_all(group.project_id, {row.id: {"security_group_rules": 1} for row in rows})
+        SecurityGroupRule.objects.bulk_create(rows)
+        _changed(group, rows)
+    return rows
+
+
+def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
+    """Add those of the rules that their group does not have, and return them in order.
+
+    Raises SecurityGroupRuleExistsError when it has all of them, and as ``create_security_group_rules``.
+    """
+    with transaction.atomic():
+        group = records.lock(wanted[0].group)
+        there = {meaning_of(rule) for rule in group.rules.all()}
+        missing = [each for each in wanted if each.meaning not in there]
+        if not missing:
+            raise SecurityGroupRuleExistsError(f"{group.name or group.id} allows this already.")
+        return create_security_group_rules(missing)
+
+
+def delete_security_group_rule(rule: SecurityGroupRule) -> None:
+    """Take a rule away; SecurityGroupRuleNotFoundError when it is gone already."""
+    with transaction.atomic():
+        group = records.lock(rule.group)
+        gone, _ = SecurityGroupRule.objects.filter(id=rule.id).delete()
+        if not gone:
+            raise SecurityGroupRuleNotFoundError(f"Security group rule {rule.id} does not exist")
+        ledger.release(rule.id)
+        _changed(group, [rule])
+
+
+def meaning_of(rule: SecurityGroupRule) -> tuple[object, ...]:
+    """Return what makes two rules of a group the same."""
+    flow = Flow(
+        rule.direction, rule.ethertype, rule.protocol, rule.port_range_min, rule.port_range_max, rule.remote_ip_prefix
+    )
+    return (*flow.meaning, rule.remote_group_id, rule.remote_address_group_id)
+
+
+def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) -> SecurityGroupRule:
+    """Let IPv4 traffic of ``protocol`` in from anywhere, to one port or to all; a rule that is there is kept.
+
+    Raises OverQuotaError.
+    """
+    flow = flows.checked("ingress", "IPv4", protocol, port, port, "0.0.0.0/0")
+    wanted = WantedRule(group, flow)
+    with transaction.atomic():
+        records.lock(group)
+        there = next((rule for rule in group.rules.all() if meaning_of(rule) == wanted.meaning), None)
+        return there or create_security_group_rules([wanted])[0]
+
+
+def _changed(group: SecurityGroup, rules: Sequence[SecurityGroupRule]) -> None:
+    records.touch(group)
+    named: set[uuid.UUID] = {rule.remote_group_id for rule in rules if rule.remote_group_id}
+    mark(SECURITY_GROUP, {group.id, *named})
+    announce(group)

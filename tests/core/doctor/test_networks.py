@@ -1,0 +1,238 @@
+"""What the doctor finds of networks: what they keep for nobody, and what hosts were not told."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from compute_agent.contract.network import NETWORK, SECURITY_GROUP
+from provisioning.common.context import RequestContext
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.models import Instance
+from provisioning.doctor.examination import treat
+from provisioning.hosts.models import HostCommand
+from provisioning.network import services
+from provisioning.network.marks import mark
+from provisioning.network.models import (
+    Delivery,
+    DeliveryMark,
+    FixedIP,
+    FloatingIP,
+    Network,
+    Port,
+    PortForwarding,
+    RbacPolicy,
+    Router,
+    SecurityGroup,
+    Subnet,
+    Tag,
+)
+from provisioning.network.services.port_forwardings import Wanted
+from provisioning.network.upkeep import forget_tags
+from provisioning.quotas.services import ledger
+from tests.core.doctor.findings import OLD, look, mended, only
+from tests.support.clouds import Cloud, context
+from tests.support.jobs import drain
+from tests.support.ports import guest_ports
+
+NETWORKS = ("network_ports", "held_addresses", "floating_ips", "rbac_policies", "delivery_marks", "deliveries")
+
+
+@pytest.fixture
+def told(db: None) -> Cloud:
+    """A cloud whose host is told of networks."""
+    made = Cloud.make()
+    made.add_host("one", documents=True)
+    return made
+
+
+def project_of(caller: RequestContext) -> uuid.UUID:
+    assert caller.project_id is not None
+    return caller.project_id
+
+
+def led_out(cloud: Cloud, caller: RequestContext) -> tuple[Router, Network]:
+    """Join the cloud's network to an external one."""
+    external = services.create_network(
+        cloud.network.project_id, "public", external=True, network_type="flat", physical_network="external"
+    )
+    services.create_subnet(external, "203.0.113.0/24", enable_dhcp=False)
+    router = services.create_router(project_of(caller), name="r", gateway=services.Gateway(external))
+    services.add_interface_by_subnet(router, Subnet.objects.get(network=cloud.network), anywhere=True)
+    return router, external
+
+
+def floating(cloud: Cloud, caller: RequestContext, row: Instance, with_instance: uuid.UUID | None = None) -> FloatingIP:
+    """Let the world reach a server."""
+    _, external = led_out(cloud, caller)
+    port = guest_ports().get(device_id=row.id)
+    return services.create_floating_ip(project_of(caller), external, port=port, with_instance=with_instance)
+
+
+def test_a_cloud_with_every_kind_of_network_is_well(told: Cloud, alice: RequestContext) -> None:
+    floating(told, alice, told.running(alice))
+    told.run()
+    assert Port.objects.exclude(device_owner__startswith="compute:").count() >= 4
+    assert look(*NETWORKS) == []
+
+
+@pytest.mark.parametrize("lost", [Router, FloatingIP])
+def test_ports_of_routers_and_floating_ips_that_are_gone(
+    cloud: Cloud, alice: RequestContext, lost: type[Router] | type[FloatingIP]
+) -> None:
+    router, external = led_out(cloud, alice)
+    port = Port.objects.filter(device_id=router.id).exclude(id=router.gateway_port_id).get()
+    if lost is FloatingIP:
+        made = services.create_floating_ip(project_of(alice), external)
+        port = made.port
+        FloatingIP.objects.all().delete()
+        ledger.release(made.id)
+    else:
+        Port.objects.filter(id=port.id).update(device_id=uuid.uuid4())
+    held = FixedIP.objects.get(port=port)
+    assert only("network_ports").subject == f"port {port.id}"
+    assert mended("network_ports") == "Given back."
+    assert FixedIP.every.get(pk=held.pk).port_id is None, "nobody else gets the address for a while"
+
+
+def test_addresses_that_are_held_back_for_too_long(cloud: Cloud, alice: RequestContext) -> None:
+    delete(context("alice"), cloud.running(alice).id)
+    cloud.run()
+    assert FixedIP.every.filter(port=None).count() == 1
+    assert look("held_addresses") == []
+    old = timezone.now() - timedelta(seconds=settings.ADDRESS_HOLD) - OLD
+    FixedIP.every.filter(port=None).update(released_at=old)
+    assert only("held_addresses").subject == "addresses"
+    assert mended("held_addresses") == "Freed: 1."
+    assert not FixedIP.every.filter(port=None).exists()
+
+
+def test_an_address_that_two_ports_have(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.running(alice)
+    row = FixedIP.objects.get(port__in=guest_ports())
+    FixedIP.objects.create(port=row.port, subnet=row.subnet, address=row.address, number=9999)
+    assert only("held_addresses").subject == f"subnet {row.subnet_id}"
+
+
+def test_a_floating_ip_that_leads_to_an_address_nobody_has(cloud: Cloud, alice: RequestContext) -> None:
+    made = floating(cloud, alice, cloud.running(alice))
+    FloatingIP.objects.update(fixed_address="10.20.0.250")
+    assert only("floating_ips").subject == f"floating IP {made.id}"
+    assert mended("floating_ips") == "It leads nowhere now."
+    assert FloatingIP.objects.get().fixed_port_id is None
+
+
+def test_a_floating_ip_behind_a_router_that_has_left_its_network(cloud: Cloud, alice: RequestContext) -> None:
+    made = floating(cloud, alice, cloud.running(alice))
+    Port.objects.filter(device_id=made.router_id, network=cloud.network).delete()
+    assert "which no router leads to" in only("floating_ips").sentence
+    mended("floating_ips")
+
+
+def test_a_forwarding_to_an_address_nobody_has(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.running(alice)
+    _, external = led_out(cloud, alice)
+    port = guest_ports().get(device_id=row.id)
+    made = services.create_floating_ip(project_of(alice), external)
+    wanted = Wanted("tcp", (2222, 2222), port, port.fixed_ips.get().address, (22, 22))
+    forwarding = services.create_port_forwarding(made, wanted)
+    assert look("floating_ips") == []
+    PortForwarding.objects.update(internal_ip_address="10.20.0.250")
+    assert only("floating_ips").subject == f"port forwarding {forwarding.id}"
+    assert mended("floating_ips") == "It is deleted."
+
+
+def test_a_floating_ip_goes_with_the_server_that_it_was_made_for(cloud: Cloud, alice: RequestContext) -> None:
+    row = cloud.running(alice)
+    floating(cloud, alice, row, with_instance=row.id)
+    delete(context("alice"), row.id)
+    cloud.run()
+    assert not FloatingIP.objects.exists()
+    other = cloud.running(alice)
+    services.create_floating_ip(project_of(alice), Network.objects.get(external=True), with_instance=uuid.uuid4())
+    services.create_floating_ip(project_of(alice), Network.objects.get(external=True), with_instance=other.id)
+    assert "was made for the server" in only("floating_ips").sentence
+    assert mended("floating_ips") == "Given back."
+    assert FloatingIP.objects.get().with_instance == other.id
+
+
+def test_policies_and_tags_of_what_is_gone(cloud: Cloud, alice: RequestContext) -> None:
+    RbacPolicy.objects.create(
+        project_id=project_of(alice), object_type="network", object_id=uuid.uuid4(), action="access_as_shared",
+        target_project="*",
+    )  # fmt: skip
+    assert mended("rbac_policies") == "Deleted."
+    row = cloud.running(alice)
+    port = guest_ports().get(device_id=row.id)
+    services.set_tags(port, ["front"])
+    services.set_tags(cloud.network, ["kept"])
+    delete(context("alice"), row.id)
+    cloud.run()
+    forget_tags()
+    assert [tag.tag for tag in Tag.objects.all()] == ["kept"]
+
+
+def test_a_change_whose_job_is_lost(told: Cloud, alice: RequestContext) -> None:
+    agent = told.agent_of(told.running(alice))
+    group = SecurityGroup.objects.get(project_id=alice.project_id)
+    services.allow_ingress(group, "tcp", 22)
+    OrmQ.objects.all().delete()
+    assert look("delivery_marks") == []
+    DeliveryMark.objects.update(marked_at=timezone.now() - OLD)
+    found = only("delivery_marks")
+    assert found.subject == f"security group {group.id}"
+    (treated,) = treat([found], repair=True)
+    assert treated.repaired == "The job is queued."
+    told.run()
+    assert look(*NETWORKS) == []
+    assert [rule.protocol for rule in agent.documents[SECURITY_GROUP, str(group.id)][1].rules].count("tcp") == 1
+
+
+def test_a_host_that_waits_for_a_command_which_is_no_more(told: Cloud, alice: RequestContext) -> None:
+    agent = told.agent_of(told.running(alice))
+    group = SecurityGroup.objects.get(project_id=alice.project_id)
+    services.allow_ingress(group, "tcp", 22)
+    drain()
+    HostCommand.objects.filter(finished_at=None).delete()
+    assert look("deliveries") == []
+    Delivery.objects.update(changed_at=timezone.now() - OLD)
+    assert only("deliveries").subject == f"host {agent.host.name}"
+    (treated,) = treat([only("deliveries")], repair=True)
+    assert treated.repaired == "It is told again."
+    told.run()
+    assert look(*NETWORKS) == []
+    assert "tcp" in {rule.protocol for rule in agent.documents[SECURITY_GROUP, str(group.id)][1].rules}
+
+
+def test_a_host_that_was_never_told(told: Cloud, alice: RequestContext) -> None:
+    row = told.running(alice)
+    Delivery.objects.filter(kind=NETWORK).delete()
+    mark(NETWORK, [told.network.id])
+    assert look("deliveries") == [], "it is about to be told"
+    DeliveryMark.objects.all().delete()
+    OrmQ.objects.all().delete()
+    assert "was not told what it needs of networks and the like: 1" in only("deliveries").sentence
+    (treated,) = treat([only("deliveries")], repair=True)
+    assert treated.repaired
+    told.run()
+    assert look(*NETWORKS) == []
+    guest_ports().filter(device_id=row.id).update(host="")
+    assert "knows what it needs no more: 2" in only("deliveries").sentence
+
+
+def test_a_host_that_fails_again_and_again(told: Cloud, alice: RequestContext) -> None:
+    agent = told.agent_of(told.running(alice))
+    Delivery.objects.filter(kind=NETWORK).update(error="no such bridge", tries=2, digest="?")
+    assert look("deliveries") == []
+    Delivery.objects.filter(kind=NETWORK).update(tries=3)
+    found = only("deliveries")
+    assert (found.severity, found.subject) == ("warning", f"host {agent.host.name}")
+    assert found.sentence.endswith("no such bridge")
+    treat([found], repair=True)
+    told.run()
+    assert look(*NETWORKS) == []

@@ -1,0 +1,381 @@
+"""The Networking API as the unmodified ``openstack`` command line and SDK use it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openstack import exceptions
+from openstack.config import OpenStackConfig
+from openstack.connection import Connection
+
+from tests.support.command_line import batch, refused
+from tests.support.one_machine import OneMachine
+
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore::openstack.warnings.OpenStackDeprecationWarning",
+        "ignore::PendingDeprecationWarning",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def cloud(simulated: OneMachine) -> OneMachine:
+    return simulated
+
+
+def test_networks_and_subnets(cloud: OneMachine) -> None:
+    network, subnet, six = batch(
+        cloud,
+        "network create --description For-clients --mtu 1400 --tag blue --disable cli-net",
+        "subnet create --network cli-net --subnet-range 10.77.0.0/24 --dns-nameserver 9.9.9.9 --gateway 10.77.0.9"
+        " --allocation-pool start=10.77.0.20,end=10.77.0.99 --host-route destination=10.1.0.0/16,gateway=10.77.0.8"
+        " cli-subnet",
+        "subnet create --network cli-net --ip-version 6 --subnet-range fd00:77::/64 --ipv6-ra-mode slaac"
+        " --ipv6-address-mode slaac cli-six",
+    )
+    assert (network["mtu"], network["admin_state_up"], network["tags"]) == (1400, False, ["blue"])
+    assert (subnet["gateway_ip"], subnet["dns_nameservers"]) == ("10.77.0.9", ["9.9.9.9"])
+    assert subnet["allocation_pools"] == [{"start": "10.77.0.20", "end": "10.77.0.99"}]
+    assert (six["ip_version"], six["ipv6_ra_mode"]) == (6, "slaac")
+    batch(
+        cloud,
+        "network set --name cli-other --enable --no-tag --tag green cli-net",
+        "subnet set --name cli-changed --no-dhcp --gateway none --dns-nameserver 1.1.1.1 cli-subnet",
+        "network unset --tag green cli-other",
+        "subnet unset --dns-nameserver 9.9.9.9 cli-changed",
+    )
+    shown, changed, named = batch(
+        cloud, "network show cli-other", "subnet show cli-changed", "subnet list --network cli-other --ip-version 4"
+    )
+    assert (shown["admin_state_up"], shown["tags"], len(shown["subnets"])) == (True, [], 2)
+    assert (changed["enable_dhcp"], changed["gateway_ip"], changed["dns_nameservers"]) == (False, None, ["1.1.1.1"])
+    assert [row["Name"] for row in named] == ["cli-changed"]
+    assert "overlaps with another subnet" in refused(
+        cloud, "subnet create --network cli-other --subnet-range 10.77.0.0/25 x"
+    )
+    batch(cloud, "subnet delete cli-changed cli-six", "network delete cli-other")
+
+
+def test_provider_networks_of_operators(cloud: OneMachine) -> None:
+    make = "network create --external --provider-network-type flat --provider-physical-network cli-wire"
+    (made,) = batch(cloud, f"{make} cli-outside")
+    assert made["provider:network_type"] == "flat"
+    assert (made["router:external"], made["is_default"]) == (True, False)
+    assert "already exists" in refused(cloud, "network set --external --default cli-outside")
+    batch(cloud, "network set --external --no-default cli-outside", "network delete cli-outside")
+
+
+def test_subnet_pools_and_address_scopes(cloud: OneMachine) -> None:
+    scope, pool = batch(
+        cloud,
+        "address scope create --ip-version 4 cli-scope",
+        "subnet pool create --pool-prefix 10.64.0.0/16 --default-prefix-length 26 --min-prefix-length 20"
+        " --max-prefix-length 28 --address-scope cli-scope --tag blue cli-pool",
+    )
+    assert (scope["ip_version"], pool["default_prefixlen"], pool["tags"]) == (4, 26, ["blue"])
+    assert pool["address_scope_id"] == scope["id"]
+    network, subnet, pools = batch(
+        cloud,
+        "network create cli-pooled",
+        "subnet create --network cli-pooled --subnet-pool cli-pool --prefix-length 24 cli-taken",
+        "subnet pool list --address-scope cli-scope",
+    )
+    assert (subnet["cidr"], subnet["subnetpool_id"]) == ("10.64.0.0/24", pool["id"])
+    assert [row["Name"] for row in pools] == ["cli-pool"]
+    batch(
+        cloud,
+        "subnet pool set --pool-prefix 10.65.0.0/16 --no-address-scope cli-pool",
+        "network delete cli-pooled",
+        "subnet pool delete cli-pool",
+        "address scope set --name cli-renamed cli-scope",
+        "address scope delete cli-renamed",
+    )
+    assert network["id"]
+
+
+def test_ports(cloud: OneMachine) -> None:
+    batch(
+        cloud,
+        "network create cli-wired",
+        "subnet create --network cli-wired --subnet-range 10.78.0.0/24 cli-wired-subnet",
+        "security group create cli-group",
+    )
+    (port,) = batch(
+        cloud,
+        "port create --network cli-wired --fixed-ip subnet=cli-wired-subnet,ip-address=10.78.0.50"
+        " --fixed-ip subnet=cli-wired-subnet --mac-address 02:00:00:00:78:01 --security-group cli-group"
+        " --allowed-address ip-address=10.78.0.200 --extra-dhcp-option name=mtu,value=1400 --dns-name web"
+        " --description d --tag blue --disable cli-port",
+    )
+    addresses = {each["ip_address"] for each in port["fixed_ips"]}
+    assert (port["mac_address"], port["admin_state_up"], port["dns_name"]) == ("02:00:00:00:78:01", False, "web")
+    assert (len(addresses), "10.78.0.50" in addresses, port["tags"]) == (2, True, ["blue"])
+    assert [each["ip_address"] for each in port["allowed_address_pairs"]] == ["10.78.0.200"]
+    batch(
+        cloud,
+        "port set --name cli-set --enable --fixed-ip ip-address=10.78.0.60 --allowed-address ip-address=10.78.1.0/24"
+        " --device box --device-owner mine cli-port",
+        "port unset --fixed-ip subnet=cli-wired-subnet,ip-address=10.78.0.50 --security-group cli-group"
+        " --allowed-address ip-address=10.78.0.200,mac-address=02:00:00:00:78:01 cli-set",
+    )
+    shown, named = batch(
+        cloud,
+        "port show cli-set",
+        "port list --network cli-wired --fixed-ip ip-substring=0.60 --mac-address 02:00:00:00:78:01",
+    )
+    assert "10.78.0.50" not in {each["ip_address"] for each in shown["fixed_ips"]}
+    assert (shown["security_group_ids"], shown["device_id"], shown["admin_state_up"]) == ([], "box", True)
+    assert [each["ip_address"] for each in shown["allowed_address_pairs"]] == ["10.78.1.0/24"]
+    assert [row["Name"] for row in named] == ["cli-set"]
+    batch(cloud, "port set --disable-port-security --no-allowed-address --no-security-group cli-set")
+    assert "in use" in refused(cloud, "port create --network cli-wired --mac-address 02:00:00:00:78:01 x")
+    batch(cloud, "port delete cli-set", "network delete cli-wired", "security group delete cli-group")
+
+
+def test_routers_and_floating_ips(cloud: OneMachine) -> None:
+    router, *_ = batch(
+        cloud,
+        "router create --description d --tag blue cli-router",
+        "network create cli-inner",
+        "subnet create --network cli-inner --subnet-range 10.79.0.0/24 cli-inner-subnet",
+        "port create --network cli-inner --fixed-ip ip-address=10.79.0.50 cli-inner-port",
+        "port create --network cli-inner --fixed-ip ip-address=10.79.0.60 cli-other-port",
+    )
+    assert (router["admin_state_up"], router["tags"]) == (True, ["blue"])
+    batch(
+        cloud,
+        "router set --name cli-routed --external-gateway public --enable-snat cli-router",
+        "router add subnet cli-routed cli-inner-subnet",
+        "router add route --route destination=10.5.0.0/24,gateway=10.79.0.9 cli-routed",
+    )
+    shown, listed = batch(cloud, "router show cli-routed", "router list --name cli-routed")
+    assert shown["external_gateway_info"]["enable_snat"] is True
+    assert [each["destination"] for each in shown["routes"]] == ["10.5.0.0/24"]
+    assert [each["ip_address"] for each in shown["interfaces_info"]] == ["10.79.0.1"]
+    assert [(row["Status"], row["State"]) for row in listed] == [("ACTIVE", True)]
+    floating, port, other = batch(
+        cloud,
+        "floating ip create --description d --tag blue public",
+        "port show cli-inner-port",
+        "port show cli-other-port",
+    )
+    address = floating["floating_ip_address"]
+    batch(cloud, f"floating ip set --port cli-inner-port {address}")
+    led, named = batch(cloud, f"floating ip show {address}", "floating ip list --port cli-inner-port")
+    assert (led["fixed_ip_address"], led["port_id"]) == ("10.79.0.50", port["id"])
+    assert [row["Floating IP Address"] for row in named] == [address]
+    assert "still has ports" in refused(cloud, "router delete cli-routed")
+    (forwarding,) = batch(
+        cloud,
+        f"floating ip unset --port {address}",
+        "floating ip port forwarding create --internal-ip-address 10.79.0.60 --internal-protocol-port 80"
+        f" --external-protocol-port 8080 --protocol tcp --port cli-other-port --description d {address} -f json",
+    )
+    assert (forwarding["external_port"], forwarding["internal_port_id"]) == (8080, other["id"])
+    batch(
+        cloud,
+        f"floating ip port forwarding set --internal-protocol-port 81 --port cli-other-port"
+        f" --internal-ip-address 10.79.0.60 --protocol tcp --external-protocol-port 8080 {address} {forwarding['id']}",
+    )
+    (rows,) = batch(cloud, f"floating ip port forwarding list {address} -f json")
+    (one,) = batch(cloud, f"floating ip port forwarding show {address} {forwarding['id']} -f json")
+    assert (len(rows), one["internal_port"]) == (1, 81)
+    batch(
+        cloud,
+        f"floating ip port forwarding delete {address} {forwarding['id']}",
+        f"floating ip delete {address}",
+        "router remove route --route destination=10.5.0.0/24,gateway=10.79.0.9 cli-routed",
+        "router unset --external-gateway --tag blue cli-routed",
+        "router remove subnet cli-routed cli-inner-subnet",
+        "router delete cli-routed",
+        "port delete cli-inner-port cli-other-port",
+        "network delete cli-inner",
+    )
+
+
+def test_security_groups_and_sharing(cloud: OneMachine) -> None:
+    group, addresses = batch(
+        cloud,
+        "security group create --description d --stateless --tag blue cli-web",
+        "address group create --address 192.0.2.0/24 cli-office",
+    )
+    assert (group["stateful"], len(group["rules"]), addresses["addresses"]) == (False, 2, ["192.0.2.0/24"])
+    rule, office, ping = batch(
+        cloud,
+        "security group rule create --protocol tcp --dst-port 80:90 --remote-ip 10.0.0.0/8 cli-web",
+        "security group rule create --remote-address-group cli-office --protocol udp --dst-port 53 cli-web",
+        "security group rule create --protocol icmp --icmp-type 8 --egress cli-web",
+    )
+    assert (rule["port_range_min"], rule["port_range_max"], ping["direction"]) == (80, 90, "egress")
+    assert office["remote_address_group_id"] == addresses["id"]
+    rows, first = batch(
+        cloud, "security group rule list --protocol tcp cli-web", f"security group rule show {rule['id']}"
+    )
+    assert [row["ID"] for row in rows] == [first["id"]] == [rule["id"]]
+    batch(
+        cloud,
+        "address group set --address 198.51.100.0/24 --name cli-offices cli-office",
+        "address group unset --address 192.0.2.0/24 cli-offices",
+        "security group set --name cli-site cli-web",
+        f"security group rule delete {rule['id']} {office['id']}",
+    )
+    (changed,) = batch(cloud, "address group show cli-offices")
+    assert changed["addresses"] == ["198.51.100.0/24"]
+    default, every = batch(
+        cloud,
+        "default security group rule create --protocol tcp --dst-port 22 --ingress --for-custom-sg -f json",
+        "default security group rule list -f json",
+    )
+    assert default["id"] in {row["ID"] for row in every}
+    made, shown = batch(
+        cloud, "security group create cli-later", f"default security group rule show {default['id']} -f json"
+    )
+    assert 22 in {each["port_range_min"] for each in made["rules"]}
+    assert shown["used_in_non_default_sg"] is True
+    (shared,) = batch(
+        cloud, "network rbac create --type security_group --action access_as_shared --target-project demo cli-later"
+    )
+    listed, one = batch(cloud, "network rbac list --type security_group", f"network rbac show {shared['id']}")
+    assert [row["ID"] for row in listed] == [one["id"]]
+    batch(
+        cloud,
+        f"network rbac set --target-project admin {shared['id']}",
+        f"network rbac delete {shared['id']}",
+        f"default security group rule delete {default['id']}",
+        "security group delete cli-later cli-site",
+        "address group delete cli-offices",
+    )
+
+
+def test_what_operators_look_at(cloud: OneMachine) -> None:
+    agents, providers, zones, counts = batch(
+        cloud,
+        "network agent list --agent-type l3",
+        "network service provider list",
+        "availability zone list --network",
+        "ip availability list",
+    )
+    assert [(row["Agent Type"], row["Alive"]) for row in agents] == [("L3 agent", True)] * 2
+    assert [row["Service Type"] for row in providers] == ["L3_ROUTER_NAT"]
+    assert {row["Zone Name"] for row in zones} == {"nova"}
+    assert {"demo-net", "public"} <= {row["Network Name"] for row in counts}
+    agent, count, extensions = batch(
+        cloud,
+        f"network agent show {agents[0]['ID']}",
+        "ip availability show demo-net",
+        "extension list --network",
+    )
+    assert (agent["binary"], count["subnet_ip_availability"][0]["ip_version"]) == ("neutron-l3-agent", 4)
+    assert {"agent", "auto-allocated-topology", "security-groups-default-rules"} <= {row["Alias"] for row in extensions}
+
+
+def test_a_network_and_a_router_in_one_go(cloud: OneMachine) -> None:
+    demo = {"OS_CLOUD": "demo", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
+    create = "network auto allocated topology create"
+    possible, made = batch(cloud, f"{create} --check-resources -f json", f"{create} -f json", **demo)
+    assert [*possible] == ["dry_run"]
+    again, network = batch(cloud, f"{create} --or-show -f json", f"network show {made['id']}", **demo)
+    assert (again["id"], network["name"]) == (made["id"], "auto_allocated_network")
+    batch(cloud, "network auto allocated topology delete", **demo)
+    assert "No Network found" in refused(cloud, f"network show {made['id']}", **demo)
+
+
+def test_a_server_with_an_automatic_floating_ip(cloud: OneMachine) -> None:
+    """The SDK finds the external network and the router by itself, and takes the floating IP away with the server."""
+    config = OpenStackConfig(config_files=[str(cloud.data / "clouds.yaml")])
+    with Connection(config=config.get_one("demo")) as sdk:
+        before = {each.id for each in sdk.network.ips()}
+        server = sdk.create_server(
+            "auto", image="novella-guest", flavor="m1.nano", network="demo-net", auto_ip=True, wait=True, timeout=60
+        )
+        [floating] = [each for each in sdk.network.ips() if each.id not in before]
+        assert sdk.get_server(server.id).public_v4 == floating.floating_ip_address
+        kinds = {each["addr"]: each["OS-EXT-IPS:type"] for each in server.addresses["demo-net"]}
+        assert kinds[floating.floating_ip_address] == "floating"
+        assert kinds[floating.fixed_ip_address] == "fixed"
+        assert sdk.delete_server(server.id, wait=True, timeout=60, delete_ips=True)
+        assert {each.id for each in sdk.network.ips()} == before
+
+
+def test_the_sdk(cloud: OneMachine) -> None:
+    config = OpenStackConfig(config_files=[str(cloud.data / "clouds.yaml")])
+    with Connection(config=config.get_one("admin")) as sdk:
+        use_networks(sdk.network)
+
+
+def use_networks(network: Any) -> None:
+    made = network.create_network(name="sdk-net", description="x")
+    subnet = network.create_subnet(network_id=made.id, ip_version=4, cidr="10.88.0.0/24", name="sdk-subnet")
+    network.set_tags(made, ["one", "two"])
+    assert [row.id for row in network.networks(tags=["one", "two"])] == [made.id]
+    assert network.find_subnet("sdk-subnet").id == subnet.id
+    assert network.update_subnet(subnet, dns_nameservers=["9.9.9.9"]).dns_nameservers == ["9.9.9.9"]
+    stale = network.get_network(made.id)
+    assert network.update_network(stale, if_revision=stale.revision_number, description="y").description == "y"
+    with pytest.raises(exceptions.PreconditionFailedException):
+        network.update_network(stale.id, if_revision=stale.revision_number - 1, description="z")
+    use_ports(network, made.id, subnet.id)
+    use_routers(network, made.id, subnet.id)
+    network.delete_network(made)
+    assert network.find_network("sdk-net") is None
+
+
+def use_ports(network: Any, network_id: str, subnet_id: str) -> None:
+    fixed = [{"subnet_id": subnet_id, "ip_address": "10.88.0.9"}]
+    port = network.create_port(network_id=network_id, fixed_ips=fixed, name="sdk-port")
+    assert [row.id for row in network.ports(fixed_ips="ip_address=10.88.0.9")] == [port.id]
+    assert network.update_port(port, is_admin_state_up=False).is_admin_state_up is False
+    with pytest.raises(exceptions.ConflictException):
+        network.create_port(network_id=network_id, fixed_ips=fixed)
+    network.delete_port(port)
+    assert network.find_port("sdk-port") is None
+
+
+def use_routers(network: Any, network_id: str, subnet_id: str) -> None:
+    public = next(iter(network.networks(is_router_external=True, name="public")))
+    router = network.create_router(name="sdk-router", external_gateway_info={"network_id": public.id})
+    network.add_interface_to_router(router, subnet_id=subnet_id)
+    network.add_extra_routes_to_router(
+        router, {"router": {"routes": [{"destination": "10.6.0.0/24", "nexthop": "10.88.0.7"}]}}
+    )
+    assert len(network.get_router(router.id).routes) == 1
+    network.update_router(router, routes=[])
+    port = network.create_port(network_id=network_id)
+    floating = network.create_ip(floating_network_id=public.id, port_id=port.id)
+    assert network.find_ip(floating.floating_ip_address).port_id == port.id
+    assert [row.id for row in network.ips(port_id=port.id)] == [floating.id]
+    floating = network.update_ip(floating, port_id=None)
+    forwarding = network.create_floating_ip_port_forwarding(
+        floating, internal_port_id=port.id, internal_ip_address=port.fixed_ips[0]["ip_address"], internal_port=22,
+        external_port=2222, protocol="tcp",
+    )  # fmt: skip
+    assert [row.external_port for row in network.port_forwardings(floating)] == [2222]
+    network.delete_port_forwarding(forwarding, floating)
+    network.delete_ip(floating)
+    network.delete_port(port)
+    network.remove_interface_from_router(router, subnet_id=subnet_id)
+    network.delete_router(router)
+    look_around(network)
+
+
+def look_around(network: Any) -> None:
+    assert {row.agent_type for row in network.agents()} >= {"DHCP agent", "L3 agent"}
+    assert {row.resource for row in network.availability_zones()} == {"network", "router"}
+    assert [row.service_type for row in network.service_providers()] == ["L3_ROUTER_NAT"]
+    availability = network.find_network_ip_availability(network.find_network("demo-net").id)
+    assert availability.used_ips <= availability.total_ips
+    assert network.validate_auto_allocated_topology().id == "dry-run=pass"
+    rule = network.create_default_security_group_rule(direction="ingress", protocol="icmp")
+    assert network.find_default_security_group_rule(rule.id).protocol == "icmp"
+    network.delete_default_security_group_rule(rule)
+    group = network.create_security_group(name="sdk-group")
+    made = network.create_security_group_rule(security_group_id=group.id, direction="ingress", protocol="tcp")
+    assert made.id in {row.id for row in network.security_group_rules(security_group_id=group.id)}
+    network.delete_security_group(group)
+    project = network.session.get_project_id()
+    quota = network.get_quota(project, details=True)
+    assert quota.floating_ips["used"] == len(list(network.ips(project_id=project)))

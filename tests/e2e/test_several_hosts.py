@@ -1,0 +1,457 @@
+"""Several real hosts on one machine, as bin/up makes them: packets between guests and the world, faults, none left."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openstack.connection import Connection
+
+from compute_agent.network import namespace
+from tests.e2e.conftest import Key
+from tests.host.lab import Space
+from tests.support.command_line import batch
+from tests.support.guests import Clouds, Guest, missing
+from tests.support.one_machine import OneMachine, wait_for
+from tests.support.streams import streaming
+from tests.support.traces import traces
+from up.processes import command_line
+from up.switch import processes_in
+
+pytestmark = [
+    pytest.mark.libvirt,
+    pytest.mark.compat,
+    pytest.mark.slow,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore::openstack.warnings.OpenStackDeprecationWarning",
+        "ignore::PendingDeprecationWarning",
+    ),
+]
+PAIR = ("first", "second")
+"""The two guests of one network on two hosts."""
+STREAM = 9100
+"""The TCP port of connections that last."""
+COUNTS = f"""
+(number=0
+ while [ ! -e /tmp/stop ]; do echo $number; number=$((number+1)); sleep 0.1; done
+ echo $number >/tmp/sent) | nc $1 {STREAM}
+"""
+"""A guest's program that sends numbers to another guest, and in the end says how many."""
+TAKES = "#!/bin/sh\ncat >/tmp/got"
+CREATE = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net", "--wait")
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[OneMachine]:
+    folder = Path(tempfile.mkdtemp(prefix="nv-hosts-"))
+    cloud = OneMachine(folder / "data", hosts=2)
+    try:
+        cloud.up()
+        yield cloud
+    finally:
+        cloud.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def before(cloud: OneMachine) -> set[str]:
+    """What is in the hosts' namespaces while there is no guest."""
+    return traces(cloud.netns)
+
+
+@dataclass
+class Town:
+    """Guests of two projects on two hosts, and the way to the world outside.
+
+    ``first`` and ``second`` are on one network, ``third`` on another one that a router joins to it; ``stranger`` is of
+    another project, with the address of ``first``.
+    """
+
+    sdk: Connection
+    first: Guest
+    second: Guest
+    third: Guest
+    stranger: Guest
+    floating: Any
+    outside: Space
+
+    @property
+    def guests(self) -> dict[str, Guest]:
+        return {"first": self.first, "second": self.second, "third": self.third, "stranger": self.stranger}
+
+    def port_of(self, guest: Guest) -> Any:
+        (port,) = self.sdk.network.ports(device_id=guest.server, fixed_ips=[f"ip_address={guest.address}"])
+        return port
+
+    def page(self, address: str, port: int = 8080) -> str:
+        """Return what the web server at an address says to the outside; nothing when it cannot be reached."""
+
+        def ask() -> str:
+            link = http.client.HTTPConnection(address, port, timeout=2)
+            try:
+                link.request("GET", "/")
+                return link.getresponse().read().decode().strip()
+            except OSError:
+                return ""
+            finally:
+                link.close()
+
+        return self.outside.do(ask)
+
+
+@pytest.fixture(scope="module")
+def clouds(cloud: OneMachine, tmp_path_factory: pytest.TempPathFactory) -> Clouds:
+    """Two projects in which the administrator may say on which host a server is."""
+    roles = [f"role add --project {name} --user admin admin" for name in ("demo", "other")]
+    batch(cloud, "project create other", *roles)
+    return Clouds.write(cloud, tmp_path_factory.mktemp("clouds") / "clouds.yaml", "demo", "other")
+
+
+@pytest.fixture(scope="module")
+def town(cloud: OneMachine, before: set[str], clouds: Clouds, key: Key) -> Iterator[Town]:
+    assert before
+    with clouds.connect("demo") as sdk, clouds.connect("other") as other, tempfile.TemporaryDirectory() as folder:
+        net = sdk.network
+        public = net.find_network("public")
+        router = net.create_router(name="router", external_gateway_info={"network_id": public.id})
+        slaac = {"ip_version": 6, "ipv6_ra_mode": "slaac", "ipv6_address_mode": "slaac"}
+        made = []
+        for name, more in (("here", {"cidr": "fd00:50::/64", **slaac}), ("there", None)):
+            network = net.create_network(name=name)
+            subnets = [{"ip_version": 4, "cidr": f"10.{50 + len(made)}.0.0/24"}, *([more] if more else [])]
+            for subnet in subnets:
+                row = net.create_subnet(network_id=network.id, name=name, **subnet)
+                net.add_interface_to_router(router, subnet_id=row.id)
+            made.append(network)
+        theirs = other.network.create_network(name="theirs")
+        other.network.create_subnet(network_id=theirs.id, ip_version=4, cidr="10.50.0.0/24", name="theirs")
+        sdk.compute.create_keypair(name="packets", public_key=key.public.read_text())
+        places = {
+            "first": (sdk, "demo", made[0], "10.50.0.11", 1),
+            "second": (sdk, "demo", made[0], "10.50.0.12", 2),
+            "third": (sdk, "demo", made[1], "10.51.0.13", 2),
+            "stranger": (other, "other", theirs, "10.50.0.11", 1),
+        }
+        guests = {
+            name: Guest(clouds, project, launch(where, name, network.id, address, host), address, key.private,
+                        Path(folder))
+            for name, (where, project, network, address, host) in places.items()
+        }  # fmt: skip
+        for name, guest in guests.items():
+            says(places[name][0], guest, "=== Novella guest: ")
+        floating = net.create_ip(floating_network_id=public.id)
+        yield Town(sdk, **guests, floating=floating, outside=Space(cloud.switch.world))
+        for guest in guests.values():
+            guest.hang_up()
+
+
+def launch(sdk: Connection, name: str, network: str, address: str, host: int) -> str:
+    """Launch a server with a web server that says its name."""
+    script = f"#!/bin/sh\nmkdir /www; echo {name} >/www/index.html; httpd -p 8080 -h /www\n"
+    made = sdk.compute.create_server(
+        name=name,
+        image_id=sdk.image.find_image("novella-guest").id,
+        flavor_id=sdk.compute.find_flavor("m1.nano").id,
+        networks=[{"uuid": network, "fixed_ip": address}],
+        key_name="packets",
+        user_data=base64.b64encode(script.encode()).decode(),
+        availability_zone=f"nova:host-{host}",
+    )
+    return str(made.id)
+
+
+def says(sdk: Connection, guest: Guest, words: str) -> None:
+    """Wait for words on a guest's console."""
+
+    def said() -> bool:
+        found = sdk.compute.get_server(guest.server)
+        assert found.status != "ERROR", found.fault
+        return found.status == "ACTIVE" and words in sdk.compute.get_server_console_output(guest.server)["output"]
+
+    wait_for(f"{guest.address} says {words}", said)
+
+
+def hosts_of(cloud: OneMachine) -> dict[str, tuple[str, str]]:
+    """State and underlay address of each host, as an administrator sees them."""
+    rows = cloud.openstack_json("hypervisor", "list", "--long", cloud="admin")
+    return {row["Hypervisor Hostname"]: (row["State"], row["Host IP"]) for row in rows}
+
+
+def servers_of(cloud: OneMachine) -> dict[str, dict[str, Any]]:
+    """Every server with its host, by name."""
+    rows = cloud.openstack_json("server", "list", "--all-projects", "--long", cloud="admin")
+    return {row["Name"]: row for row in rows}
+
+
+def guests_of(cloud: OneMachine, number: int) -> set[int]:
+    """The QEMU processes of a host."""
+    inside = processes_in([cloud.switch.guests(number)])
+    return {pid for pid in inside if command_line(pid).startswith("/usr/bin/qemu-system")}
+
+
+def started(cloud: OneMachine, *names: str) -> None:
+    """Start servers that are off, and wait until they run."""
+    for name in names:
+        cloud.openstack("server", "start", name)
+    wait_for("they run", lambda: {servers_of(cloud)[name]["Status"] for name in names} == {"ACTIVE"})
+
+
+def test_each_host_enrols_from_its_namespace_and_boots_guests_there(cloud: OneMachine, town: Town) -> None:
+    assert hosts_of(cloud) == {"host-1": ("up", "192.0.2.1"), "host-2": ("up", "192.0.2.2")}
+    found = servers_of(cloud)
+    assert {name: found[name]["Host"] for name in town.guests} == {
+        "first": "host-1", "second": "host-2", "third": "host-2", "stranger": "host-1",
+    }  # fmt: skip
+    assert [len(guests_of(cloud, number)) for number in (1, 2)] == [2, 2]
+    for number in (1, 2):  # the agents have left no way to this machine's own network
+        outer = cloud.switch.machine(number)
+        assert subprocess.check_output(["ip", "-n", outer, "route", "show", "default"], text=True) == ""
+
+
+def test_guests_reach_each_other_across_hosts_and_through_a_router(town: Town) -> None:
+    town.first.reaches(town.second.address)
+    town.first.reaches(town.third.address)
+    town.second.reaches(town.third.address)
+    (six,) = (each["ip_address"] for each in town.port_of(town.second).fixed_ips if ":" in each["ip_address"])
+    assert six in town.second.run("ip -6 -o addr show dev eth0"), "the guest has made the address that was foretold"
+    town.first.reaches(six)
+
+
+def test_projects_with_the_same_addresses_never_meet(town: Town) -> None:
+    """Each guest is told of itself, whatever address it shares with another one on its host."""
+    assert town.first.address == town.stranger.address
+    for name, guest in town.guests.items():
+        found = guest.metadata()
+        assert (found["uuid"], found["name"]) == (guest.server, name)
+    for address in (town.second.address, town.third.address, "203.0.113.1"):
+        assert not town.stranger.pings(address), address
+    town.third.reaches("203.0.113.1")
+
+
+def test_a_floating_ip_follows_a_rule_and_the_guest_it_is_moved_to(town: Town) -> None:
+    net, address = town.sdk.network, town.floating.floating_ip_address
+    net.update_ip(town.floating, port_id=town.port_of(town.first).id)
+    ping = ("busybox", "ping", "-c", "1", "-W", "2", address)
+
+    def answers() -> bool:
+        return "1 packets received" in town.outside.run(*ping, check=False)
+
+    wait_for("it answers", answers, 30)
+    assert town.page(address) == "", "the default group lets nobody in there"
+    (group,) = net.security_groups(name="default", project_id=town.sdk.current_project_id)
+    rule = net.create_security_group_rule(
+        security_group_id=group.id, direction="ingress", protocol="tcp", port_range_min=8080, port_range_max=8080
+    )
+    wait_for("the rule opens it", lambda: town.page(address) == "first", 30)
+    with town.outside.listens("203.0.113.1", 9000) as server:
+        server.settimeout(30)
+        town.first.run("nc 203.0.113.1 9000 </dev/null >/dev/null 2>&1 &")
+        link, (source, _) = server.accept()
+        link.close()
+    assert source == address, "outside it is the source of what the guest sends"
+    net.update_ip(town.floating, port_id=town.port_of(town.second).id)
+    wait_for("it leads to the other host", lambda: town.page(address) == "second", 30)
+    net.delete_security_group_rule(rule)
+    wait_for("nobody is let in", lambda: town.page(address) == "", 30)
+    wait_for("it answers still", answers, 30)
+
+
+def test_single_ports_are_forwarded_to_several_guests(town: Town) -> None:
+    net = town.sdk.network
+    (group,) = net.security_groups(name="default", project_id=town.sdk.current_project_id)
+    wanted = {"direction": "ingress", "protocol": "tcp", "port_range_min": 8080, "port_range_max": 8080}
+    rule = net.create_security_group_rule(security_group_id=group.id, **wanted)
+    shared = net.create_ip(floating_network_id=town.floating.floating_network_id)
+    for number, guest in ((8001, town.first), (8003, town.third)):
+        net.create_floating_ip_port_forwarding(
+            shared, protocol="tcp", external_port=number, internal_port=8080, internal_ip_address=guest.address,
+            internal_port_id=town.port_of(guest).id,
+        )  # fmt: skip
+    for number, name in ((8001, "first"), (8003, "third")):
+        wait_for(f"{number} leads to {name}", lambda: town.page(shared.floating_ip_address, number) == name, 30)  # noqa: B023
+    assert town.page(shared.floating_ip_address) == ""
+    net.delete_ip(shared)
+    wait_for("it leads nowhere", lambda: town.page(shared.floating_ip_address, 8001) == "", 30)
+    net.delete_security_group_rule(rule)
+
+
+def test_a_port_is_plugged_into_a_running_guest_and_taken_out(town: Town) -> None:
+    net, guest = town.sdk.network, town.first
+    network = net.find_network("there")
+    made = town.sdk.compute.create_server_interface(guest.server, net_id=network.id)
+    wait_for("the guest sees it", lambda: "eth1" in guest.run("ls /sys/class/net"))
+    assert made.mac_addr in guest.run("cat /sys/class/net/eth1/address")
+    guest.run("ip link set eth1 up && udhcpc -q -n -t 20 -T 1 -i eth1 -s /etc/udhcpc.script >/dev/null 2>&1")
+    assert f"{made.fixed_ips[0]['ip_address']}/24" in guest.run("ip -4 -o addr show dev eth1")
+    wait_for("the other one answers", lambda: guest.pings(town.third.address, "eth1"), 30)
+    town.sdk.compute.delete_server_interface(made.port_id, server=guest.server)
+    wait_for("the guest has it no more", lambda: "eth1" not in guest.run("ls /sys/class/net"))
+    guest.reaches(town.third.address)
+
+
+def test_no_packet_or_connection_is_lost_while_agents_and_portal_are_started_again(
+    cloud: OneMachine, town: Town
+) -> None:
+    """Agents that are killed, then everything that bin/up runs; QEMU goes on."""
+    running = [guests_of(cloud, number) for number in (1, 2)]
+    assert [len(each) for each in running] == [2, 2]
+    targets = {"across": town.second.address, "routed": town.third.address}
+    for name, address in targets.items():
+        town.first.run(f"setsid ping -i 0.2 {address} </dev/null >/tmp/{name} 2>&1 &")
+    ping = ["busybox", "ping", "-i", "0.2", town.floating.floating_ip_address]
+    inwards = subprocess.Popen(["ip", "netns", "exec", cloud.switch.world, *ping], stdout=subprocess.PIPE, text=True)
+    town.third.run(f"echo '{TAKES}' >/tmp/take; chmod +x /tmp/take")
+    town.third.run(f"setsid nc -l -p {STREAM} -e /tmp/take </dev/null >/dev/null 2>&1 &")
+    town.first.run(
+        f"echo '{COUNTS}' >/tmp/count; setsid sh /tmp/count {town.third.address} </dev/null >/dev/null 2>&1 &"
+    )
+    town.second.run(f"setsid nc -l -p {STREAM} -e cat </dev/null >/dev/null 2>&1 &")
+    with let_in(town, STREAM), streaming(dial(town, STREAM)) as stream:
+        agents = {number: agent_of(cloud, number) for number in (1, 2)}
+        for agent in agents.values():
+            os.kill(agent, signal.SIGKILL)
+        stream.moves()
+        for number, agent in agents.items():
+            wait_for("an agent takes over", lambda: agent_of(cloud, number) not in (0, agent))  # noqa: B023
+        for guest in (town.first, town.second):  # the way to a guest's shell leads through its agent
+            guest.hang_up()
+            wait_for("it is reached", lambda: guest.run("echo back", check=False) == "back\n")  # noqa: B023
+        stream.moves()
+        cloud.runs[-1].stop(signal.SIGINT)
+        assert [guests_of(cloud, number) for number in (1, 2)] == running
+        stream.moves()
+        cloud.up()
+        wait_for("both hosts are back", lambda: {state for state, _ in hosts_of(cloud).values()} == {"up"})
+        stream.moves()
+    assert [guests_of(cloud, number) for number in (1, 2)] == running
+    inwards.send_signal(signal.SIGINT)
+    said = {"inwards": inwards.communicate(timeout=30)[0]}
+    for guest in (town.first, town.third):
+        guest.hang_up()
+    town.first.run("killall -INT ping; touch /tmp/stop; sleep 1", check=False)
+    said |= {name: town.first.run(f"cat /tmp/{name}") for name in targets}
+    for name, words in said.items():
+        answered, lost = missing(words)
+        assert (answered > 20, lost) == (True, []), (name, words)
+    wait_for("all is sent", lambda: town.first.run("cat /tmp/sent", check=False) != "", 30)
+    sent = int(town.first.run("cat /tmp/sent"))
+    assert sent > 20
+    wanted = [str(number) for number in range(sent)]
+    wait_for("all has come, in order", lambda: town.third.run("cat /tmp/got").split() == wanted, 30)
+
+
+def agent_of(cloud: OneMachine, number: int) -> int:
+    """The process of a host's agent; 0 while there is none."""
+    inside = processes_in([cloud.switch.guests(number)])
+    return next((pid for pid in inside if "compute_agent" in command_line(pid)), 0)
+
+
+@contextmanager
+def let_in(town: Town, port: int) -> Iterator[None]:
+    """Let the world in to a TCP port of the guests of the default group."""
+    net = town.sdk.network
+    (group,) = net.security_groups(name="default", project_id=town.sdk.current_project_id)
+    wanted = {"direction": "ingress", "protocol": "tcp", "port_range_min": port, "port_range_max": port}
+    rule = net.create_security_group_rule(security_group_id=group.id, **wanted)
+    yield
+    net.delete_security_group_rule(rule)
+
+
+def dial(town: Town, port: int) -> socket.socket:
+    """Connect from outside to the floating IP as soon as that is let in."""
+    found: list[socket.socket] = []
+
+    def connects() -> bool:
+        address = (town.floating.floating_ip_address, port)
+        with contextlib.suppress(OSError):
+            found.append(town.outside.do(lambda: socket.create_connection(address, timeout=2)))
+        return bool(found)
+
+    wait_for("it is let in", connects, 30)
+    return found[0]
+
+
+def test_what_was_taken_away_is_gone_from_the_hosts(cloud: OneMachine, town: Town) -> None:
+    """Routers, floating IPs and the networks of guests that are gone; the last two guests keep theirs."""
+    net = town.sdk.network
+    net.delete_ip(town.floating)
+    for guest in (town.third, town.stranger):
+        town.sdk.compute.delete_server(guest.server)  # an administrator's word counts in every project
+    for guest in (town.third, town.stranger):
+        wait_for("it is gone", lambda: town.sdk.compute.find_server(guest.server, ignore_missing=True) is None)  # noqa: B023
+    router = net.find_router("router")
+    for port in net.ports(device_id=router.id, device_owner="network:router_interface"):
+        net.remove_interface_from_router(router, port_id=port.id)
+    net.delete_router(router)
+    for name in ("there", "theirs"):
+        net.delete_network(net.find_network(name))
+    here = str(net.find_network("here").id)
+
+    def left() -> set[str]:
+        return {kind for name in namespace.listed(cloud.netns) for kind in ("-n-", "-r-", "-x-") if kind in name}
+
+    wait_for("no router is left", lambda: left() == {"-n-"}, 60)
+    ends = {name.partition("-n-")[2] for name in namespace.listed(cloud.netns) if "-n-" in name}
+    assert ends == {here}, "only the network of the two is left"
+    town.first.reaches(town.second.address)
+
+
+def test_a_host_without_power_has_no_guests_and_the_other_goes_on(cloud: OneMachine, town: Town) -> None:
+    spared = guests_of(cloud, 1)
+    (lost,) = guests_of(cloud, 2)
+    name = "second"
+    ended = cloud.switch.power_off(2)
+    assert lost in ended
+    assert guests_of(cloud, 1) == spared
+    # bin/up starts the agent again, as a machine does whose power is back; it tells what became of its guest.
+    wait_for("the portal knows", lambda: servers_of(cloud)[name]["Status"] == "SHUTOFF")
+    assert hosts_of(cloud)["host-2"] == ("up", "192.0.2.2")
+    started(cloud, name)
+    assert len(guests_of(cloud, 2)) == 1
+    assert guests_of(cloud, 1) == spared
+
+
+def test_the_hosts_come_back_with_a_machine_that_was_started_again(cloud: OneMachine, town: Town) -> None:
+    cloud.runs[-1].stop()
+    assert cloud.switch.remove()  # network namespaces and processes do not outlive that
+    cloud.up()
+    wait_for("no guest runs", lambda: {row["Status"] for row in servers_of(cloud).values()} == {"SHUTOFF"})
+    started(cloud, *PAIR)
+    assert [len(guests_of(cloud, number)) for number in (1, 2)] == [1, 1]
+
+
+def test_nothing_is_left_of_guests_that_are_deleted(cloud: OneMachine, before: set[str], town: Town) -> None:
+    assert traces(cloud.netns) - before
+    for name in PAIR:
+        town.sdk.compute.delete_server(town.guests[name].server)
+    wait_for("the hosts are as they were", lambda: traces(cloud.netns) == before, 60)
+    town.sdk.network.delete_network(town.sdk.network.find_network("here"))
+    kept = [path for path in cloud.data.rglob("*") if path.name == "leases" or path.name.startswith(town.first.server)]
+    assert kept == []
+
+
+def test_clean_leaves_nothing_of_any_host(cloud: OneMachine) -> None:
+    cloud.openstack(*CREATE, "last")
+    names = namespace.listed(cloud.netns)
+    assert {cloud.switch.guests(number) for number in (1, 2)} < set(names)
+    inside = processes_in(names)
+    assert len(inside) >= 3  # two agents and a guest
+    cloud.end()
+    assert namespace.listed(cloud.netns) == []
+    assert [
+        line for line in map(command_line, inside) if line
+    ] == []  # an ended process that waits to be reaped has none

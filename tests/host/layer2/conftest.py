@@ -1,0 +1,23 @@
+"""Two hosts on one switch, and interfaces of guests without the guests."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.host.layer2.rack import Rack
+
+
+@pytest.fixture(scope="module")
+def rack(request: pytest.FixtureRequest) -> Iterator[Rack]:
+    """Two hosts for each test module; nothing of them is left."""
+    name = f"nvl{os.getpid()}-{abs(hash(request.node.nodeid)) % 1000}"
+    with tempfile.TemporaryDirectory(prefix="nvl-") as folder:
+        rack = Rack(Path(folder), name)
+        yield rack
+        rack.remove()
+        assert rack.traces() == []

@@ -1,0 +1,133 @@
+"""One network on two hosts, several networks on one, and what is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from compute_agent.contract.build import Segment
+from compute_agent.virt.errors import RetryableHostError
+from tests.host.lab import Interface, links
+from tests.host.layer2.rack import Rack, document, interfaces
+
+
+@pytest.fixture(autouse=True)
+def _cleared(rack: Rack) -> Iterator[None]:
+    yield
+    rack.clear()
+
+
+def pings(source: Interface, target: Interface) -> bool:
+    said = source.space.run("busybox", "ping", "-c1", "-W1", target.address, check=False)
+    return " 0% packet loss" in said
+
+
+def test_guests_of_one_network_reach_each_other_across_hosts_and_no_other_network(rack: Rack) -> None:
+    one, two = rack.hosts
+    ours, theirs = document(31), document(32)
+    mine, here, there = (rack.plug(host, ours, number) for host, number in ((one, 1), (one, 2), (two, 3)))
+    # The same range in another network, with the same addresses.
+    others = [rack.plug(host, document(32, subnets=ours.subnets), number) for host, number in ((one, 1), (two, 4))]
+    for interface in (mine, here, there, *others):
+        interface.configure()
+    assert pings(mine, here)
+    assert pings(mine, there)
+    assert pings(there, here)
+    assert pings(others[0], others[1])
+    assert not pings(mine, others[1])  # 10.31.0.8 is there, but not in this network
+    rack.forget(theirs)
+    rack.clear()
+    rack.forget(ours)
+    assert [interfaces(host) for host in rack.hosts] == [set(), set()]
+
+
+def test_the_forwarding_table_has_what_was_told_and_nothing_else(rack: Rack) -> None:
+    one, two = rack.hosts
+    net = document(33)
+    there = rack.plug(two, net, 3)
+    rack.plug(one, net, 1)
+
+    def table() -> set[str]:
+        lines = one.inside.run("bridge", "fdb", "show", "dev", "vx33").splitlines()
+        return {line.split(" link-netnsid")[0].strip() for line in lines if "permanent" not in line or " dst " in line}
+
+    everybody = "00:00:00:00:00:00 dst 192.168.50.2"
+    told = {f"{there.port.mac_address} dst 192.168.50.2", f"{there.port.mac_address} master {net.bridge} static"}
+    assert table() == {everybody} | told
+    one.process.network.apply(net, 90)  # nobody else any more
+    assert table() == set()
+    rack.forget(net)
+
+
+def test_an_agent_that_restarts_leaves_devices_as_they_are(rack: Rack) -> None:
+    one, _ = rack.hosts
+    net = document(34)
+    rack.plug(one, net, 1)
+    before = one.inside.run("ip", "-o", "link", "show", "vx34")
+    one.restart()
+    assert one.inside.run("ip", "-o", "link", "show", "vx34") == before
+    rack.forget(net)
+
+
+def test_a_bridge_that_went_is_made_again_with_its_guests(rack: Rack) -> None:
+    one, two = rack.hosts
+    net = document(35)
+    here, there = rack.plug(one, net, 1), rack.plug(two, net, 2)
+    for interface in (here, there):
+        interface.configure()
+    one.inside.run("ip", "link", "del", net.bridge)
+    assert not pings(here, there)
+    assert f"bridge of network {net.id}" in one.process.network.check()
+    assert pings(here, there)
+    rack.forget(net)
+
+
+def test_a_network_that_is_down_passes_nothing(rack: Rack) -> None:
+    one, _ = rack.hosts
+    here, there = rack.plug(one, document(36), 1), rack.plug(one, document(36), 2)
+    for interface in (here, there):
+        interface.configure()
+    rack.tell(document(36, enabled=False))
+    assert not pings(here, there)
+    rack.tell(document(36))
+    assert pings(here, there)
+    rack.forget(document(36))
+
+
+@pytest.mark.parametrize(
+    ("segment", "words"),
+    [
+        (Segment(type="flat", physical_network="dmz"), "not connected to the physical network dmz"),
+        (Segment(type="flat", physical_network="lan"), "not connected to the physical network lan"),
+        (Segment(type="gre", id=5), "no segments of type gre"),
+        (Segment(type="vlan", id=5, physical_network="machine"), "no VLANs"),
+    ],
+)
+def test_a_segment_that_the_host_does_not_have_is_refused_in_words(rack: Rack, segment: Segment, words: str) -> None:
+    one, _ = rack.hosts
+    with pytest.raises(RetryableHostError, match=words):
+        one.process.network.apply(document(37, segment=segment), 1)
+    one.process.network.forget("network", document(37).id)
+    assert interfaces(one) == set()
+
+
+def test_a_flat_network_is_joined_with_a_bridge_of_the_machine_as_soon_as_that_is_there(rack: Rack) -> None:
+    one, _ = rack.hosts
+    net = document(38, segment=Segment(type="flat", physical_network="lan"))
+    with pytest.raises(RetryableHostError, match="physical network lan"):
+        one.process.network.apply(net, 1)
+    machine = one.lab.machine
+    machine.run("ip", "link", "add", "lan0", "type", "bridge")
+    machine.run("ip", "addr", "add", "10.38.0.77/24", "dev", "lan0")
+    machine.run("ip", "link", "set", "lan0", "up")
+    assert "what had failed before" in one.process.network.check()
+    assert one.process.network.check() == []
+    here = rack.plug(one, net, 1, told=False)
+    here.configure()
+    assert " 0% packet loss" in here.space.run("busybox", "ping", "-c1", "-W1", "10.38.0.77", check=False)
+    one.process.network.forget("network", net.id)
+    rack.clear()
+    assert interfaces(one) == set()
+    assert not [name for name in links(machine) if name.startswith("nve")]
+    machine.run("ip", "link", "del", "lan0")

@@ -1,0 +1,134 @@
+"""Routers last: over the agent's restart, over what dies by itself; and nothing of them is left in the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from compute_agent.contract.build import SecurityRule
+from compute_agent.network.routers import kernel
+from tests.host.cast import EGRESS, OURS, PING
+from tests.host.lab import NOBODY, Interface, Space, until
+from tests.host.layer3.test_outside import seen_as
+from tests.host.layer3.test_routed import pings
+from tests.host.layer3.town import WORLD, Town, inner
+from tests.support.streams import echo, streaming
+
+STREAMS = SecurityRule(direction="ingress", protocol="tcp", port_range_min=8080, port_range_max=8089)
+
+
+@pytest.mark.parametrize("groups", [(), (OURS,)], ids=["port security off", "filtered"])
+def test_a_restart_of_the_agent_cuts_no_connection_and_loses_no_packet(town: Town, groups: tuple[str, ...]) -> None:
+    """Neither those that carry something all the time nor those on which nothing happens meanwhile."""
+    one, two = inner(1), inner(2)
+    router = town.router(1, one, two, home=0)
+    town.allow(OURS, EGRESS, PING, STREAMS)
+    first, second, third = (
+        town.guest(host, network, number, *groups) for host, network, number in ((0, one, 1), (1, two, 2), (1, one, 3))
+    )
+    floating = town.float(1, router, first)
+    assert pings(town.outside, floating.address)
+    assert pings(first.space, second.address)
+    inwards, routed, across = (
+        (town.outside, floating.address),
+        (first.space, second.address),
+        (third.space, first.address),
+    )
+    with ExitStack() as stack:
+        idle = [connected(*way, guest) for way, guest in ((inwards, first), (across, first))]
+        for end in chain.from_iterable(idle):
+            stack.enter_context(end)
+        ways = ((inwards, first), (routed, second), (across, first))
+        streams = [stack.enter_context(streaming(echoed(*way, guest))) for way, guest in ways]
+        pinging = [stack.enter_context(endless_ping(*way)) for way in (inwards, routed, (second.space, WORLD))]
+        for host in town.hosts:
+            before = numbered(host.inside)
+            host.process.kill()
+            for stream in streams:
+                stream.moves()
+            host.come_back()
+            for stream in streams:
+                stream.moves()
+            assert numbered(host.inside) == before
+        for ping in pinging:
+            ping.send_signal(signal.SIGINT)
+            assert " 0% packet loss" in ping.communicate()[0]
+        for client, server in idle:
+            client.sendall(b"still there?")
+            assert server.recv(100) == b"still there?"
+    assert seen_as(first.space, town.outside, WORLD) == floating.address
+
+
+def connected(space: Space, address: str, guest: Interface) -> tuple[socket.socket, socket.socket]:
+    """Connect to a guest; return both ends."""
+    with guest.space.listens(NOBODY, 8080) as listener:
+        client = space.do(lambda: socket.create_connection((address, 8080), timeout=5))
+        server, _ = listener.accept()
+    server.settimeout(5)
+    return client, server
+
+
+def echoed(space: Space, address: str, guest: Interface) -> socket.socket:
+    """Connect to a guest that sends back what it gets."""
+    client, server = connected(space, address, guest)
+    server.settimeout(None)
+    echo(server)
+    return client
+
+
+def endless_ping(space: Space, address: str) -> subprocess.Popen[str]:
+    """Ask 20 times a second until told to stop."""
+    ping = ["busybox", "ping", "-i", "0.05", address]
+    return subprocess.Popen(["nsenter", f"--net={space.path}", *ping], stdout=subprocess.PIPE, text=True)
+
+
+def test_what_changed_while_the_agent_was_away_is_brought_up(town: Town) -> None:
+    one = inner(1)
+    router = town.router(1, one, home=0)
+    guest = town.guest(0, one, 1)
+    space = Space(f"{town.hosts[0].inside.path.name}-r-{router.id}")
+    space.run("ip", "route", "add", "10.99.0.0/16", "via", "172.24.4.1", "proto", str(kernel.PROTOCOL))
+    space.run("ip", "route", "del", "default")
+    assert not pings(guest.space, WORLD, patience=1)
+    town.hosts[0].restart()
+    assert pings(guest.space, WORLD)
+    assert "10.99.0.0" not in space.run("ip", "route")
+
+
+def test_a_lost_namespace_is_made_anew(town: Town) -> None:
+    one = inner(1)
+    router = town.router(1, one, home=1)
+    guest = town.guest(0, one, 1)
+    host = town.hosts[0]
+    name = host.inside.path.name
+    for space in (f"{name}-r-{router.id}", f"{name}-x-{town.external.id}"):
+        host.inside.run("ip", "netns", "del", space)
+        # The kernel takes it away when it finds the time.
+        until(lambda: not pings(guest.space, WORLD, patience=1), "the end of the namespace", 30)
+        assert f"router {router.id}" in host.process.network.check()
+        assert pings(guest.space, WORLD)
+    assert host.process.network.check() == []
+
+
+def test_a_killed_advertiser_comes_back(town: Town) -> None:
+    one = inner(1, six=True)
+    router = town.router(1, one, gateway=False)
+    host = town.hosts[0]
+    path = Path(host.lab.settings.state_dir) / "network" / "routers" / router.id / "dnsmasq.pid"
+    pid = int(path.read_text())
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{pid}/exe").exists(), "the end of a process", 5)
+    assert host.process.network.check() == [f"router {router.id}"]
+    assert int(path.read_text()) != pid
+
+
+def numbered(space: Space) -> list[str]:
+    """List the interfaces with their numbers: one that is made anew has another."""
+    return [line.partition(": <")[0] for line in space.run("ip", "-o", "link").splitlines()]

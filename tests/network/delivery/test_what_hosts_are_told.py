@@ -1,0 +1,402 @@
+"""Hosts are told what they need of networks, routers, floating IPs and security groups, once, and forget the rest."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from msgspec.structs import replace
+
+from compute_agent.contract.build import SecurityRule
+from compute_agent.contract.messages import DOCUMENTS, Owned
+from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, PortForward
+from provisioning.common.context import RequestContext
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.models import Instance
+from provisioning.hosts import liveness
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.network import services
+from provisioning.network.delivery import jobs
+from provisioning.network.marks import HOST, mark
+from provisioning.network.models import (
+    AddressGroup,
+    Delivery,
+    DeliveryMark,
+    FloatingIP,
+    Network,
+    Port,
+    PortForwarding,
+    Router,
+    SecurityGroup,
+    SecurityGroupRule,
+)
+from provisioning.network.owners import AGENT_GATEWAY, ROUTER_GATEWAY
+from tests.network.delivery.conftest import kinds, known, leg
+from tests.support.clouds import Cloud
+from tests.support.jobs import drain
+from tests.support.ports import guest_ports
+from tests.support.scripted_agent import ScriptedAgent
+
+
+def two_guests(cloud: Cloud, alice: RequestContext) -> tuple[Instance, Instance, ScriptedAgent, ScriptedAgent]:
+    """Run a guest on each of the two hosts."""
+    first = cloud.running(alice, flavor_ref="2")
+    second = cloud.running(alice, flavor_ref="2")
+    one, two = cloud.agent_of(first), cloud.agent_of(second)
+    if one is two:
+        pytest.fail("both guests are on one host")
+    return first, second, one, two
+
+
+def port_of(instance: Instance) -> Port:
+    return guest_ports().get(device_id=instance.id)
+
+
+def address_of(instance: Instance) -> str:
+    return port_of(instance).fixed_ips.get().address
+
+
+def test_both_hosts_of_a_network_know_each_other_and_the_other_s_guests(cloud: Cloud, alice: RequestContext) -> None:
+    first, second, one, two = two_guests(cloud, alice)
+    here, there = (known(agent, NETWORK, cloud.network.id) for agent in (one, two))
+    assert (here.peers, there.peers) == ([two.host.host_ip], [one.host.host_ip])
+    assert [(port.mac_address, port.addresses, port.underlay) for port in here.remote_ports] == [
+        (port_of(second).mac_address, [address_of(second)], two.host.host_ip)
+    ]
+    assert [port.addresses for port in there.remote_ports] == [[address_of(first)]]
+    assert here.segment.type == "vxlan"
+    assert [subnet.cidr for subnet in here.subnets] == ["10.20.0.0/24"]
+
+
+@pytest.mark.parametrize(("said", "served"), [("example.org.", "example.org"), ("", "novalocal")])
+def test_hosts_are_told_a_domain_that_can_be_served(
+    cloud: Cloud, alice: RequestContext, said: str, served: str
+) -> None:
+    _, _, one, _ = two_guests(cloud, alice)
+    services.update_network(cloud.network, {"dns_domain": said})
+    cloud.run()
+    assert known(one, NETWORK, cloud.network.id).dns_domain == served
+
+
+def test_the_members_of_a_group_are_known_on_every_host_of_the_group(cloud: Cloud, alice: RequestContext) -> None:
+    first, second, one, two = two_guests(cloud, alice)
+    group = SecurityGroup.objects.get(project_id=alice.project_id)
+    document = known(one, SECURITY_GROUP, group.id)
+    assert known(two, SECURITY_GROUP, group.id) == document
+    assert sorted(member.address for member in document.members) == sorted([address_of(first), address_of(second)])
+    assert {member.network_id for member in document.members} == {str(cloud.network.id)}
+    assert {rule.remote_group_id for rule in document.rules if rule.direction == "ingress"} == {str(group.id)}
+
+
+def test_a_host_forgets_what_its_last_guest_needed_and_the_other_hears_of_it(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    first, _, one, two = two_guests(cloud, alice)
+    delete(alice, first.id)
+    cloud.run()
+    assert one.documents == {}
+    assert kinds(two) == [NETWORK, SECURITY_GROUP]
+    document = known(two, NETWORK, cloud.network.id)
+    assert (document.peers, document.remote_ports) == ([], [])
+    assert not HostCommand.objects.filter(finished_at=None).exists()
+    assert not DeliveryMark.objects.exists()
+
+
+def test_a_rule_reaches_every_host_and_an_address_group_comes_unfolded(cloud: Cloud, alice: RequestContext) -> None:
+    _, _, one, two = two_guests(cloud, alice)
+    group = SecurityGroup.objects.get(project_id=alice.project_id)
+    addresses = AddressGroup.objects.create(project_id=group.project_id, addresses=["192.0.2.0/28", "198.51.100.7/32"])
+    rule = SecurityGroupRule.objects.create(
+        group=group, direction="ingress", protocol="tcp", port_range_min=22, port_range_max=22,
+        remote_address_group=addresses,
+    )  # fmt: skip
+    services.allow_ingress(group, "icmp")
+    cloud.run()
+    for agent in (one, two):
+        rules = known(agent, SECURITY_GROUP, group.id).rules
+        assert [each.remote_ip_prefix for each in rules if each.id == str(rule.id)] == addresses.addresses
+        assert [each for each in rules if each.protocol == "icmp"] == [
+            SecurityRule(
+                direction="ingress",
+                protocol="icmp",
+                remote_ip_prefix="0.0.0.0/0",
+                id=str(SecurityGroupRule.objects.get(protocol="icmp").id),
+            )
+        ]
+
+
+def test_a_group_that_a_rule_names_is_told_where_the_rule_is(cloud: Cloud, alice: RequestContext) -> None:
+    one, named = cloud.running(alice), SecurityGroup.objects.create(project_id=alice.project_id, name="clients")
+    group = SecurityGroup.objects.get(project_id=alice.project_id, name="default")
+    SecurityGroupRule.objects.create(group=group, direction="ingress", remote_group=named)
+    mark(SECURITY_GROUP, [group.id, named.id])
+    cloud.run()
+    assert known(cloud.agent_of(one), SECURITY_GROUP, named.id).members == []
+
+
+def test_many_changes_are_one_command_while_the_host_works_on_the_one_before(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    instance = cloud.running(alice)
+    agent, group = cloud.agent_of(instance), SecurityGroup.objects.get(project_id=alice.project_id)
+    before = agent.documents[SECURITY_GROUP, str(group.id)][0]
+    services.allow_ingress(group, "tcp", 1)
+    drain()
+    (command,) = agent.take()
+    for port in range(2, 30):
+        services.allow_ingress(group, "tcp", port)
+        drain()
+    assert agent.take() == []
+    agent.carry_out(command)
+    cloud.run()
+    generation, document = agent.documents[SECURITY_GROUP, str(group.id)]
+    assert generation == before + 2
+    assert len([rule for rule in document.rules if rule.protocol == "tcp"]) == 29
+
+
+def test_a_hundred_marks_are_one_job(cloud: Cloud) -> None:
+    for _ in range(100):
+        mark(NETWORK, [cloud.network.id])
+    assert DeliveryMark.objects.count() == 1
+    assert drain() == 1
+
+
+def test_what_did_not_change_is_not_told_again(cloud: Cloud, alice: RequestContext) -> None:
+    two_guests(cloud, alice)
+    many = HostCommand.objects.count()
+    jobs.look_over()
+    cloud.run()
+    assert HostCommand.objects.count() == many
+
+
+def router_between(cloud: Cloud, alice: RequestContext) -> tuple[Router, Network]:
+    """Join the cloud's network to another one."""
+    other = services.create_network(cloud.network.project_id, "other", shared=True)
+    services.create_subnet(other, "10.30.0.0/24")
+    router = Router.objects.create(project_id=alice.project_id, name="r", routes=[])
+    leg(router, cloud.network, "10.20.0.1")
+    leg(router, other, "10.30.0.1")
+    return router, other
+
+
+def test_a_router_and_all_it_joins_are_told_where_one_of_its_networks_is(cloud: Cloud, alice: RequestContext) -> None:
+    instance = cloud.running(alice)
+    agent = cloud.agent_of(instance)
+    router, other = router_between(cloud, alice)
+    mark(ROUTER, [router.id])
+    cloud.run()
+    document = known(agent, ROUTER, router.id)
+    assert sorted(each.addresses[0] for each in document.interfaces) == ["10.20.0.1/24", "10.30.0.1/24"]
+    assert known(agent, NETWORK, other.id).shared_macs == [
+        each.mac_address for each in document.interfaces if each.network_id == str(other.id)
+    ]
+    assert [subnet.routed for subnet in known(agent, NETWORK, cloud.network.id).subnets] == [True]
+    idle = next(each for each in cloud.agents.values() if each is not agent)
+    assert idle.documents == {}
+    Port.objects.filter(device_id=router.id).delete()
+    Router.objects.filter(id=router.id).delete()
+    mark(ROUTER, [router.id])
+    mark(NETWORK, [cloud.network.id])
+    cloud.run()
+    assert kinds(agent) == [NETWORK, SECURITY_GROUP]
+
+
+def with_gateway(cloud: Cloud, alice: RequestContext) -> tuple[Router, Network]:
+    external = services.create_network(cloud.network.project_id, "public")
+    services.create_subnet(external, "203.0.113.0/24", enable_dhcp=False)
+    Network.objects.filter(id=external.id).update(
+        external=True, network_type="flat", physical_network="external", segmentation_id=None
+    )
+    router = Router.objects.create(project_id=alice.project_id, name="r")
+    leg(router, cloud.network, "10.20.0.1")
+    leg(router, external, "203.0.113.9", owner=ROUTER_GATEWAY)
+    return router, external
+
+
+def test_each_host_has_its_own_address_outside_and_one_bears_the_router_s(cloud: Cloud, alice: RequestContext) -> None:
+    _, second, one, two = two_guests(cloud, alice)
+    router, external = with_gateway(cloud, alice)
+    mark(ROUTER, [router.id])
+    cloud.run()
+    found = [known(agent, NETWORK, external.id).gateway_port for agent in (one, two)]
+    assert len({port.mac_address for port in found}) == 2
+    assert {address for port in found for address in port.addresses} == {"203.0.113.2/24", "203.0.113.3/24"}
+    outside = [known(agent, ROUTER, router.id).external for agent in (one, two)]
+    assert sorted(each.here for each in outside) == [False, True]
+    assert {(tuple(each.next_hops), tuple(each.addresses)) for each in outside} == {
+        (("203.0.113.1",), ("203.0.113.9/24",))
+    }
+    delete(alice, second.id)
+    cloud.run()
+    assert two.documents == {}
+    assert known(one, ROUTER, router.id).external.here
+    assert guest_ports().get(device_owner=AGENT_GATEWAY).device_id == one.host.id
+
+
+def floating_ip(router: Router, external: Network, guest: Port | None) -> FloatingIP:
+    port = Port.objects.create(
+        network=external, project_id=router.project_id, mac_address="fa:16:3e:bb:00:01",
+        device_owner="network:floatingip",
+    )  # fmt: skip
+    return FloatingIP.objects.create(
+        network=external, project_id=router.project_id, port=port, address="203.0.113.50", router=router,
+        fixed_port=guest, fixed_address=guest.fixed_ips.get().address if guest else None,
+    )  # fmt: skip
+
+
+def test_a_floating_ip_is_told_at_its_guest_s_host_and_moves_with_it(cloud: Cloud, alice: RequestContext) -> None:
+    first, second, one, two = two_guests(cloud, alice)
+    router, external = with_gateway(cloud, alice)
+    floating = floating_ip(router, external, port_of(first))
+    mark(ROUTER, [router.id])
+    mark(FLOATING_IP, [floating.id])
+    cloud.run()
+    assert known(one, FLOATING_IP, floating.id).fixed_address == address_of(first)
+    assert known(two, FLOATING_IP, floating.id) is None
+    assert FloatingIP.objects.get().status == "ACTIVE"
+    FloatingIP.objects.update(fixed_port=port_of(second), fixed_address=address_of(second))
+    mark(FLOATING_IP, [floating.id])
+    cloud.run()
+    assert known(one, FLOATING_IP, floating.id) is None
+    assert known(two, FLOATING_IP, floating.id).fixed_address == address_of(second)
+    FloatingIP.objects.update(fixed_port=None, fixed_address=None)
+    mark(FLOATING_IP, [floating.id])
+    cloud.run()
+    assert FloatingIP.objects.get().status == "DOWN"
+    assert FLOATING_IP not in kinds(one) + kinds(two)
+
+
+def test_a_floating_ip_that_only_forwards_is_borne_with_its_router_and_known_where_it_leads(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    first, second, one, two = two_guests(cloud, alice)
+    router, external = with_gateway(cloud, alice)
+    floating = floating_ip(router, external, None)
+    for number, guest in enumerate((second, first), start=1):
+        PortForwarding.objects.create(
+            floating_ip=floating, protocol="tcp", external_port_first=8000 + number, external_port_last=8000 + number,
+            internal_port=port_of(guest), internal_ip_address=address_of(guest), internal_port_first=80,
+            internal_port_last=80,
+        )  # fmt: skip
+    mark(ROUTER, [router.id])
+    mark(FLOATING_IP, [floating.id])
+    cloud.run()
+    bears, other = (one, two) if known(one, ROUTER, router.id).external.here else (two, one)
+    document = known(bears, FLOATING_IP, floating.id)
+    assert (document.fixed_address, document.bearer) == (None, "")
+    assert document.forwards[1] == PortForward(
+        protocol="tcp", external_first=8002, external_last=8002, internal_address=address_of(first),
+        internal_first=80, internal_last=80,
+    )  # fmt: skip
+    assert known(other, FLOATING_IP, floating.id) == replace(document, bearer=bears.host.host_ip)
+    jobs.look_over()
+    many = HostCommand.objects.count()
+    cloud.run()
+    assert HostCommand.objects.count() == many, "it comes to rest"
+
+
+def test_another_host_bears_the_router_s_address_when_one_is_down(cloud: Cloud, alice: RequestContext) -> None:
+    _, _, one, two = two_guests(cloud, alice)
+    router, _ = with_gateway(cloud, alice)
+    mark(ROUTER, [router.id])
+    cloud.run()
+    bears, other = (one, two) if known(one, ROUTER, router.id).external.here else (two, one)
+    jobs.move_bearers()
+    cloud.run()
+    assert known(bears, ROUTER, router.id).external.here
+    Host.objects.filter(id=bears.host.id).update(last_seen_at="2026-01-01T00:00:00Z")
+    jobs.move_bearers()
+    cloud.run()
+    assert known(other, ROUTER, router.id).external.here
+    assert not known(bears, ROUTER, router.id).external.here
+
+
+def test_on_an_external_network_of_our_own_hosts_know_where_addresses_are(cloud: Cloud, alice: RequestContext) -> None:
+    _, _, one, two = two_guests(cloud, alice)
+    router, external = with_gateway(cloud, alice)
+    Network.objects.filter(id=external.id).update(network_type="vxlan", physical_network="", segmentation_id=77)
+    mark(ROUTER, [router.id])
+    cloud.run()
+    jobs.look_over()
+    cloud.run()
+    bears, other = (one, two) if known(one, ROUTER, router.id).external.here else (two, one)
+    found = {tuple(port.addresses): port.underlay for port in known(other, NETWORK, external.id).remote_ports}
+    own = known(bears, NETWORK, external.id).gateway_port.addresses[0].partition("/")[0]
+    assert found == {("203.0.113.9",): bears.host.host_ip, (own,): bears.host.host_ip}
+
+
+def test_a_failure_is_said_at_the_network_and_tried_again(cloud: Cloud, alice: RequestContext) -> None:
+    instance = cloud.running(alice)
+    agent = cloud.agent_of(instance)
+    Network.objects.filter(id=cloud.network.id).update(mtu=1400)
+    mark(NETWORK, [cloud.network.id])
+    drain()
+    (command,) = agent.take()
+    agent.report(command, "failed", error_code="host_failed", message="No such physical network.")
+    network = Network.objects.get(id=cloud.network.id)
+    assert (network.status, network.error) == ("ERROR", "No such physical network.")
+    assert not agent.take()
+    Delivery.objects.filter(kind=NETWORK).update(changed_at="2026-01-01T00:00:00Z")
+    jobs.deliver_again()
+    cloud.run()
+    network.refresh_from_db()
+    assert (network.status, network.error) == ("ACTIVE", "")
+    assert known(agent, NETWORK, network.id).mtu == 1400
+
+
+def test_a_host_that_lost_its_documents_is_told_again(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("provisioning.hosts.enrolment.CONTRACT_VERSION", DOCUMENTS)
+    instance = cloud.running(alice)
+    agent = cloud.agent_of(instance)
+    before = dict(agent.documents)
+    agent.documents.clear()
+    agent.hello(documents=[], contract=DOCUMENTS)
+    cloud.run()
+    assert {key: document for key, (_, document) in agent.documents.items()} == {
+        key: document for key, (_, document) in before.items()
+    }
+    many = HostCommand.objects.count()
+    said = [
+        Owned(subject_kind=kind, subject_id=key, generation=generation)
+        for (kind, key), (generation, _) in agent.documents.items()
+    ]
+    agent.hello(documents=said, contract=DOCUMENTS)
+    cloud.run()
+    assert HostCommand.objects.count() == many
+    owned = {(each.subject_kind, each.subject_id) for each in liveness.ownership(agent.host.id).subjects}
+    assert owned > set(agent.documents)
+
+
+def test_another_underlay_address_is_told_to_the_others(cloud: Cloud, alice: RequestContext) -> None:
+    _, _, one, two = two_guests(cloud, alice)
+    two.host.host_ip = "192.0.2.99"
+    two.measured()
+    cloud.run()
+    document = known(one, NETWORK, cloud.network.id)
+    assert document.peers == ["192.0.2.99"]
+    assert {port.underlay for port in document.remote_ports} == {"192.0.2.99"}
+
+
+def test_a_command_that_was_lost_is_sent_anew(cloud: Cloud, alice: RequestContext) -> None:
+    instance = cloud.running(alice)
+    agent = cloud.agent_of(instance)
+    Network.objects.filter(id=cloud.network.id).update(mtu=1400)
+    mark(NETWORK, [cloud.network.id])
+    drain()
+    HostCommand.objects.filter(finished_at=None).delete()
+    jobs.deliver_again()
+    cloud.run()
+    assert known(agent, NETWORK, cloud.network.id).mtu == 1400
+
+
+def test_nothing_is_told_to_a_host_of_before_or_one_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
+    Host.objects.update(contract_version=2)
+    instance = cloud.running(alice)
+    mark(NETWORK, [cloud.network.id])
+    mark(HOST, Host.objects.values_list("id", flat=True))
+    assert (cloud.agent_of(instance).documents, DeliveryMark.objects.count()) == ({}, 0)
+    Delivery.objects.create(host_id=uuid.uuid4(), kind=NETWORK, subject_id=cloud.network.id, digest="x")
+    jobs.deliver_again()
+    assert not Delivery.objects.exists()

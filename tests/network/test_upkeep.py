@@ -1,0 +1,32 @@
+"""What the clock does for networks."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from provisioning.network import services, upkeep
+from provisioning.network.models import FixedIP, Network, Port
+from tests.support.cast import Person
+
+
+def test_networks_of_before_are_completed(alice: Person, net: Network) -> None:
+    other = services.create_network(alice.project_id, "other")
+    Port.objects.filter(network=net).delete()
+    Network.objects.filter(pk=net.pk).update(segmentation_id=None)
+    upkeep.complete()
+    net.refresh_from_db()
+    assert net.segmentation_id not in {None, other.segmentation_id}
+    assert Port.objects.get(network=net).fixed_ips.get().address == "10.20.0.254"
+    upkeep.complete()
+    assert Port.objects.count() == 1
+
+
+def test_held_addresses_are_freed_in_time(alice: Person, net: Network) -> None:
+    subnet = net.subnets.get()
+    for number, seconds in ((1, 3), (2, 7200)):
+        released = timezone.now() - timedelta(seconds=seconds)
+        FixedIP.every.create(subnet=subnet, number=number, address=f"10.20.0.{number}", released_at=released)
+    upkeep.forget_released()
+    assert [row.number for row in FixedIP.every.filter(port=None)] == [1]

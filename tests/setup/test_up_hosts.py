@@ -1,0 +1,43 @@
+"""bin/up with several hosts whose guests are simulated: each has an agent, namespaces and a folder all the same."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compute_agent.network import namespace
+from tests.support.one_machine import OneMachine
+from up.processes import children, command_line
+
+pytestmark = [pytest.mark.libvirt, pytest.mark.compat, pytest.mark.slow]
+
+
+@pytest.fixture
+def cloud(tmp_path: Path) -> Iterator[OneMachine]:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: network namespaces")
+    cloud = OneMachine(tmp_path / "data", hosts=3, settings={"NOVELLA_AGENT_DRIVER": "fake"})
+    yield cloud
+    cloud.end()
+    assert namespace.listed(cloud.netns) == []
+
+
+def test_simulated_guests_run_on_several_hosts(cloud: OneMachine) -> None:
+    cloud.up()
+    agents = [line for pid in children(cloud.runs[-1].process.pid) if "compute_agent" in (line := command_line(pid))]
+    assert len(agents) == 3
+    rows = cloud.openstack_json("hypervisor", "list", "--long", cloud="admin")
+    found = {row["Hypervisor Hostname"]: (row["State"], row["Host IP"]) for row in rows}
+    assert found == {f"host-{number}": ("up", f"192.0.2.{number}") for number in (1, 2, 3)}
+    create = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net", "--wait")
+    for number in range(3):
+        cloud.openstack(*create, f"server-{number}")
+    rows = cloud.openstack_json("server", "list", "--all-projects", "--long", cloud="admin")
+    assert sorted((row["Host"], row["Status"]) for row in rows) == [(f"host-{n}", "ACTIVE") for n in (1, 2, 3)]
+    assert sorted(path.name for path in (cloud.data / "hosts").iterdir()) == ["host-1", "host-2", "host-3"]
+    for number in (1, 2, 3):
+        assert (cloud.data / f"log/agent-host-{number}.log").stat().st_size
+    assert cloud.switch.machine(3) in namespace.listed(cloud.netns)
