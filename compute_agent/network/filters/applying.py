@@ -2,16 +2,16 @@
 
 import logging
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from compute_agent.contract.build import SecurityRule
 from compute_agent.network import nft
 from compute_agent.network.filters import groups, identity
 from compute_agent.network.filters.connections import forget_flows
 from compute_agent.network.filters.identity import TABLE
-from compute_agent.network.filters.plan import FilteredPort, Plan, draw, group_key
+from compute_agent.network.filters.narrowing import refusals
+from compute_agent.network.filters.plan import Plan, draw, group_key
 from compute_agent.network.filters.tables import Chain, Elements, Table, changes, removal, whole
 from compute_agent.network.nft import NftError
 from compute_agent.network.routers.numbers import Numbers
@@ -68,9 +68,8 @@ class Filters:
                 return
             self._bring(plan)
             before, self._plan = self._plan, plan
-            if before is not None:
-                for bridge, addresses in narrowed(before, plan).items():
-                    forget_flows(plan.zones.get(bridge, before.zones.get(bridge, 0)), addresses)
+            if before is not None and (refused := refusals(before, plan)):
+                forget_flows(refused)
 
     def check_group(self, group_id: str) -> None:
         """Raise RefusedGroupError when some of the group's rules are not in place."""
@@ -147,74 +146,6 @@ def _refused(tables: Sequence[Table]) -> set[str]:
             if not nft.takes(whole([probe])):
                 found.add(rule)
     return found
-
-
-def narrowed(before: Plan, after: Plan) -> Mapping[str, set[str]]:
-    """Return the addresses by bridge whose guests may do less than before: flows of theirs may be allowed no more."""
-    found: dict[str, set[str]] = {}
-    known = {port.number: port for port in before.ports}
-    then, now = _Rights(before), _Rights(after)
-    changed = _changed(before, after)
-    for port in after.ports:
-        old = known.get(port.number)
-        if old is None or (old == port and not changed.intersection(port.groups)):
-            continue
-        if set(then.of(old)) - set(now.of(port)):
-            found.setdefault(port.bridge, set()).update((*port.own.v4, *port.own.v6))
-    return found
-
-
-def _changed(before: Plan, after: Plan) -> set[str]:
-    """Return the keys of groups whose rules, or the members of groups that their rules name, are not the same."""
-    members = _differing(before.members, after.members)
-    found = _differing(before.groups, after.groups)
-    for key, group in after.groups.items() if members else ():
-        remotes = {rule.remote_group_id for rule in group.rules if rule.remote_group_id}
-        if members.intersection(map(_key, remotes)):
-            found.add(key)
-    return found
-
-
-def _key(group_id: str) -> str:
-    try:
-        return group_key(group_id)
-    except ValueError:  # no group has such an id
-        return ""
-
-
-def _differing(one: Mapping[str, object], other: Mapping[str, object]) -> set[str]:
-    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
-
-
-class _Rights:
-    """What ports may do by a plan, in comparable parts."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-        self._of_groups: dict[tuple[str, str], frozenset[object]] = {}
-
-    def of(self, port: FilteredPort) -> Collection[object]:
-        if not port.enabled:
-            return frozenset()
-        if not port.secured:
-            return {"everything"} | {(key, rule) for key, group in self._plan.groups.items() for rule in group.rules}
-        return frozenset(port.sources).union(*(self._of_group(key, port.bridge) for key in port.groups))
-
-    def _of_group(self, key: str, bridge: str) -> frozenset[object]:
-        if (key, bridge) not in self._of_groups:
-            group = self._plan.groups.get(key)
-            rules = group.rules if group is not None else ()
-            self._of_groups[key, bridge] = frozenset(right for rule in rules for right in self._by(rule, bridge))
-        return self._of_groups[key, bridge]
-
-    def _by(self, rule: SecurityRule, bridge: str) -> Iterator[object]:
-        said = (rule.direction, rule.ethertype, rule.protocol, rule.port_range_min, rule.port_range_max)
-        if not rule.remote_group_id:
-            yield (*said, rule.remote_ip_prefix)
-            return
-        for pair in self._plan.members.get(_key(rule.remote_group_id), ()):
-            if pair[0] == bridge:
-                yield (*said, pair)
 
 
 def installed() -> bool:

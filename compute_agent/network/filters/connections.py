@@ -2,7 +2,8 @@
 
 import errno
 import socket
-from collections.abc import Collection
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pyroute2.netlink.exceptions import NetlinkError
@@ -10,39 +11,62 @@ from pyroute2.netlink.nfnetlink.nfctsocket import NFCTAttrTuple, NFCTSocket
 
 from compute_agent.virt.errors import RetryableHostError
 
-FAMILIES = (socket.AF_INET, socket.AF_INET6)
-ADDRESSES = ("CTA_IP_V4_SRC", "CTA_IP_V4_DST", "CTA_IP_V6_SRC", "CTA_IP_V6_DST")
+VERSIONS = {4: socket.AF_INET, 6: socket.AF_INET6}
 
 
-def forget_flows(zone: int, addresses: Collection[str]) -> int:
-    """Forget the flows of a zone from and to these addresses; return how many.
+@dataclass(frozen=True)
+class Flow:
+    """A tracked connection, as its first packet was."""
 
-    One that is still allowed goes on: its next packet in the right direction is a new connection to the kernel.  Raises
+    version: int
+    """Of IP: 4 or 6."""
+    source: str
+    target: str
+    protocol: int
+    port: int | None = None
+    """The target's, of protocols that have ports."""
+    icmp: tuple[int, int] | None = None
+    """Type and code."""
+
+
+Judge = Callable[[Flow], bool]
+
+
+def forget_flows(refused: Mapping[int, Judge]) -> int:
+    """Forget those flows that their zone's function refuses; return how many.
+
+    The others stay tracked: an answer that is on its way would belong to nothing if its flow were forgotten for a
+    moment, and a guest that only receives would never send the packet that begins it anew.  Raises
     RetryableHostError.
     """
     many = 0
     try:
-        for family in FAMILIES:
+        for version, family in VERSIONS.items():
             with NFCTSocket(nfgen_family=family) as tracking:
-                for entry in [entry for entry in tracking.dump() if _is_one(entry, zone, addresses)]:
-                    many += _forget(tracking, entry, family, zone)
+                for zone, key in [found for entry in tracking.dump() if (found := _refused(entry, version, refused))]:
+                    many += _forget(tracking, key, zone)
     except (NetlinkError, OSError) as error:
         raise RetryableHostError("The host could not end connections of guests.", detail=str(error)) from error
     return many
 
 
-def _is_one(entry: Any, zone: int, addresses: Collection[str]) -> bool:
-    if (entry.get_attr("CTA_ZONE") or 0) != zone:
-        return False
-    tuple_ = entry.get_attr("CTA_TUPLE_ORIG")
-    ends = tuple_.get_attr("CTA_TUPLE_IP") if tuple_ is not None else None
-    return ends is not None and any(ends.get_attr(name) in addresses for name in ADDRESSES)
+def _refused(entry: Any, version: int, refused: Mapping[int, Judge]) -> tuple[int, NFCTAttrTuple] | None:
+    """Return zone and key of an entry that is to be forgotten."""
+    zone = entry.get_attr("CTA_ZONE") or 0
+    first = entry.get_attr("CTA_TUPLE_ORIG")
+    if zone not in refused or first is None:
+        return None
+    protocol = first.get_attr("CTA_TUPLE_PROTO")
+    key = NFCTAttrTuple.from_netlink(VERSIONS[version], first)
+    key.sport, key.dport = (protocol.get_attr(f"CTA_PROTO_{side}_PORT") for side in ("SRC", "DST"))
+    icmp = None if key.icmp_type is None else (key.icmp_type, key.icmp_code or 0)
+    flow = Flow(version, key.saddr, key.daddr, key.proto, key.dport, icmp)
+    return (zone, key) if refused[zone](flow) else None
 
 
-def _forget(tracking: Any, entry: Any, family: int, zone: int) -> int:
-    found = NFCTAttrTuple.from_netlink(family, entry.get_attr("CTA_TUPLE_ORIG"))
+def _forget(tracking: NFCTSocket, key: NFCTAttrTuple, zone: int) -> int:
     try:
-        tracking.entry("del", tuple_orig=found, zone=zone)
+        tracking.entry("del", tuple_orig=key, zone=zone)
     except NetlinkError as error:
         if error.code != errno.ENOENT:  # it ended by itself
             raise

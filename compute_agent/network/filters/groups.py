@@ -5,6 +5,7 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from compute_agent.contract.build import SecurityRule
+from compute_agent.network.filters.connections import Flow
 from compute_agent.network.filters.identity import METADATA_V4, METADATA_V6, TABLE, q
 from compute_agent.network.filters.plan import FilteredPort, Plan, group_key
 from compute_agent.network.filters.tables import Chain, Elements, Table
@@ -46,6 +47,22 @@ def unsayable(plan: Plan, key: str) -> list[str]:
     said: list[str] = []
     _rules(plan, key, said)
     return said
+
+
+def covers(rule: SecurityRule, flow: Flow) -> bool:
+    """Return whether a rule is about a flow's IP version, protocol, port, and ICMP type and code."""
+    try:
+        number = _number(rule, flow.version)
+    except ValueError:
+        return False
+    low, high = rule.port_range_min, rule.port_range_max
+    if rule.ethertype != f"IPv{flow.version}" or number not in {None, flow.protocol}:
+        return False
+    if low is None or number is None:
+        return True
+    if number in {ICMP, ICMPV6}:
+        return flow.icmp is not None and flow.icmp[0] == low and (high is None or flow.icmp[1] == high)
+    return number not in PORTED or (flow.port is not None and low <= flow.port <= (low if high is None else high))
 
 
 def _base(plan: Plan) -> dict[str, Chain]:
@@ -173,23 +190,35 @@ def _match(rule: SecurityRule, remote: str) -> str:
 
 def _protocol(rule: SecurityRule, version: int) -> list[str]:
     """Match the protocol with its ports or ICMP type and code; raises ValueError for one that there is not."""
-    name = (rule.protocol or "any").lower()
-    if name == "any":
+    number = _number(rule, version)
+    if number is None:
         return []
-    number = NUMBERS.get(name, int(name) if name.isascii() and name.isdecimal() else None)
-    if number is None or not 0 <= number <= 255:
-        raise ValueError(f"unknown protocol {rule.protocol!r}")
     low, high = rule.port_range_min, rule.port_range_max
-    if number in {ICMP, ICMPV6} and (number == ICMPV6 or version == 6 or name in {"icmp", "1"}):
+    if number in {ICMP, ICMPV6}:
         word = "icmpv6" if version == 6 else "icmp"
         _check_numbers(255, low, high)
         code = [f"{word} code {int(high)}"] if low is not None and high is not None else []
-        proto = ICMPV6 if version == 6 else ICMP
-        return [f"meta l4proto {proto}", *([f"{word} type {int(low)}"] if low is not None else []), *code]
+        return [f"meta l4proto {number}", *([f"{word} type {int(low)}"] if low is not None else []), *code]
     if number in PORTED and low is not None:
         _check_numbers(65535, low, high)
         return [f"{PORTED[number]} dport {int(low)}-{int(high if high is not None else low)}"]
     return [f"meta l4proto {number}"]
+
+
+def _number(rule: SecurityRule, version: int) -> int | None:
+    """Return the number of the rule's protocol, None for any; raises ValueError for one that there is not.
+
+    ICMP in any spelling is the one of the IP version.
+    """
+    name = (rule.protocol or "any").lower()
+    if name == "any":
+        return None
+    number = NUMBERS.get(name, int(name) if name.isascii() and name.isdecimal() else None)
+    if number is None or not 0 <= number <= 255:
+        raise ValueError(f"unknown protocol {rule.protocol!r}")
+    if number in {ICMP, ICMPV6}:
+        return ICMPV6 if version == 6 else ICMP
+    return number
 
 
 def _check_numbers(most: int, *numbers: int | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -160,6 +161,69 @@ def test_a_connection_goes_on_over_changes_and_ends_when_it_is_allowed_no_more(g
             guard.allow(EGRESS, SSH)
             peer.settimeout(10)
             assert peer.recv(1) == b"b"
+
+
+def test_a_guest_that_only_receives_goes_on_when_another_right_of_its_is_taken_away(guard: Guard) -> None:
+    """Its connection must stay tracked: it sends nothing by which the host could know it anew."""
+    one, two = guard.plug(1, groups=(THEIRS,)), guard.plug(2)
+    guard.allow(EGRESS, SSH)
+    guard.allow(EGRESS, SSH, PING, group=THEIRS)
+    with serving(two, 22) as server, serving(one, 22) as reached:
+        client = one.space.do(lambda: socket.create_connection((two.address, 22), 5))
+        peer, _ = server.accept()
+        other = two.space.do(lambda: socket.create_connection((one.address, 22), 5))
+        taken, _ = reached.accept()
+        with client, peer, other, taken:
+            guard.allow(EGRESS, PING, group=THEIRS)
+            peer.sendall(b"a")
+            client.settimeout(SHORT)
+            assert client.recv(1) == b"a"
+            other.sendall(b"b")
+            taken.settimeout(SHORT)
+            with pytest.raises(TimeoutError):
+                taken.recv(1)
+
+
+@pytest.mark.parametrize(("protocol", "kept"), [("icmp", True), ("1", True), ("tcp", False)])
+def test_answers_that_are_on_their_way_arrive_while_rules_change(guard: Guard, protocol: str, kept: bool) -> None:
+    """A rule that is said in other words is another one to the filters, and the same to what is tracked."""
+    one, two = guard.plug(1), guard.plug(2)
+    guard.allow(EGRESS, PING, SSH)
+    assert pings(one, two.address)
+    before = _tracked(guard, "icmp")
+    guard.allow(EGRESS, SecurityRule(direction="ingress", protocol=protocol))
+    assert (before, _tracked(guard, "icmp")) == (1, 1 if kept else 0)
+
+
+def _tracked(guard: Guard, protocol: str) -> int:
+    """How many flows of a protocol the kernel knows."""
+    found = guard.space.do(lambda: Path("/proc/thread-self/net/nf_conntrack").read_text())
+    return sum(protocol in line.split() for line in found.splitlines())
+
+
+def test_what_a_pair_or_an_address_no_longer_covers_ends(guard: Guard) -> None:
+    """A connection from another address of a guest's ends with the pair that allowed it, and with no other pair."""
+    pair, other = AddressPair(address="10.20.1.0/24"), AddressPair(address="10.20.2.0/24")
+    one, two = guard.plug(1, allowed_address_pairs=[pair, other]), guard.plug(2)
+    guard.allow(EGRESS, SSH)
+    two.space.run("ip", "route", "add", "10.20.1.0/24", "dev", "eth0")
+    one.space.run("ip", "addr", "add", "10.20.1.7/32", "dev", "eth0")
+    with serving(two, 22) as server:
+        client = one.space.do(lambda: socket.create_connection((two.address, 22), 5, ("10.20.1.7", 0)))
+        peer, _ = server.accept()
+        with client, peer:
+            for pairs, passes in (([pair], True), ([other], False)):
+                key = one.port.id
+                changed = replace(one.port, allowed_address_pairs=pairs)
+                guard.ports[key] = LocalPort(instance_id=key, hostname="vm-1", port=changed)
+                guard.apply()
+                peer.sendall(b"a")
+                client.settimeout(SHORT)
+                if passes:
+                    assert client.recv(1) == b"a"
+                else:
+                    with pytest.raises(TimeoutError):
+                        client.recv(1)
 
 
 def test_a_stateless_group_asks_its_rules_for_every_packet(guard: Guard) -> None:

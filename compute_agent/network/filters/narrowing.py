@@ -1,0 +1,136 @@
+"""Which tracked connections a new plan refuses that the one before it allowed."""
+
+import ipaddress
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from compute_agent.contract.build import SecurityRule
+from compute_agent.network.filters import groups
+from compute_agent.network.filters.connections import Flow, Judge
+from compute_agent.network.filters.plan import FilteredPort, Plan, group_key
+
+Pair = tuple[FilteredPort, FilteredPort]
+"""A port as it was, and as it is now."""
+
+
+def refusals(before: Plan, after: Plan) -> Mapping[int, Judge]:
+    """Return, for each zone in which guests may do less than before, what says of a flow whether it is refused now.
+
+    Only flows of those guests are refused, and of these only what no rule allows any more.
+    """
+    by_bridge: defaultdict[str, list[Pair]] = defaultdict(list)
+    for old, new in _narrowed(before, after):
+        by_bridge[new.bridge].append((old, new))
+    zones = after.zones
+    return {zones[bridge]: _judge(after, bridge, pairs) for bridge, pairs in by_bridge.items() if bridge in zones}
+
+
+def _judge(plan: Plan, bridge: str, pairs: Sequence[Pair]) -> Judge:
+    everybodys = {address for port in plan.ports if port.bridge == bridge for address in port.own.v4 + port.own.v6}
+    narrowed = {address: new for _, new in pairs for address in new.own.v4 + new.own.v6}
+    more = [
+        (ipaddress.ip_network(address), new)
+        for old, new in pairs
+        for address in {each for port in (old, new) for source in port.sources for each in source.v4 + source.v6}
+        if address not in everybodys
+    ]
+
+    def concerned(address: str) -> Iterator[FilteredPort]:
+        if address in narrowed:
+            yield narrowed[address]
+        elif more and address not in everybodys:
+            parsed = ipaddress.ip_address(address)
+            yield from (port for network, port in more if parsed in network)
+
+    def refuses(flow: Flow) -> bool:
+        return any(not _allows(plan, port, flow, "egress") for port in concerned(flow.source)) or any(
+            not _allows(plan, port, flow, "ingress") for port in concerned(flow.target)
+        )
+
+    return refuses
+
+
+def _narrowed(before: Plan, after: Plan) -> Iterator[Pair]:
+    known = {port.number: port for port in before.ports}
+    then, now = _Rights(before), _Rights(after)
+    changed = _changed(before, after)
+    for port in after.ports:
+        old = known.get(port.number)
+        if old is None or (old == port and not changed.intersection(port.groups)):
+            continue
+        if set(then.of(old)) - set(now.of(port)):
+            yield old, port
+
+
+def _changed(before: Plan, after: Plan) -> set[str]:
+    """Return the keys of groups whose rules, or the members of groups that their rules name, are not the same."""
+    members = _differing(before.members, after.members)
+    found = _differing(before.groups, after.groups)
+    for key, group in after.groups.items() if members else ():
+        remotes = {rule.remote_group_id for rule in group.rules if rule.remote_group_id}
+        if members.intersection(map(_key, remotes)):
+            found.add(key)
+    return found
+
+
+def _key(group_id: str) -> str:
+    try:
+        return group_key(group_id)
+    except ValueError:  # no group has such an id
+        return ""
+
+
+def _differing(one: Mapping[str, object], other: Mapping[str, object]) -> set[str]:
+    return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
+
+
+def _allows(plan: Plan, port: FilteredPort, flow: Flow, direction: str) -> bool:
+    """Return whether a guest's port may still begin such a flow (``egress``), or be sent it (``ingress``)."""
+    if not port.secured or not port.enabled:
+        return port.enabled
+    own, other = (flow.source, flow.target) if direction == "egress" else (flow.target, flow.source)
+    if not any(_is_in(own, each) for source in port.sources for each in source.v4 + source.v6):
+        return False
+    rules = (rule for key in port.groups if key in plan.groups for rule in plan.groups[key].rules)
+    return any(
+        rule.direction == direction
+        and groups.covers(rule, flow)
+        and (not rule.remote_ip_prefix or _is_in(other, rule.remote_ip_prefix))
+        and (not rule.remote_group_id or (port.bridge, other) in plan.members.get(_key(rule.remote_group_id), ()))
+        for rule in rules
+    )
+
+
+def _is_in(address: str, network: str) -> bool:
+    return address == network or ("/" in network and ipaddress.ip_address(address) in ipaddress.ip_network(network))
+
+
+class _Rights:
+    """What ports may do by a plan, in comparable parts."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._of_groups: dict[tuple[str, str], frozenset[object]] = {}
+
+    def of(self, port: FilteredPort) -> Collection[object]:
+        if not port.enabled:
+            return frozenset()
+        if not port.secured:
+            return {"everything"} | {(key, rule) for key, group in self._plan.groups.items() for rule in group.rules}
+        return frozenset(port.sources).union(*(self._of_group(key, port.bridge) for key in port.groups))
+
+    def _of_group(self, key: str, bridge: str) -> frozenset[object]:
+        if (key, bridge) not in self._of_groups:
+            group = self._plan.groups.get(key)
+            rules = group.rules if group is not None else ()
+            self._of_groups[key, bridge] = frozenset(right for rule in rules for right in self._by(rule, bridge))
+        return self._of_groups[key, bridge]
+
+    def _by(self, rule: SecurityRule, bridge: str) -> Iterator[object]:
+        said = (rule.direction, rule.ethertype, rule.protocol, rule.port_range_min, rule.port_range_max)
+        if not rule.remote_group_id:
+            yield (*said, rule.remote_ip_prefix)
+            return
+        for pair in self._plan.members.get(_key(rule.remote_group_id), ()):
+            if pair[0] == bridge:
+                yield (*said, pair)
