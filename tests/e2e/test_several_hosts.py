@@ -97,6 +97,11 @@ class Town:
         (port,) = self.sdk.network.ports(device_id=guest.server, fixed_ips=[f"ip_address={guest.address}"])
         return port
 
+    def answers(self) -> bool:
+        """Whether the floating IP answers the outside."""
+        ping = ("busybox", "ping", "-c", "1", "-W", "2", self.floating.floating_ip_address)
+        return "1 packets received" in self.outside.run(*ping, check=False)
+
     def page(self, address: str, port: int = 8080) -> str:
         """Return what the web server at an address says to the outside; nothing when it cannot be reached."""
 
@@ -245,12 +250,7 @@ def test_projects_with_the_same_addresses_never_meet(town: Town) -> None:
 def test_a_floating_ip_follows_a_rule_and_the_guest_it_is_moved_to(town: Town) -> None:
     net, address = town.sdk.network, town.floating.floating_ip_address
     net.update_ip(town.floating, port_id=town.port_of(town.first).id)
-    ping = ("busybox", "ping", "-c", "1", "-W", "2", address)
-
-    def answers() -> bool:
-        return "1 packets received" in town.outside.run(*ping, check=False)
-
-    wait_for("it answers", answers, 30)
+    wait_for("it answers", town.answers, 30)
     assert town.page(address) == "", "the default group lets nobody in there"
     (group,) = net.security_groups(name="default", project_id=town.sdk.current_project_id)
     rule = net.create_security_group_rule(
@@ -267,7 +267,7 @@ def test_a_floating_ip_follows_a_rule_and_the_guest_it_is_moved_to(town: Town) -
     wait_for("it leads to the other host", lambda: town.page(address) == "second", 30)
     net.delete_security_group_rule(rule)
     wait_for("nobody is let in", lambda: town.page(address) == "", 30)
-    wait_for("it answers still", answers, 30)
+    wait_for("it answers still", town.answers, 30)
 
 
 def test_single_ports_are_forwarded_to_several_guests(town: Town) -> None:
@@ -306,9 +306,11 @@ def test_a_port_is_plugged_into_a_running_guest_and_taken_out(town: Town) -> Non
 def test_no_packet_or_connection_is_lost_while_agents_and_portal_are_started_again(
     cloud: OneMachine, town: Town
 ) -> None:
-    """Agents that are killed, then everything that bin/up runs; QEMU goes on."""
+    """Agents that are killed, then everything that bin/up runs; QEMU goes on.  A rule comes and goes, too."""
     running = [guests_of(cloud, number) for number in (1, 2)]
     assert [len(each) for each in running] == [2, 2]
+    town.sdk.network.update_ip(town.floating, port_id=town.port_of(town.second).id)
+    wait_for("it answers", town.answers, 30)
     targets = {"across": town.second.address, "routed": town.third.address}
     for name, address in targets.items():
         town.first.run(f"setsid ping -i 0.2 {address} </dev/null >/tmp/{name} 2>&1 &")
