@@ -7,7 +7,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
-from django.db import IntegrityError, connection
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import DatabaseError, connection
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
@@ -19,7 +20,7 @@ from portal.dashboard import navigation, projects
 from portal.dashboard.forms import Form
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
-from provisioning.common.retry import lost_reference
+from provisioning.common.retry import lost_race
 from provisioning.events import selectors as events
 from provisioning.identity import policy
 from provisioning.identity.models import Project
@@ -97,11 +98,11 @@ class Page(View):
             return self.refused(error)
 
     def _handle(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Handle the request; begin anew, once, what referred to something just deleted."""
+        """Handle the request; begin anew, once, what lost a race."""
         try:
             return super().dispatch(request, *args, **kwargs)
-        except IntegrityError as error:
-            if not lost_reference(error) or connection.in_atomic_block:
+        except (DatabaseError, ObjectDoesNotExist) as error:
+            if not lost_race(error, str(request.method)) or connection.in_atomic_block:
                 raise
         if self.rule:
             policy.enforce(self.context, self.rule, self.target(**kwargs))

@@ -11,7 +11,9 @@ import time
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, OperationalError, connection
+from django.db.models import ProtectedError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -40,6 +42,17 @@ def lost_reference(error: BaseException) -> bool:
         return False
     known = getattr(cause, "sqlstate", None) or getattr(cause, "sqlite_errorcode", None)
     return known in LOST_REFERENCE
+
+
+def lost_race(error: BaseException, method: str) -> bool:
+    """Whether a request of this HTTP method failed because another transaction was first, and may be begun anew.
+
+    What was looked up was deleted, or what is being deleted was referred to, or both waited for each other.  A
+    ``POST`` is begun anew only where the transaction that failed is the one that makes something.
+    """
+    if lost_reference(error) or isinstance(error, ProtectedError):
+        return True
+    return method != "POST" and (isinstance(error, ObjectDoesNotExist) or broken_off(error))
 
 
 def when_broken_off(work: Callable[P, R]) -> Callable[P, R]:

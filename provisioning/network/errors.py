@@ -35,6 +35,14 @@ class SecurityGroupRuleNotFoundError(NotFoundError):
     """No such rule, or not the caller's."""
 
 
+class RecordNotFoundError(NotFoundError):
+    """A record was deleted since it was looked up."""
+
+    def __init__(self, kind: str, key: object) -> None:
+        super().__init__(f"{kind} {key} could not be found.")
+        self.neutron_type = f"{kind}NotFound"
+
+
 class TagNotFoundError(NotFoundError):
     """The record does not have this tag."""
 

@@ -21,11 +21,13 @@ from portal.api.common.validation import Schema, validate
 from portal.common.rate_limits import WRITES, refusal
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, TooManyRequestsError, UnavailableError
-from provisioning.common.retry import lost_reference
+from provisioning.common.retry import lost_race
 from provisioning.identity import policy
 from provisioning.identity.errors import TooManyAttemptsError
 
 Schemas = Mapping[str, Schema | Callable[[Version], Schema]]
+BEGUN_ANEW = 3
+"""How often at most a request that lost a race."""
 
 
 @functools.cache
@@ -165,16 +167,19 @@ class ServiceView(APIView):
         return request_id_of(self.request)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Answer with the fault in the service's shape; begin anew, once, what referred to something just deleted."""
+        """Answer with the fault in the service's shape; begin anew, with looking it up, what lost a race."""
+        method = str(self.request.method)
         streamed = self.request.content_type == "application/octet-stream"  # it is read once
-        if not lost_reference(exc) or not self.admitted or streamed or connection.in_atomic_block:
-            return self.fault(exc)
-        handler = getattr(self, str(self.request.method).lower())
-        try:
-            answer: Response = handler(self.request, *self.args, **self.kwargs)
-        except Exception as error:  # noqa: BLE001 - as every error of a handler
-            return self.fault(error)
-        return answer
+        for _ in range(BEGUN_ANEW):
+            if not lost_race(exc, method) or not self.admitted or streamed or connection.in_atomic_block:
+                break
+            try:
+                answer: Response = getattr(self, method.lower())(self.request, *self.args, **self.kwargs)
+            except Exception as error:  # noqa: BLE001 - as every error of a handler
+                exc = error
+            else:
+                return answer
+        return self.fault(exc)
 
     def fault(self, error: Exception) -> Response:
         status = faults.status_of(error, self.service)

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from compute_agent.contract.network import SECURITY_GROUP
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.network.announcements import announce
 from provisioning.network.group_errors import (
     AddressesAlreadyExistError,
@@ -47,10 +48,11 @@ def update_address_group(
     return group
 
 
+@when_broken_off
 def delete_address_group(group: AddressGroup, revision: int | None = None) -> None:
     """Delete a group; AddressGroupInUseError while rules name it, RevisionNumberConstraintFailedError."""
     with transaction.atomic():
-        group = records.lock(group, revision)
+        group = records.lock_to_delete(group, revision)
         if group.rules.exists() or DefaultSecurityGroupRule.objects.filter(remote_address_group=group).exists():
             msg = f"Address group {group.id} is in use on one or more security group rules"
             raise AddressGroupInUseError(msg)

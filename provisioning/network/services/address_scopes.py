@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import transaction
 
+from provisioning.common.retry import when_broken_off
 from provisioning.network.announcements import announce
 from provisioning.network.models import AddressScope
 from provisioning.network.services import records, sharing
@@ -38,10 +39,11 @@ def update_address_scope(scope: AddressScope, changes: Mapping[str, Any], revisi
     return row
 
 
+@when_broken_off
 @transaction.atomic
 def delete_address_scope(scope: AddressScope, revision: int | None = None) -> None:
     """Delete a scope.  Raises AddressScopeInUseError while subnet pools are in it."""
-    row = records.lock(scope, revision)
+    row = records.lock_to_delete(scope, revision)
     if row.subnet_pools.exists():
         msg = f"Unable to complete operation on address scope {row.id}."
         raise AddressScopeInUseError(f"{msg} There are one or more subnet pools in use on the address scope")

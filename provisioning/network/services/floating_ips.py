@@ -8,6 +8,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP
+from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.announcements import announce
 from provisioning.network.marks import mark
@@ -24,6 +25,7 @@ from provisioning.network.services import addresses, records
 from provisioning.quotas.services.ledger import hold
 
 
+@when_broken_off
 def create_floating_ip(
     project_id: uuid.UUID,
     network: Network,
@@ -69,6 +71,7 @@ def create_floating_ip(
     return floating
 
 
+@when_broken_off
 def update_floating_ip(
     floating: FloatingIP,
     changes: Mapping[str, object],
@@ -111,10 +114,11 @@ def disassociate(floating: FloatingIP) -> FloatingIP:
     return update_floating_ip(floating, {"port": None})
 
 
+@when_broken_off
 def delete_floating_ip(floating: FloatingIP, revision: int | None = None) -> None:
     """Give a floating IP back, with its forwardings.  Raises RevisionNumberConstraintFailedError."""
     with transaction.atomic():
-        floating = records.lock(floating, revision)
+        floating = records.lock_to_delete(floating, revision)
         announce(floating, "delete", ports=[floating.fixed_port])
         key, own = floating.id, floating.port
         records.remove(floating)

@@ -10,6 +10,7 @@ from django.db import IntegrityError, transaction
 
 from compute_agent.contract.network import NETWORK
 from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.network import owners
 from provisioning.network.announcements import announce, topics_of
 from provisioning.network.errors import (
@@ -108,13 +109,14 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
     return row
 
 
+@when_broken_off
 @transaction.atomic
 def delete_network(network: Network, revision: int | None = None) -> None:
     """Delete a network with its subnets.
 
     Raises NetworkInUseError while it has ports of somebody's, and what ``records.lock`` raises.
     """
-    row = records.lock(network, revision)
+    row = records.lock_to_delete(network, revision)
     if Port.objects.filter(network=row).exclude(device_owner__in=owners.OF_THE_NETWORK).exists():
         reason = "There are one or more ports still in use on the network."
         raise NetworkInUseError(f"Unable to complete operation on network {row.id}. {reason}")

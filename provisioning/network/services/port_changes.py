@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from django.db import IntegrityError, transaction
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.network import guest_ports
 from provisioning.network.announcements import announce
 from provisioning.network.errors import OutOfAddressesError
@@ -34,6 +35,7 @@ OF_PEOPLE = frozenset({"name", "description", "admin_state_up"})
 """What is changed of ports that the cloud made for itself."""
 
 
+@when_broken_off
 def create_port(
     project_id: uuid.UUID,
     network: Network,
@@ -78,6 +80,7 @@ def create_port(
         return port
 
 
+@when_broken_off
 def update_port(
     row: Port,
     changes: Mapping[str, object],
@@ -117,10 +120,11 @@ def update_port(
         return port
 
 
+@when_broken_off
 def delete_port(row: Port, revision: int | None = None) -> None:
     """Delete a port that nothing has.  Raises ServicePortInUseError, PortInUseError."""
     with transaction.atomic():
-        port = records.lock(row, revision)
+        port = records.lock_to_delete(row, revision)
         if port.device_id is not None and port.device_owner.startswith(CLOUD):
             msg = f"Port {port.id} cannot be deleted directly via the port API: has device owner {port.device_owner}."
             raise ServicePortInUseError(msg)

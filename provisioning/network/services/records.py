@@ -8,14 +8,15 @@ from django.db import transaction
 from django.db.models import Model
 from django.utils import timezone
 
-from provisioning.common.errors import NotFoundError
-from provisioning.network.errors import RevisionNumberConstraintFailedError
+from provisioning.common.retry import when_broken_off
+from provisioning.network.errors import RecordNotFoundError, RevisionNumberConstraintFailedError
 from provisioning.network.models import RbacPolicy, Tag
 from provisioning.quotas.services import ledger
 
 R = TypeVar("R", bound=Model)
 
 
+@when_broken_off
 @transaction.atomic
 def create_all(makers: Sequence[Callable[[], Any]], asked: Mapping[uuid.UUID, Mapping[str, int]]) -> list[Any]:
     """Make several records, all or none, and return them in order.
@@ -28,14 +29,23 @@ def create_all(makers: Sequence[Callable[[], Any]], asked: Mapping[uuid.UUID, Ma
 
 
 def lock(row: R, revision: int | None = None) -> R:
-    """Return the record as it is now, locked until the transaction ends.
+    """Return the record as it is now, locked until the transaction ends; others may begin to refer to it.
 
-    Raises RevisionNumberConstraintFailedError when it is not at ``revision``, and NotFoundError when it is gone.
+    Raises RevisionNumberConstraintFailedError when it is not at ``revision``, and RecordNotFoundError when it is gone.
     """
-    rows: Any = type(row)._default_manager.select_for_update(no_key=True, of=("self",))
+    return _locked(row, revision, no_key=True)
+
+
+def lock_to_delete(row: R, revision: int | None = None) -> R:
+    """Do as ``lock`` and keep others from beginning to refer to it, so that what is looked for now is all there is."""
+    return _locked(row, revision, no_key=False)
+
+
+def _locked(row: R, revision: int | None, *, no_key: bool) -> R:
+    rows: Any = type(row)._default_manager.select_for_update(no_key=no_key, of=("self",))
     fresh: Any = rows.filter(pk=row.pk).first()
     if fresh is None:
-        raise NotFoundError(f"{type(row).__name__} {row.pk} could not be found.")
+        raise RecordNotFoundError(type(row).__name__, row.pk)
     if revision is not None and fresh.revision_number != revision:
         msg = f"Constrained to {revision}, but current revision is {fresh.revision_number}"
         raise RevisionNumberConstraintFailedError(msg)
@@ -61,7 +71,7 @@ def touch(row: Any, *columns: str) -> None:
 
 
 def remove(row: Any) -> None:
-    """Delete a locked record with its tags, the policies that share it, and what it holds of its project's quota."""
+    """Delete a record that was locked to delete it: with its tags, its RBAC policies and its part of the quota."""
     Tag.objects.filter(resource_id=row.pk).delete()
     RbacPolicy.objects.filter(object_id=row.pk).delete()
     ledger.release(row.pk)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from compute_agent.contract.network import NETWORK, ROUTER
+from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.announcements import announce
 from provisioning.network.marks import mark
@@ -32,13 +33,14 @@ class RouterInterface:
     subnet: Subnet
 
 
+@when_broken_off
 @transaction.atomic
 def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = False) -> RouterInterface:
     """Put a router on a subnet, at its gateway's address; ``anywhere``: on another project's network, too.
 
     IPv6 subnets of one network share a port.  Raises BadRequestError, IpAddressInUseError.
     """
-    router = records.lock(router)
+    router, subnet = records.lock(router), records.lock(subnet)
     if subnet.gateway_ip is None:
         raise _bad("Subnet for router interface must have a gateway IP")
     if not anywhere and subnet.network.project_id != router.project_id:
@@ -63,6 +65,7 @@ def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = 
     return RouterInterface(router, port, subnet)
 
 
+@when_broken_off
 @transaction.atomic
 def add_interface_by_port(router: Router, port: Port) -> RouterInterface:
     """Make a port that no device has the router's; it is in no quota then.  Raises PortInUseError, BadRequestError."""
@@ -87,6 +90,7 @@ def add_interface_by_port(router: Router, port: Port) -> RouterInterface:
     return RouterInterface(router, port, subnets[0])
 
 
+@when_broken_off
 @transaction.atomic
 def remove_interface_by_port(router: Router, port_id: str, subnet_id: str | None = None) -> RouterInterface:
     """Take an interface from a router, with its port.
@@ -109,6 +113,7 @@ def remove_interface_by_port(router: Router, port_id: str, subnet_id: str | None
     return RouterInterface(router, port, subnets[0])
 
 
+@when_broken_off
 @transaction.atomic
 def remove_interface_by_subnet(router: Router, subnet: Subnet) -> RouterInterface:
     """Take a router off a subnet.

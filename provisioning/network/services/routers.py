@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from compute_agent.contract.network import NETWORK, ROUTER
+from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.announcements import announce
 from provisioning.network.marks import mark
@@ -59,6 +60,7 @@ def create_router(
     return router
 
 
+@when_broken_off
 def update_router(router: Router, changes: Mapping[str, object], revision: int | None = None) -> Router:
     """Change ``name``, ``description``, ``admin_state_up``, ``routes`` (all of them) or ``gateway`` (None: no way out).
 
@@ -101,10 +103,11 @@ def remove_routes(router: Router, routes: Routes) -> Router:
     return router
 
 
+@when_broken_off
 def delete_router(router: Router, revision: int | None = None) -> None:
     """Delete a router with its way out.  Raises RouterInUseError, RevisionNumberConstraintFailedError."""
     with transaction.atomic():
-        router = records.lock(router, revision)
+        router = records.lock_to_delete(router, revision)
         if legs_of(router).exists() or FloatingIP.objects.filter(router=router).exists():
             raise RouterInUseError(f"Router {router.id} still has ports")
         _lead_nowhere(router)

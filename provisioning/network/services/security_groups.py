@@ -8,6 +8,7 @@ from django.db.models import UUIDField
 
 from compute_agent.contract.network import SECURITY_GROUP
 from provisioning.common.prepared import Prepared
+from provisioning.common.retry import when_broken_off
 from provisioning.identity import owner_locks
 from provisioning.network.announcements import announce
 from provisioning.network.group_errors import (
@@ -66,13 +67,14 @@ def update_security_group(
     return group
 
 
+@when_broken_off
 def delete_security_group(group: SecurityGroup, revision: int | None = None) -> None:
     """Delete a group with its rules, and the rules of others that name it.
 
     Raises SecurityGroupCannotRemoveDefaultError, SecurityGroupInUseError, RevisionNumberConstraintFailedError.
     """
     with transaction.atomic():
-        group = records.lock(group, revision)
+        group = records.lock_to_delete(group, revision)
         if group.name == DEFAULT_NAME:
             raise SecurityGroupCannotRemoveDefaultError("Insufficient rights for removing default security group.")
         if group.ports.exists():

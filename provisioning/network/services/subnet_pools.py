@@ -8,6 +8,7 @@ import netaddr
 from django.db import transaction
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.network.announcements import announce
 from provisioning.network.models import AddressScope, SubnetPool
 from provisioning.network.services import records, sharing
@@ -38,6 +39,7 @@ class PoolFields(TypedDict, total=False):
     is_default: bool
 
 
+@when_broken_off
 @transaction.atomic
 def create_subnet_pool(
     project_id: uuid.UUID, name: str, prefixes: Sequence[str], **fields: Unpack[PoolFields]
@@ -64,6 +66,7 @@ def create_subnet_pool(
     return pool
 
 
+@when_broken_off
 @transaction.atomic
 def update_subnet_pool(pool: SubnetPool, changes: Mapping[str, Any], revision: int | None = None) -> SubnetPool:
     """Change columns of a pool; its prefixes only grow.  Raises what ``create_subnet_pool`` and ``records.lock`` do."""
@@ -85,10 +88,11 @@ def update_subnet_pool(pool: SubnetPool, changes: Mapping[str, Any], revision: i
     return row
 
 
+@when_broken_off
 @transaction.atomic
 def delete_subnet_pool(pool: SubnetPool, revision: int | None = None) -> None:
     """Delete a pool.  Raises SubnetPoolDeleteError while subnets are taken from it."""
-    row = records.lock(pool, revision)
+    row = records.lock_to_delete(pool, revision)
     if row.subnets.exists():
         raise SubnetPoolDeleteError("Unable to delete subnet pool: Subnet pool has existing allocations.")
     announce(row, "delete")

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from compute_agent.contract.network import NETWORK
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing, owners
 from provisioning.network.addressing import Range
 from provisioning.network.announcements import announce
@@ -62,6 +63,7 @@ class SubnetFields(TypedDict, total=False):
     prefixlen: int | None
 
 
+@when_broken_off
 def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[SubnetFields]) -> Subnet:
     """Make a subnet; ranges of one network do not overlap.
 
@@ -76,7 +78,7 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
     subnet = Subnet(network=network, **{"project_id": network.project_id} | said)
     with transaction.atomic():
         hold(subnet.project_id, subnet.id, {"subnets": 1})
-        Network.objects.select_for_update(no_key=True).get(pk=network.pk)  # ranges of the network are compared
+        records.lock(network)  # ranges of the network are compared
         whole = _range(subnet, cidr, pool, prefixlen)
         _fill(subnet, whole, version, gateway, pools)
         others = list(Subnet.objects.filter(network=network))
@@ -90,6 +92,7 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
     return subnet
 
 
+@when_broken_off
 @transaction.atomic
 def update_subnet(subnet: Subnet, changes: Mapping[str, Any], revision: int | None = None) -> Subnet:
     """Change columns of a subnet; ``revision``: only while it is at that one.
@@ -118,6 +121,7 @@ def update_subnet(subnet: Subnet, changes: Mapping[str, Any], revision: int | No
     return fresh
 
 
+@when_broken_off
 @transaction.atomic
 def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
     """Delete a subnet.
@@ -125,7 +129,7 @@ def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
     Raises SubnetInUseError while ports have addresses of it, other than those the cloud makes by itself and those that
     guests make themselves.
     """
-    row = records.lock(subnet, revision)
+    row = records.lock_to_delete(subnet, revision)
     used = FixedIP.objects.filter(subnet=row).exclude(port__device_owner__in=owners.OF_THE_NETWORK)
     if is_stateless(row):
         used = used.filter(port__device_owner__startswith=owners.CLOUD)
@@ -149,7 +153,7 @@ def _range(subnet: Subnet, cidr: str | None, pool: SubnetPool | None, prefixlen:
         if whole is None:
             raise BadSubnetRequestError("Bad subnets request: a subnetpool must be specified in the absence of a cidr.")
         return whole
-    subnet.subnet_pool = SubnetPool.objects.select_for_update(no_key=True).get(pk=pool.pk)
+    subnet.subnet_pool = records.lock(pool)
     taken = pool_prefixes.take(subnet.subnet_pool, subnet.project_id, whole, prefixlen)
     return addressing.parse_cidr(str(taken))
 
