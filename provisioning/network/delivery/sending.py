@@ -62,15 +62,14 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
     A host that still works on an older command gets the newest one when that has ended, and none in between.
     """
     with transaction.atomic():
-        rows = lock(kind, [subject_id])
-        wanted = documents.of(kind, subject_id)
-        there = {row.host_id: row for row in rows}
-        for host_id in sorted(wanted.keys() | there.keys()):
-            row = there.get(host_id)
-            document = wanted.get(host_id)
-            if row is None:
-                row = Delivery.objects.create(host_id=host_id, kind=kind, subject_id=subject_id)
-            _tell(row, document)
+        rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
+        while missing := wanted.keys() - {row.host_id for row in rows}:
+            # Another worker may be making the same: this waits until it has told the hosts, and looks at them anew.
+            new = (Delivery(host_id=host_id, kind=kind, subject_id=subject_id) for host_id in sorted(missing))
+            Delivery.objects.bulk_create(new, ignore_conflicts=True)
+            rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
+        for row in rows:
+            _tell(row, wanted.get(row.host_id))
 
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:

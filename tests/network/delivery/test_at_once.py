@@ -1,0 +1,53 @@
+"""Two workers that bring hosts to one subject at once tell each host once, and neither fails."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from compute_agent.contract.network import NETWORK
+from provisioning.common.context import RequestContext
+from provisioning.hosts.models import HostCommand
+from provisioning.network.delivery import documents, sending
+from provisioning.network.models import Delivery
+from tests.support.clouds import Cloud
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_a_subject_that_two_workers_begin_with(alice: RequestContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloud = Cloud.make()
+    cloud.add_host("one", documents=True)
+    cloud.running(alice, flavor_ref="2")
+    Delivery.objects.all().delete()
+    HostCommand.objects.all().delete()
+    real = documents.of
+    failed: list[Exception] = []
+    threads: list[threading.Thread] = []
+
+    def other() -> None:
+        try:
+            sending.bring(NETWORK, cloud.network.id)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test names it
+            failed.append(error)
+        finally:
+            connection.close()
+
+    def meanwhile(kind: str, key: uuid.UUID) -> Any:
+        found = real(kind, key)
+        if not threads:
+            threads.append(threading.Thread(target=other))
+            threads[0].start()
+            threads[0].join(1)  # it ends on PostgreSQL, and waits on SQLite
+        return found
+
+    monkeypatch.setattr(documents, "of", meanwhile)
+    sending.bring(NETWORK, cloud.network.id)
+    threads[0].join(30)
+    assert not failed
+    told = Delivery.objects.get(kind=NETWORK, subject_id=cloud.network.id)
+    assert [command.id for command in HostCommand.objects.all()] == [told.command_id]
