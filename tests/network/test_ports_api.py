@@ -9,6 +9,7 @@ import pytest
 from provisioning.network import services
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.quotas.models import Reservation
+from provisioning.quotas.services.limits import set_limits
 from tests.network.test_security_groups_api import V2, made, refused
 from tests.support.cast import Api, Person
 
@@ -77,6 +78,30 @@ def test_addresses_are_wanted_by_subnet_by_address_and_by_both(api: Api, net: Ne
     assert held(port["id"])["fixed_ips"] == 4
     wrong = new(api, net, fixed_ips=[{"subnet_id": str(auto.id), "ip_address": "2001:db8:1::9"}])
     refused(wrong, 400, "AllocationOnAutoAddressSubnet")
+
+
+def test_ports_have_what_guests_make_themselves_of_a_subnet_that_comes_later(
+    api: Api, net: Network, charlie: Person
+) -> None:
+    services.update_network(net, {"shared": True})
+    port = made(api, "port", network_id=str(net.id), mac_address="02:00:00:00:00:01")
+    other = made(Api(charlie), "port", network_id=str(net.id))
+    router = made(api, "router", name="r")
+    own = made(api, "port", network_id=str(net.id), mac_address="02:00:00:00:00:03")
+    url = f"{V2}/routers/{router['id']}/add_router_interface"
+    assert api.put(url, {"port_id": own["id"]}).status_code == 200
+    set_limits(charlie.project_id, {"fixed_ips": 1})
+    auto = services.create_subnet(net, "2001:db8:1::/64", ip_version=6, ipv6_address_mode="slaac", ipv6_ra_mode="slaac")
+    shown = api.get(f"{V2}/ports/{port['id']}").json()["port"]
+    assert addresses(shown)[1:] == ["2001:db8:1::ff:fe00:1"]
+    assert shown["revision_number"] == port["revision_number"] + 1
+    assert held(port["id"]) == {"ports": 1, "fixed_ips": 2}
+    assert held(other["id"]) == {"ports": 1, "fixed_ips": 2}
+    refused(Api(charlie).post(f"{V2}/ports", {"port": {"network_id": str(net.id)}}), 409, "OverQuota")
+    assert FixedIP.objects.filter(port=own["id"]).count() == 1
+    assert api.delete(f"{V2}/subnets/{auto.id}").status_code == 204
+    assert held(port["id"]) == held(other["id"]) == {"ports": 1, "fixed_ips": 1}
+    assert addresses(api.get(f"{V2}/ports/{port['id']}").json()["port"]) == addresses(port)
 
 
 def test_a_port_may_have_no_address(api: Api, net: Network) -> None:

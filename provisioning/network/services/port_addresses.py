@@ -76,12 +76,15 @@ def remake_stateless(port: Port, subnets: Sequence[Subnet]) -> None:
     ipam.add_stateless(port, subnets)
 
 
-def hold_addresses(port: Port) -> None:
-    """Let the owner of a port's quota, if it has one, hold the addresses that are there now.  Raises OverQuotaError."""
+def hold_addresses(port: Port, *, refuse: bool = True) -> None:
+    """Let the owner of a port's quota, if it has one, hold the addresses that are there now.
+
+    Raises OverQuotaError, unless ``refuse`` is False.
+    """
     if port.device_owner.startswith(CLOUD):
         return
     many = {"fixed_ips": addresses_held(port)}
-    sizes.grow(port.project_id, quota_owner(port), many)
+    sizes.grow(port.project_id, quota_owner(port), many, refuse=refuse)
     sizes.shrink(quota_owner(port), many)
 
 

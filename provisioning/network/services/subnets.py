@@ -16,7 +16,7 @@ from provisioning.network.addressing import Range
 from provisioning.network.announcements import announce
 from provisioning.network.marks import mark
 from provisioning.network.models import FixedIP, Network, Port, Subnet, SubnetPool
-from provisioning.network.services import dhcp_ports, pool_prefixes, records
+from provisioning.network.services import dhcp_ports, pool_prefixes, records, stateless
 from provisioning.network.services.ipam import STATELESS, is_stateless
 from provisioning.network.subnet_errors import (
     BadSubnetRequestError,
@@ -77,6 +77,8 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
         said[mode] = said.get(mode) or ""
     subnet = Subnet(network=network, **{"project_id": network.project_id} | said)
     with transaction.atomic():
+        if is_stateless(subnet):
+            stateless.lock_guests(network)
         hold(subnet.project_id, subnet.id, {"subnets": 1})
         records.lock(network)  # ranges of the network are compared
         whole = _range(subnet, cidr, pool, prefixlen)
@@ -85,6 +87,8 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
         _check_beside(subnet, whole, others)
         subnet.save(force_insert=True)
         dhcp_ports.follow(network)
+        if is_stateless(subnet):
+            stateless.follow_new(subnet)
         mark(NETWORK, [network.id])
         announce(subnet, "create")
         if network.project_id != subnet.project_id:
@@ -129,6 +133,8 @@ def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
     Raises SubnetInUseError while ports have addresses of it, other than those the cloud makes by itself and those that
     guests make themselves.
     """
+    if is_stateless(subnet):
+        stateless.lock_guests(subnet.network)
     row = records.lock_to_delete(subnet, revision)
     used = FixedIP.objects.filter(subnet=row).exclude(port__device_owner__in=owners.OF_THE_NETWORK)
     if is_stateless(row):
@@ -137,6 +143,8 @@ def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
         reason = "One or more ports have an IP allocation from this subnet."
         raise SubnetInUseError(f"Unable to complete operation on subnet {row.id}: {reason}")
     network = row.network
+    if is_stateless(row):
+        stateless.follow_deleted(row)
     FixedIP.every.filter(subnet=row).delete()
     announce(row, "delete")
     records.remove(row)

@@ -11,11 +11,12 @@ from provisioning.quotas.services.ledger import Amounts, amount_of, lock_counter
 
 
 @transaction.atomic
-def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts) -> None:
+def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, *, refuse: bool = True) -> None:
     """Let the owner hold at least ``amounts``: all of it or nothing.
 
     What it holds more of stays, so a repeat changes nothing.  What is more is in use, or reserved while the owner is
-    being made.  Raises OverQuotaError, which says how much more was asked for.
+    being made.  Raises OverQuotaError, which says how much more was asked for; ``refuse`` False counts what the cloud
+    does by itself though it passes a limit.
     """
     owner_locks.lock_project(scope_id)
     rows = _rows(owner_id)
@@ -26,7 +27,7 @@ def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts) -> None:
     committed = all(row.committed for row in rows)
     lock_counters(scope_id, more)
     wanted = {(owner_id, resource): amount for resource, amount in more.items()}
-    raise_counters(scope_id, wanted, None, "in_use" if committed else "reserved")
+    raise_counters(scope_id, wanted, None if refuse else {}, "in_use" if committed else "reserved")
     for row in rows:
         if row.resource in more:
             Reservation.objects.filter(pk=row.pk).update(amount=amounts[row.resource])

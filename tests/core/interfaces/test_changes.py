@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from netaddr import EUI, IPAddress
 
 from compute_agent.contract.build import PortRef
 from compute_agent.contract.commands import (
@@ -176,6 +177,27 @@ def test_port_security_groups_and_addresses_of_a_running_guest_reach_its_host(cl
         network.update_port(port, {"device_text": ""})
     with pytest.raises(PortInUseError):
         network.delete_port(port)
+
+
+def addresses(instance: Instance) -> list[str]:
+    return [each.address for port in guest_spec(instance).ports for each in port.fixed_ips]
+
+
+def test_a_subnet_whose_addresses_guests_make_themselves_comes_and_goes_while_they_run(
+    cloud: Cloud, running: Instance
+) -> None:
+    before = addresses(running)
+    subnet = network.create_subnet(cloud.network, "fd00:77::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
+    port = Port.objects.get(device_id=running.id)
+    own = str(EUI(port.mac_address).ipv6(int(IPAddress("fd00:77::"))))
+    assert addresses(running) == [*before, own]
+    assert HostCommand.objects.filter(kind="refresh_ports_request", subject_id=running.id).exists()
+    cloud.run()
+    HostCommand.objects.all().delete()
+    network.delete_subnet(subnet)
+    assert addresses(running) == before
+    assert HostCommand.objects.filter(kind="refresh_ports_request", subject_id=running.id).exists()
+    assert port.revision_number + 1 == Port.objects.get(pk=port.pk).revision_number
 
 
 def test_a_port_made_before_outlives_its_server(cloud: Cloud, alice: RequestContext) -> None:

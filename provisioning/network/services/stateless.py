@@ -1,0 +1,57 @@
+"""Subnets that come or go while there are ports whose guests make their addresses of their MAC addresses."""
+
+from collections.abc import Sequence
+
+from django.db.models import QuerySet
+
+from provisioning.network import guest_ports
+from provisioning.network.announcements import announce
+from provisioning.network.marks import ports_changed
+from provisioning.network.models import FixedIP, Network, Port, Subnet
+from provisioning.network.owners import GUESTS, OF_THE_CLOUD
+from provisioning.network.services import ipam, records
+from provisioning.network.services.port_addresses import hold_addresses
+
+
+def lock_guests(network: Network) -> None:
+    """Lock the guests that are on a network, before any of its records, as whoever changes their ports does."""
+    rows = Port.objects.filter(GUESTS, network=network).order_by("device_id")
+    for device_id in rows.values_list("device_id", flat=True).distinct():
+        guest_ports.lock(device_id)
+
+
+def follow_new(subnet: Subnet) -> None:
+    """Give every port of the network the address that its guest makes as soon as the subnet is advertised.
+
+    They count in the quotas of the ports' projects, and are refused by none: what a subnet's maker does is not up to
+    others.
+    """
+    changed = []
+    for port in _locked(Port.objects.filter(network=subnet.network).exclude(OF_THE_CLOUD).order_by("id")):
+        if ipam.add_stateless(port, [subnet]):
+            hold_addresses(port, refuse=False)
+            changed.append(port)
+    _tell(changed)
+
+
+def follow_deleted(subnet: Subnet) -> None:
+    """Take from the ports of people the addresses that guests make no more."""
+    mine = FixedIP.objects.filter(subnet=subnet)
+    ports = _locked(Port.objects.filter(fixed_ips__in=mine).exclude(OF_THE_CLOUD).order_by("id"))
+    mine.filter(port__in=ports).delete()
+    for port in ports:
+        hold_addresses(port)
+    _tell(ports)
+
+
+def _locked(ports: QuerySet[Port]) -> list[Port]:
+    return list(ports.select_for_update(no_key=True, of=("self",)))
+
+
+def _tell(ports: Sequence[Port]) -> None:
+    ports_changed(ports)
+    for port in ports:
+        records.touch(port)
+        announce(port)
+    for device_id in dict.fromkeys(port.device_id for port in ports):
+        guest_ports.changed(device_id)
