@@ -1,5 +1,5 @@
 """What the clock does for networks: frees addresses that were held back, removes tags of what is gone, and completes
-networks of older versions.
+networks of older versions and ports that met a new subnet.
 """
 
 from django.db import transaction
@@ -22,13 +22,19 @@ from provisioning.network.models import (
     SubnetPool,
     Tag,
 )
-from provisioning.network.services import dhcp_ports, ipam, networks
+from provisioning.network.services import dhcp_ports, ipam, networks, stateless
 
 
 @periodic("network.forget_released", every=15.0)
 def forget_released() -> None:
     """Make addresses free that were held back for long enough."""
     ipam.forget_released()
+
+
+@periodic("network.follow_subnets", every=60.0)
+def follow_subnets() -> None:
+    """Give ports what their guests make themselves of a subnet that was made in the moment in which they were."""
+    stateless.follow_lately()
 
 
 @periodic("network.forget_tags", every=600.0)

@@ -30,3 +30,17 @@ def test_held_addresses_are_freed_in_time(alice: Person, net: Network) -> None:
         FixedIP.every.create(subnet=subnet, number=number, address=f"10.20.0.{number}", released_at=released)
     upkeep.forget_released()
     assert [row.number for row in FixedIP.every.filter(port=None)] == [1]
+
+
+def test_a_port_that_was_made_together_with_a_subnet_gets_the_address_its_guest_makes(
+    alice: Person, net: Network
+) -> None:
+    port = services.create_port(alice.project_id, net)
+    subnet = services.create_subnet(net, "fd00:77::/64", ip_version=6, ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
+    made = FixedIP.objects.get(port=port, subnet=subnet).address
+    FixedIP.objects.filter(port=port, subnet=subnet).delete()
+    upkeep.follow_subnets()
+    assert FixedIP.objects.get(port=port, subnet=subnet).address == made
+    before = Port.objects.get(pk=port.pk).revision_number
+    upkeep.follow_subnets()
+    assert Port.objects.get(pk=port.pk).revision_number == before

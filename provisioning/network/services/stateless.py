@@ -1,16 +1,24 @@
 """Subnets that come or go while there are ports whose guests make their addresses of their MAC addresses."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
+from django.db import transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
+from provisioning.common.retry import when_broken_off
 from provisioning.network import guest_ports
 from provisioning.network.announcements import announce
+from provisioning.network.errors import RecordNotFoundError
 from provisioning.network.marks import ports_changed
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.owners import GUESTS, OF_THE_CLOUD
 from provisioning.network.services import ipam, records
 from provisioning.network.services.port_addresses import hold_addresses
+
+LATELY = timedelta(hours=1)
+"""How long ports are looked for that began before a subnet was there and were done after it."""
 
 
 def lock_guests(network: Network) -> None:
@@ -27,11 +35,29 @@ def follow_new(subnet: Subnet) -> None:
     others.
     """
     changed = []
-    for port in _locked(Port.objects.filter(network=subnet.network).exclude(OF_THE_CLOUD).order_by("id")):
+    for port in _locked(_without(subnet)):
         if ipam.add_stateless(port, [subnet]):
             hold_addresses(port, refuse=False)
             changed.append(port)
     _tell(changed)
+
+
+def follow_lately() -> None:
+    """Do so again for the subnets of the last hour: a port that was being made in that moment saw none of them."""
+    made = Subnet.objects.filter(ipv6_address_mode__in=ipam.STATELESS, created_at__gte=timezone.now() - LATELY)
+    for subnet in made.select_related("network").order_by("id"):
+        if _without(subnet).exists():
+            _follow_again(subnet)
+
+
+@when_broken_off
+@transaction.atomic
+def _follow_again(subnet: Subnet) -> None:
+    lock_guests(subnet.network)
+    try:
+        follow_new(records.lock(subnet))
+    except RecordNotFoundError:
+        return
 
 
 def follow_deleted(subnet: Subnet) -> None:
@@ -42,6 +68,12 @@ def follow_deleted(subnet: Subnet) -> None:
     for port in ports:
         hold_addresses(port)
     _tell(ports)
+
+
+def _without(subnet: Subnet) -> QuerySet[Port]:
+    """Return the ports of people on a subnet's network that have no address of the subnet."""
+    ports = Port.objects.filter(network=subnet.network_id).exclude(OF_THE_CLOUD)
+    return ports.exclude(fixed_ips__subnet=subnet).order_by("id")
 
 
 def _locked(ports: QuerySet[Port]) -> list[Port]:
