@@ -55,7 +55,8 @@ class SecurityRule(Frozen, frozen=True):
     """One allowed flow.
 
     Without a remote it is from and to anywhere; ``remote_group_id`` is from and to the members of the group on the same
-    network and on those that routers join to it.
+    network and on those that routers join to it; ``remote_address_group_id`` is from and to the ranges that come with
+    the security group.
     """
 
     direction: str  # "ingress" | "egress"
@@ -65,6 +66,7 @@ class SecurityRule(Frozen, frozen=True):
     port_range_max: int | None = None  # for ICMP: the code
     remote_ip_prefix: str | None = None
     remote_group_id: str | None = None
+    remote_address_group_id: str | None = None
     id: str = ""  # the rule that it comes from
 
 

@@ -31,6 +31,10 @@ DOCUMENTS = 3
 
 A host whose agent was older when it was last here is told none: it is not let in until its agent is another.
 """
+MAX_FRAME = 8 * 1024 * 1024
+"""Bytes of the longest message that an agent takes."""
+MAX_DOCUMENT = MAX_FRAME - 64 * 1024
+"""Bytes of the longest document that a host is told: there is more in its frame."""
 REPORTS_BEGINNING = 2
 """Since this version agents say when they begin a command and that it makes progress."""
 

@@ -122,16 +122,21 @@ class GroupMember(Frozen, frozen=True):
     address: str
 
 
-class SecurityGroupDocument(Frozen, frozen=True):
-    """One security group: what its ports may do, and who they are.
+class AddressRanges(Frozen, frozen=True):
+    """An address group: ranges of either IP version, with prefix length."""
 
-    A rule whose remote is an address group comes as one rule for each of its addresses.
-    """
+    id: str
+    addresses: list[str]
+
+
+class SecurityGroupDocument(Frozen, frozen=True):
+    """One security group: what its ports may do, and who they are."""
 
     id: str
     rules: list[SecurityRule]
     stateful: bool = True
     members: list[GroupMember] = []
+    address_groups: list[AddressRanges] = []  # those that the rules name
 
 
 class ApplyNetworkRequest(Message, frozen=True):

@@ -12,6 +12,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 
 from compute_agent.contract.messages import (
+    MAX_FRAME,
     ContractError,
     Enrol,
     Hello,
@@ -40,7 +41,6 @@ PAUSE_FINAL = 30.0
 STEADY = 5.0
 """Seconds a connection must have stood for the next one to be tried at once."""
 ANSWER_TIMEOUT = 15.0
-MAX_FRAME = 8 * 1024 * 1024
 LOG_AGAIN = 60.0
 """Seconds until the same trouble is logged again."""
 

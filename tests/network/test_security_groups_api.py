@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.services import security_group_rules
 from tests.support.cast import Api, Person
 
 pytestmark = pytest.mark.django_db
@@ -155,6 +156,20 @@ def test_address_groups_grow_and_shrink_and_are_named_by_rules(api: Api) -> None
     assert named["remote_address_group_id"] == group["id"]
     refused(api.delete(url), 409, "AddressGroupInUse")
     assert api.put(url, {"address_group": {"name": "home"}}).json()["address_group"]["name"] == "home"
+
+
+def test_the_rules_of_a_group_name_few_address_groups(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(security_group_rules, "MOST_ADDRESS_GROUPS", 1)
+    one, two = (made(api, "address_group", addresses=["192.0.2.7"])["id"] for _ in range(2))
+    web = made(api, "security_group", name="web")["id"]
+    for port in (22, 80):
+        assert rule(api, web, remote_address_group_id=one, **tcp(port)).status_code == 201
+    refused(rule(api, web, remote_address_group_id=two, **tcp(22)), 400, "InvalidInput")
+    assert rule(api, web, **tcp(443)).status_code == 201
+
+
+def tcp(port: int) -> dict[str, object]:
+    return {"protocol": "tcp", "port_range_min": port, "port_range_max": port}
 
 
 DEFAULTS = f"{V2}/default-security-group-rules"

@@ -5,9 +5,11 @@ import ipaddress
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from compute_agent.contract.build import SecurityRule
+from compute_agent.network.filters import ranges
 from compute_agent.network.filters.connections import Flow
 from compute_agent.network.filters.identity import METADATA_V4, METADATA_V6, TABLE, q
 from compute_agent.network.filters.plan import FilteredPort, Plan, group_key
+from compute_agent.network.filters.ranges import Ranges
 from compute_agent.network.filters.tables import Chain, Elements, Table
 
 PORTED = {6: "tcp", 17: "udp", 33: "dccp", 132: "sctp", 136: "udplite"}
@@ -32,6 +34,8 @@ def table(plan: Plan) -> Table:
         sets |= _member_sets(key, members)
     chains = {}
     for key in {key for port in plan.ports if port.secured for key in port.groups}:
+        for each in ranges.of(plan.groups[key]).values() if key in plan.groups else ():
+            sets |= each.sets()
         for way, rules in _rules(plan, key).items():
             chains[f"group-{key}-{way}"] = Chain(rules)
     filtered = [port for port in plan.ports if port.secured or not port.enabled]
@@ -129,7 +133,8 @@ def _rules(plan: Plan, key: str, wrong: list[str] | None = None) -> Mapping[str,
     document = plan.groups.get(key)
     rules = tuple(document.rules) if document is not None else ()
     remotes = {rule.remote_group_id for rule in rules if rule.remote_group_id is not None}
-    found, said = _rendered(rules, frozenset(each for each in remotes if _is_known(each, plan)))
+    known = frozenset(each for each in remotes if _is_known(each, plan))
+    found, said = _rendered(rules, known, tuple(ranges.of(document).items()) if document is not None else ())
     if wrong is not None:
         wrong += said
     return found
@@ -137,14 +142,15 @@ def _rules(plan: Plan, key: str, wrong: list[str] | None = None) -> Mapping[str,
 
 @functools.lru_cache(maxsize=1 << 12)
 def _rendered(
-    rules: tuple[SecurityRule, ...], known: frozenset[str]
+    rules: tuple[SecurityRule, ...], known: frozenset[str], address_groups: tuple[tuple[str, Ranges], ...]
 ) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
     """Return rules by their way, and what is wrong with others; ``known``: the remote groups that have a set."""
+    by_id = dict(address_groups)
     found: dict[str, list[str]] = {way: [] for way in WAYS}
     wrong = []
     for rule in rules:
         try:
-            match = _match(rule, _remote(rule, known))
+            match = _match(rule, _remote(rule, known), _ranges(rule, by_id))
             found[DIRECTIONS[rule.direction]].append(f"{match} accept")
         except ValueError as error:
             wrong.append(str(error))
@@ -167,8 +173,17 @@ def _remote(rule: SecurityRule, known: Collection[str]) -> str:
     return group_key(rule.remote_group_id)
 
 
+def _ranges(rule: SecurityRule, known: Mapping[str, Ranges]) -> Ranges | None:
+    """Return the rule's remote ranges, if it names any; raises ValueError for a group without readable ranges."""
+    if rule.remote_address_group_id is None:
+        return None
+    if rule.remote_address_group_id not in known:
+        raise ValueError(f"unknown or unreadable address group {rule.remote_address_group_id!r}")
+    return known[rule.remote_address_group_id]
+
+
 @functools.lru_cache(maxsize=1 << 14)
-def _match(rule: SecurityRule, remote: str) -> str:
+def _match(rule: SecurityRule, remote: str, among: Ranges | None) -> str:
     if rule.direction not in DIRECTIONS:
         raise ValueError(f"unknown direction {rule.direction!r}")
     version = {"IPv4": 4, "IPv6": 6}.get(rule.ethertype)
@@ -179,6 +194,8 @@ def _match(rule: SecurityRule, remote: str) -> str:
     parts = [f"meta nfproto ipv{version}"]
     if remote:
         parts.append(f"iifname . {family} {side} @members{version}-{remote}")
+    if among is not None:
+        parts += among.match(version, side)
     if rule.remote_ip_prefix:
         prefix = ipaddress.ip_network(rule.remote_ip_prefix, strict=False)
         if prefix.version != version:

@@ -5,7 +5,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from compute_agent.contract.build import SecurityRule
-from compute_agent.network.filters import groups
+from compute_agent.contract.network import SecurityGroupDocument
+from compute_agent.network.filters import groups, ranges
 from compute_agent.network.filters.connections import Flow, Judge
 from compute_agent.network.filters.plan import FilteredPort, Plan, group_key
 
@@ -91,14 +92,21 @@ def _allows(plan: Plan, port: FilteredPort, flow: Flow, direction: str) -> bool:
     own, other = (flow.source, flow.target) if direction == "egress" else (flow.target, flow.source)
     if not any(_is_in(own, each) for source in port.sources for each in source.v4 + source.v6):
         return False
-    rules = (rule for key in port.groups if key in plan.groups for rule in plan.groups[key].rules)
+    documents = [plan.groups[key] for key in port.groups if key in plan.groups]
     return any(
         rule.direction == direction
         and groups.covers(rule, flow)
         and (not rule.remote_ip_prefix or _is_in(other, rule.remote_ip_prefix))
         and (not rule.remote_group_id or (port.bridge, other) in plan.members.get(_key(rule.remote_group_id), ()))
-        for rule in rules
+        and (not rule.remote_address_group_id or _is_among(other, document, rule))
+        for document in documents
+        for rule in document.rules
     )
+
+
+def _is_among(address: str, document: SecurityGroupDocument, rule: SecurityRule) -> bool:
+    found = ranges.of(document).get(rule.remote_address_group_id or "")
+    return found is not None and found.holds(address)
 
 
 def _is_in(address: str, network: str) -> bool:
@@ -122,12 +130,20 @@ class _Rights:
     def _of_group(self, key: str, bridge: str) -> frozenset[object]:
         if (key, bridge) not in self._of_groups:
             group = self._plan.groups.get(key)
-            rules = group.rules if group is not None else ()
-            self._of_groups[key, bridge] = frozenset(right for rule in rules for right in self._by(rule, bridge))
+            rights = self._of_document(group, bridge) if group is not None else ()
+            self._of_groups[key, bridge] = frozenset(rights)
         return self._of_groups[key, bridge]
 
-    def _by(self, rule: SecurityRule, bridge: str) -> Iterator[object]:
+    def _of_document(self, document: SecurityGroupDocument, bridge: str) -> Iterator[object]:
+        for rule in document.rules:
+            yield from self._by(document, rule, bridge)
+
+    def _by(self, document: SecurityGroupDocument, rule: SecurityRule, bridge: str) -> Iterator[object]:
         said = (rule.direction, rule.ethertype, rule.protocol, rule.port_range_min, rule.port_range_max)
+        if rule.remote_address_group_id:
+            among = ranges.of(document).get(rule.remote_address_group_id)
+            yield from ((*said, each) for each in (among.of(4 if rule.ethertype == "IPv4" else 6) if among else ()))
+            return
         if not rule.remote_group_id:
             yield (*said, rule.remote_ip_prefix)
             return

@@ -13,10 +13,17 @@ class Elements:
     """As nft says it: "ether_addr" or "mark : verdict"."""
     elements: Mapping[str, str] = field(default_factory=dict)
     """Keys, with their values or nothing."""
+    flags: str = ""
+    """As nft says them: "interval" for a set of ranges."""
 
     @property
     def word(self) -> str:
         return "map" if ":" in self.kind else "set"
+
+    @property
+    def declaration(self) -> str:
+        """What stands in the braces of nft's declaration."""
+        return f"{{ type {self.kind};{f' flags {self.flags};' if self.flags else ''} }}"
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ def changes(before: Table, after: Table) -> str | None:
     chains and sets that go.
     """
     same_sets = before.sets.keys() & after.sets.keys()
-    if any(before.sets[name].kind != after.sets[name].kind for name in same_sets):
+    if any(before.sets[name].declaration != after.sets[name].declaration for name in same_sets):
         return None
     hooks = {name: chain.hook for name, chain in before.chains.items()}
     if any(hooks.get(name, "") != chain.hook for name, chain in after.chains.items()):
@@ -116,13 +123,13 @@ def _more(old: Sequence[str], new: Sequence[str]) -> Sequence[str] | None:
 def _new(before: Table, after: Table) -> Iterator[str]:
     for name, each in sorted(after.sets.items()):
         if name not in before.sets:
-            yield f"add {each.word} {after.place} {name} {{ type {each.kind}; }}"
+            yield f"add {each.word} {after.place} {name} {each.declaration}"
     for name in sorted(after.chains.keys() - before.chains.keys()):
         yield f"add chain {after.place} {name}"
 
 
 def _declared(name: str, each: Elements) -> str:
-    return f"{each.word} {name} {{ type {each.kind}; }}"
+    return f"{each.word} {name} {each.declaration}"
 
 
 def _elements(verb: str, table: Table, name: str, elements: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import netaddr
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from compute_agent.contract.network import (
     NETWORK,
     ROUTER,
     SECURITY_GROUP,
+    AddressRanges,
     ApplyFloatingIpRequest,
     ApplyNetworkRequest,
     ApplyRouterRequest,
@@ -34,7 +35,7 @@ from provisioning.hosts.models import Host
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.delivery.places import agent_gateways
-from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, SecurityGroup
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, SecurityGroup, SecurityGroupRule
 from provisioning.network.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
 
@@ -225,10 +226,13 @@ def _groups(key: uuid.UUID, needs: Needs) -> Documents:
     if not hosts:
         return {}
     members = FixedIP.objects.filter(GUESTS_OF_PORT, port__security_groups=group, port__port_security_enabled=True)
+    rows = list(group.rules.select_related("remote_address_group").order_by("created_at", "id"))
+    named = {row.remote_address_group.id: row.remote_address_group for row in rows if row.remote_address_group}
     document = SecurityGroupDocument(
         id=str(group.id),
         stateful=group.stateful,
-        rules=list(_rules(group)),
+        rules=[_rule(row) for row in rows],
+        address_groups=[AddressRanges(id=str(key), addresses=named[key].addresses) for key in sorted(named)],
         members=[
             GroupMember(network_id=str(network), address=address)
             for network, address in members.order_by("port__network_id", "id").values_list(
@@ -242,21 +246,18 @@ def _groups(key: uuid.UUID, needs: Needs) -> Documents:
 GUESTS_OF_PORT = type(GUESTS)(port__device_owner__startswith="compute:")
 
 
-def _rules(group: SecurityGroup) -> Iterator[SecurityRule]:
-    rows = group.rules.select_related("remote_address_group").order_by("created_at", "id")
-    for row in rows:
-        remotes = row.remote_address_group.addresses if row.remote_address_group else [row.remote_ip_prefix]
-        for remote in remotes:
-            yield SecurityRule(
-                id=str(row.id),
-                direction=row.direction,
-                ethertype=row.ethertype,
-                protocol=row.protocol,
-                port_range_min=row.port_range_min,
-                port_range_max=row.port_range_max,
-                remote_ip_prefix=remote,
-                remote_group_id=str(row.remote_group_id) if row.remote_group_id else None,
-            )
+def _rule(row: SecurityGroupRule) -> SecurityRule:
+    return SecurityRule(
+        id=str(row.id),
+        direction=row.direction,
+        ethertype=row.ethertype,
+        protocol=row.protocol,
+        port_range_min=row.port_range_min,
+        port_range_max=row.port_range_max,
+        remote_ip_prefix=row.remote_ip_prefix,
+        remote_group_id=str(row.remote_group_id) if row.remote_group_id else None,
+        remote_address_group_id=str(row.remote_address_group_id) if row.remote_address_group_id else None,
+    )
 
 
 _BY_KIND = {NETWORK: _networks, ROUTER: _routers, FLOATING_IP: _floating_ips, SECURITY_GROUP: _groups}

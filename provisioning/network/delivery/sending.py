@@ -1,6 +1,7 @@
 """Brings hosts to what the records say of one subject: a command to each host that was told something else."""
 
 import hashlib
+import logging
 import uuid
 from collections.abc import Iterable, Mapping
 
@@ -8,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.base import Message
-from compute_agent.contract.messages import DOCUMENTS, encode
+from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, encode
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ForgetRequest
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
@@ -17,6 +18,8 @@ from provisioning.network.delivery import documents
 from provisioning.network.delivery.needs import Needs, networks_of_router
 from provisioning.network.marks import HOST, mark
 from provisioning.network.models import Delivery, DeliveryMark
+
+log = logging.getLogger(__name__)
 
 ORDER = (SECURITY_GROUP, NETWORK, ROUTER, FLOATING_IP)
 
@@ -79,7 +82,11 @@ def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
 
 
 def _tell(row: Delivery, document: Message | None) -> None:
-    digest = hashlib.sha256(encode(document)).hexdigest() if document is not None else ""
+    encoded = encode(document) if document is not None else b""
+    if len(encoded) > MAX_DOCUMENT:
+        _too_long(row, len(encoded))
+        return
+    digest = hashlib.sha256(encoded).hexdigest() if encoded else ""
     if row.digest == digest:
         if row.again:
             row.again = False
@@ -96,6 +103,13 @@ def _tell(row: Delivery, document: Message | None) -> None:
     row.command_id = commands.send(row.host_id, subject, body, None).id  # type: ignore[arg-type]
     row.digest, row.again, row.changed_at = digest, False, timezone.now()
     row.save()
+
+
+def _too_long(row: Delivery, length: int) -> None:
+    """Keep the reason why a host is not told, for the doctor: no agent takes such a message, however often it comes."""
+    row.error, row.tries = f"Its description has {length} bytes; an agent takes {MAX_DOCUMENT}.", row.tries + 1
+    row.save(update_fields=["error", "tries"])
+    log.error("Host %s is not told of %s %s: %s", row.host_id, row.kind, row.subject_id, row.error)
 
 
 def ended(row: Delivery, command: HostCommand, *, error: str = "") -> bool:

@@ -20,7 +20,7 @@ from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule
 from provisioning.network.services import records
 
 MOST_ADDRESSES = 1000
-"""Ranges in one group: each is a rule on the hosts for each rule that names the group."""
+"""Ranges in one group."""
 
 
 def create_address_group(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from compute_agent.contract.network import SECURITY_GROUP
+from provisioning.common.errors import InvalidInputError
 from provisioning.network import flows
 from provisioning.network.announcements import announce
 from provisioning.network.errors import SecurityGroupRuleNotFoundError
@@ -21,6 +22,9 @@ from provisioning.network.models import AddressGroup, SecurityGroup, SecurityGro
 from provisioning.network.services import records
 from provisioning.quotas.services import ledger
 from provisioning.quotas.services.ledger import hold_all
+
+MOST_ADDRESS_GROUPS = 50
+"""Address groups that the rules of one security group name: hosts are told the ranges of all of them together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ def create_security_group_rules(wanted: Sequence[WantedRule]) -> list[SecurityGr
     """Add rules to one group, all or none, and return them in order.
 
     Raises SecurityGroupNotSingleGroupRulesError, SecurityGroupMultipleRemoteEntitiesError,
-    SecurityGroupRuleExistsError, OverQuotaError.
+    SecurityGroupRuleExistsError, OverQuotaError, InvalidInputError.
     """
     if len({each.group.id for each in wanted}) > 1:
         msg = "Only allowed to update rules for one security profile at a time"
@@ -76,10 +80,21 @@ def create_security_group_rules(wanted: Sequence[WantedRule]) -> list[SecurityGr
                 msg = f"Security group rule already exists. Rule id is {there[each.meaning]}."
                 raise SecurityGroupRuleExistsError(msg)
             there[each.meaning] = row.id
+        _check_address_groups(group, rows)
         hold_all(group.project_id, {row.id: {"security_group_rules": 1} for row in rows})
         SecurityGroupRule.objects.bulk_create(rows)
         _changed(group, rows)
     return rows
+
+
+def _check_address_groups(group: SecurityGroup, rows: Sequence[SecurityGroupRule]) -> None:
+    named = {row.remote_address_group_id for row in rows} - {None}
+    if not named:
+        return
+    of_others = group.rules.exclude(remote_address_group=None).values_list("remote_address_group_id", flat=True)
+    if len(named.union(of_others)) > MOST_ADDRESS_GROUPS:
+        msg = f"The rules of a security group name at most {MOST_ADDRESS_GROUPS} address groups."
+        raise InvalidInputError(msg, field="remote_address_group_id")
 
 
 def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:

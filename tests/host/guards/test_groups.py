@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import AddressPair, SecurityRule
-from compute_agent.contract.network import GroupMember
+from compute_agent.contract.network import AddressRanges, GroupMember
 from compute_agent.network.filters.applying import RefusedGroupError
 from compute_agent.network.wanted import LocalPort
 from tests.host.cast import EGRESS, OURS, PING, SSH, THEIRS, network
@@ -98,6 +98,44 @@ def test_ipv6_is_filtered_as_ipv4(guard: Guard) -> None:
     assert pings(one, target)
     guard.allow(EGRESS, OUT6, SecurityRule(direction="ingress", ethertype="IPv6", protocol="icmp", port_range_min=129))
     assert not pings(one, target)
+
+
+def test_a_rule_lets_in_the_ranges_of_an_address_group(guard: Guard) -> None:
+    """Merged, in either IP version, unlimited when everything is among them; unreadable ones let nobody in."""
+    one, two = guard.plug(1), guard.plug(2)
+    office = "00000000-0000-4000-8000-00000000a001"
+    rule = SecurityRule(direction="ingress", protocol="tcp", remote_address_group_id=office)
+
+    def among(*addresses: str) -> None:
+        guard.allow(EGRESS, rule, address_groups=[AddressRanges(id=office, addresses=[*addresses])])
+
+    others = [f"198.18.{at // 250}.{at % 250}/32" for at in range(998)]
+    with serving(two, 22), serving(two, 23) as server:
+        for addresses, reached in (
+            (["10.99.0.0/16", "2001:db8::/32"], False),
+            ([f"{one.address}/32", "10.20.0.0/24", *others], True),
+            ([], False),
+            (["0.0.0.0/0", "10.0.0.0/8"], True),
+            (["::/0"], False),
+            ([f"{one.address}/32", "10.20.0.0/24 }; accept"], False),
+        ):
+            among(*addresses)
+            assert reaches(one, two, 22, 5 if reached else SHORT) is reached, addresses
+        guard.allow(EGRESS, rule)
+        assert not reaches(one, two, 22), "its ranges are unknown"
+        among(f"{one.address}/32")
+        client = one.space.do(lambda: socket.create_connection((two.address, 23), 5))
+        peer, _ = server.accept()
+        with client, peer:
+            peer.settimeout(5)
+            among(f"{one.address}/32", *others)
+            client.sendall(b"a")
+            assert peer.recv(1) == b"a"
+            among(*others)
+            client.sendall(b"b")
+            peer.settimeout(SHORT)
+            with pytest.raises(TimeoutError):
+                peer.recv(1)
 
 
 def test_members_of_a_group_reach_each_other_here_and_elsewhere(guard: Guard) -> None:

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import SecurityRule
 from compute_agent.contract.messages import DOCUMENTS, Owned
-from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, PortForward
+from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, AddressRanges, PortForward
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network import services
-from provisioning.network.delivery import jobs
+from provisioning.network.delivery import jobs, sending
 from provisioning.network.marks import HOST, mark
 from provisioning.network.models import (
     AddressGroup,
@@ -102,7 +102,9 @@ def test_a_host_forgets_what_its_last_guest_needed_and_the_other_hears_of_it(
     assert not DeliveryMark.objects.exists()
 
 
-def test_a_rule_reaches_every_host_and_an_address_group_comes_unfolded(cloud: Cloud, alice: RequestContext) -> None:
+def test_a_rule_reaches_every_host_and_an_address_group_comes_with_its_ranges(
+    cloud: Cloud, alice: RequestContext
+) -> None:
     _, _, one, two = two_guests(cloud, alice)
     group = SecurityGroup.objects.get(project_id=alice.project_id)
     addresses = AddressGroup.objects.create(project_id=group.project_id, addresses=["192.0.2.0/28", "198.51.100.7/32"])
@@ -113,8 +115,11 @@ def test_a_rule_reaches_every_host_and_an_address_group_comes_unfolded(cloud: Cl
     services.allow_ingress(group, "icmp")
     cloud.run()
     for agent in (one, two):
-        rules = known(agent, SECURITY_GROUP, group.id).rules
-        assert [each.remote_ip_prefix for each in rules if each.id == str(rule.id)] == addresses.addresses
+        document = known(agent, SECURITY_GROUP, group.id)
+        rules = document.rules
+        assert document.address_groups == [AddressRanges(id=str(addresses.id), addresses=addresses.addresses)]
+        named = [each.remote_address_group_id for each in rules if each.id == str(rule.id)]
+        assert named == [str(addresses.id)]
         assert [each for each in rules if each.protocol == "icmp"] == [
             SecurityRule(
                 direction="ingress",
@@ -152,6 +157,21 @@ def test_many_changes_are_one_command_while_the_host_works_on_the_one_before(
     generation, document = agent.documents[SECURITY_GROUP, str(group.id)]
     assert generation == before + 2
     assert len([rule for rule in document.rules if rule.protocol == "tcp"]) == 29
+
+
+def test_what_is_too_long_for_an_agent_is_not_sent_and_is_said(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent, group = cloud.agent_of(cloud.running(alice)), SecurityGroup.objects.get(project_id=alice.project_id)
+    monkeypatch.setattr(sending, "MAX_DOCUMENT", 100)
+    services.allow_ingress(group, "tcp", 1)
+    drain()
+    assert agent.take() == []
+    assert "an agent takes 100" in Delivery.objects.get(kind=SECURITY_GROUP, subject_id=group.id).error
+    monkeypatch.undo()
+    mark(SECURITY_GROUP, [group.id])
+    cloud.run()
+    assert len(known(agent, SECURITY_GROUP, group.id).rules) == 5
 
 
 def test_a_hundred_marks_are_one_job(cloud: Cloud) -> None:
