@@ -115,8 +115,12 @@ def join(bridge: str, interfaces: Collection[str]) -> None:
 
 
 def silence(interface: str) -> None:
-    """Let the kernel send nothing of its own (IPv6's questions for routers and groups) from a bridge or its port."""
-    write_sysctl(f"net/ipv6/conf/{interface}/disable_ipv6", "1")
+    """Let the kernel send nothing of its own (IPv6's questions for routers and groups) from a bridge or its port.
+
+    An interface for packets too small for IPv6 has no such setting, and sends nothing.
+    """
+    if (IPV6 / interface).exists():
+        write_sysctl(f"net/ipv6/conf/{interface}/disable_ipv6", "1")
 
 
 def attach(route: Any, interface: str, bridge: str, mac: str, mtu: int) -> None:

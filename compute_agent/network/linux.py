@@ -91,9 +91,7 @@ class LinuxNetwork(HostNetwork):
             self._lacking = bridges.lacks()
             for part in self._parts:
                 part.prepare()
-            if not self._lacking:
-                self._bring(EVERYTHING)
-                self._filter()
+            self._bring_all()
 
     def warnings(self) -> list[str]:
         return [*self._lacking, *([self._failing] if self._failing else [])]
@@ -133,9 +131,7 @@ class LinuxNetwork(HostNetwork):
                 self._records.put(spec)
             for uuid in self._records.uuids() - wanted:
                 self.unplug(uuid)
-            if not self._lacking:
-                self._bring(EVERYTHING)
-                self._filter()
+            self._bring_all()
 
     def interface_at(self, network_id: str, address: str) -> GuestInterface | None:
         for each in self._records.local_ports():
@@ -159,17 +155,17 @@ class LinuxNetwork(HostNetwork):
                 self._lacking = bridges.lacks()
                 if self._lacking:
                     return []
-                self._bring(EVERYTHING)
                 self._filter()
+                self._bring(EVERYTHING)
                 mended.append("forwarding and bridge filtering")
+            if not installed() or self._filters.unfinished:
+                self._filter()
+                mended.append("filters")
             if self._unfinished:
                 self._bring(EVERYTHING)
                 mended.append("what had failed before")
             wanted = self._wanted()
             for_each(self._parts, lambda part: mended.extend(part.check(wanted)))
-            if not installed():
-                self._filter()
-                mended.append("filters")
             return mended
 
     def leases(self) -> list[Leased]:
@@ -248,6 +244,19 @@ class LinuxNetwork(HostNetwork):
         self._unfinished = unfinished and not touched.everything
         if not self._unfinished:
             self._failing = ""
+
+    def _bring_all(self) -> None:
+        """Bring the kernel to all that is wanted, the filters first; what fails is tried again by ``check``.
+
+        One network or router that this host cannot carry keeps no other guest waiting.
+        """
+        if self._lacking:
+            return
+        self._filter()
+        try:
+            self._bring(EVERYTHING)
+        except RetryableHostError as error:
+            log.warning("the host's network is not whole: %s (%s)", error, error.detail)
 
     def _take_out(self, ports: list[PortRef]) -> None:
         """Remove interfaces that are on record no more."""

@@ -28,6 +28,8 @@ from compute_agent.virt.errors import RetryableHostError
 log = logging.getLogger(__name__)
 
 METADATA_V6 = "fe80::a9fe:a9fe"
+LEAST_MTU_OF_IPV6 = 1280
+"""Bytes (RFC 8200): the kernel gives interfaces for less no IPv6."""
 """Where guests of IPv6 read their metadata, as in OpenStack."""
 METADATA_PORT = 80
 UPSTREAM = "upstream"
@@ -189,6 +191,8 @@ class Services(Part):
         lengths = {address: subnet.prefixlen for subnet in subnets for address in own if address in subnet}
         wanted = {f"{address}/{length}" for address, length in lengths.items()} | {f"{METADATA}/32"}
         wanted |= {f"{METADATA_V6}/64", f"{names.link_local(names.service_mac(network))}/64"}
+        if network.mtu < LEAST_MTU_OF_IPV6:
+            wanted = {each for each in wanted if ":" not in each}
         ensure_addresses(names.INSIDE, names.service_mac(network), network.mtu, wanted, [str(each) for each in subnets],
                          new=made)  # fmt: skip
 

@@ -10,7 +10,7 @@ from compute_agent.network import nft
 from compute_agent.network.filters import groups, identity
 from compute_agent.network.filters.connections import forget_flows
 from compute_agent.network.filters.identity import TABLE
-from compute_agent.network.filters.narrowing import refusals
+from compute_agent.network.filters.narrowing import everything, refusals
 from compute_agent.network.filters.plan import Plan, draw, group_key
 from compute_agent.network.filters.tables import Chain, Elements, Table, changes, removal, whole
 from compute_agent.network.nft import NftError
@@ -46,11 +46,13 @@ class Filters:
         """What is in place, as far as this process knows."""
         self._refused: set[str] = set()
         """Rules, as text, that the kernel does not take."""
+        self.unfinished = False
+        """Whether connections that are allowed no more could not be ended; the next ``apply`` ends them."""
         self.renders = 0
         """How often the kernel's tables were changed."""
 
     def apply(self, wanted: Wanted) -> None:
-        """Bring the filters to what is wanted; raises RetryableHostError when nothing was changed.
+        """Bring the filters to what is wanted; raises RetryableHostError when something was not done.
 
         Only what is another than before is loaded, in one transaction.  A rule that the kernel does not take allows
         nothing, an interface whose own rules it does not take passes nothing, and everything else is in place
@@ -58,7 +60,6 @@ class Filters:
         """
         with self._lock:
             self._ports.keep_only([each.port.id for each in wanted.ports])
-            self._zones.keep_only(list(wanted.networks))
             plan = draw(
                 wanted,
                 {each.port.id: self._ports.of(each.port.id) for each in wanted.ports},
@@ -67,9 +68,12 @@ class Filters:
             if plan == self._plan and installed():
                 return
             self._bring(plan)
-            before, self._plan = self._plan, plan
-            if before is not None and (refused := refusals(before, plan)):
+            self.unfinished = True
+            left = dict.fromkeys(self._zones.others(wanted.networks), everything)
+            if refused := {**refusals(self._plan, plan), **left}:
                 forget_flows(refused)
+            self._zones.keep_only(wanted.networks)  # not before: the next network has none of these connections
+            self._plan, self.unfinished = plan, False
 
     def check_group(self, group_id: str) -> None:
         """Raise RefusedGroupError when some of the group's rules are not in place."""

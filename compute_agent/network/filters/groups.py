@@ -71,14 +71,14 @@ def covers(rule: SecurityRule, flow: Flow) -> bool:
 
 def _base(plan: Plan) -> dict[str, Chain]:
     zones = ", ".join(f"{q(bridge)} : {zone}" for bridge, zone in sorted(plan.zones.items()))
-    stateless = [port.mac for port in plan.ports if _is_stateless(port, plan)]
+    stateless = {f"{q(port.bridge)} . {port.mac}" for port in plan.ports if _is_stateless(port, plan)}
     services = ", ".join(plan.service_macs)
     raw = [f"ct zone set iifname map {{ {zones} }}"] if zones else []
     if stateless:
         listed = ", ".join(sorted(stateless))
         # Before the zones: what has a zone is tracked.
         sides = ("saddr", "daddr")
-        raw = [*(f"iifname @bridges ether {side} {{ {listed} }} notrack accept" for side in sides), *raw]
+        raw = [*(f"iifname . ether {side} {{ {listed} }} notrack accept" for side in sides), *raw]
     passes = ("ct state established,related accept", "ct state invalid drop")
     bridged = ("iifname != @bridges accept", "meta mark 0 accept", *passes)
     served = [f"ether saddr {{ {services} }} accept"] if services else []

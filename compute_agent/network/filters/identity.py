@@ -10,12 +10,19 @@ from compute_agent.network.filters.tables import Chain, Elements, Table
 TABLE = "novella_filters"
 ND_TARGET = "@th,64,128"
 """Whose address a neighbour message is about (RFC 4861); nft 1.0 has no name for it."""
+NOBODYS = "ether saddr @shared drop"
+"""Hardware addresses of services and routers are no guest's."""
 METADATA_V4, METADATA_V6 = "169.254.169.254", "fe80::a9fe:a9fe"
+TAGGED = "ether type { 8021q, 8021ad } drop"
+"""Frames with a VLAN tag: the kernel does not show them to the filters of IP, and receivers may take the tag off."""
+OUTSIDE = ("vx", "nvp")
+"""What names of bridges' ports towards other hosts and physical networks begin with."""
 BASE = {
     "prerouting": Chain(
         hook="type filter hook prerouting priority -300; policy accept;",
         rules=(
-            'iifname "vx*" jump from-hosts',
+            *(f'iifname "{name}*" {TAGGED}' for name in ("tap", *OUTSIDE)),
+            *(f'iifname "{name}*" jump from-hosts' for name in OUTSIDE),
             "meta mark set 0",
             "meta mark set iifname map @ports",
             "iifname vmap @taps",
@@ -60,8 +67,9 @@ def _from(port: FilteredPort) -> list[str]:
         f"ip daddr {METADATA_V4} ether daddr set {port.service_mac}",
     ]
     if not port.secured:
-        return ["ether saddr @shared drop", *metadata, "accept"]
+        return [NOBODYS, *metadata, "accept"]
     return [
+        NOBODYS,  # an allowed pair may name such an address
         *metadata,
         "ether type ip udp sport 67 drop",
         "ether type ip6 udp sport 547 drop",

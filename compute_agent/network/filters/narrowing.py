@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 
 from compute_agent.contract.build import SecurityRule
 from compute_agent.contract.network import SecurityGroupDocument
@@ -14,19 +14,46 @@ Pair = tuple[FilteredPort, FilteredPort]
 """A port as it was, and as it is now."""
 
 
-def refusals(before: Plan, after: Plan) -> Mapping[int, Judge]:
+def refusals(before: Plan | None, after: Plan) -> Mapping[int, Judge]:
     """Return, for each zone in which guests may do less than before, what says of a flow whether it is refused now.
 
-    Only flows of those guests are refused, and of these only what no rule allows any more.
+    Only flows of those guests are refused, and of these only what no rule allows any more; and all of guests that have
+    gone, because somebody else may get the address.  Without ``before`` (a process that has just begun) every flow is
+    looked at, and those of nobody here are refused.
     """
+    if before is None:
+        return {zone: _judge(after, bridge, [], first=True) for bridge, zone in after.zones.items()}
     by_bridge: defaultdict[str, list[Pair]] = defaultdict(list)
     for old, new in _narrowed(before, after):
         by_bridge[new.bridge].append((old, new))
-    zones = after.zones
-    return {zones[bridge]: _judge(after, bridge, pairs) for bridge, pairs in by_bridge.items() if bridge in zones}
+    gone = _gone(before, after)
+    return {
+        zone: _judge(after, bridge, by_bridge[bridge], gone.get(bridge, frozenset()))
+        for bridge, zone in after.zones.items()
+        if bridge in by_bridge or bridge in gone
+    }
 
 
-def _judge(plan: Plan, bridge: str, pairs: Sequence[Pair]) -> Judge:
+def everything(_flow: Flow) -> bool:
+    """Refuse every flow."""
+    return True
+
+
+def _gone(before: Plan, after: Plan) -> Mapping[str, Set[str]]:
+    """Return by bridge the addresses of ports that are there no more."""
+    there = {(port.number, port.bridge) for port in after.ports}
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for port in before.ports:
+        if (port.number, port.bridge) not in there:
+            found[port.bridge].update(port.own.v4, port.own.v6)
+    return found
+
+
+def _judge(
+    plan: Plan, bridge: str, pairs: Sequence[Pair], gone: Set[str] = frozenset(), *, first: bool = False
+) -> Judge:
+    if first:
+        pairs = [(port, port) for port in plan.ports if port.bridge == bridge]
     everybodys = {address for port in plan.ports if port.bridge == bridge for address in port.own.v4 + port.own.v6}
     narrowed = {address: new for _, new in pairs for address in new.own.v4 + new.own.v6}
     more = [
@@ -36,6 +63,8 @@ def _judge(plan: Plan, bridge: str, pairs: Sequence[Pair]) -> Judge:
         if address not in everybodys
     ]
 
+    left = gone - everybodys
+
     def concerned(address: str) -> Iterator[FilteredPort]:
         if address in narrowed:
             yield narrowed[address]
@@ -44,6 +73,10 @@ def _judge(plan: Plan, bridge: str, pairs: Sequence[Pair]) -> Judge:
             yield from (port for network, port in more if parsed in network)
 
     def refuses(flow: Flow) -> bool:
+        if left and (flow.source in left or flow.target in left):
+            return True
+        if first and not any(True for side in (flow.source, flow.target) for _ in concerned(side)):
+            return True
         return any(not _allows(plan, port, flow, "egress") for port in concerned(flow.source)) or any(
             not _allows(plan, port, flow, "ingress") for port in concerned(flow.target)
         )

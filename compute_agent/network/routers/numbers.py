@@ -24,6 +24,10 @@ class Numbers:
             self._keep()
         return self._given[router_id]
 
+    def others(self, router_ids: Collection[str]) -> set[int]:
+        """Return the numbers that ``keep_only`` would take back."""
+        return {number for router_id, number in self._given.items() if router_id not in router_ids}
+
     def keep_only(self, router_ids: Collection[str]) -> None:
         """Take back the numbers of all other routers."""
         left = {router_id: number for router_id, number in self._given.items() if router_id in router_ids}

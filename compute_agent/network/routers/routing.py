@@ -117,7 +117,7 @@ class Routing(Part):
 
     def _bring_gateways(self, wanted: Wanted) -> None:
         """Let routers go by their aliases between hosts."""
-        between = [each for each in wanted.networks.values() if each.segment.type == "vxlan"]
+        between = [each for each in wanted.networks.values() if each.segment.type == "vxlan" or each.peers]
         text = gateways.NOTHING
         if between:
             text = _checked(lambda: gateways.ruleset(between, self._underlay.address()))

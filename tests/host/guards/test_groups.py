@@ -12,8 +12,10 @@ from msgspec.structs import replace
 
 from compute_agent.contract.build import AddressPair, SecurityRule
 from compute_agent.contract.network import AddressRanges, GroupMember
-from compute_agent.network.filters.applying import RefusedGroupError
+from compute_agent.network.filters import applying
+from compute_agent.network.filters.applying import Filters, RefusedGroupError
 from compute_agent.network.wanted import LocalPort
+from compute_agent.virt.errors import RetryableHostError
 from tests.host.cast import EGRESS, OURS, PING, SSH, THEIRS, network
 from tests.host.guards.conftest import Guard, six
 from tests.host.lab import Interface, until
@@ -272,6 +274,67 @@ def test_a_stateless_group_asks_its_rules_for_every_packet(guard: Guard) -> None
         assert not reaches(one, two, 22), "the answer is not allowed in"
         guard.allow(EGRESS, SSH, back, stateful=False)
         assert reaches(one, two, 22, 5)
+
+
+def test_a_stateless_group_elsewhere_changes_nothing_for_an_equal_hardware_address(guard: Guard) -> None:
+    one, two = guard.plug(1), guard.plug(2)
+    guard.allow(EGRESS, SSH)
+    guard.plug(3, net=network(30), groups=(THEIRS,), mac_address=one.port.mac_address)
+    guard.allow(EGRESS, group=THEIRS, stateful=False)
+    with serving(two, 22):
+        assert reaches(one, two, 22, 5)
+
+
+def test_connections_of_a_guest_that_has_gone_go_with_it(guard: Guard) -> None:
+    """Somebody else may get its address, and its network's number."""
+    one, two, other = guard.plug(1), guard.plug(2), guard.plug(3, net=network(30))
+    neighbour = guard.plug(4, net=network(30))
+    guard.allow(EGRESS, SSH, PING)
+    assert pings(one, two.address)
+    assert pings(other, neighbour.address)
+    assert _tracked(guard, "icmp") == 2
+    del guard.ports[two.port.id]
+    guard.apply()
+    assert _tracked(guard, "icmp") == 1
+    del guard.networks[network(30).id]
+    guard.ports.clear()
+    guard.apply()
+    assert _tracked(guard, "icmp") == 0
+
+
+def test_an_agent_that_comes_back_ends_what_is_allowed_no_more_and_nothing_else(guard: Guard) -> None:
+    one, two = guard.plug(1), guard.plug(2)
+    guard.allow(EGRESS, SSH, PING)
+    assert pings(one, two.address)
+    with serving(two, 22) as server:
+        client = one.space.do(lambda: socket.create_connection((two.address, 22), 5))
+        peer, _ = server.accept()
+        with client, peer:
+            guard.filters = Filters(guard.folder)
+            guard.apply()
+            assert (_tracked(guard, "icmp"), _tracked(guard, "tcp")) == (1, 1)
+            guard.filters = Filters(guard.folder)
+            guard.allow(EGRESS, PING)
+            assert (_tracked(guard, "icmp"), _tracked(guard, "tcp")) == (1, 0)
+
+
+def test_connections_that_could_not_be_ended_are_ended_later(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = guard.plug(1), guard.plug(2)
+    guard.allow(EGRESS, PING)
+    assert pings(one, two.address)
+    with monkeypatch.context() as patch:
+        patch.setattr(applying, "forget_flows", broken)
+        with pytest.raises(RetryableHostError):
+            guard.allow(EGRESS, SSH)
+    assert guard.filters.unfinished
+    assert _tracked(guard, "icmp") == 1
+    guard.apply()
+    assert not guard.filters.unfinished
+    assert _tracked(guard, "icmp") == 0
+
+
+def broken(_refused: object) -> int:
+    raise RetryableHostError("The host could not end connections of guests.")
 
 
 def test_a_port_that_is_switched_off_passes_nothing(guard: Guard) -> None:

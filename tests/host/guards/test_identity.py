@@ -124,6 +124,24 @@ def test_what_is_no_ip_stays(pair: tuple[Interface, Interface]) -> None:
         assert not arrives(one, two, frame), kind
 
 
+@pytest.mark.parametrize("secured", [True, False])
+@pytest.mark.parametrize("tag", ["81000000", "81000007", "88a80000", "8100000081000000"])
+def test_frames_with_a_vlan_tag_go_past_no_filter(guard: Guard, secured: bool, tag: str) -> None:
+    one, two = guard.plug(1, port_security=secured), guard.plug(2)
+    guard.allow(EGRESS)
+    frame = udp(one, two, one.port.mac_address, one.address, 67)
+    two.drain()
+    one.send(frame[:12] + bytes.fromhex(tag) + frame[12:])
+    assert two.hears(lambda got: MARK in got, SHORT) is None
+
+
+def test_a_pair_makes_no_guest_a_service(guard: Guard) -> None:
+    pair = AddressPair(address="10.20.0.0/24", mac_address=SERVICE_MAC)
+    one, two = guard.plug(1, allowed_address_pairs=[pair]), guard.plug(2)
+    guard.allow(EGRESS)
+    assert not arrives(one, two, udp(one, two, SERVICE_MAC, "10.20.0.2"))
+
+
 def test_without_port_security_it_still_is_not_the_service(guard: Guard) -> None:
     one = guard.plug(1, port_security=False)
     two = guard.plug(2, port_security=False)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from compute_agent.contract.build import Segment
+from compute_agent.network.names import service_mac
 from compute_agent.virt.errors import RetryableHostError
-from tests.host.lab import Interface, links
+from tests.host.lab import Interface, Space, links, until
 from tests.host.layer2.rack import Rack, document, interfaces
 
 
@@ -131,3 +132,35 @@ def test_a_flat_network_is_joined_with_a_bridge_of_the_machine_as_soon_as_that_i
     assert interfaces(one) == set()
     assert not [name for name in links(machine) if name.startswith("nve")]
     machine.run("ip", "link", "del", "lan0")
+
+
+def test_services_of_a_flat_network_are_each_hosts_own(rack: Rack) -> None:
+    """They have one hardware address on all hosts, which the wire between them must not show."""
+    one, two = rack.hosts
+    net = document(39, segment=Segment(type="flat", physical_network="lan"))
+    for host in rack.hosts:
+        host.lab.machine.run("ip", "link", "add", "lan0", "type", "bridge")
+        host.lab.machine.run("ip", "link", "set", "lan0", "up")
+    wire = ("wire0", "netns", two.lab.machine.name)
+    one.lab.machine.run("ip", "link", "add", "wire0", "type", "veth", "peer", "name", *wire)
+    for host in rack.hosts:
+        host.lab.machine.run("ip", "link", "set", "wire0", "master", "lan0", "up")
+    here, there = rack.plug(one, net, 1), rack.plug(two, net, 2)
+    for interface in (here, there):
+        interface.configure()
+    until(lambda: pings(here, there), "the wire between the hosts", 10)
+    service = service_mac(net)
+    for host, guest in ((one, here), (two, there)):
+        before = known(host.inside, net.bridge, service)
+        guest.space.run("ip", "neigh", "flush", "all")
+        assert " 0% packet loss" in guest.space.run("busybox", "ping", "-c2", "-W1", "10.39.0.2", check=False)
+        assert known(host.inside, net.bridge, service) == before != []
+    rack.clear()
+    rack.forget(net)
+    for host in rack.hosts:
+        host.lab.machine.run("ip", "link", "del", "lan0")
+
+
+def known(space: Space, bridge: str, mac: str) -> list[str]:
+    """Where a bridge has an address."""
+    return [line for line in space.run("bridge", "fdb", "show", "br", bridge).splitlines() if mac in line]

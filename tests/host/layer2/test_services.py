@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from compute_agent.contract.build import DhcpOption, HostRoute, SubnetRef
+from compute_agent.contract.build import DhcpOption, HostRoute, Segment, SubnetRef
 from compute_agent.contract.network import FloatingIpDocument, NetworkDocument, RouterDocument, RouterInterface
 from compute_agent.network.names import link_local
+from compute_agent.virt.errors import RetryableHostError
 from tests.host.lab import Interface, Space, dns_addresses, dns_question, processes_naming, until
 from tests.host.layer2.rack import Machine, Rack, document, interfaces
 
@@ -255,6 +256,38 @@ def test_without_dhcp_there_is_no_server_and_metadata_all_the_same(rack: Rack) -
     here.configure()
     here.space.run("ip", "route", "add", "169.254.169.254/32", "dev", "eth0")
     assert " 0% packet loss" in here.space.run("busybox", "ping", "-c1", "-W1", "169.254.169.254", check=False)
+    rack.forget(net)
+
+
+def test_packets_too_small_for_ipv6_stop_no_agent(rack: Rack) -> None:
+    one, _ = rack.hosts
+    net = document(52, mtu=1000)
+    here = rack.plug(one, net, 1)
+    assert asks(here)["ip"] == "10.52.0.5"
+    one.restart()
+    assert one.process.network.warnings() == []
+    assert one.process.network.check() == []
+    assert asks(here)["ip"] == "10.52.0.5"
+    rack.forget(net)
+
+
+def test_a_network_that_cannot_be_keeps_no_agent_from_its_other_guests(rack: Rack) -> None:
+    one, _ = rack.hosts
+    net, lost = document(53), document(54, segment=Segment(type="flat", physical_network="dmz"))
+    here = rack.plug(one, net, 1)
+    with pytest.raises(RetryableHostError, match="physical network dmz"):
+        one.process.network.apply(lost, 1)
+    one.inside.run("nft", "delete", "table", "inet", "novella_filters")
+    one.inside.run("ip", "link", "del", net.bridge)
+    one.restart()
+    assert "inet novella_filters" in one.inside.run("nft", "list", "tables")
+    assert asks(here)["ip"] == "10.53.0.5"
+    assert "dmz" in one.process.network.warnings()[0]
+    one.inside.run("nft", "delete", "table", "inet", "novella_filters")
+    with pytest.raises(RetryableHostError, match="physical network dmz"):
+        one.process.network.check()
+    assert "inet novella_filters" in one.inside.run("nft", "list", "tables")
+    one.process.network.forget("network", lost.id)
     rack.forget(net)
 
 
