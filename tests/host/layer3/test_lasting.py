@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -59,7 +60,7 @@ def test_a_restart_of_the_agent_cuts_no_connection_and_loses_no_packet(town: Tow
             assert numbered(host.inside) == before
         for ping in pinging:
             ping.send_signal(signal.SIGINT)
-            assert " 0% packet loss" in ping.communicate()[0]
+            assert none_missing(ping.communicate()[0])
         for client, server in idle:
             client.sendall(b"still there?")
             assert server.recv(100) == b"still there?"
@@ -87,6 +88,13 @@ def endless_ping(space: Space, address: str) -> subprocess.Popen[str]:
     """Ask 20 times a second until told to stop."""
     ping = ["busybox", "ping", "-i", "0.05", address]
     return subprocess.Popen(["nsenter", f"--net={space.path}", *ping], stdout=subprocess.PIPE, text=True)
+
+
+def none_missing(said: str) -> bool:
+    """Whether every packet was answered, but for the last one, which may have been on its way."""
+    answered = [int(number) for number in re.findall(r"seq=(\d+) ", said)]
+    sent = int(re.findall(r"(\d+) packets transmitted", said)[0])
+    return answered == list(range(len(answered))) and sent - len(answered) <= 1
 
 
 def test_what_changed_while_the_agent_was_away_is_brought_up(town: Town) -> None:
