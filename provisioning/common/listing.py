@@ -110,7 +110,8 @@ class Listing(Generic[Row]):
         return model._meta.pk.name if self.marker == "pk" else self.marker
 
     def _may_be_empty(self, key: str, model: type[Model]) -> bool:
-        return key in self.made or "__" in key or bool(model._meta.get_field(key).null)
+        columns = {name: field for field in model._meta.concrete_fields for name in (field.name, field.attname)}
+        return key not in columns or columns[key].null
 
     def _ordered(self, key: Sort, model: type[Model]) -> OrderBy | str:
         """Return Django's form; empty values stand last when rising and first when falling, on every database."""

@@ -57,6 +57,24 @@ def test_one_form_makes_a_network_with_both_versions(at_alice: Client, alice: Pe
     assert "10.78.0.2-10.78.0.254" in shown
 
 
+@pytest.mark.parametrize("target", ["charlie", "*"])
+def test_the_list_and_the_page_say_with_whom_a_network_is_shared(
+    signed_in: SignedIn, alice: Person, charlie: Person, net: Network, target: str
+) -> None:
+    everybody = target == "*"
+    services.create_rbac_policy(
+        alice.project_id, "network", net, "access_as_shared", target if everybody else charlie.project_id.hex
+    )
+    for person, tag, words in (
+        (alice, "shared" if everybody else "shared with others", "this project, shared with other projects"),
+        (charlie, "shared", "another project, shared with this project"),
+    ):
+        client = signed_in(person)
+        assert f'<span class="tag">{tag}</span>' in client.get("/networks/").content.decode()
+        shown = client.get(f"/networks/{net.id}/").content.decode()
+        assert (f"{words.split(',')[0]}, shared with all" if everybody else words) in shown
+
+
 def test_without_ranges_there_are_no_subnets(at_alice: Client, alice: Person) -> None:
     create(at_alice, cidr="", cidr6="")
     assert not Network.objects.get(project_id=alice.project_id).subnets.exists()

@@ -22,6 +22,7 @@ from portal.dashboard.topology.picture import (
 from provisioning.events import selectors as events
 from provisioning.network import services
 from provisioning.network.models import Router
+from tests.dashboard.conftest import SignedIn
 from tests.network.delivery.conftest import leg
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -127,6 +128,27 @@ def test_another_project_s_networks_and_routers_are_not_there(
     assert "net" in shown
     assert "alice-only" not in shown
     assert "way out" not in shown
+
+
+def test_a_network_that_is_shared_by_name_is_there_to_launch_on(
+    signed_in: SignedIn, charlie: Person, alice: Person, cloud: Cloud
+) -> None:
+    given = services.create_network(alice.project_id, "given")
+    services.create_subnet(given, "10.77.0.0/24")
+    outside = services.create_network(alice.project_id, "outside", external=True)
+    before = events.latest_id()
+    services.create_rbac_policy(alice.project_id, "network", given, "access_as_shared", charlie.project_id.hex)
+    launch = f"/instances/launch/?network={given.id}"
+    drawn = render("topology", events.since([f"project:{charlie.project_id}"], before), charlie.context)
+    client = signed_in(charlie)
+    for shown in (client.get("/network-map/").content.decode(), drawn):
+        assert launch in shown
+        assert "given, shared: 10.77.0.0/24" in shown
+        assert str(outside.id) not in shown
+    form = client.get(launch).context["form"]
+    assert form["networks"].value() == [str(given.id)]
+    labels = dict(form.fields["networks"].widget.choices)
+    assert labels[str(given.id)].sub == "10.77.0.0/24 · shared"
 
 
 def test_the_picture_follows_instances_and_networks(at_alice: Client, alice: Person, cloud: Cloud) -> None:

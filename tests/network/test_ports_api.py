@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -298,6 +299,9 @@ def test_names_that_resolve_are_told(api: Api, alice: Person, operator: Person, 
     assert Api(operator).put(f"{V2}/networks/{net.id}", {"network": {"shared": True}}).status_code == 200
     own = f"web.{alice.project_id.hex[:12]}.example.org."
     assert api.get(f"{V2}/ports/{port['id']}").json()["port"]["dns_assignment"][0]["fqdn"] == own
+    assert Api(operator).put(f"{V2}/networks/{net.id}", {"network": {"shared": False}}).status_code == 200
+    services.create_rbac_policy(alice.project_id, "network", net, "access_as_shared", uuid.uuid4().hex)
+    assert api.get(f"{V2}/ports?dns_name=web").json()["ports"][0]["dns_assignment"][0]["fqdn"] == own
     assert put(api, port["id"], dns_name="").json()["port"]["dns_assignment"] == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.network import selectors, services
 from provisioning.network.errors import AmbiguousNetworkError
-from provisioning.network.models import Network, SecurityGroup
+from provisioning.network.models import Network, RbacPolicy, SecurityGroup
 from tests.support.cast import Person
 
 
@@ -134,17 +134,29 @@ def test_a_wrong_subnet_is_refused(alice: Person, net: Network, cidr: str, more:
     assert net.subnets.count() == 1
 
 
+@pytest.mark.parametrize("by_name", [False, True], ids=["with everybody", "with one project"])
 def test_on_a_shared_network_a_guests_name_is_in_its_projects_domain(
-    alice: Person, charlie: Person, net: Network
+    alice: Person, charlie: Person, by_name: bool
 ) -> None:
-    shared = services.create_network(alice.project_id, "everybody's", shared=True)
+    shared = services.create_network(alice.project_id, "others are here", shared=not by_name)
     services.create_subnet(shared, "10.40.0.0/24")
-
-    def domain(person: Person, network: Network) -> str:
-        instance, wanted = uuid.uuid4(), {"network_id": str(network.id), "fixed_ip": None}
-        services.allocate(instance, person.project_id, [wanted], [], "host-1", "nova")
-        return selectors.port_refs(instance)[0].dns_domain
-
+    if by_name:
+        services.create_rbac_policy(alice.project_id, "network", shared, RbacPolicy.SHARED, charlie.project_id.hex)
     assert domain(alice, shared) == f"{alice.project_id.hex[:12]}.novalocal"
     assert domain(charlie, shared) == f"{charlie.project_id.hex[:12]}.novalocal"
-    assert domain(alice, net) == ("" if not net.shared else f"{alice.project_id.hex[:12]}.novalocal")
+
+
+@pytest.mark.both_databases
+def test_a_network_that_is_shared_with_its_owner_or_by_another_kind_of_policy_is_the_owners_alone(
+    alice: Person, net: Network
+) -> None:
+    services.create_rbac_policy(alice.project_id, "network", net, RbacPolicy.SHARED, alice.project_id.hex)
+    services.create_rbac_policy(alice.project_id, "network", net, RbacPolicy.EXTERNAL, RbacPolicy.EVERYBODY)
+    assert domain(alice, net) == ""
+
+
+def domain(person: Person, network: Network) -> str:
+    """Return the domain that the host of a new guest of the person's is told for it."""
+    instance, wanted = uuid.uuid4(), {"network_id": str(network.id), "fixed_ip": None}
+    services.allocate(instance, person.project_id, [wanted], [], "host-1", "nova")
+    return selectors.port_refs(instance)[0].dns_domain

@@ -38,6 +38,7 @@ from provisioning.network.delivery.places import agent_gateways
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Router, SecurityGroup, SecurityGroupRule
 from provisioning.network.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
+from provisioning.network.selectors.visibility import saying, shared_with_others
 
 Documents = Mapping[uuid.UUID, Message]
 """Host → the command that brings it to its document."""
@@ -52,7 +53,8 @@ def of(kind: str, subject_id: uuid.UUID) -> Documents:
 
 
 def _networks(key: uuid.UUID, needs: Needs) -> Documents:
-    network = Network.objects.filter(id=key).first()
+    rows = saying(Network.objects.filter(id=key), shared_with_others=shared_with_others())
+    network = rows.first()
     hosts = needs.of_network(network) if network is not None else []
     if network is None:
         return {}
@@ -129,7 +131,7 @@ def _remote(port: Port, network: Network, addresses: Sequence[FixedIP], host: Ho
         addresses=[address.address for address in addresses],
         underlay=host.host_ip if host is not None else "",
         hostname=port.dns_name,
-        dns_domain=project_domain(port, network) if network.shared else "",
+        dns_domain=project_domain(port, network, shared=network.shared_with_others),
     )
 
 

@@ -32,6 +32,13 @@ class Named(Standard):
         return self.name or short_of(self.id)
 
 
+class Shareable:
+    """What a policy may share; the selectors of such records fill in how they look to the caller."""
+
+    shared_with_caller = False
+    """Whether a policy shares it with everybody or with the caller's project: Neutron's ``shared``."""
+
+
 def short_of(identity: uuid.UUID) -> str:
     """Return what people call a record without a name."""
     return f"({str(identity)[:8]}…)"

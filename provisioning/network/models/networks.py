@@ -3,14 +3,17 @@
 from django.db import models
 from django.db.models import Q
 
-from provisioning.network.models.base import Named, json_list
+from provisioning.network.models.base import Named, Shareable, json_list
 
 DNS_DOMAIN = "novalocal"
 """Nova's domain of guests, on networks that name none."""
 
 
-class Network(Named):
+class Network(Shareable, Named):
     """An L2 network: a bridge on every host that needs it, and a segment that joins them."""
+
+    shared_with_others = False
+    """Whether anybody but its owner may use it, filled in by ``networks_for``."""
 
     shared = models.BooleanField(default=False)  # as the RBAC policy says that shares it with everybody
     external = models.BooleanField(default=False)  # floating IPs and routers' gateways lie on it
@@ -44,14 +47,14 @@ class Network(Named):
         return self.dns_domain.rstrip(".") or DNS_DOMAIN
 
 
-class AddressScope(Named):
+class AddressScope(Shareable, Named):
     """Subnet pools whose ranges do not overlap, so that their subnets can be routed to each other without NAT."""
 
     ip_version = models.PositiveSmallIntegerField(default=4)
     shared = models.BooleanField(default=False)
 
 
-class SubnetPool(Named):
+class SubnetPool(Shareable, Named):
     """Prefixes that subnets are taken from."""
 
     ip_version = models.PositiveSmallIntegerField(default=4)

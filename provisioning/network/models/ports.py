@@ -12,6 +12,9 @@ from provisioning.network.models.security_groups import SecurityGroup
 class Port(Named):
     """One network interface: a MAC address on a network, owned by a device."""
 
+    on_shared_network = False
+    """Whether its network is shared with anybody but the network's owner, filled in by selectors."""
+
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="ports")
     mac_address = models.CharField(max_length=17)
     admin_state_up = models.BooleanField(default=True)

@@ -4,13 +4,13 @@ import uuid
 
 from django.db import models
 
-from provisioning.network.models.base import Named, json_list
+from provisioning.network.models.base import Named, Shareable, json_list
 
 DIRECTIONS = [("ingress", "ingress"), ("egress", "egress")]
 ETHERTYPES = [("IPv4", "IPv4"), ("IPv6", "IPv6")]
 
 
-class SecurityGroup(Named):
+class SecurityGroup(Shareable, Named):
     """A named set of allowed flows; every project has ``default``."""
 
     stateful = models.BooleanField(default=True)
@@ -23,7 +23,7 @@ class SecurityGroup(Named):
         ]
 
 
-class AddressGroup(Named):
+class AddressGroup(Shareable, Named):
     """Ranges that rules name together."""
 
     addresses = json_list()  # of CIDR text

@@ -9,6 +9,7 @@ class RbacPolicy(models.Model):
     """Lets another project, or every one, use something."""
 
     EVERYBODY = "*"
+    SHARED, EXTERNAL = "access_as_shared", "access_as_external"
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField(db_index=True)

@@ -32,18 +32,22 @@ def subnet_refs(subnets: Iterable[Subnet], routed: Collection[str] = ()) -> list
     ]
 
 
-def dns_assignment(port: Port, network: Network) -> list[dict[str, str]]:
-    """Return the names that a port's addresses resolve by, as ``hostname`` and ``fqdn``; without a name none do."""
+def dns_assignment(port: Port) -> list[dict[str, str]]:
+    """Return the names that a port's addresses resolve by, as ``hostname`` and ``fqdn``; without a name none do.
+
+    ``port`` is of ``ports_for``, which says whether its network is shared.
+    """
     if not port.dns_name:
         return []
-    domain = project_domain(port, network) if network.shared else network.domain
+    domain = project_domain(port, port.network, shared=port.on_shared_network) or port.network.domain
     names = {"hostname": port.dns_name, "fqdn": f"{port.dns_name}.{domain}."}
     return [{"ip_address": each.address, **names} for each in port.fixed_ips.all()]
 
 
-def project_domain(port: Port, network: Network) -> str:
-    """Return a project's domain on a shared network: a label of its id, which nobody chooses, before the network's.
+def project_domain(port: Port, network: Network, *, shared: bool) -> str:
+    """Return a project's domain on a network that is ``shared`` with others than its owner: a label of the project's
+    id, which nobody chooses, before the network's; empty on one that is not, where the network's is all there is.
 
     Twelve digits: the whole id would make most guests' names longer than Linux takes (64 characters).
     """
-    return f"{port.project_id.hex[:12]}.{network.domain}"
+    return f"{port.project_id.hex[:12]}.{network.domain}" if shared else ""

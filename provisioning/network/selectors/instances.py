@@ -16,6 +16,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.models.base import short_of
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
+from provisioning.network.selectors.visibility import saying, shared_with_others
 
 TAP_LENGTH = 11
 """Characters of the port's id in the name of its tap device, as in Nova."""
@@ -125,7 +126,10 @@ def _by(rows: Iterable[Any], column: str) -> defaultdict[uuid.UUID, list[Any]]:
 
 
 _PORTS = Prepared(
-    lambda device_id: Port.objects.filter(device_id=device_id).select_related("network").order_by("device_index"),
+    lambda device_id: saying(
+        Port.objects.filter(device_id=device_id).select_related("network").order_by("device_index"),
+        on_shared_network=shared_with_others("network__"),
+    ),
     device_id=UUIDField(),
 )
 _ADDRESSES = Prepared(
@@ -169,7 +173,7 @@ def _port_ref(
         tap=f"tap{str(port.id)[:TAP_LENGTH]}",
         network=network,
         dns_name=port.dns_name,
-        dns_domain=project_domain(port, port.network) if port.network.shared else "",
+        dns_domain=project_domain(port, port.network, shared=port.on_shared_network),
         fixed_ips=[_fixed_address(address) for address in addresses],
         port_security=port.port_security_enabled,
         enabled=port.admin_state_up,

@@ -29,7 +29,15 @@ from provisioning.network.models import (
     Subnet,
     SubnetPool,
 )
-from provisioning.network.selectors.visibility import own, sees_all, usable, visible
+from provisioning.network.selectors.visibility import (
+    own,
+    saying,
+    sees_all,
+    shared_with_caller,
+    shared_with_others,
+    usable,
+    visible,
+)
 from provisioning.network.subnet_errors import AddressScopeNotFoundError, SubnetPoolNotFoundError
 
 WORDS: dict[type[NotFoundError], str] = {
@@ -54,7 +62,8 @@ LISTING = Listing[Any](
 
 def networks_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Network]:
     """Return the networks that the caller sees; ``all_projects`` is for operators."""
-    return visible(context, Network.objects.all(), "network", all_projects=all_projects)
+    rows = saying(Network.objects.all(), shared_with_others=shared_with_others())
+    return visible(context, rows, "network", all_projects=all_projects)
 
 
 def networks_own_first(context: RequestContext) -> QuerySet[Network]:
@@ -94,14 +103,15 @@ def usable_by(project_id: uuid.UUID | Value, project: str | Value) -> QuerySet[N
 
 def networks_to_choose(context: RequestContext) -> list[Network]:
     """Return the networks that a guest of the project can be put on, with their subnets, by name."""
-    networks = list(usable_networks_for(context).prefetch_related("subnets"))
+    rows = saying(usable_networks_for(context), shared_with_caller=shared_with_caller(context, "network"))
+    networks = list(rows.prefetch_related("subnets"))
     return sorted(networks, key=lambda network: not network.name)
 
 
 def subnets_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Subnet]:
-    """Return the subnets of the networks the caller sees."""
+    """Return the subnets of the networks the caller sees, each with ``network_shared``."""
     networks = networks_for(context, all_projects=all_projects)
-    every = Subnet.objects.all()
+    every = saying(Subnet.objects.all(), network_shared=shared_with_caller(context, "network", "network__"))
     return every if all_projects and sees_all(context) else every.filter(own(context) | Q(network__in=networks))
 
 
@@ -145,6 +155,7 @@ def scopes_of_networks(network_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, di
 def ports_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Port]:
     """Return the project's ports, with what is shown of them."""
     every = Port.objects.prefetch_related("fixed_ips", "security_groups")
+    every = saying(every, on_shared_network=shared_with_others("network__"))
     return every if all_projects and sees_all(context) else every.filter(own(context))
 
 

@@ -34,7 +34,7 @@ class Topology:
 def topology_for(context: RequestContext, guest_ids: Iterable[uuid.UUID]) -> Topology:
     """Return what the caller's project sees, with the legs of these guests; five queries however much there is.
 
-    Networks of others are there that the project uses; external ones come first.
+    Networks of others are there that are shared with the project or that it uses; external ones come first.
     """
     project = context.project_id or NOBODY
     guests = set(guest_ids)
@@ -56,7 +56,7 @@ def topology_for(context: RequestContext, guest_ids: Iterable[uuid.UUID]) -> Top
             legs[port.device_id].append(leg)
     used = {port.network_id for port in ports}
     seen = named_first(networks_for(context).prefetch_related("subnets"))
-    networks = [network for network in seen if network.project_id == project or network.shared or network.id in used]
+    networks = [row for row in seen if row.project_id == project or row.shared_with_caller or row.id in used]
     missing = used - {network.id for network in networks}
     networks += named_first(Network.objects.filter(id__in=missing).prefetch_related("subnets"))
     networks.sort(key=lambda network: not network.external)

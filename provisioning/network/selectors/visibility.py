@@ -1,27 +1,35 @@
-"""Which records of others a project sees: those that are everybody's, and those that a policy shares with it."""
+"""Which records of others a project sees, those that are everybody's and those that a policy shares with it; and
+whether a record is shared, as its caller sees it and as its owner's neighbours do.
+"""
 
 import uuid
 from typing import TypeVar
 
-from django.db.models import Exists, Model, OuterRef, Q, QuerySet, Value
+from django.db.models import BooleanField, CharField, Exists, ExpressionWrapper, Model, OuterRef, Q, QuerySet, Value
+from django.db.models.functions import Cast, Replace
 
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
-from provisioning.network.models import RbacPolicy
+from provisioning.network.models import Network, RbacPolicy
 
 M = TypeVar("M", bound=Model)
 EVERYBODYS = ("shared", "external")
 """Columns that stand for a policy that is everybody's."""
 WITHOUT_COLUMN = ("security_group", "address_group")
 """Kinds that have no such column."""
+SHAREABLE = ("network", "address_scope", "subnetpool", *WITHOUT_COLUMN)
+"""Kinds that policies are about."""
 
 
 def visible(context: RequestContext, rows: QuerySet[M], kind: str, *, all_projects: bool = False) -> QuerySet[M]:
     """Return the rows that the caller sees: the project's own, everybody's, and what a policy shares with the project.
 
+    What may be shared says with ``shared_with_caller`` whether it is.
     ``kind``: the ``object_type`` of such policies, ``network``; ``all_projects`` is for operators.
     """
+    if kind in SHAREABLE:
+        rows = saying(rows, shared_with_caller=shared_with_caller(context, kind))
     if all_projects and sees_all(context):
         return rows
     columns = {field.name for field in rows.model._meta.concrete_fields}
@@ -47,6 +55,41 @@ def shared_with(project: str | Value, kind: str, *actions: str, row: str = "pk")
     return Q(Exists(found.filter(action__in=actions) if actions else found))
 
 
+def shared_with_caller(context: RequestContext, kind: str, path: str = "") -> Q:
+    """Match records that are shared as the caller sees it: a policy shares them with everybody or with its project.
+
+    Neutron's ``shared`` is that, for owners and operators, too.  ``path``: where the record is in what is filtered.
+    """
+    row = f"{path}pk"
+    named = shared_with((context.project_id or NOBODY).hex, kind, RbacPolicy.SHARED, row=row)
+    if kind in WITHOUT_COLUMN:
+        return named | shared_with(RbacPolicy.EVERYBODY, kind, RbacPolicy.SHARED, row=row)
+    return named | Q(**{f"{path}shared": True})
+
+
+def shared_with_others(path: str = "") -> Q:
+    """Match networks that are shared with anybody but their owner, whoever asks: names there are those of projects.
+
+    ``path``: where the network is in what is filtered, ``network__``.
+    """
+    owner = Replace(Cast(OuterRef(f"{path}project_id"), CharField()), Value("-"), Value(""))
+    policies = RbacPolicy.objects.filter(object_type="network", object_id=OuterRef(f"{path}pk"))
+    others = policies.filter(action=RbacPolicy.SHARED).exclude(target_project=owner)
+    return Q(**{f"{path}shared": True}) | Q(Exists(others))
+
+
+def is_shared_with_others(network_id: uuid.UUID) -> bool:
+    """Whether a network is shared with anybody but its owner; one query."""
+    return Network.objects.filter(shared_with_others(), pk=network_id).exists()
+
+
+def saying(rows: QuerySet[M], **conditions: Q) -> QuerySet[M]:
+    """Return the rows, each of which says by these names whether it meets the conditions; no further query."""
+    columns = {name: ExpressionWrapper(each, output_field=BooleanField()) for name, each in conditions.items()}
+    found: QuerySet[M] = rows.annotate(**columns)
+    return found
+
+
 def usable(project_id: uuid.UUID | Value, project: str | Value, path: str = "") -> Q:
     """Match networks that a project may put ports on: its own, everybody's, and those shared with it.
 
@@ -54,7 +97,7 @@ def usable(project_id: uuid.UUID | Value, project: str | Value, path: str = "") 
     filtered, ``network__``.
     """
     there = Q(**{f"{path}project_id": project_id, f"{path}external": False}) | Q(**{f"{path}shared": True})
-    return there | shared_with(project, "network", "access_as_shared", row=f"{path}pk")
+    return there | shared_with(project, "network", RbacPolicy.SHARED, row=f"{path}pk")
 
 
 def sees_all(context: RequestContext) -> bool:

@@ -24,7 +24,7 @@ from provisioning.network.errors import (
 )
 from provisioning.network.marks import mark
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, Router, Subnet
-from provisioning.network.services import records, sharing
+from provisioning.network.services import network_guests, records, sharing
 from provisioning.quotas.services.ledger import hold
 
 SMALLEST_MTU = 68
@@ -35,6 +35,8 @@ VXLAN_OVERHEAD = 50
 """Bytes of a packet between hosts that are not the guest's own."""
 VLANS = (1, 4094)
 NONE_LEFT = "Unable to create the network. No tenant network is available for allocation."
+NAMING = frozenset({"shared", "dns_domain"})
+"""What says in which domains the names of guests are."""
 MAX_TRIES = 8
 """Tries to insert a network; each collision means that another one took the segment in between."""
 
@@ -81,6 +83,7 @@ def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[Netwo
     return network
 
 
+@when_broken_off
 @transaction.atomic
 def update_network(network: Network, changes: Mapping[str, Any], revision: int | None = None) -> Network:
     """Change columns of a network; ``revision``: only while it is at that one.
@@ -88,6 +91,8 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
     Raises InvalidInputError, InvalidSharedSettingError while other projects use a network that shall not be shared any
     more, NetworkInUseError while floating IPs or gateways need it to be external, and what ``records.lock`` raises.
     """
+    if NAMING & changes.keys():
+        network_guests.lock(network)
     row = records.lock(network, revision)
     if "mtu" in changes:
         _check_mtu(row, changes["mtu"])
@@ -106,6 +111,8 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
         _mirror(row)
         mark(NETWORK, [row.id])
         announce(row, before=seen)
+    if NAMING & changed:
+        network_guests.tell(row)
     return row
 
 

@@ -1,14 +1,19 @@
 """Policies that share a record with another project or with all: made, led to another project, and removed."""
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Model, QuerySet
 
+from compute_agent.contract.network import NETWORK
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.network import owners
 from provisioning.network.announcements import announce, topics_of
+from provisioning.network.marks import mark
 from provisioning.network.models import (
     AddressGroup,
     AddressScope,
@@ -23,9 +28,11 @@ from provisioning.network.models import (
     SubnetPool,
 )
 from provisioning.network.rbac_errors import DuplicateRbacPolicyError, RbacPolicyInUseError
-from provisioning.network.services import records
+from provisioning.network.selectors.visibility import is_shared_with_others
+from provisioning.network.services import network_guests, records
+from provisioning.network.services.ports import lock_subnets
 
-SHARED, EXTERNAL = "access_as_shared", "access_as_external"
+SHARED, EXTERNAL = RbacPolicy.SHARED, RbacPolicy.EXTERNAL
 COLUMNS = {SHARED: "shared", EXTERNAL: "external"}
 """Action → the column that says that it is everybody's."""
 MODELS: dict[str, type[Model]] = {
@@ -37,6 +44,7 @@ MODELS: dict[str, type[Model]] = {
 }
 
 
+@when_broken_off
 def create_rbac_policy(project_id: uuid.UUID, kind: str, row: Any, action: str, target: str) -> RbacPolicy:
     """Share a record with ``target``, a project's id without dashes or ``*``.
 
@@ -44,45 +52,63 @@ def create_rbac_policy(project_id: uuid.UUID, kind: str, row: Any, action: str, 
     """
     _check(kind, action, target)
     policy = RbacPolicy(project_id=project_id, object_type=kind, object_id=row.pk, action=action, target_project=target)
-    with transaction.atomic():
-        locked = records.lock(row)
+    with transaction.atomic(), _sharing(row, action) as locked:
         _save(policy, force_insert=True)
         _mirror(locked, policy, everybody=True)
         announce(policy, "create")
     return policy
 
 
-@transaction.atomic
+@when_broken_off
 def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
     """Share with another project instead.  Raises RbacPolicyInUseError, DuplicateRbacPolicyError, InvalidInputError."""
-    locked, fresh = _locked(policy)
-    if fresh.target_project == target:
+    with transaction.atomic(), _sharing(_record(policy), policy.action) as locked:
+        fresh = records.lock(policy)
+        if fresh.target_project == target:
+            return fresh
+        _check(fresh.object_type, fresh.action, target)
+        _check_unused(locked, fresh)
+        _mirror(locked, fresh, everybody=False)
+        seen = topics_of(fresh)
+        fresh.target_project = target
+        _save(fresh, update_fields=["target_project"])
+        _mirror(locked, fresh, everybody=True)
+        announce(fresh, before=seen)
         return fresh
-    _check(fresh.object_type, fresh.action, target)
-    _check_unused(locked, fresh)
-    _mirror(locked, fresh, everybody=False)
-    seen = topics_of(fresh)
-    fresh.target_project = target
-    _save(fresh, update_fields=["target_project"])
-    _mirror(locked, fresh, everybody=True)
-    announce(fresh, before=seen)
-    return fresh
 
 
-@transaction.atomic
+@when_broken_off
 def delete_rbac_policy(policy: RbacPolicy) -> None:
     """Share no more.  Raises RbacPolicyInUseError while a project uses the record by this policy."""
-    locked, fresh = _locked(policy)
-    _check_unused(locked, fresh)
-    _mirror(locked, fresh, everybody=False)
-    announce(fresh, "delete")
-    fresh.delete()
+    with transaction.atomic(), _sharing(_record(policy), policy.action) as locked:
+        fresh = records.lock(policy)
+        _check_unused(locked, fresh)
+        _mirror(locked, fresh, everybody=False)
+        announce(fresh, "delete")
+        fresh.delete()
 
 
-def _locked(policy: RbacPolicy) -> tuple[Any, RbacPolicy]:
-    """Lock the record before its policy, as whoever changes the record does."""
-    record = records.lock(MODELS[policy.object_type](pk=policy.object_id))
-    return record, records.lock(policy)
+def _record(policy: RbacPolicy) -> Model:
+    return MODELS[policy.object_type](pk=policy.object_id)
+
+
+@contextmanager
+def _sharing(row: Model, action: str) -> Iterator[Any]:
+    """Lock the record whose policies change, before its policy as whoever changes the record does, and yield it.
+
+    A network's guests are locked before it: when it is shared for the first time, or no more, their names are in other
+    domains, and their hosts are told.
+    """
+    if not isinstance(row, Network) or action != SHARED:
+        yield records.lock(row)
+        return
+    network_guests.lock(row)
+    locked = records.lock(row)
+    before = is_shared_with_others(locked.id)
+    yield locked
+    if is_shared_with_others(locked.id) != before:
+        mark(NETWORK, [locked.id])
+        network_guests.tell(locked)
 
 
 def _check(kind: str, action: str, target: str) -> None:
@@ -113,6 +139,8 @@ def _mirror(row: Any, policy: RbacPolicy, *, everybody: bool) -> None:
 
 
 def _check_unused(row: Any, policy: RbacPolicy) -> None:
+    if isinstance(row, Network):
+        lock_subnets([str(row.pk)])  # a launch locks them before it looks whether it may use the network
     same = RbacPolicy.objects.filter(object_id=row.pk, action=policy.action).exclude(pk=policy.pk)
     others = list(same.values_list("target_project", flat=True))
     if RbacPolicy.EVERYBODY in others:

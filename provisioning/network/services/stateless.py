@@ -12,20 +12,13 @@ from provisioning.network import guest_ports
 from provisioning.network.announcements import announce
 from provisioning.network.errors import RecordNotFoundError
 from provisioning.network.marks import ports_changed
-from provisioning.network.models import FixedIP, Network, Port, Subnet
-from provisioning.network.owners import GUESTS, OF_THE_CLOUD
-from provisioning.network.services import ipam, records
+from provisioning.network.models import FixedIP, Port, Subnet
+from provisioning.network.owners import OF_THE_CLOUD
+from provisioning.network.services import ipam, network_guests, records
 from provisioning.network.services.port_addresses import hold_addresses
 
 LATELY = timedelta(hours=1)
 """How long ports are looked for that began before a subnet was there and were done after it."""
-
-
-def lock_guests(network: Network) -> None:
-    """Lock the guests that are on a network, before any of its records, as whoever changes their ports does."""
-    rows = Port.objects.filter(GUESTS, network=network).order_by("device_id")
-    for device_id in rows.values_list("device_id", flat=True).distinct():
-        guest_ports.lock(device_id)
 
 
 def follow_new(subnet: Subnet) -> None:
@@ -53,7 +46,7 @@ def follow_lately() -> None:
 @when_broken_off
 @transaction.atomic
 def _follow_again(subnet: Subnet) -> None:
-    lock_guests(subnet.network)
+    network_guests.lock(subnet.network)
     try:
         follow_new(records.lock(subnet))
     except RecordNotFoundError:

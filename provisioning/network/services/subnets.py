@@ -16,7 +16,7 @@ from provisioning.network.addressing import Range
 from provisioning.network.announcements import announce
 from provisioning.network.marks import mark
 from provisioning.network.models import FixedIP, Network, Port, Subnet, SubnetPool
-from provisioning.network.services import dhcp_ports, pool_prefixes, records, stateless
+from provisioning.network.services import dhcp_ports, network_guests, pool_prefixes, records, stateless
 from provisioning.network.services.ipam import STATELESS, is_stateless
 from provisioning.network.subnet_errors import (
     BadSubnetRequestError,
@@ -78,7 +78,7 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
     subnet = Subnet(network=network, **{"project_id": network.project_id} | said)
     with transaction.atomic():
         if is_stateless(subnet):
-            stateless.lock_guests(network)
+            network_guests.lock(network)
         hold(subnet.project_id, subnet.id, {"subnets": 1})
         records.lock(network)  # ranges of the network are compared
         whole = _range(subnet, cidr, pool, prefixlen)
@@ -134,7 +134,7 @@ def delete_subnet(subnet: Subnet, revision: int | None = None) -> None:
     guests make themselves.
     """
     if is_stateless(subnet):
-        stateless.lock_guests(subnet.network)
+        network_guests.lock(subnet.network)
     row = records.lock_to_delete(subnet, revision)
     used = FixedIP.objects.filter(subnet=row).exclude(port__device_owner__in=owners.OF_THE_NETWORK)
     if is_stateless(row):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 
 import pytest
@@ -12,6 +13,7 @@ from compute_agent.contract.messages import DOCUMENTS, Owned
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, AddressRanges, PortForward
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
 from provisioning.hosts import liveness
 from provisioning.hosts.models import Host, HostCommand
@@ -26,6 +28,7 @@ from provisioning.network.models import (
     Network,
     Port,
     PortForwarding,
+    RbacPolicy,
     Router,
     SecurityGroup,
     SecurityGroupRule,
@@ -76,6 +79,39 @@ def test_hosts_are_told_a_domain_that_can_be_served(
     services.update_network(cloud.network, {"dns_domain": said})
     cloud.run()
     assert known(one, NETWORK, cloud.network.id).dns_domain == served
+
+
+def test_both_hosts_are_told_whose_domains_names_are_in_when_a_network_is_shared_and_when_it_is_no_more(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    network = services.create_network(alice.project_id, "own")
+    services.create_subnet(network, "10.40.0.0/24")
+    asked = [NetworkRequest(network_id=str(network.id))]
+    guests = [cloud.running(alice, flavor_ref="2", networks=asked) for _ in range(2)]
+    one, two = (cloud.agent_of(each) for each in guests)
+    assert one is not two
+
+    def told() -> tuple[list[str], list[str]]:
+        """Return the domains of guests that their own hosts are about to be told, and of those on other hosts."""
+        waiting = HostCommand.objects.filter(kind="refresh_ports_request", finished_at=None)
+        specs = [json.loads(command.body)["instance"] for command in waiting]
+        cloud.run()
+        others = [port.dns_domain for agent in (one, two) for port in known(agent, NETWORK, network.id).remote_ports]
+        return [spec["ports"][0].get("dns_domain", "") for spec in specs], others
+
+    assert told() == ([], ["", ""])
+    own = f"{alice.project_id.hex[:12]}.novalocal"
+    policy = services.create_rbac_policy(alice.project_id, "network", network, RbacPolicy.SHARED, uuid.uuid4().hex)
+    assert told() == ([own, own], [own, own])
+    services.update_rbac_policy(policy, uuid.uuid4().hex)
+    second = services.create_rbac_policy(alice.project_id, "network", network, RbacPolicy.SHARED, uuid.uuid4().hex)
+    services.delete_rbac_policy(second)
+    assert told() == ([], [own, own])  # nothing of it changed a name
+    services.delete_rbac_policy(policy)
+    assert told() == (["", ""], ["", ""])
+    services.update_network(network, {"shared": True, "dns_domain": "example.org."})
+    own = f"{alice.project_id.hex[:12]}.example.org"
+    assert told() == ([own, own], [own, own])
 
 
 def test_the_members_of_a_group_are_known_on_every_host_of_the_group(cloud: Cloud, alice: RequestContext) -> None:

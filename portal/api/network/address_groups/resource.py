@@ -1,9 +1,8 @@
 """Address groups (Networking API v2.0 reference, "Address groups")."""
 
-from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.attributes import Attribute, shared, standard
 from portal.api.network.frame.bodies import columns
-from portal.api.network.frame.kinds import BOOLEAN, Many, Text
-from portal.api.network.frame.query import Constant, boolean
+from portal.api.network.frame.kinds import Many, Text
 from portal.api.network.frame.resource import Resource, Values
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
@@ -35,6 +34,6 @@ ADDRESS_GROUP = Resource(
     attributes=(
         *standard(),
         Attribute(name="addresses", kind=ADDRESSES, post=True, default=(), filter=False),
-        Attribute(name="shared", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
+        shared(sort=False),
     ),
 )

@@ -1,7 +1,7 @@
 """Address scopes (Networking API v2.0 reference, "Address scopes")."""
 
-from portal.api.network.frame.attributes import Attribute, standard
-from portal.api.network.frame.kinds import BOOLEAN, IPVersion
+from portal.api.network.frame.attributes import Attribute, shared, standard
+from portal.api.network.frame.kinds import IPVersion
 from portal.api.network.frame.resource import Resource, Values
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
@@ -31,8 +31,6 @@ ADDRESS_SCOPE = Resource(
     attributes=(
         *standard(name_required=True),
         Attribute(name="ip_version", kind=IPVersion(), post=True, required=True, sort=True),
-        Attribute(
-            name="shared", kind=BOOLEAN, post=True, put=True, default=False, guards=("create", "update"), sort=True
-        ),
+        shared(post=True, put=True, default=False, guards=("create", "update")),
     ),
 )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from portal.api.network.frame.kinds import ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text
-from portal.api.network.frame.query import Column, Constant
+from portal.api.network.frame.kinds import BOOLEAN, ID, MOMENT, PROJECT_ID, TEXT, Integer, Kind, Many, Text
+from portal.api.network.frame.query import Column, Constant, boolean
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.unset import UNSET
 
@@ -75,6 +75,22 @@ def standard(*, named: bool = True, name_required: bool = False, owner: str = "p
         Attribute(name="created_at", kind=MOMENT, filter=False, sort=True),
         Attribute(name="updated_at", kind=MOMENT, filter=False, sort=True),
         Attribute(name="revision_number", kind=Integer(0, MAX_INTEGER), sort=True),
+    )
+
+
+def shared(*, sort: bool = True, **setting: Any) -> Attribute:
+    """Return ``shared``: whether a policy shares it with everybody or with the caller's project.
+
+    ``setting``: how bodies share it with everybody; the selector fills in ``shared_with_caller``.
+    """
+    seen = "shared_with_caller"
+    return Attribute(
+        name="shared",
+        kind=BOOLEAN,
+        show=attrgetter(seen),
+        filter=Column(seen, boolean),
+        sort=seen if sort else False,
+        **setting,
     )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.attributes import Attribute, shared, standard
 from portal.api.network.frame.bodies import columns
 from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
 from portal.api.network.frame.names import DnsDomain
@@ -56,7 +56,7 @@ NETWORK = Resource(
         Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, sort=True),
         Attribute(name="status", kind=TEXT, sort=True),
         Attribute(name="subnets", kind=Many(ID), filter=False, show=_subnets),
-        Attribute(name="shared", kind=BOOLEAN, post=True, put=True, default=False, guards=ADMINS, sort=True),
+        shared(post=True, put=True, default=False, guards=ADMINS),
         Attribute(
             name="router:external",
             kind=BOOLEAN,

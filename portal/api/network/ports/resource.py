@@ -99,10 +99,6 @@ def _fixed_ips(row: Port) -> list[dict[str, object]]:
     return [{"subnet_id": each.subnet_id, "ip_address": each.address} for each in row.fixed_ips.all()]
 
 
-def _dns_assignment(row: Port) -> list[dict[str, str]]:
-    return selectors.dns_assignment(row, row.network)
-
-
 def _of_device(values: list[str]) -> Q:
     ids = [found for value in values if (found := read_id(value))]
     return Q(device_id__in=ids) | Q(device_text__in=values, device_id=None)
@@ -180,7 +176,7 @@ PORT = Resource(
         Attribute(name="extra_dhcp_opts", kind=OPTIONS, post=True, put=True, filter=False, show=_options),
         Attribute(name="port_security_enabled", kind=BOOLEAN, post=True, put=True, default=True, guards=SET),
         Attribute(name="dns_name", kind=DnsName(), post=True, put=True),
-        Attribute(name="dns_assignment", kind=Many(Free()), filter=False, show=_dns_assignment),
+        Attribute(name="dns_assignment", kind=Many(Free()), filter=False, show=selectors.dns_assignment),
         Attribute(name="binding:host_id", kind=TEXT, column="host", post=True, put=True, default="", guards=BINDING),
         Attribute(
             name="binding:vif_type",

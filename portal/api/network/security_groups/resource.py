@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.attributes import Attribute, shared, standard
 from portal.api.network.frame.bodies import columns
 from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Free, Many, OrNone, Text
-from portal.api.network.frame.query import Column, Constant, boolean, lower
+from portal.api.network.frame.query import Column, lower
 from portal.api.network.frame.resource import Resource, Values
 from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL
 from provisioning.common.context import RequestContext
@@ -103,7 +103,7 @@ SECURITY_GROUP = Resource(
     attributes=(
         *standard(),
         Attribute(name="stateful", kind=BOOLEAN, post=True, put=True, default=True),
-        Attribute(name="shared", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
+        shared(sort=False),
         Attribute(name="security_group_rules", kind=Many(Free()), filter=False, show=_rules),
     ),
 )

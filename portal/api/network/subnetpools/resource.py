@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.attributes import Attribute, shared, standard
 from portal.api.network.frame.kinds import BOOLEAN, CIDR, ID, Integer, IPVersion, Many, OrNone
 from portal.api.network.frame.resource import Resource, Values
 from portal.api.network.frame.views import ALL_PROJECTS
@@ -61,7 +61,7 @@ SUBNETPOOL = Resource(
         Attribute(name="max_prefixlen", kind=LENGTH, post=True, put=True),
         Attribute(name="default_quota", kind=OrNone(Integer(0, MAX_INTEGER)), post=True, put=True),
         Attribute(name="address_scope_id", kind=OrNone(ID), post=True, put=True),
-        Attribute(name="shared", kind=BOOLEAN, post=True, default=False, guards=("create",), sort=True),
+        shared(post=True, default=False, guards=("create",)),
         Attribute(name="is_default", kind=BOOLEAN, post=True, put=True, default=False, guards=("create", "update")),
     ),
 )

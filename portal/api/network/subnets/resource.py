@@ -111,5 +111,5 @@ SUBNET = Resource(
             guards=("create", "update"),
         ),
     ),
-    filters={"shared": Column("network__shared", boolean)},
+    filters={"shared": Column("network_shared", boolean)},
 )
