@@ -14,7 +14,13 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import DhcpOption, HostRoute, Segment, SubnetRef
-from compute_agent.contract.network import FloatingIpDocument, NetworkDocument, RouterDocument, RouterInterface
+from compute_agent.contract.network import (
+    FloatingIpDocument,
+    NetworkDocument,
+    RemotePort,
+    RouterDocument,
+    RouterInterface,
+)
 from compute_agent.network.names import link_local
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.lab import Interface, Space, dns_addresses, dns_question, processes_naming, until
@@ -152,6 +158,31 @@ def test_names_of_guests_on_other_hosts_are_known_as_long_as_they_are_there(rack
     assert named(here, "10.44.0.2", "shared.novalocal") == set()
     one.process.network.apply(net, 90)
     assert until(lambda: not named(here, "10.44.0.2", "there.novalocal"), "the end of the name", 5)
+    rack.forget(net)
+
+
+def test_hundreds_of_guests_on_one_network(rack: Rack) -> None:
+    one, _ = rack.hosts
+    subnet = SubnetRef(id="00000056-0000-4000-8000-00000000aaaa", cidr="10.56.0.0/16")
+    net = document(56, subnets=[subnet])
+    here = rack.plug(one, net, 1)
+    remote = [
+        RemotePort(
+            id=f"{number:08d}-0000-4000-8000-0000000000aa",
+            mac_address=f"fa:16:3e:56:{number >> 8:02x}:{number & 255:02x}",
+            addresses=[f"10.56.{1 + number // 250}.{1 + number % 250}"],
+            underlay="192.168.50.2",
+            hostname=f"vm-{number}",
+        )
+        for number in range(300)
+    ]
+    one.process.network.apply(replace(net, peers=["192.168.50.2"], remote_ports=remote), 90)
+    here.configure()
+    for number in (0, 150, 299):
+        assert named(here, "10.56.0.2", f"vm-{number}.novalocal") == set(remote[number].addresses)
+    assert asks(here)["ip"] == "10.56.0.5"
+    known = one.inside.run("bridge", "fdb", "show", "br", net.bridge)
+    assert all(each.mac_address in known for each in remote)
     rack.forget(net)
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import SecurityRule
-from compute_agent.contract.messages import DOCUMENTS, Owned
+from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, Owned, encode
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, AddressRanges, PortForward
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
@@ -24,6 +24,7 @@ from provisioning.network.models import (
     AddressGroup,
     Delivery,
     DeliveryMark,
+    FixedIP,
     FloatingIP,
     Network,
     Port,
@@ -208,6 +209,42 @@ def test_what_is_too_long_for_an_agent_is_not_sent_and_is_said(
     mark(SECURITY_GROUP, [group.id])
     cloud.run()
     assert len(known(agent, SECURITY_GROUP, group.id).rules) == 5
+
+
+def test_thousands_of_rules_and_hundreds_of_ports_fit_into_what_an_agent_takes(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    agent, group = cloud.agent_of(cloud.running(alice)), SecurityGroup.objects.get(project_id=alice.project_id)
+    SecurityGroupRule.objects.bulk_create(
+        SecurityGroupRule(group=group, direction="ingress", protocol="tcp", port_range_min=port, port_range_max=port)
+        for port in range(1, 4001)
+    )
+    subnet = services.create_subnet(cloud.network, "10.77.0.0/16")
+    ports = Port.objects.bulk_create(
+        Port(
+            network=cloud.network, project_id=alice.project_id, device_owner="compute:nova", device_id=uuid.uuid4(),
+            mac_address=f"fa:16:3e:77:{number >> 8:02x}:{number & 255:02x}",
+        )
+        for number in range(300)
+    )  # fmt: skip
+    FixedIP.objects.bulk_create(
+        FixedIP(
+            port=port,
+            subnet=subnet,
+            number=number + 10,
+            address=f"10.77.1.{number}" if number < 256 else f"10.77.2.{number - 256}",
+        )
+        for number, port in enumerate(ports)
+    )
+    Port.security_groups.through.objects.bulk_create(
+        Port.security_groups.through(port=port, securitygroup=group) for port in ports
+    )
+    mark(SECURITY_GROUP, [group.id])
+    mark(NETWORK, [cloud.network.id])
+    cloud.run()
+    document = known(agent, SECURITY_GROUP, group.id)
+    assert (len(document.rules), len(document.members)) == (4004, 301)
+    assert len(encode(document)) < MAX_DOCUMENT
 
 
 def test_a_hundred_marks_are_one_job(cloud: Cloud) -> None:
