@@ -207,7 +207,8 @@ def mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
 
-def _checksum(data: bytes) -> int:
+def checksum(data: bytes) -> int:
+    """The checksum of the Internet (RFC 1071)."""
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -219,7 +220,7 @@ def udp_frame(source: tuple[str, str, int], target: tuple[str, str, int], payloa
     udp = struct.pack("!HHHH", source[2], target[2], 8 + len(payload), 0) + payload
     head = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0,
                        socket.inet_aton(source[1]), socket.inet_aton(target[1]))  # fmt: skip
-    head = head[:10] + struct.pack("!H", _checksum(head)) + head[12:]
+    head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
     return mac(target[0]) + mac(source[0]) + b"\x08\x00" + head + udp
 
 

@@ -1,5 +1,8 @@
 """Router advertisements (RFC 4861) of a router: dnsmasq in its namespace tells guests their prefix and their gateway.
 
+A router advertises a subnet only where it has the address of the subnet's gateway: whoever may use a shared network may
+put a router on it at another address, and guests there must not take that one for theirs.
+
 Whether guests ask DHCPv6 too is said in the advertisement; it is answered by the network's own server, never here: the
 router's filters take no DHCPv6 in.
 """
@@ -116,4 +119,4 @@ def _lines(leg: Leg, network: NetworkDocument) -> Iterator[str]:
 
 
 def _advertised(leg: Leg, subnet: SubnetRef) -> bool:
-    return ":" in subnet.cidr and subnet.gateway is not None and leg.reaches(subnet.gateway)
+    return ":" in subnet.cidr and subnet.gateway is not None and leg.has(subnet.gateway)

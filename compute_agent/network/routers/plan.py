@@ -7,7 +7,7 @@ how the external namespace tells routers with equal ranges apart.
 import hashlib
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from compute_agent.contract.network import (
     ExternalGateway,
@@ -43,11 +43,20 @@ class Leg:
     mtu: int
     addresses: tuple[str, ...]
     """With prefix length."""
+    ranges: tuple[str, ...] = ()
+    """Every range of the network, those that the leg has no address in too; empty on an external network."""
+    is_gateway: bool = False
+    """Whether the leg has the gateway's address of one of them."""
 
     def reaches(self, address: str) -> bool:
         """Say whether the address is on the leg's networks."""
         wanted = ipaddress.ip_address(address)
         return any(wanted in network for network in networks_of(self.addresses))
+
+    def has(self, address: str) -> bool:
+        """Say whether the address is the leg's own."""
+        wanted = ipaddress.ip_address(address)
+        return any(ipaddress.ip_interface(own).ip == wanted for own in self.addresses)
 
 
 @dataclass(frozen=True)
@@ -164,7 +173,7 @@ def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: s
     What a document names and the host was not told of yet is left out.  Raises ValueError for an address that is none.
     """
     legs = tuple(
-        _leg("qr-", interface, network)
+        _inner_leg(interface, network)
         for interface in router.interfaces
         if (network := wanted.networks.get(interface.network_id)) is not None
     )
@@ -273,6 +282,15 @@ def _leg(prefix: str, interface: RouterInterface, network: NetworkDocument) -> L
         mac=mac_address(interface.mac_address),
         mtu=network.mtu,
         addresses=tuple(sorted(str(ipaddress.ip_interface(address)) for address in interface.addresses)),
+    )
+
+
+def _inner_leg(interface: RouterInterface, network: NetworkDocument) -> Leg:
+    leg = _leg("qr-", interface, network)
+    return replace(
+        leg,
+        ranges=tuple(sorted(str(ipaddress.ip_network(subnet.cidr)) for subnet in network.subnets)),
+        is_gateway=any(subnet.gateway is not None and leg.has(subnet.gateway) for subnet in network.subnets),
     )
 
 

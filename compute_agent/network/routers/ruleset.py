@@ -4,6 +4,7 @@ A router: what goes out from a guest with a floating IP has that address; others
 where the router's is elsewhere.  What comes in is for a floating IP, or an answer; without address translation (IPv6,
 and IPv4 when the router's ``enable_snat`` is off) it may be for any guest.  Guests reach no network that the host keeps
 from them (``reach``), nor the inner addresses of this package; the ranges of the external network itself they reach.
+Nobody sends as somebody on another network of the router (``sources``), or on the external one.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from compute_agent.contract.network import FloatingIpDocument, PortForward
 from compute_agent.network.reach import Reach
 from compute_agent.network.routers.plan import LINKS, ExternalPlan, RouterPlan, networks_of
+from compute_agent.network.routers.sources import CHAIN, source_chain, source_sets
 from compute_agent.network.routers.words import nft_map, nft_set, of_version, replaced
 
 TABLE = "novella"
@@ -43,6 +45,7 @@ def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
         lines += nft_set("outside" + suffix, kind, of_version(version, plan.outside), ranges=True)
         lines += nft_set("blocked" + suffix, kind, blocked, ranges=True)
         lines += nft_set("reachable" + suffix, kind, reachable, ranges=True)
+    lines += source_sets(plan)
     lines += nft_map("floating", "ipv4_addr : ipv4_addr", {a: f for a, f in with_guest.items() if f})
     lines += nft_map("fixed", "ipv4_addr : ipv4_addr", {f: a for a, f in with_guest.items() if f})
     lines += [
@@ -54,6 +57,7 @@ def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
         "  }",
         *_detour_chain(plan),
         *_translation(plan),
+        *source_chain(plan),
         *_forward(plan),
         *_input(plan),
     ]
@@ -160,6 +164,8 @@ def _forward(plan: RouterPlan) -> list[str]:
     if plan.enabled:
         lines += [
             "    ip daddr 169.254.0.0/16 drop",
+            "    iifname @inner ip saddr 169.254.0.0/16 drop",
+            f"    jump {CHAIN}",
             *_from_inside(),
             "    iifname @outer oifname @outer drop",
             "    iifname @outer ct state established,related accept",
@@ -175,6 +181,7 @@ def _from_inside() -> Sequence[str]:
     for family, suffix in (("ip", ""), ("ip6", "6")):
         new = f"iifname @inner oifname @outer ct state != {{ established, related }} {family}"
         lines += [
+            f"    iifname @inner oifname @inner {family} saddr @outside{suffix} drop",
             f"    {new} saddr @outside{suffix} drop",
             f"    {new} daddr @outside{suffix} accept",
             f"    {new} daddr @reachable{suffix} accept",

@@ -43,11 +43,7 @@ def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = 
     router, subnet = records.lock(router), records.lock(subnet)
     if subnet.gateway_ip is None:
         raise _bad("Subnet for router interface must have a gateway IP")
-    if not anywhere and subnet.network.project_id != router.project_id:
-        raise _bad(
-            f"Subnet {subnet.id} is on another project's network, whose gateway is that project's to give;"
-            " a port of your own on it, with another address, can be the interface"
-        )
+    _check_gateway(router, subnet, anywhere=anywhere)
     _check_new(router, [subnet])
     port = _port_to_share(router, subnet) if subnet.ip_version == 6 else None
     if port is None:
@@ -67,8 +63,11 @@ def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = 
 
 @when_broken_off
 @transaction.atomic
-def add_interface_by_port(router: Router, port: Port) -> RouterInterface:
-    """Make a port that no device has the router's; it is in no quota then.  Raises PortInUseError, BadRequestError."""
+def add_interface_by_port(router: Router, port: Port, *, anywhere: bool = False) -> RouterInterface:
+    """Make a port that no device has the router's; it is in no quota then.
+
+    ``anywhere``: at the gateway's address of another project's network, too.  Raises PortInUseError, BadRequestError.
+    """
     router, port = records.lock(router), records.lock(port)
     if port.device_id is not None or port.device_text:
         msg = (
@@ -76,11 +75,16 @@ def add_interface_by_port(router: Router, port: Port) -> RouterInterface:
             f"Port already has an attached device {port.device_id or port.device_text}."
         )
         raise PortInUseError(msg, field="port_id")
-    subnets = [row.subnet for row in port.fixed_ips.select_related("subnet").order_by("id")]
+    rows = list(port.fixed_ips.select_related("subnet__network").order_by("id"))
+    subnets = [row.subnet for row in rows]
     if not subnets:
         raise _bad("Router port must have at least one fixed IP")
     if len([subnet for subnet in subnets if subnet.ip_version == 4]) > 1:
         raise _bad("Cannot have multiple IPv4 subnets on router port")
+    for row in rows:
+        gateway = row.subnet.gateway_ip
+        if gateway is not None and row.number == addressing.number_of(row.subnet, gateway):
+            _check_gateway(router, row.subnet, anywhere=anywhere)
     _check_new(router, subnets)
     ledger.release(port.id)
     port.security_groups.clear()
@@ -133,6 +137,15 @@ def remove_interface_by_subnet(router: Router, subnet: Subnet) -> RouterInterfac
         _delete(port)
     _changed(router, port)
     return RouterInterface(router, port, subnet)
+
+
+def _check_gateway(router: Router, subnet: Subnet, *, anywhere: bool) -> None:
+    """Refuse to make a router the gateway of another project's network."""
+    if not anywhere and subnet.network.project_id != router.project_id:
+        raise _bad(
+            f"Subnet {subnet.id} is on another project's network, whose gateway is that project's to give;"
+            " a port of your own on it, with another address, can be the interface"
+        )
 
 
 def _check_new(router: Router, subnets: list[Subnet]) -> None:

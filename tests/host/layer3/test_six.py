@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ipaddress
+import struct
+
 import pytest
 
-from tests.host.lab import Interface, until
+from tests.host.lab import Interface, checksum, mac, until
 from tests.host.layer3.test_outside import seen_as
 from tests.host.layer3.test_routed import pings, talk
 from tests.host.layer3.town import WORLD_SIX, Town, inner
+
+ALL_ROUTERS = ipaddress.IPv6Address("ff02::2")
 
 
 @pytest.mark.parametrize("where", [0, 1], ids=["same host", "other host"])
@@ -44,6 +49,35 @@ def test_a_router_tells_guests_their_mtu_and_that_it_has_gone(town: Town) -> Non
     town.routers.remove(router)
     town.sync()
     assert not pings(guest.space, "2001:db8:1::1", patience=1)
+
+
+def test_a_router_that_visits_a_network_is_nobody_s_gateway_there(town: Town) -> None:
+    """One that has another address than the gateway's, while it is the gateway of its own network."""
+    shared, own = inner(1, six=True), inner(2, six=True)
+    visitor = town.router(2, own, shared, gateway=False, visits={shared.id: ["10.1.0.77/24", "2001:db8:1::77/64"]})
+    settled, guest = learning(town.plugged(0, own, 1)), town.plugged(0, shared, 2)
+    until(lambda: "default" in settled.space.run("ip", "-6", "route"), "a gateway", 10)
+    guest.drain()
+    guest.send(solicitation(guest.port.mac_address))
+    assert guest.hears(advertises, patience=1) is None
+    town.router(1, shared, gateway=False)
+    learning(guest)
+    until(lambda: "default" in guest.space.run("ip", "-6", "route"), "a gateway", 10)
+    assert visitor.mac(shared).endswith("f0:02:01")
+    assert "via fe80::f816:3eff:fef0:201" not in guest.space.run("ip", "-6", "route")
+
+
+def solicitation(source: str) -> bytes:
+    """A question for routers (RFC 4861) from nowhere: "::" may ask too."""
+    pseudo = bytes(16) + ALL_ROUTERS.packed + struct.pack("!II", 8, 58)
+    body = b"\x85\0" + struct.pack("!H", checksum(pseudo + b"\x85" + bytes(7))) + bytes(4)
+    head = struct.pack("!IHBB", 6 << 28, len(body), 58, 255) + bytes(16) + ALL_ROUTERS.packed
+    return mac("33:33:00:00:00:02") + mac(source) + b"\x86\xdd" + head + body
+
+
+def advertises(frame: bytes) -> bool:
+    """Say whether a frame is a router's advertisement."""
+    return frame[12:14] == b"\x86\xdd" and frame[20] == 58 and frame[54] == 134
 
 
 def learning(guest: Interface) -> Interface:

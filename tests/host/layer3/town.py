@@ -74,6 +74,8 @@ class RouterWish:
     enable_snat: bool = True
     enabled: bool = True
     routes: list[Route] = field(default_factory=list)
+    visits: dict[str, list[str]] = field(default_factory=dict)
+    """Networks' ids → its addresses there with prefix length; elsewhere it has the gateways'."""
     outside: ipaddress.IPv4Network = RANGE
 
     @property
@@ -94,7 +96,10 @@ class RouterWish:
                 port_id=uuid_of(4, self.number * 100 + (network.segment.id or 0)),
                 network_id=network.id,
                 mac_address=self.mac(network),
-                addresses=[f"{subnet.gateway}/{subnet.cidr.rpartition('/')[2]}" for subnet in network.subnets],
+                addresses=self.visits.get(
+                    network.id,
+                    [f"{subnet.gateway}/{subnet.cidr.rpartition('/')[2]}" for subnet in network.subnets],
+                ),
             )
             for network in self.networks
         ]
@@ -188,8 +193,8 @@ class Town(Rack):
         port = wish.port()
         mac = f"fa:16:3e:{network.segment.id or 0:02x}:00:{number:02x}"
         fixed = list(port.fixed_ips)
-        if len(network.subnets) > 1:
-            prefix, gateway = network.subnets[1].cidr.partition("/")[0], network.subnets[1].gateway
+        for subnet in (each for each in network.subnets if ":" in each.cidr):
+            prefix, gateway = subnet.cidr.partition("/")[0], subnet.gateway
             six = str(ipaddress.ip_address(f"{prefix}f816:3eff:fe00:{number:x}"))
             fixed.append(FixedAddress(address=six, prefix_length=64, gateway=gateway))
             mac = f"fa:16:3e:00:00:{number:02x}"

@@ -94,6 +94,20 @@ def test_a_port_of_the_project_becomes_the_router_s_and_leaves_the_quota(
     assert not guest_ports().exists()
 
 
+def test_the_gateway_of_another_project_s_network_is_not_taken_by_a_port(operator: Person, router: Router) -> None:
+    """Not even by one that was given the address; operators may."""
+    shared = services.create_network(operator.project_id, "shared")
+    subnet = services.create_subnet(shared, "10.30.0.0/24")
+    Network.objects.filter(id=shared.id).update(shared=True)
+    given = [{"subnet_id": subnet.id, "ip_address": "10.30.0.1"}]
+    port = services.create_port(router.project_id, shared, fixed_ips=given)
+    with pytest.raises(BadRequestError, match="another project's network"):
+        services.add_interface_by_port(router, port)
+    port.refresh_from_db()
+    services.add_interface_by_port(router, port, anywhere=True)
+    assert addresses(router) == ["10.30.0.1"]
+
+
 def test_ranges_that_overlap_are_refused_on_one_router_only(
     alice: Person, router: Router, subnet: Subnet, make_subnet: MakeSubnet
 ) -> None:

@@ -58,7 +58,7 @@ class AddInterface(RouterAction):
             raise HTTPBadRequestError("Bad router request: Cannot specify both subnet-id and port-id.")
         if "port_id" in said:
             port = selectors.port_for(self.context, said["port_id"], all_projects=self.operator)
-            return info(services.add_interface_by_port(row, port))
+            return info(services.add_interface_by_port(row, port, anywhere=self.operator))
         if "subnet_id" not in said:
             raise HTTPBadRequestError("Bad router request: Either subnet_id or port_id must be specified.")
         subnet = selectors.subnet_for(self.context, said["subnet_id"], all_projects=self.operator)
