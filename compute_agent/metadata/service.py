@@ -1,42 +1,51 @@
 """The metadata service: HTTP on sockets that lie in the networks' own namespaces.
 
 Who asks is known by the network that the socket lies in and the address that the request comes from; the filters of
-this host let no guest use another's.  Guests are hostile: each has a share of the connections, and each connection a
-few seconds.
+this host let no guest use another's.  Guests are hostile: each has a share of the connections, whatever addresses and
+interfaces it comes by, and each connection a few seconds.  One thread reads requests and writes answers, so that no
+worker waits for a guest.
 """
 
+import asyncio
 import contextlib
+import io
 import logging
-import selectors
+import re
 import socket
 import threading
-import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from compute_agent.metadata.trees import PASSWORD, Asker, find
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 WORKERS = 16
 """Requests that are answered at once."""
-WAITING = 64
+WAITING = 256
 """Connections of all guests at once."""
 SHARE = 4
 """Connections of one guest at once."""
 SECONDS = 10.0
-"""A connection's whole time."""
+"""A connection's whole time, from its beginning until the answer is read."""
+MOST_HEAD = 1 << 14
+"""Bytes of a request's line and headers."""
 MOST_PASSWORD = 1024
 """Bytes of a posted password, as in Nova."""
+LENGTH = re.compile(rb"^content-length:[ \t]*([0-9]{1,9})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 
 
 class Directory(Protocol):
     """Who guests are; called from any thread."""
+
+    def guest(self, network_id: str, address: str) -> str | None:
+        """Return the id of the guest that has the address on the network, without waiting; None when it is nobody's."""
 
     def asker(self, network_id: str, address: str) -> Asker | None:
         """Return the guest that has the address on the network; None when there is none here."""
@@ -45,124 +54,174 @@ class Directory(Protocol):
         """Keep the password that a guest has encrypted; False when there is one already."""
 
 
-@dataclass
-class _Connection:
-    socket: socket.socket
-    network_id: str
-    address: str
-    since: float
-
-
 class MetadataService:
     """Answers on every socket it is given until that is taken away."""
 
     def __init__(self) -> None:
-        self._directory: Directory | None = None
         self._lock = threading.Lock()
-        self._selector = selectors.DefaultSelector()
-        self._sockets: dict[str, list[socket.socket]] = {}
-        self._connections: set[int] = set()
-        self._open: dict[int, _Connection] = {}
-        self._shares: Counter[tuple[str, str]] = Counter()
-        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="metadata")
-        self._ended = threading.Event()
-        self._waker, woken = socket.socketpair()
-        self._woken = woken
-        self._selector.register(woken, selectors.EVENT_READ, None)
-        self._thread: threading.Thread | None = None
+        """Held while networks come and go; never in the thread that reads and writes."""
+        self._waiting: dict[str, list[socket.socket]] = {}
+        """Listening sockets by network, before the start."""
+        self._servers: dict[str, list[asyncio.Server]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connections: _Connections | None = None
 
     def start(self, directory: Directory) -> None:
         """Begin to answer: connections of before have waited."""
-        self._directory = directory
-        self._thread = threading.Thread(target=self._accept_forever, name="metadata", daemon=True)
-        self._thread.start()
+        with self._lock:
+            self._loop = asyncio.new_event_loop()
+            self._connections = _Connections(directory)
+            threading.Thread(target=_run, args=(self._loop,), name="metadata", daemon=True).start()
+            while self._waiting:
+                self._serve(*self._waiting.popitem())
 
     def opened(self, network_id: str, listening: Sequence[socket.socket]) -> None:
         """Take a network's listening sockets, which are the service's own now; they take the place of older ones."""
-        self.closed(network_id)
         with self._lock:
-            self._sockets[network_id] = list(listening)
-            for each in listening:
-                each.settimeout(0)
-                self._selector.register(each, selectors.EVENT_READ, network_id)
+            self._stop(network_id)
+            self._serve(network_id, listening)
 
     def closed(self, network_id: str) -> None:
         """Listen on the network no more; what is being answered goes on."""
         with self._lock:
-            for each in self._sockets.pop(network_id, ()):
-                self._selector.unregister(each)
-                each.close()
+            self._stop(network_id)
 
     def close(self) -> None:
         """End."""
-        self._ended.set()
-        self._waker.close()
-        if self._thread is not None:
-            self._thread.join(timeout=2.0)
-        for network_id in list(self._sockets):
-            self.closed(network_id)
-        self._end_older_than(0.0)
+        with self._lock:
+            for network_id in [*self._waiting, *self._servers]:
+                self._stop(network_id)
+            loop, connections, self._loop = self._loop, self._connections, None
+            if loop is not None and connections is not None:
+                with contextlib.suppress(TimeoutError):
+                    _do(loop, connections.end(), timeout=2.0)
+                loop.call_soon_threadsafe(loop.stop)
+
+    def _serve(self, network_id: str, listening: Sequence[socket.socket]) -> None:
+        if self._loop is None or self._connections is None:
+            self._waiting[network_id] = list(listening)
+        else:
+            self._servers[network_id] = _do(self._loop, self._connections.listen(network_id, listening))
+
+    def _stop(self, network_id: str) -> None:
+        for each in self._waiting.pop(network_id, ()):
+            each.close()
+        servers = self._servers.pop(network_id, ())
+        if self._loop is not None and servers:
+            _do(self._loop, _close(servers))
+
+
+def _do(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    return asyncio.run_coroutine_threadsafe(work, loop).result(timeout)
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+async def _close(servers: Sequence[asyncio.Server]) -> None:
+    for each in servers:
+        each.close()
+
+
+class _Connections:
+    """The guests' connections; everything here runs in the service's thread."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._shares: Counter[str] = Counter()
+        """Connections by guest."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="metadata")
+
+    async def listen(self, network_id: str, listening: Sequence[socket.socket]) -> list[asyncio.Server]:
+        """Accept connections on these sockets of a network."""
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._accept(network_id, reader, writer)
+
+        return [await asyncio.start_server(accept, sock=each, limit=MOST_HEAD) for each in listening]
+
+    async def end(self) -> None:
+        """Break off all connections."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _accept_forever(self) -> None:
-        while not self._ended.is_set():
-            # The lock is not held while it waits: networks come and go meanwhile.
-            for key, _ in self._selector.select(timeout=0.5):
-                if isinstance(key.fileobj, socket.socket) and key.data is not None:
-                    self._accept(key.fileobj, str(key.data))
-            self._end_older_than(SECONDS)
-        self._woken.close()
-
-    def _accept(self, listening: socket.socket, network_id: str) -> None:
-        try:
-            connected, peer = listening.accept()
-        except OSError:
+    def _accept(self, network_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = writer.get_extra_info("peername")
+        address = str(peer[0]).partition("%")[0] if peer else ""
+        # Strangers of a network have one share: their addresses prove nothing.
+        guest = self._directory.guest(network_id, address) or network_id
+        if len(self._tasks) >= WAITING or self._shares[guest] >= SHARE:
+            writer.transport.abort()
             return
-        address = str(peer[0]).partition("%")[0]
-        connection = _Connection(connected, network_id, address, time.monotonic())
-        with self._lock:
-            full = len(self._open) >= WAITING or self._shares[network_id, address] >= SHARE
-            if not full:
-                self._shares[network_id, address] += 1
-                self._open[id(connection)] = connection
-        if full:
-            connected.close()
-            return
-        connected.settimeout(SECONDS)
-        self._pool.submit(self._serve, connection)
+        self._shares[guest] += 1
+        task = asyncio.get_running_loop().create_task(self._answer(network_id, address, reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(lambda task: self._over(task, guest))
 
-    def _serve(self, connection: _Connection) -> None:
+    def _over(self, task: "asyncio.Task[None]", guest: str) -> None:
+        self._tasks.discard(task)
+        self._shares[guest] -= 1
+        if not self._shares[guest]:
+            del self._shares[guest]
+
+    async def _answer(
+        self, network_id: str, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Read one request, let a worker answer it, and wait until that is sent."""
         try:
-            _Request(connection, self._directory)
-        except OSError:
-            pass  # the guest has gone, or its time is over
+            async with asyncio.timeout(SECONDS):
+                request = await _read(reader)
+                loop = asyncio.get_running_loop()
+                answer = await loop.run_in_executor(
+                    self._pool, _answer_to, request, network_id, address, self._directory
+                )
+                writer.write(answer)
+                writer.close()
+                await writer.wait_closed()
+        except (OSError, EOFError, asyncio.LimitOverrunError):
+            pass  # the guest has gone, its time is over, or it says too much
         except Exception:
             log.exception("A guest's request for its metadata could not be answered.")
         finally:
-            with self._lock:
-                self._open.pop(id(connection), None)
-                self._shares[connection.network_id, connection.address] -= 1
-            connection.socket.close()
+            writer.transport.abort()
 
-    def _end_older_than(self, seconds: float) -> None:
-        now = time.monotonic()
-        with self._lock:
-            old = [each for each in self._open.values() if now - each.since >= seconds]
-        for each in old:
-            with contextlib.suppress(OSError):
-                each.socket.shutdown(socket.SHUT_RDWR)
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    """Return a request with as much of its body as is ever looked at."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    said = LENGTH.search(head)
+    length = int(said[1]) if said is not None else 0
+    return head + (await reader.readexactly(length) if length <= MOST_PASSWORD else b"")
+
+
+def _answer_to(request: bytes, network_id: str, address: str, directory: Directory) -> bytes:
+    return _Request(request, network_id, address, directory).written.getvalue()
 
 
 class _Request(BaseHTTPRequestHandler):
-    """One connection; it is answered by being made."""
+    """One request, which is answered by being made: the answer is in ``written``."""
 
     protocol_version = "HTTP/1.1"
     server_version = "Novella"
     sys_version = ""
 
-    def __init__(self, connection: _Connection, directory: Directory | None) -> None:
-        self._directory, self._network_id = directory, connection.network_id
-        super().__init__(connection.socket, (connection.address, 0), None)  # type: ignore[arg-type]
+    def __init__(self, request: bytes, network_id: str, address: str, directory: Directory) -> None:
+        self._directory, self._network_id = directory, network_id
+        self._read, self.written = io.BytesIO(request), io.BytesIO()
+        super().__init__(request, (address, 0), None)  # type: ignore[arg-type]
+
+    def setup(self) -> None:
+        self.rfile, self.wfile = self._read, self.written
+
+    def finish(self) -> None:
+        """There is nothing to close."""
 
     def do_GET(self) -> None:
         asker = self._asker()
@@ -186,7 +245,7 @@ class _Request(BaseHTTPRequestHandler):
             self._answer(400, b"The password has at most 1024 bytes, and its length is said.\n")
             return
         password = self.rfile.read(int(length)).decode("ascii", "replace")
-        posted = self._directory is not None and self._directory.post_password(asker, password)
+        posted = self._directory.post_password(asker, password)
         self._answer(200 if posted else 409, b"" if posted else b"There is a password already.\n")
 
     def do_PUT(self) -> None:
@@ -198,7 +257,7 @@ class _Request(BaseHTTPRequestHandler):
     def _asker(self) -> Asker | None:
         """Return who asks.  A proxy's header would be the guest's own word, so such a request is refused."""
         found = None
-        if self._directory is not None and "X-Forwarded-For" not in self.headers:
+        if "X-Forwarded-For" not in self.headers:
             found = self._directory.asker(self._network_id, self.client_address[0])
         if found is None:
             self._answer(404, b"Not Found\n")

@@ -38,6 +38,10 @@ class GuestDirectory:
         self._posted: dict[str, tuple[str, InstanceSpec]] = {}
         """Passwords that the portal may not know yet, with what it had said of the guest: its next word counts."""
 
+    def guest(self, network_id: str, address: str) -> str | None:
+        interface = self._network.interface_at(network_id, address)
+        return interface.uuid if interface is not None else None
+
     def asker(self, network_id: str, address: str) -> Asker | None:
         interface = self._network.interface_at(network_id, address)
         spec = self._on_loop(lambda: self._records.spec(interface.uuid)) if interface is not None else None

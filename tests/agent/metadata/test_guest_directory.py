@@ -49,6 +49,8 @@ async def test_a_guest_is_found_by_network_and_address(stage: Stage, directory: 
     assert (found.spec.uuid, found.port.id, found.floating) == (SPEC.uuid, PORT.id, "203.0.113.7")
     for network, address in ((PORT.network.id, "192.0.2.1"), ("another", ADDRESS)):
         assert await asyncio.to_thread(directory.asker, network, address) is None
+        assert directory.guest(network, address) is None
+    assert directory.guest(PORT.network.id, ADDRESS) == SPEC.uuid
 
 
 async def test_a_posted_password_is_reported_once_and_the_portal_s_next_word_counts(

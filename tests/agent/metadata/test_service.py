@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
+import select
 import socket
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +17,9 @@ from compute_agent.metadata import service as module
 from compute_agent.metadata.service import MetadataService
 from compute_agent.metadata.trees import Asker
 from tests.agent.cast import make_spec
+from tests.agent.driver_contract import until
+
+OTHER = replace(make_spec(), uuid="11111111-2222-3333-4444-555555555555")
 
 
 @dataclass
@@ -24,12 +28,18 @@ class Guests:
 
     here: dict[tuple[str, str], InstanceSpec] = field(default_factory=dict)
     posted: dict[str, str] = field(default_factory=dict)
+    vendor_data: bytes = b"{}"
+
+    def guest(self, network_id: str, address: str) -> str | None:
+        spec = self.here.get((network_id, address))
+        return spec.uuid if spec is not None else None
 
     def asker(self, network_id: str, address: str) -> Asker | None:
         spec = self.here.get((network_id, address))
         if spec is None:
             return None
-        return Asker(replace(spec, posted_password=self.posted.get(spec.uuid, "")), spec.ports[0])
+        return Asker(replace(spec, posted_password=self.posted.get(spec.uuid, "")), spec.ports[0],
+                     vendor_data=self.vendor_data)  # fmt: skip
 
     def post_password(self, asker: Asker, password: str) -> bool:
         if asker.spec.uuid in self.posted:
@@ -70,7 +80,7 @@ def ask(
 
 
 def test_equal_addresses_on_two_networks_are_two_guests(service: MetadataService, guests: Guests) -> None:
-    first, second = make_spec(), replace(make_spec(), uuid="11111111-2222-3333-4444-555555555555")
+    first, second = make_spec(), OTHER
     ports = {name: listen(service, name) for name in ("a", "b")}
     guests.here = {("a", "127.0.0.1"): first, ("b", "127.0.0.1"): second, ("a", "127.0.0.9"): second}
     found = [ask(ports[name], "/latest/meta-data/instance-id")[1] for name in ("a", "b")]
@@ -110,32 +120,71 @@ def test_a_network_that_is_gone_is_not_listened_on(service: MetadataService, gue
         ask(port, "/")
 
 
-def test_one_guest_has_its_share_and_others_are_answered(
-    service: MetadataService, guests: Guests, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_guest_has_one_share_by_all_its_addresses(service: MetadataService, guests: Guests) -> None:
+    """Others are answered meanwhile, and the guest itself once it has let go."""
+    ports = listen(service, "a"), listen(service, "b")
+    sources = [(ports[0], "127.0.0.1"), (ports[0], "127.0.0.2"), (ports[1], "127.0.0.3"), (ports[1], "127.0.0.4")]
+    spec = make_spec()
+    guests.here = {("ab"[ports.index(port)], source): spec for port, source in sources}
+    guests.here["a", "127.0.0.9"] = OTHER
+    with contextlib.ExitStack() as stack:
+        slow = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=5, source_address=(source, 0)))
+            for _ in range(module.SHARE)
+            for port, source in sources
+        ]
+        over = len(slow) - module.SHARE
+        refused: set[socket.socket] = set()
+        while len(refused) < over:
+            readable = select.select([each for each in slow if each not in refused], [], [], 5)[0]
+            assert readable, f"{len(refused)} of {over} are refused"
+            refused.update(each for each in readable if each.recv(1) == b"")
+        assert ask(ports[0], "/latest/meta-data/", source="127.0.0.9")[0] == 200
+        held = [each for each in slow if each not in refused]
+        for each in held:
+            each.sendall(b"GET /latest/meta-data/ HTTP/1.1\r\n\r\n")
+            assert each.recv(12) == b"HTTP/1.1 200"
+
+
+def test_no_worker_waits_for_a_guest(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither for one that says nothing or half a request, nor for one that does not read."""
+    monkeypatch.setattr(module, "WORKERS", 1)
+    guests.here = {("a", "127.0.0.1"): make_spec(), ("a", "127.0.0.9"): OTHER}
+    guests.vendor_data = bytes(1 << 24)
+    service = MetadataService()
     port = listen(service, "a")
-    guests.here = {("a", "127.0.0.1"): make_spec(), ("a", "127.0.0.2"): make_spec()}
-    slow = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(module.SHARE + 3)]
+    service.start(guests)
     try:
-        deadline = time.monotonic() + 5
-        closed = 0
-        while closed < 3 and time.monotonic() < deadline:
-            closed = 0
-            for each in slow:
-                each.settimeout(0.05)
-                try:
-                    closed += each.recv(1) == b""
-                except TimeoutError:
-                    continue
-        assert closed == 3
-        assert ask(port, "/latest/meta-data/", source="127.0.0.2")[0] == 200
-        monkeypatch.setattr(module, "SECONDS", 0.1)  # now the time of those that say nothing is over
-        for each in slow[: module.SHARE]:
-            each.settimeout(5)
-            assert each.recv(1) == b""
-    finally:
+        slow = [socket.create_connection(("127.0.0.1", port), timeout=5) for _ in range(3)]
+        slow[1].sendall(b"POST /openstack/latest/password HTTP/1.1\r\nContent-Length: 9\r\n\r\nhalf")
+        slow[2].sendall(b"GET /openstack/latest/vendor_data.json HTTP/1.1\r\n\r\n")
+        assert slow[2].recv(12) == b"HTTP/1.1 200"
+        assert ask(port, "/latest/meta-data/", source="127.0.0.9")[0] == 200
         for each in slow:
             each.close()
+    finally:
+        service.close()
+
+
+@pytest.mark.parametrize("seconds", [0.2, 60])
+def test_a_request_that_does_not_end_is_broken_off(
+    service: MetadataService, guests: Guests, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """One that comes drop by drop when its time is over, one that comes fast when it is too long."""
+    monkeypatch.setattr(module, "SECONDS", seconds)
+    guests.here["a", "127.0.0.1"] = make_spec()
+    part = b"X" if seconds < 1 else b"X" * module.MOST_HEAD
+    with socket.create_connection(("127.0.0.1", listen(service, "a")), timeout=5) as endless:
+        until(lambda: not goes_on(endless, part), "the end of a connection", 5)
+
+
+def goes_on(connection: socket.socket, part: bytes) -> bool:
+    """Say more, and whether the other side still listens."""
+    try:
+        connection.sendall(part)
+        return not select.select([connection], [], [], 0)[0] or connection.recv(1) != b""
+    except ConnectionError:
+        return False
 
 
 def test_listing_and_type(service: MetadataService, guests: Guests) -> None:
