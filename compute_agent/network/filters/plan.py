@@ -5,7 +5,7 @@ import ipaddress
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -201,11 +201,10 @@ def _addresses_of(key: str, wanted: Wanted, groups: Mapping[str, SecurityGroupDo
 
 
 def _joined(routers: Iterable[RouterDocument], networks: Iterable[str]) -> dict[str, set[str]]:
-    """Return for each network those that routers join to it, itself among them."""
+    """Return for each network those that one router joins with it, itself among them."""
     found = {key: {key} for key in networks}
     for router in routers:
-        legs: Sequence[str] = [leg.network_id for leg in router.interfaces if leg.network_id in found]
-        together = set().union(*(found[leg] for leg in legs)) if legs else set()
-        for key in together:
-            found[key] = together
+        legs = {leg.network_id for leg in router.interfaces if leg.network_id in found}
+        for key in legs:
+            found[key] |= legs
     return found

@@ -45,6 +45,8 @@ class Leg:
     """With prefix length."""
     ranges: tuple[str, ...] = ()
     """Every range of the network, those that the leg has no address in too; empty on an external network."""
+    beyond: tuple[str, ...] = ()
+    """Ranges of networks that other routers, and not this one, join with the leg's."""
     is_gateway: bool = False
     """Whether the leg has the gateway's address of one of them."""
 
@@ -173,7 +175,7 @@ def router_plan(wanted: Wanted, router: RouterDocument, number: int, underlay: s
     What a document names and the host was not told of yet is left out.  Raises ValueError for an address that is none.
     """
     legs = tuple(
-        _inner_leg(interface, network)
+        _inner_leg(interface, network, _ranges_beyond(wanted, router, interface.network_id))
         for interface in router.interfaces
         if (network := wanted.networks.get(interface.network_id)) is not None
     )
@@ -285,11 +287,28 @@ def _leg(prefix: str, interface: RouterInterface, network: NetworkDocument) -> L
     )
 
 
-def _inner_leg(interface: RouterInterface, network: NetworkDocument) -> Leg:
+def beyond(wanted: Wanted, router: RouterDocument, network_id: str) -> set[str]:
+    """Return the networks that other routers, and not this one, join with one of its networks."""
+    own = {each.network_id for each in router.interfaces}
+    found: set[str] = set()
+    for other in wanted.routers.values():
+        joined = {each.network_id for each in other.interfaces}
+        if other.id != router.id and network_id in joined:
+            found |= joined
+    return found - own
+
+
+def _ranges_beyond(wanted: Wanted, router: RouterDocument, network_id: str) -> tuple[str, ...]:
+    networks = [wanted.networks[each] for each in beyond(wanted, router, network_id) if each in wanted.networks]
+    return tuple(sorted({str(ipaddress.ip_network(subnet.cidr)) for each in networks for subnet in each.subnets}))
+
+
+def _inner_leg(interface: RouterInterface, network: NetworkDocument, beyond: tuple[str, ...]) -> Leg:
     leg = _leg("qr-", interface, network)
     return replace(
         leg,
         ranges=tuple(sorted(str(ipaddress.ip_network(subnet.cidr)) for subnet in network.subnets)),
+        beyond=beyond,
         is_gateway=any(subnet.gateway is not None and leg.has(subnet.gateway) for subnet in network.subnets),
     )
 

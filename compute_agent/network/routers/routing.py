@@ -18,6 +18,7 @@ from compute_agent.network.routers.plan import (
     ExternalPlan,
     Leg,
     RouterPlan,
+    beyond,
     external_plan,
     leads_to,
     legs_of,
@@ -215,9 +216,10 @@ class Routing(Part):
     def _concerns(self, router: RouterDocument, wanted: Wanted, touched: Touched) -> bool:
         """Say whether anything that the router is made of may have changed."""
         last = self._routers.get(router.id)
-        if last is None or touched.includes(ROUTER, router.id):
+        if last is None or any(kind == ROUTER for kind, _ in touched.subjects):  # what others join counts, too
             return True
         networks = [each.network_id for each in router.interfaces]
+        networks += [each for network in networks for each in beyond(wanted, router, network)]
         networks += [router.external.network_id] if router.external is not None else []
         told = {each.id for each in wanted.floating_ips.values() if each.router_id == router.id}
         told |= {each.id for each in last.floating} | last.elsewhere

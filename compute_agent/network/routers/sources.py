@@ -2,6 +2,8 @@
 
 Security groups admit members of a group by their addresses, also those that come by a router, so a router must carry no
 source from where it cannot be.  What lies on a network of the router comes by its interface there and by no other.
+To a network that other routers join with further ones no source of these is carried: they have their way by those
+routers.
 Other sources pass: those behind guests that route.
 
 A network may have ranges that the router has no address in.  They count as the network's too, unless they overlap with
@@ -11,8 +13,8 @@ networks where the router is not the gateway: there the address may be somebody 
 """
 
 import ipaddress
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from compute_agent.network.routers.plan import Leg, RouterPlan, networks_of
 from compute_agent.network.routers.words import nft_set, of_version
@@ -32,6 +34,8 @@ class _Side:
     own: frozenset[Range]
     """The ranges that they have addresses in."""
     further: frozenset[Range]
+    beyond: frozenset[Range]
+    """What other routers join with the network; where this one is the gateway, without what its own networks have."""
 
 
 def source_sets(plan: RouterPlan) -> Iterator[str]:
@@ -45,6 +49,7 @@ def source_sets(plan: RouterPlan) -> Iterator[str]:
             ("further", further),
             ("contested", contested),
             *((f"from{number}_", side.own | side.further - contested) for number, side in enumerate(sides)),
+            *((f"beyond{number}_", side.beyond) for number, side in enumerate(sides)),
         ):
             yield from nft_set(name + suffix, kind, of_version(version, map(str, ranges)), ranges=True)
 
@@ -54,6 +59,9 @@ def source_chain(plan: RouterPlan) -> Iterator[str]:
     yield f"  chain {CHAIN} {{"
     for _, family, _, suffix in FAMILIES:
         yield f"    oifname @visited {family} saddr @contested{suffix} drop"
+        for number, side in enumerate(_sides(plan)):
+            names = ", ".join(f'"{name}"' for name in side.names)
+            yield f"    oifname {{ {names} }} {family} saddr @beyond{number}_{suffix} drop"
         for number, side in enumerate(_sides(plan)):
             names = ", ".join(f'"{name}"' for name in side.names)
             yield f"    iifname {{ {names} }} {family} saddr @from{number}_{suffix} return"
@@ -71,8 +79,21 @@ def _sides(plan: RouterPlan) -> list[_Side]:
     for legs in by_bridge.values():
         own = frozenset(each for leg in legs for each in networks_of(leg.addresses))
         every = frozenset(ipaddress.ip_network(text) for leg in legs for text in leg.ranges)
-        sides.append(_Side(tuple(leg.name for leg in legs), own, every - own))
-    return sides
+        beyond = frozenset(ipaddress.ip_network(text) for leg in legs for text in leg.beyond)
+        sides.append(_Side(tuple(leg.name for leg in legs), own, every - own, beyond))
+    inside = {each for side in sides for each in side.own | side.further}
+    visited = {leg.bridge for leg in plan.legs} - {leg.bridge for leg in plan.legs if leg.is_gateway}
+    return [
+        side if bridge in visited else replace(side, beyond=_without(side.beyond, inside))
+        for bridge, side in zip(by_bridge, sides, strict=True)
+    ]
+
+
+def _without(ranges: frozenset[Range], others: Iterable[Range]) -> frozenset[Range]:
+    """Return the ranges that overlap with none of the others: an equal range of somebody else says nothing."""
+    return frozenset(
+        each for each in ranges if not any(each.version == other.version and each.overlaps(other) for other in others)
+    )
 
 
 def _contested(sides: list[_Side]) -> frozenset[Range]:

@@ -19,16 +19,21 @@ PORT = 5353
 LIE, TRUTH = b"lie", b"truth"
 
 
+def say(source: str, payload: bytes, target: str) -> None:
+    family = socket.AF_INET6 if ":" in target else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as speaker:
+        speaker.setsockopt(*TRANSPARENT[family], 1)
+        speaker.bind((source, 0))
+        speaker.sendto(payload, (target, PORT))
+
+
 def heard(sender: Space, receiver: Interface, target: str, source: str, own: str) -> bool:
     """Say whether a packet from ``source`` arrives that ``sender`` sends before one from its ``own`` address."""
     family = socket.AF_INET6 if ":" in target else socket.AF_INET
 
     def send() -> None:
         for address, payload in ((source, LIE), (own, TRUTH)):
-            with socket.socket(family, socket.SOCK_DGRAM) as speaker:
-                speaker.setsockopt(*TRANSPARENT[family], 1)
-                speaker.bind((address, 0))
-                speaker.sendto(payload, (target, PORT))
+            say(address, payload, target)
 
     with receiver.space.do(lambda: socket.socket(family, socket.SOCK_DGRAM)) as listener:
         listener.bind((target, PORT))
@@ -67,6 +72,29 @@ def test_nobody_is_a_member_of_a_group_from_another_network(town: Town, where: i
     liar, server, member = town.guest(0, own, 1), town.guest(where, shared, 2, OURS), town.guest(0, shared, 3, THEIRS)
     assert not heard(liar.space, server, server.address, member.address, liar.address)
     assert not heard(liar.space, server, six(server), six(member), six(liar))
+
+
+@pytest.mark.parametrize("number", [1, 3], ids=["a range of his own", "the same range"])
+def test_nobody_is_a_member_of_a_group_beyond_somebody_else_s_router(town: Town, number: int) -> None:
+    """The liar's network may have the range of the one that another router joins with the shared one."""
+    shared, beyond = inner(2), inner(3)
+    own = inner(4, octet=number)
+    town.router(1, shared, beyond, gateway=False)
+    town.router(2, own, shared, gateway=False, visits={shared.id: ["10.2.0.77/24"]})
+    town.allow(OURS, EGRESS, let_in(4, group=THEIRS))
+    town.allow(THEIRS, EGRESS)
+    member, server = town.guest(0, beyond, 3, THEIRS), town.guest(0, shared, 2, OURS)
+    liar = town.guest(0, own, 1)
+    with server.space.do(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as listener:
+        listener.bind((server.address, PORT))
+        listener.settimeout(5)
+        member.space.do(lambda: say(member.address, TRUTH, server.address))
+        assert listener.recv(100) == TRUTH
+        for _ in range(2):  # the second one finds its way known
+            liar.space.do(lambda: say(member.address, LIE, server.address))
+        listener.settimeout(1)
+        with pytest.raises(TimeoutError):
+            listener.recv(100)
 
 
 def test_a_third_network_s_guests_are_nobody_else(town: Town) -> None:
