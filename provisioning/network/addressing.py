@@ -13,7 +13,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.prepared import Prepared
 from provisioning.network.models import FixedIP, Subnet
 
-CIDR = re.compile(r"(?P<address>[0-9A-Fa-f.:]{2,45})/(?P<prefix>[0-9]{1,3})")
+_PREFIX = re.compile(r"(?P<address>[^/]*)(/(?P<length>[0-9]{1,3})|/(?P<mask>[0-9.]{7,15}))?", re.ASCII)
 MAC_PREFIX = (0xFA, 0x16, 0x3E)
 """Neutron's base_mac; the three bytes behind it are random."""
 SHIFT = 1 << 63
@@ -31,16 +31,52 @@ class Range:
         return isinstance(number, int) and self.first <= number <= self.last
 
 
-def parse_address(text: str, *, field: str, version: int | None = None) -> netaddr.IPAddress:
+def read_address(text: object) -> netaddr.IPAddress:
+    """Read one address, written in full; ValueError for everything else, a scope behind it (``fe80::1%eth0``) too.
+
+    Every address that somebody writes is read here, and every range by ``read_prefix``: what they let through gets to
+    the database and to the configuration of hosts.
+    """
+    try:
+        return netaddr.IPAddress(text if isinstance(text, str) else "", flags=netaddr.INET_PTON)
+    except (netaddr.AddrFormatError, ValueError):
+        raise ValueError("It is not an address.") from None
+
+
+def read_prefix(text: object, *, loose: bool = False) -> netaddr.IPNetwork:
+    """Read a range as 10.20.0.0/24, perhaps with bits behind its prefix; ValueError for everything else.
+
+    ``loose``: a single address is a range, too, and a netmask may stand for the length.
+    """
+    found = _PREFIX.fullmatch(text) if isinstance(text, str) else None
+    if found is None or not (loose or found["length"]):
+        raise ValueError("It is not a range of addresses.")
+    first, length = read_address(found["address"]), found["length"] or found["mask"]
+    try:
+        return netaddr.IPNetwork(f"{first}/{length}" if length else first)
+    except (netaddr.AddrFormatError, ValueError):
+        raise ValueError("It is not a range of addresses.") from None
+
+
+def parse_address(text: object, *, field: str, version: int | None = None) -> netaddr.IPAddress:
     """Read one address; another form, and another version, raise InvalidInputError for ``field``."""
     try:
-        found = netaddr.IPAddress(text, flags=netaddr.INET_PTON)
-    except (netaddr.AddrFormatError, ValueError, TypeError):
+        found = read_address(text)
+    except ValueError:
         raise InvalidInputError(f"'{str(text)[:64]}' is not a valid IP address.", field=field) from None
     if version is not None and found.version != version:
         msg = f"Invalid input for operation: {field} '{text}' does not match the ip_version '{version}'."
         raise InvalidInputError(msg, field=field)
     return found
+
+
+def parse_prefix(text: object, *, field: str) -> netaddr.IPNetwork:
+    """Read a range and leave out bits behind its prefix; InvalidInputError for ``field``."""
+    try:
+        found = read_prefix(text)
+    except ValueError:
+        raise InvalidInputError(f"'{str(text)[:64]}' is not a valid IP subnet.", field=field) from None
+    return found.cidr
 
 
 NOT_OF_NETWORKS = {
@@ -59,11 +95,9 @@ def parse_cidr(text: str) -> netaddr.IPNetwork:
 
     Raises InvalidInputError for ``cidr``.
     """
-    parts = CIDR.fullmatch(text)
     try:
-        first = netaddr.IPAddress(parts["address"] if parts else "", flags=netaddr.INET_PTON)
-        network = netaddr.IPNetwork((int(first), int(parts["prefix"] if parts else 0)), version=first.version)
-    except (netaddr.AddrFormatError, ValueError):
+        network = read_prefix(text)
+    except ValueError:
         raise InvalidInputError(f"'{text[:64]}' is not a valid range such as 10.20.0.0/24.", field="cidr") from None
     if network.ip != network.network:
         msg = f"'{text}' is not a valid range: its address has bits beyond the prefix; {network.cidr} is meant."

@@ -1,9 +1,9 @@
 """What a security rule may say: Neutron's names of protocols, its checks, and when two rules are the same."""
 
-import ipaddress
 from dataclasses import dataclass
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.network import addressing
 from provisioning.network.group_errors import (
     SecurityGroupEthertypeConflictWithProtocolError,
     SecurityGroupInvalidIcmpValueError,
@@ -104,7 +104,7 @@ def _prefix(text: str | None, ethertype: str) -> str | None:
     if not text:
         return None
     try:
-        network = ipaddress.ip_network(text, strict=False)
+        network = addressing.read_prefix(text, loose=True).cidr
     except ValueError:
         raise InvalidInputError(f"Invalid CIDR {text[:64]} given as IP prefix.", field="remote_ip_prefix") from None
     if f"IPv{network.version}" != ethertype:

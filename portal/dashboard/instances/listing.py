@@ -1,6 +1,5 @@
 """Finding instances for the list: by name or address, and by status."""
 
-import ipaddress
 import uuid
 from functools import partial
 
@@ -11,6 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
+from provisioning.network import addressing
 from provisioning.network import selectors as network
 
 PAGE_SIZE = 100
@@ -50,6 +50,6 @@ def _like_address(text: str) -> bool:
 def _with_address(context: RequestContext, text: str) -> list[uuid.UUID]:
     """Return the ids of the project's instances with this address, or one that begins so."""
     try:
-        return network.device_ids_at(context, str(ipaddress.ip_address(text)))
+        return network.device_ids_at(context, str(addressing.read_address(text)))
     except ValueError:
         return network.device_ids_at(context, text, begins=True)

@@ -1,6 +1,5 @@
 """Address groups: ranges that rules name together."""
 
-import ipaddress
 import uuid
 from collections.abc import Mapping, Sequence
 
@@ -9,6 +8,7 @@ from django.db import transaction
 from compute_agent.contract.network import SECURITY_GROUP
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
+from provisioning.network import addressing
 from provisioning.network.announcements import announce
 from provisioning.network.group_errors import (
     AddressesAlreadyExistError,
@@ -97,7 +97,7 @@ def _read(addresses: Sequence[str]) -> list[str]:
     found = []
     for text in addresses:
         try:
-            found.append(str(ipaddress.ip_network(text, strict=False)))
+            found.append(str(addressing.read_prefix(text, loose=True).cidr))
         except ValueError:
             msg = f"Invalid input for addresses. Reason: '{str(text)[:64]}' is not a valid IP subnet."
             raise InvalidInputError(msg, field="addresses") from None

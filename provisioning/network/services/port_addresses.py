@@ -36,7 +36,8 @@ def take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Wanted) -> None:
         chosen = _chosen(port, subnets, entry)
         address = entry.get("ip_address")
         if address is not None:
-            _take_named(port, chosen, str(address), named="subnet_id" in entry)
+            read = addressing.parse_address(address, field="fixed_ips")
+            _take_named(port, chosen, str(read), named="subnet_id" in entry)
         elif not ipam.is_stateless(chosen[0]):
             try:
                 addresses.take_free(port, chosen)

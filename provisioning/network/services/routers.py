@@ -165,12 +165,12 @@ def _plain(routes: Routes) -> list[dict[str, str]]:
     try:
         return [
             {
-                "destination": str(netaddr.IPNetwork(route["destination"]).cidr),
-                "nexthop": str(netaddr.IPAddress(route["nexthop"])),
+                "destination": str(addressing.read_prefix(route["destination"]).cidr),
+                "nexthop": str(addressing.read_address(route["nexthop"])),
             }
             for route in routes
         ]
-    except (netaddr.AddrFormatError, ValueError, TypeError, KeyError):
+    except (ValueError, KeyError):
         raise _invalid(routes, "a route has a destination and a nexthop") from None
 
 
@@ -225,6 +225,8 @@ def _gateway_port(router: Router, gateway: Gateway, subnets: Sequence[Subnet]) -
 
 def _take_wanted(port: Port, subnets: Sequence[Subnet], wanted: Mapping[str, str]) -> None:
     subnet_id, address = wanted.get("subnet_id"), wanted.get("ip_address")
+    if address:
+        address = str(addressing.parse_address(address, field="external_fixed_ips"))
     fitting = [
         subnet
         for subnet in subnets

@@ -9,6 +9,7 @@ from django.db import transaction
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
+from provisioning.network import addressing
 from provisioning.network.announcements import announce
 from provisioning.network.models import AddressScope, SubnetPool
 from provisioning.network.services import records, sharing
@@ -100,7 +101,7 @@ def delete_subnet_pool(pool: SubnetPool, revision: int | None = None) -> None:
 
 
 def _version(prefixes: Sequence[str]) -> int:
-    versions = {netaddr.IPNetwork(prefix).version for prefix in prefixes}
+    versions = {addressing.parse_prefix(prefix, field="prefixes").version for prefix in prefixes}
     if not versions:
         raise InvalidInputError("Empty subnet pool prefix list.", field="prefixes")
     if len(versions) > 1:

@@ -117,6 +117,7 @@ def update_subnet(subnet: Subnet, changes: Mapping[str, Any], revision: int | No
         setattr(row, name, value)
     _check_gateway_outside(row)
     _check_options(row)
+    wanted |= {name: getattr(row, name) for name in ("dns_nameservers", "host_routes") if name in wanted}
     fresh = Subnet.objects.get(pk=row.pk)
     if records.write(fresh, wanted):
         dhcp_ports.follow(fresh.network)
@@ -287,9 +288,11 @@ def _check_options(subnet: Subnet) -> None:
         reason = f"The number of host routes exceeds the limit {MAX_HOST_ROUTES}."
         msg = f"Unable to complete operation for {subnet.id}. {reason}"
         raise HostRoutesExhaustedError(msg, field="host_routes")
+    subnet.host_routes = []
     for route in routes:
-        to = netaddr.IPNetwork(route["destination"])
-        addressing.parse_address(route["nexthop"], field="host_routes", version=to.version)
+        to = addressing.parse_prefix(route["destination"], field="host_routes")
+        hop = addressing.parse_address(route["nexthop"], field="host_routes", version=to.version)
+        subnet.host_routes.append({"destination": str(to), "nexthop": str(hop)})
         if to.version != subnet.ip_version:
             msg = (
                 f"Invalid input for operation: host_routes '{to}' does not match the ip_version '{subnet.ip_version}'."
@@ -315,6 +318,3 @@ def _check_beside(subnet: Subnet, whole: netaddr.IPNetwork, others: Sequence[Sub
     if any(pool != subnet.subnet_pool_id for pool in same):
         msg = "Subnets hosted on the same network must be allocated from the same subnet pool."
         raise NetworkSubnetPoolAffinityError(msg, field="subnetpool_id")
-    if whole.version == 6 and subnet.network.mtu < 1280:
-        msg = "Invalid input for operation: a network with IPv6 subnets has an MTU of at least 1280."
-        raise InvalidInputError(msg, field="cidr")

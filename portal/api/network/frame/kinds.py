@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import netaddr
-
 from portal.api.common.validation import Schema
 from portal.api.network.frame.query import address, boolean, identity, lower, number
 from provisioning.common.ids import read_id
+from provisioning.network import addressing
 
 NAME = 255
 """Characters of names and descriptions."""
 _MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}")
-_CIDR = re.compile(r"(?P<first>[0-9A-Fa-f.:]{2,45})/(?P<length>[0-9]{1,3})", re.ASCII)
 _SHOWN = 120
 
 
@@ -193,8 +191,8 @@ class Address(Kind):
 
     def read(self, value: object) -> str:
         try:
-            return str(netaddr.IPAddress(str(value), flags=netaddr.INET_PTON))
-        except (netaddr.AddrFormatError, ValueError):
+            return str(addressing.read_address(value))
+        except ValueError:
             raise ValueError(f"{quoted(value)} is not a valid IP address") from None
 
 
@@ -207,11 +205,9 @@ class Cidr(Kind):
         return {"type": "string"}
 
     def read(self, value: object) -> str:
-        parts = _CIDR.fullmatch(value) if isinstance(value, str) else None
         try:
-            first = netaddr.IPAddress(parts["first"] if parts else "", flags=netaddr.INET_PTON)
-            found = netaddr.IPNetwork((int(first), int(parts["length"] if parts else 0)), version=first.version)
-        except (netaddr.AddrFormatError, ValueError):
+            found = addressing.read_prefix(value)
+        except ValueError:
             raise ValueError(f"{quoted(value)} is not a valid IP subnet") from None
         if found.ip != found.network:
             raise ValueError(f"{quoted(value)} isn't a recognized IP subnet cidr, '{found.cidr}' is recommended")

@@ -1,6 +1,5 @@
 """Neutron's query strings: filters on attributes, ``fields``, sorting by several keys, and pages behind a marker."""
 
-import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from portal.api.common.validation import Schema
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part
+from provisioning.network import addressing
 
 NOT_FILTERS = {"fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir"}
 
@@ -53,7 +53,7 @@ def boolean(value: str) -> object:
 def address(value: str) -> object:
     """Read an address in its usual form; what is none matches nothing."""
     try:
-        return str(ipaddress.ip_address(value))
+        return str(addressing.read_address(value))
     except ValueError:
         return ""
 

@@ -1,6 +1,5 @@
 """The forms of routers."""
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField
+from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet
 from provisioning.network.services import Gateway
 
@@ -150,12 +150,12 @@ class RouteForm(Form):
 
     def clean_destination(self) -> str:
         try:
-            return str(ipaddress.ip_network(self.cleaned_data["destination"], strict=False))
+            return str(addressing.read_prefix(self.cleaned_data["destination"], loose=True).cidr)
         except ValueError:
             raise forms.ValidationError("Write a range such as 10.9.0.0/24.") from None
 
     def clean_nexthop(self) -> str:
         try:
-            return str(ipaddress.ip_address(self.cleaned_data["nexthop"]))
+            return str(addressing.read_address(self.cleaned_data["nexthop"]))
         except ValueError:
             raise forms.ValidationError("Write an address such as 10.0.0.9.") from None

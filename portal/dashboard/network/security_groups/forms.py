@@ -1,6 +1,5 @@
 """The forms of security groups and of their rules."""
 
-import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, WholeNumberField
 from provisioning.common.errors import InvalidInputError
-from provisioning.network import flows
+from provisioning.network import addressing, flows
 from provisioning.network.flows import Flow
 from provisioning.network.models import AddressGroup, SecurityGroup
 from provisioning.network.services import WantedRule
@@ -157,7 +156,7 @@ class RuleForm(Form):
         if kind == "range":
             text = typed.get("cidr", "")
             try:
-                typed["range"] = ipaddress.ip_network(text, strict=False)
+                typed["range"] = addressing.read_prefix(text, loose=True).cidr
             except ValueError:
                 self.add_error("cidr", "Write a range such as 198.51.100.0/24, or one address.")
         elif kind in {"group", "address_group"}:
