@@ -31,6 +31,13 @@ class PortSecurityAndIPRequiredForSecurityGroupsError(InvalidInputError):
     """Groups for a port that is held to nothing."""
 
 
+class PortRequiresFixedIPError(InvalidInputError):
+    """A port without an address that a server was to get."""
+
+    def __init__(self, port_id: object, field: str = "networks") -> None:
+        super().__init__(f"Port {port_id} requires a FixedIP in order to be used.", field=field)
+
+
 class InvalidIpForNetworkError(InvalidInputError):
     """An address outside the network's subnets."""
 

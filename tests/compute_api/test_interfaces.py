@@ -119,6 +119,7 @@ def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server:
     net = str(cloud.network.id)
     address = guest_ports().get().fixed_ips.get().address
     foreign = network.create_port(people.charlie.project_id, cloud.network)
+    bare = network.create_port(people.alice.project_id, cloud.network, fixed_ips=[])
     cases: list[tuple[dict[str, Any], int, str]] = [
         ({"net_id": net, "port_id": used}, 400, "Must not input both network_id and port_id"),
         ({"fixed_ips": [{"ip_address": "10.20.0.9"}]}, 400, "Must input network_id when request IP address"),
@@ -130,6 +131,7 @@ def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server:
         ({"port_id": used}, 409, f"Port {used} is still in use."),
         ({"port_id": NOBODY}, 404, f"Port id {NOBODY} could not be found."),
         ({"port_id": str(foreign.id)}, 404, f"Port id {foreign.id} could not be found."),
+        ({"port_id": str(bare.id)}, 400, f"Port {bare.id} requires a FixedIP in order to be used."),
         ({"net_id": NOBODY}, 404, f"Network {NOBODY} could not be found."),
         ({"net_id": net, "fixed_ips": [{"ip_address": address}]}, 409, "already in use"),
         ({"net_id": net, "fixed_ips": [{"ip_address": "10.99.0.9"}]}, 400, "is not a valid IP address"),
@@ -140,6 +142,7 @@ def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server:
         ({"net_id": net, "fixed_ips": []}, 400, "fixed_ips"),
         ({"net_id": net, "fixed_ips": [{"ip_address": "10.20.0.9"}] * 2}, 400, "fixed_ips"),
         ({"net_id": net, "fixed_ips": [{"ip_address": "here"}]}, 400, "ip_address"),
+        ({"net_id": net, "fixed_ips": [{"ip_address": "fe80::1%eth0"}]}, 400, "ip_address"),
         ({"net_id": net, "more": 1}, 400, "more"),
     ]
     for body, status, said in cases:

@@ -124,7 +124,9 @@ USES: dict[str, tuple[Use, Use]] = {
         lambda alice, net: services.delete_network(net),
     ),
     "a port on a subnet": (
-        lambda alice, net: services.create_port(alice.project_id, net),
+        lambda alice, net: services.create_port(
+            alice.project_id, net, fixed_ips=[{"subnet_id": Subnet.objects.get(network=net).id}]
+        ),
         lambda alice, net: services.delete_subnet(Subnet(pk=Subnet.objects.get(network=net).pk)),
     ),
     "a pool in a scope": (

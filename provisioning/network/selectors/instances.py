@@ -21,6 +21,9 @@ from provisioning.network.selectors.visibility import saying, shared_with_others
 TAP_LENGTH = 11
 """Characters of the port's id in the name of its tap device, as in Nova."""
 
+NO_RANGE = "0.0.0.0/32"
+"""What hosts are told in the place of the first subnet's range where there is none: they read it as a range."""
+
 
 @dataclass(frozen=True, slots=True)
 class PortAddress:
@@ -191,18 +194,18 @@ def _port_ref(
 
 
 def _network_ref(network: Network, subnets: Sequence[Subnet]) -> NetworkRef:
-    """Write a network with its subnets, and the first one by itself."""
-    subnet = min(subnets, key=lambda subnet: (subnet.created_at, subnet.id))
+    """Write a network with its subnets, and the first one by itself; a guest's port may have lost its last one."""
+    first = min(subnets, key=lambda subnet: (subnet.created_at, subnet.id), default=None)
     return NetworkRef(
         id=str(network.id),
         name=network.name,
         bridge=network.bridge,
-        cidr=subnet.cidr,
-        gateway=subnet.gateway_ip,
-        dhcp_address=subnet.dhcp_address,
+        cidr=first.cidr if first else NO_RANGE,
+        gateway=first.gateway_ip if first else None,
+        dhcp_address=first.dhcp_address if first else None,
         mtu=network.mtu,
         dns_domain=network.domain,
-        dns_nameservers=subnet.dns_nameservers,
+        dns_nameservers=first.dns_nameservers if first else [],
         segment=segment_ref(network),
         subnets=subnet_refs(subnets),
     )

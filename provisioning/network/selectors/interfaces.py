@@ -12,6 +12,7 @@ from provisioning.network.errors import (
     SecurityGroupNotFoundError,
 )
 from provisioning.network.models import FixedIP, Network, SecurityGroup
+from provisioning.network.port_errors import PortRequiresFixedIPError
 from provisioning.network.selectors.records import WORDS, ports_for, security_groups_for, usable_networks_for
 
 
@@ -29,7 +30,8 @@ def interface_for(
     """Return the interface that a server of the caller's project is to get; of nothing at all, on its only network.
 
     Raises NetworkNotFoundError, PortNotFoundError, ConflictError for a port or an address that is in use, and
-    InvalidInputError for an address that the network cannot have and a network that cannot be guessed.
+    InvalidInputError for an address that the network cannot have, a port without one, and a network that cannot be
+    guessed.
     """
     if port_id is not None:
         return _port(context, port_id)
@@ -64,6 +66,8 @@ def _port(context: RequestContext, port_id: str) -> Interface:
         raise PortNotFoundError(f"Port id {port_id} could not be found.", field="port_id")
     if port.device_id is not None:
         raise ConflictError(f"Port {port.id} is still in use.", field="port_id")
+    if not port.fixed_ips.exists():
+        raise PortRequiresFixedIPError(port.id, field="port_id")
     return Interface(network_id=None, port_id=str(port.id), fixed_ip=None)
 
 

@@ -13,6 +13,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.network import addressing
 from provisioning.network.errors import AmbiguousNetworkError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.network.port_errors import PortRequiresFixedIPError
 from provisioning.network.selectors.records import ports_for, security_groups_for, usable_by
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
@@ -124,10 +125,12 @@ def _checked(
 
 
 def _port(context: RequestContext, port_id: str) -> Port:
-    """Return a port of the project that no device has."""
+    """Return a port of the project that has an address, and that no device has."""
     port = ports_for(context).prefetch_related(None).filter(pk=read_id(port_id) or NOBODY).first()
     if port is None:
         raise InvalidInputError(f"Port id {port_id} could not be found.", field="networks")
     if port.device_id is not None:
         raise InvalidInputError(f"Port {port_id} is still in use.", field="networks")
+    if not port.fixed_ips.exists():
+        raise PortRequiresFixedIPError(port.id)
     return port

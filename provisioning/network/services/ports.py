@@ -13,7 +13,7 @@ from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.network import addressing
 from provisioning.network.marks import ports_changed
 from provisioning.network.models import FixedIP, Network, Port, RbacPolicy, SecurityGroup, Subnet
-from provisioning.network.port_errors import MacAddressInUseError
+from provisioning.network.port_errors import MacAddressInUseError, PortRequiresFixedIPError
 from provisioning.network.selectors.visibility import shared_with, usable
 from provisioning.network.services import ipam
 from provisioning.network.services.floating_ips import leave_ports, release_floating_ips
@@ -143,9 +143,9 @@ def release(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     ``keep_quota``: the instance gets new ports on another host.
     """
     with transaction.atomic():
+        leaving = lock_ports(instance_id)
         if not keep_quota:
             ledger.release(instance_id, only=OF_PORTS)
-        leaving = _ports_of(instance_id)
         ports_changed(leaving, left=True)
         leave_ports([port.id for port in leaving])
         if not keep_quota:
@@ -173,6 +173,15 @@ def _hold_addresses(
         many = FixedIP.objects.filter(port__in=[port.pk for port in ports]).count()
         sizes.grow(project_id, owner_id, {"fixed_ips": many})
         sizes.shrink(owner_id, {"fixed_ips": many})
+
+
+def lock_ports(instance_id: uuid.UUID) -> list[Port]:
+    """Lock the ports of an instance, before any counter, and return them in the order of its interfaces.
+
+    Nothing begins to lead to their addresses until the transaction ends.
+    """
+    rows = Port.objects.select_for_update(no_key=True).filter(device_id=instance_id).order_by("id")
+    return sorted(rows, key=lambda port: port.device_index)
 
 
 def _ports_of(instance_id: uuid.UUID) -> list[Port]:
@@ -263,7 +272,7 @@ class InterfacePlan:
         }
 
     def attach(self, port_id: str) -> None:
-        """Take a port by id: the project's own, and nobody's yet."""
+        """Take a port by id: the project's own, with an address, and nobody's yet."""
         mine = Port.objects.filter(pk=port_id, project_id=self.project_id, delete_with_device=False)
         taken = mine.filter(device_id=None, device_text="").update(
             **self.columns, status="BUILD", revision_number=F("revision_number") + 1, updated_at=timezone.now()
@@ -271,6 +280,8 @@ class InterfacePlan:
         if not taken:
             msg = f"Port {port_id} is still in use." if mine.exists() else f"Port id {port_id} could not be found."
             raise InvalidInputError(msg, field="networks")
+        if not FixedIP.objects.filter(port_id=port_id).exists():
+            raise PortRequiresFixedIPError(port_id)
 
     def create(
         self,
@@ -340,11 +351,10 @@ def mac_in_use(network_id: uuid.UUID, mac: object) -> MacAddressInUseError:
 
 def places_for(port: Port, network: Network, subnets: Sequence[Subnet], fixed_ip: str | None) -> list[ipam.Place]:
     """Return the addresses of a new port: the wanted one, or the lowest free one of each IP version that the network
-    has; none of a version of which guests make their own.
+    has; none of a version of which guests make their own, and none at all on a network without subnets.
     """
     if fixed_ip:
         return [ipam.named_place(subnets, fixed_ip)]
     given = [subnet for subnet in subnets if not ipam.is_stateless(subnet)]
     versions = [[subnet for subnet in given if subnet.ip_version == version] for version in (4, 6)]
-    wanted = [each for each in versions if each] or ([] if subnets else [[]])
-    return [ipam.free_place(network, each, port.device_owner) for each in wanted]
+    return [ipam.free_place(network, each, port.device_owner) for each in versions if each]
