@@ -2,9 +2,10 @@
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP
@@ -53,6 +54,7 @@ def create_floating_ip(
         raise _bad(f"Network {network.id} does not contain any IPv4 subnet")
     floating = FloatingIP(project_id=project_id, network=network, with_instance=with_instance, **columns)
     with transaction.atomic():
+        way = lock_way(port, network.id) if port is not None else None
         hold(project_id, floating.id, {"floatingips": 1})
         own = Port.objects.create(
             network=network,
@@ -65,8 +67,8 @@ def create_floating_ip(
         taken = _take(own, subnets, address)
         floating.port, floating.address = own, taken.address
         floating.save(force_insert=True)
-        if port is not None:
-            _lead(floating, port, fixed_address)
+        if way is not None:
+            _lead(floating, way, fixed_address)
         announce(floating, "create", ports=[port])
     return floating
 
@@ -83,15 +85,15 @@ def update_floating_ip(
 
     Raises RevisionNumberConstraintFailedError and as ``associate``.
     """
+    port = changes.get("port")
     with transaction.atomic():
+        way = lock_way(port, floating.network_id) if isinstance(port, Port) else None
         floating = records.lock(floating, revision)
         led = floating.fixed_port
-        if "port" in changes:
-            port = changes["port"]
-            if isinstance(port, Port):
-                _lead(floating, port, fixed_address)
-            else:
-                _lead_nowhere(floating)
+        if way is not None:
+            _lead(floating, way, fixed_address)
+        elif "port" in changes:
+            _lead_nowhere(floating)
         columns = {name: value for name, value in changes.items() if name != "port"}
         if not records.write(floating, columns):
             records.touch(floating)
@@ -128,23 +130,39 @@ def delete_floating_ip(floating: FloatingIP, revision: int | None = None) -> Non
 
 
 def leave_ports(port_ids: Collection[uuid.UUID]) -> None:
-    """Let floating IPs and forwardings lead to these ports no more: they go, or have other addresses."""
+    """Let floating IPs and forwardings lead to these ports no more: they go, or have other addresses.
+
+    The caller has locked the ports: nothing begins to lead to them meanwhile.
+    """
     for floating in FloatingIP.objects.filter(fixed_port__in=port_ids):
         disassociate(floating)
-    forwards = PortForwarding.objects.filter(internal_port__in=port_ids)
-    marked = set(forwards.values_list("floating_ip_id", flat=True))
-    forwards.delete()
-    mark(FLOATING_IP, marked)
+    _forget(PortForwarding.objects.filter(internal_port__in=port_ids))
 
 
 def leave_addresses(port: Port, gone: Collection[str]) -> None:
-    """Let what leads to these addresses of a port lead nowhere."""
+    """Let what leads to these addresses of a port, which the caller has locked, lead nowhere."""
     for floating in FloatingIP.objects.filter(fixed_port=port, fixed_address__in=gone):
         disassociate(floating)
-    forwards = PortForwarding.objects.filter(internal_port=port, internal_ip_address__in=gone)
-    marked = set(forwards.values_list("floating_ip_id", flat=True))
+    _forget(PortForwarding.objects.filter(internal_port=port, internal_ip_address__in=gone))
+
+
+def _forget(forwards: QuerySet[PortForwarding]) -> None:
+    """Delete forwardings; a floating IP that has none left belongs to no router."""
+    forwarding = FloatingIP.objects.filter(port_forwardings__in=forwards).distinct().values("pk")
+    floats = list(FloatingIP.objects.select_for_update(no_key=True).filter(pk__in=forwarding).order_by("id"))
     forwards.delete()
-    mark(FLOATING_IP, marked)
+    for floating in floats:
+        belong_to_none(floating)
+        records.touch(floating)
+        announce(floating)
+    mark(FLOATING_IP, [floating.id for floating in floats])
+
+
+def belong_to_none(floating: FloatingIP) -> None:
+    """Let a locked floating IP without forwardings belong to no router."""
+    if not floating.port_forwardings.exists():
+        floating.router, floating.status = None, "DOWN"
+        floating.save(update_fields=["router", "status"])
 
 
 def release_floating_ips(instance_id: uuid.UUID) -> None:
@@ -153,40 +171,75 @@ def release_floating_ips(instance_id: uuid.UUID) -> None:
         delete_floating_ip(floating)
 
 
-def router_to(port: Port, fixed_address: str, network_id: uuid.UUID) -> Router:
-    """Return the router that leads from a port's address to an external network.
-
-    Raises ExternalGatewayForFloatingIPNotFoundError.
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A port, locked with the routers that lead from its network to an external one: none of this changes until the
+    transaction ends.
     """
-    fixed = port.fixed_ips.filter(address=fixed_address).first()
-    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, fixed_ips__subnet=fixed.subnet_id if fixed else None)
-    routers = Router.objects.filter(id__in=legs.values("device_id"), gateway_port__network_id=network_id)
-    # A router at the gateway's address goes first: guests answer through it.
-    found = sorted(routers, key=lambda router: (str(router.project_id) != str(port.project_id), router.created_at))
-    if not found:
-        msg = (
-            f"External network {network_id} is not reachable from subnet {fixed.subnet_id if fixed else None}. "
-            f"Therefore, cannot associate Port {port.id} with a Floating IP."
-        )
-        raise ExternalGatewayForFloatingIPNotFoundError(msg, field="port_id")
-    return found[0]
+
+    port: Port
+    network_id: uuid.UUID
+    routers: tuple[Router, ...]
+
+    def router_to(self, fixed_address: str) -> Router:
+        """Return the router that leads to an address of the port; ExternalGatewayForFloatingIPNotFoundError.
+
+        The one that has the subnet's gateway address goes first, as guests answer through it; then the project's own,
+        and the oldest.
+        """
+        fixed = self.port.fixed_ips.select_related("subnet").filter(address=fixed_address).first()
+        found: list[tuple[bool, bool, Router]] = []
+        if fixed is not None:
+            legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, fixed_ips__subnet=fixed.subnet)
+            joined = set(legs.values_list("device_id", flat=True))
+            there = FixedIP.objects.filter(subnet=fixed.subnet, address=fixed.subnet.gateway_ip)
+            at_gateway = set(there.values_list("port__device_id", flat=True))
+            found = [
+                (router.id not in at_gateway, router.project_id != self.port.project_id, router)
+                for router in self.routers
+                if router.id in joined
+            ]
+        if not found:
+            msg = (
+                f"External network {self.network_id} is not reachable from subnet {fixed.subnet_id if fixed else None}."
+                f" Therefore, cannot associate Port {self.port.id} with a Floating IP."
+            )
+            raise ExternalGatewayForFloatingIPNotFoundError(msg, field="port_id")
+        return min(found, key=lambda each: (each[0], each[1], each[2].created_at))[2]
+
+
+def lock_way(port: Port, network_id: uuid.UUID) -> Way:
+    """Lock a port, and before it the routers that may lead from it to an external network; RecordNotFoundError.
+
+    Whoever takes an address from a port locks the port, whoever takes a router's interface or gateway locks the router:
+    they look for what leads there when this transaction has ended.  The order of locks is routers, port, floating IP.
+    """
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network=port.network_id).values("device_id")
+    wanted = Router.objects.filter(id__in=legs, gateway_port__network_id=network_id)
+    ids = list(wanted.order_by("id").values_list("id", flat=True))
+    locked = Router.objects.select_for_update(no_key=True, of=("self",)).filter(id__in=ids).order_by("id")
+    keys = [router.id for router in locked]
+    now = records.lock(port)
+    return Way(now, network_id, tuple(wanted.filter(id__in=keys)))
 
 
 def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
     if address is None:
         return addresses.take_free(own, subnets)
+    address = str(addressing.parse_address(address, field="floating_ip_address"))
     subnet = next((each for each in subnets if addresses.contains(each, address)), None)
     if subnet is None or addressing.is_reserved(subnet, address):
         raise _bad(f"{address} is no address for a floating IP of network {own.network_id}")
     return addresses.take(own, subnet, address)
 
 
-def _lead(floating: FloatingIP, port: Port, fixed_address: str | None) -> None:
+def _lead(floating: FloatingIP, way: Way, fixed_address: str | None) -> None:
+    port = way.port
     fixed = _fixed(port, fixed_address)
     if floating.port_forwardings.exists():
         msg = f"Floating IP {floating.id} cannot be associated to port {port.id}: it has port forwardings."
         raise FloatingIPInUseByPortForwardingError(msg, field="port_id")
-    floating.router = router_to(port, fixed, floating.network_id)
+    floating.router = way.router_to(fixed)
     floating.fixed_port, floating.fixed_address = port, fixed
     try:
         with transaction.atomic():

@@ -24,6 +24,7 @@ from provisioning.network.services.ports import (
     Membership,
     addresses_held,
     groups_of,
+    lock_ports,
     lock_subnets,
     quota_owner,
     usable_network,
@@ -88,7 +89,7 @@ def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | 
     device.
     """
     with transaction.atomic():
-        ports = list(Port.objects.filter(device_id=instance_id).order_by("device_index"))
+        ports = lock_ports(instance_id)
         place = next((at for at, port in enumerate(ports) if str(port.id) == str(port_id)), None)
         if place is None:
             return None
@@ -158,6 +159,7 @@ def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:
 def remove_address(instance_id: uuid.UUID, address: str) -> bool:
     """Take an address from an instance, with its quota; False when it does not have it."""
     with transaction.atomic():
+        lock_ports(instance_id)
         mine = FixedIP.objects.select_related("port").filter(port__device_id=instance_id, address=address)
         found = mine.order_by("id").first()
         port = found.port if found is not None else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from django.db import transaction
 
 from compute_agent.contract.network import FLOATING_IP
+from provisioning.common.retry import when_broken_off
 from provisioning.network.announcements import announce
 from provisioning.network.marks import mark
 from provisioning.network.models import FloatingIP, Port, PortForwarding
@@ -15,7 +16,7 @@ from provisioning.network.routing_errors import (
     PortForwardingExistsError,
 )
 from provisioning.network.services import records
-from provisioning.network.services.floating_ips import router_to
+from provisioning.network.services.floating_ips import Way, belong_to_none, lock_way
 
 PROTOCOLS = ("tcp", "udp", "icmp", "dccp", "sctp")
 Ports = tuple[int, int]
@@ -34,24 +35,31 @@ class Wanted:
     description: str = ""
 
 
+@when_broken_off
 def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwarding:
     """Forward ports.  Raises BadRequestError, PortForwardingExistsError, FloatingIPInUseByPortForwardingError,
     ExternalGatewayForFloatingIPNotFoundError.
     """
     with transaction.atomic():
+        way = lock_way(wanted.internal_port, floating.network_id)
         floating = records.lock(floating)
         if floating.fixed_port_id is not None:
             msg = f"Floating IP {floating.id} is associated to port {floating.fixed_port_id}: it cannot forward ports."
             raise FloatingIPInUseByPortForwardingError(msg)
         row = PortForwarding(floating_ip=floating)
-        _write(floating, row, wanted)
+        _write(floating, row, wanted, way)
     return row
 
 
+@when_broken_off
 def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -> PortForwarding:
     """Change what is forwarded where; ``changes`` are fields of ``Wanted``.  Raises as ``create_port_forwarding``."""
+    there = row.internal_port
+    port = changes.get("internal_port", there)
     with transaction.atomic():
+        way = lock_way(port if isinstance(port, Port) else there, row.floating_ip.network_id)
         floating = records.lock(row.floating_ip)
+        row = floating.port_forwardings.get(pk=row.pk)
         wanted = Wanted(
             row.protocol,
             (row.external_port_first, row.external_port_last),
@@ -60,7 +68,7 @@ def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -
             (row.internal_port_first, row.internal_port_last),
             row.description,
         )
-        _write(floating, row, replace(wanted, **changes))  # type: ignore[arg-type]
+        _write(floating, row, replace(wanted, **{**changes, "internal_port": way.port}), way)  # type: ignore[arg-type]
     return row
 
 
@@ -69,15 +77,14 @@ def delete_port_forwarding(row: PortForwarding) -> None:
     with transaction.atomic():
         floating = records.lock(row.floating_ip)
         row.delete()
-        if not floating.port_forwardings.exists():
-            floating.router, floating.status = None, "DOWN"
-            floating.save(update_fields=["router", "status"])
+        belong_to_none(floating)
         _changed(floating)
 
 
-def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
+def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted, way: Way) -> None:
+    """Write a forwarding of a locked floating IP; ``way``: from the port that is wanted."""
     _check(floating, row, wanted)
-    router = router_to(wanted.internal_port, wanted.internal_address, floating.network_id)
+    router = way.router_to(wanted.internal_address)
     if floating.router_id not in {None, router.id}:
         raise BadRequestError(
             f"Bad port_forwarding request: Floating IP {floating.id} forwards through router {floating.router_id} only."

@@ -130,6 +130,37 @@ def test_a_port_that_goes_leaves_the_floating_ip_to_its_project(alice: Person, e
     assert (floating.fixed_port, floating.status) == (None, "DOWN")
 
 
+def test_the_router_at_the_subnet_s_gateway_is_the_way_back(
+    alice: Person, operator: Person, external: Network, net: Network, port: Port
+) -> None:
+    """Guests answer through their gateway, whoever's it is and whenever it was made."""
+    elsewhere = services.create_router(alice.project_id, gateway=Gateway(external))
+    services.add_interface_by_port(elsewhere, services.create_port(alice.project_id, net))
+    at_gateway = services.create_router(operator.project_id, gateway=Gateway(external))
+    services.add_interface_by_subnet(at_gateway, net.subnets.get(), anywhere=True)
+    floating = services.create_floating_ip(alice.project_id, external, port=port)
+    assert floating.router == at_gateway
+
+
+@pytest.mark.usefixtures("router")
+def test_a_port_that_goes_leaves_its_forwardings_floating_ip_without_a_router(
+    alice: Person, router: Router, external: Network, net: Network, port: Port
+) -> None:
+    """Else nothing would be forwarded, and the router could not go any more."""
+    floating = services.create_floating_ip(alice.project_id, external)
+    other = services.create_port(alice.project_id, net)
+    services.create_port_forwarding(floating, wanted(port))
+    services.create_port_forwarding(floating, wanted(other, external=(2223, 2223)))
+    services.delete_port(port)
+    floating.refresh_from_db()
+    assert (floating.router, floating.port_forwardings.count()) == (router, 1)
+    services.update_port(other, {}, fixed_ips=[])
+    floating.refresh_from_db()
+    assert (floating.router, floating.port_forwardings.count()) == (None, 0)
+    services.remove_interface_by_subnet(router, net.subnets.get())
+    services.delete_router(router)
+
+
 def wanted(port: Port, **changes: object) -> Wanted:
     base = Wanted("tcp", (2222, 2222), port, fixed_of(port), (22, 22))
     return replace(base, **changes)  # type: ignore[arg-type]
