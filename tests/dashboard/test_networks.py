@@ -217,6 +217,9 @@ def test_all_that_is_wrong_with_a_port_is_said_at_once(at_alice: Client, alice: 
     wrong = at_alice.post(path, typed)
     assert wrong.status_code == 422
     assert set(wrong.context["form"].errors) == {"fixed_ips", "mac_address", "groups", "allowed_address_pairs"}
+    for more in ("0.0.0.0/1, 128.0.0.0/1", "fe80::1%x/128", "fe80::1%x"):
+        refused = at_alice.post(path, {"allowed_address_pairs": more, "port_security_enabled": "on"})
+        assert list(refused.context["form"].errors) == ["allowed_address_pairs"]
     elsewhere = at_alice.post(path, {"fixed_ips": "192.0.2.1", "port_security_enabled": "on"})
     assert list(elsewhere.context["form"].errors) == ["fixed_ips"]
 

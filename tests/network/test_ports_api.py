@@ -180,11 +180,21 @@ def test_port_security_groups_and_pairs_go_together(api: Api, net: Network) -> N
     assert made(api, "port", network_id=str(net.id), port_security_enabled=False)["security_groups"] == []
 
 
-@pytest.mark.parametrize("wide", ["0.0.0.0/0", "::/0", "128.0.0.0/1", "2000::/3"])
+@pytest.mark.parametrize("wide", ["0.0.0.0/0", "::/0", "128.0.0.0/1", "2000::/3", "11.0.0.0/32"])
 def test_address_pairs_never_open_everything(api: Api, net: Network, wide: str) -> None:
     pairs = [{"ip_address": "10.0.0.0/8"}, {"ip_address": wide}]
-    said = refused(new(api, net, allowed_address_pairs=pairs), 400, "HTTPBadRequest")
+    said = refused(new(api, net, allowed_address_pairs=pairs), 400, "InvalidInput")
     assert "port_security_enabled" in said
+    port = made(api, "port", network_id=str(net.id), allowed_address_pairs=pairs[:1])
+    refused(put(api, port["id"], allowed_address_pairs=pairs), 400, "InvalidInput")
+    six = [{"ip_address": each} for each in ("fd00::/17", "fd00:8000::/17", "fd00::5")]
+    assert put(api, port["id"], allowed_address_pairs=[*pairs[:1], *six]).status_code == 200
+
+
+def test_a_port_on_a_network_without_subnets_has_no_address(api: Api, alice: Person) -> None:
+    bare = services.create_network(alice.project_id, "bare")
+    port = made(api, "port", network_id=str(bare.id))
+    assert (port["fixed_ips"], held(port["id"])) == ([], {"ports": 1})
 
 
 def test_groups_are_the_projects_own_or_shared_with_it(api: Api, alice: Person, charlie: Person, net: Network) -> None:
@@ -210,9 +220,20 @@ def test_dhcp_options_are_replaced_one_by_one(api: Api, net: Network) -> None:
     assert changed == [{"ip_version": 4, "opt_name": "bootfile-name", "opt_value": "b"}]
     lines = [{"opt_name": "mtu", "opt_value": "1\ndhcp-script=/bin/sh"}]
     refused(put(api, port["id"], extra_dhcp_opts=lines), 400, "HTTPBadRequest")
-    for name in ("0", "255", "999", "tag:other,router"):
+    for name in ("0", "255", "999", "tag:other,router", "nonsense", "bootfile-url", "²"):
         options = [{"opt_name": name, "opt_value": "x"}]
-        refused(put(api, port["id"], extra_dhcp_opts=options), 400, "HTTPBadRequest")
+        refused(put(api, port["id"], extra_dhcp_opts=options), 400, "InvalidInput")
+        refused(new(api, net, extra_dhcp_opts=options), 400, "InvalidInput")
+    six = [{"opt_name": name, "opt_value": "x", "ip_version": 6} for name in ("bootfile-url", "59")]
+    assert put(api, port["id"], extra_dhcp_opts=six).status_code == 200
+
+
+def test_a_dhcp_option_without_a_value_is_none(api: Api, net: Network) -> None:
+    port = made(api, "port", network_id=str(net.id), extra_dhcp_opts=[{"opt_name": "mtu", "opt_value": None}])
+    assert port["extra_dhcp_opts"] == []
+    Port.objects.filter(pk=port["id"]).update(extra_dhcp_opts=[{"opt_name": "of-before", "opt_value": "x"}])
+    gone = [{"opt_name": "of-before", "opt_value": None}]
+    assert put(api, port["id"], extra_dhcp_opts=gone).json()["port"]["extra_dhcp_opts"] == []
 
 
 def test_only_operators_make_ports_of_the_cloud_and_bind_them(api: Api, operator: Person, net: Network) -> None:

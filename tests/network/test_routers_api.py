@@ -108,7 +108,7 @@ def test_routes_are_set_added_and_taken_away(api: Api, joined: str) -> None:
     assert left["routes"] == [more]
     wrong = {"destination": "10.8.0.0/16", "nexthop": "192.0.2.1"}
     refused(api.put(url, {"router": {"routes": [wrong]}}), 400, "InvalidRoutes")
-    for body in ({}, {"router": {}}):
+    for body in (None, {}, {"router": {}}, {"router": {"routes": None}}):
         for action in ("add_extraroutes", "remove_extraroutes"):
             refused(api.put(f"{url}/{action}", body), 400, "HTTPBadRequest")
 

@@ -22,7 +22,7 @@ from provisioning.network.port_errors import (
     ServicePortInUseError,
 )
 from provisioning.network.routing_errors import PortInUseError
-from provisioning.network.services import ipam, records
+from provisioning.network.services import address_pairs, dhcp_options, ipam, records
 from provisioning.network.services.floating_ips import leave_ports
 from provisioning.network.services.port_addresses import Wanted, hold_addresses, remake_stateless, replace, take_wanted
 from provisioning.network.services.ports import OF_PORTS, insert_with, lock_subnets, mac_in_use, places_for
@@ -47,12 +47,16 @@ def create_port(
 ) -> Port:
     """Make a port that belongs to no server yet.
 
-    Without ``fixed_ips`` it gets an address of each IP version, without ``groups`` the project's default group.
+    Without ``fixed_ips`` it gets an address of each IP version that the network has subnets of, without ``groups`` the
+    project's default group.
     Ports whose owner begins with ``network:`` are in no quota.  Raises OverQuotaError, MacAddressInUseError, as
     ``take_wanted``, and for what port security does not allow.
     """
     columns.setdefault("port_security_enabled", network.port_security_enabled)
     port = Port(network=network, project_id=project_id, **columns)
+    port.extra_dhcp_opts = dhcp_options.merged([], port.extra_dhcp_opts)
+    pairs = port.allowed_address_pairs
+    address_pairs.checked(pairs, "")
     _check_security(port, groups or ())
     with transaction.atomic():
         if not port.device_owner.startswith(CLOUD):
@@ -62,7 +66,7 @@ def create_port(
             groups = [ensure_default_security_group(project_id)] if port.port_security_enabled else []
 
         def fill() -> None:
-            _with_macs(port)
+            port.allowed_address_pairs = address_pairs.checked(pairs, port.mac_address)
             if fixed_ips is None:
                 for place in places_for(port, network, subnets, None):
                     ipam.take(port, place)
@@ -141,11 +145,10 @@ def _write(port: Port, changes: Mapping[str, object], subnets: Sequence[Subnet])
     """Write columns of a locked port, and what follows from its MAC address."""
     said = dict(changes)
     if "extra_dhcp_opts" in said:
-        said["extra_dhcp_opts"] = _merged(port.extra_dhcp_opts, said["extra_dhcp_opts"])  # type: ignore[arg-type]
+        said["extra_dhcp_opts"] = dhcp_options.merged(port.extra_dhcp_opts, said["extra_dhcp_opts"])  # type: ignore[arg-type]
     mac = said.get("mac_address", port.mac_address)
     if "allowed_address_pairs" in said:
-        pairs: list[dict[str, str]] = said["allowed_address_pairs"]  # type: ignore[assignment]
-        said["allowed_address_pairs"] = [{"mac_address": mac, **pair} for pair in pairs]
+        said["allowed_address_pairs"] = address_pairs.checked(said["allowed_address_pairs"], str(mac))  # type: ignore[arg-type]
     try:
         with transaction.atomic():
             written = records.write(port, said)
@@ -198,17 +201,6 @@ def _check_security(port: Port, groups: Sequence[SecurityGroup], *, asked_groups
     if port.allowed_address_pairs:
         msg = "Port Security must be enabled in order to have allowed address pairs on a port."
         raise AddressPairAndPortSecurityRequiredError(msg, field="allowed_address_pairs")
-
-
-def _with_macs(port: Port) -> None:
-    """Fill in the port's MAC address where an address pair names none."""
-    port.allowed_address_pairs = [{"mac_address": port.mac_address, **pair} for pair in port.allowed_address_pairs]
-
-
-def _merged(there: Sequence[dict[str, object]], said: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    """Return DHCP options with those that were said in place of the same ones; one without a value goes."""
-    every = {(each["opt_name"], each.get("ip_version", 4)): each for each in [*there, *said]}
-    return [each for each in every.values() if each.get("opt_value") is not None]
 
 
 def _in_use(port: Port) -> PortInUseError:

@@ -25,7 +25,7 @@ from portal.api.network.frame.names import DnsName
 from portal.api.network.frame.query import Column, Made, address, identity
 from portal.api.network.frame.resource import Resource, Values
 from portal.api.network.frame.views import ALL_PROJECTS
-from portal.api.network.ports.kinds import PAIRS, OptionName, OptionValue
+from portal.api.network.ports.kinds import OPTION_NAME, PAIRS, OptionValue
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 from provisioning.identity import policy
@@ -38,7 +38,7 @@ BINDING = ("get", *SET)
 FIXED_IPS = Many(Record({"subnet_id": ID, "ip_address": ADDRESS}), null=True)
 OPTIONS = Many(
     Record(
-        {"opt_name": OptionName(), "opt_value": OrNone(OptionValue()), "ip_version": IPVersion()},
+        {"opt_name": OPTION_NAME, "opt_value": OrNone(OptionValue()), "ip_version": IPVersion()},
         required=("opt_name",),
     ),
     most=20,

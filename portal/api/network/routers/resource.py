@@ -25,7 +25,7 @@ GATEWAY = Record(
     },
     required=("network_id",),
 )
-ROUTES = Many(Record({"destination": CIDR, "nexthop": ADDRESS}, required=("destination", "nexthop")), null=True)
+ROUTE = Record({"destination": CIDR, "nexthop": ADDRESS}, required=("destination", "nexthop"))
 INFO = "external_gateway_info"
 
 
@@ -108,7 +108,7 @@ ROUTER = Resource(
             show=_info,
             parts=("enable_snat", "external_fixed_ips"),
         ),
-        Attribute(name="routes", kind=ROUTES, put=True, filter=False),
+        Attribute(name="routes", kind=Many(ROUTE, null=True), put=True, filter=False),
         Attribute(name="distributed", kind=BOOLEAN, filter=Constant(value=True, read=boolean), show=lambda row: True),
         Attribute(name="ha", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
         Attribute(name="availability_zone_hints", kind=Many(TEXT), filter=False, show=lambda row: []),

@@ -7,15 +7,15 @@ from rest_framework.response import Response
 
 from portal.api.common.views import Schemas
 from portal.api.network.frame.bodies import HTTPBadRequestError
-from portal.api.network.frame.kinds import ID, Record
+from portal.api.network.frame.kinds import ID, Many, Record
 from portal.api.network.frame.views import ResourceView
-from portal.api.network.routers.resource import ROUTER, ROUTES
+from portal.api.network.routers.resource import ROUTE, ROUTER
 from provisioning.network import selectors, services
 from provisioning.network.models import Router
 from provisioning.network.services import RouterInterface
 
 INTERFACE = Record({"subnet_id": ID, "port_id": ID})
-ROUTES_BODY = Record({"router": Record({"routes": ROUTES}, ("routes",))}, ("router",))
+ROUTES_BODY = Record({"router": Record({"routes": Many(ROUTE)}, ("routes",))}, ("router",))
 
 
 class RouterAction(ResourceView):

@@ -1,6 +1,5 @@
 """Fields of several lines, each an address, a range or a route; what is wrong is said with the line."""
 
-import ipaddress
 import re
 from typing import Any
 
@@ -8,10 +7,11 @@ from django import forms
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
+from provisioning.network.services import address_pairs
 
 _ROUTE = re.compile(r"(\S+)\s+(?:via\s+)?(\S+)")
 _POOL = re.compile(r"([0-9A-Fa-f.:]+)\s*-\s*([0-9A-Fa-f.:]+)")
-_OPTION = re.compile(r"(?:(ipv[46])\s+)?([A-Za-z0-9][A-Za-z0-9_:.-]{0,63})\s+(\S.*)", re.ASCII | re.IGNORECASE)
+_OPTION = re.compile(r"(?:(ipv[46])\s+)?([A-Za-z0-9][A-Za-z0-9+-]{0,63})\s+(\S.*)", re.ASCII | re.IGNORECASE)
 _MAC = re.compile(r"[0-9A-Fa-f][02468ACEace]([:-][0-9A-Fa-f]{2}){5}")
 MONO = "mono small"
 
@@ -58,7 +58,7 @@ class AddressesField(LinesField):
     """IPv4 or IPv6 addresses, as text in their usual form."""
 
     def read(self, line: str) -> str:
-        return str(ipaddress.ip_address(line))
+        return str(addressing.read_address(line))
 
     def help(self) -> str:
         return "this is no address."
@@ -71,7 +71,7 @@ class PoolsField(LinesField):
         found = _POOL.fullmatch(line)
         if found is None:
             raise ValueError
-        return {"start": str(ipaddress.ip_address(found[1])), "end": str(ipaddress.ip_address(found[2]))}
+        return {"start": str(addressing.read_address(found[1])), "end": str(addressing.read_address(found[2]))}
 
     def help(self) -> str:
         return "write the first and the last address, as 10.0.0.10-10.0.0.99."
@@ -84,8 +84,8 @@ class RoutesField(LinesField):
         found = _ROUTE.fullmatch(line)
         if found is None:
             raise ValueError
-        network = ipaddress.ip_network(found[1], strict=False)
-        hop = ipaddress.ip_address(found[2])
+        network = addressing.read_prefix(found[1], loose=True).cidr
+        hop = addressing.read_address(found[2])
         if network.version != hop.version:
             raise ValueError
         return {"destination": str(network), "nexthop": str(hop)}
@@ -97,15 +97,24 @@ class RoutesField(LinesField):
 class PairsField(LinesField):
     """What a port may send besides: an address or a range, perhaps with a MAC address."""
 
+    def clean(self, value: Any) -> Any:
+        """Return the pairs as the API has them; ValidationError, also for too much together."""
+        found = super().clean(value)
+        try:
+            address_pairs.checked(found, "")
+        except InvalidInputError as error:
+            raise forms.ValidationError(error.message) from None
+        return found
+
     def read(self, line: str) -> dict[str, str]:
         address, *mac = line.split()
-        if len(mac) > 1 or address.endswith("/0"):
+        if len(mac) > 1:
             raise ValueError
-        said = ipaddress.ip_network(address, strict=False) if "/" in address else ipaddress.ip_address(address)
+        said = addressing.read_prefix(address).cidr if "/" in address else addressing.read_address(address)
         return {"ip_address": str(said)} | ({"mac_address": mac_of(mac[0])} if mac else {})
 
     def help(self) -> str:
-        return "write an address or a range smaller than everything, and perhaps a MAC address behind it."
+        return "write an address or a range, and perhaps a MAC address behind it."
 
 
 class OptionsField(LinesField):
