@@ -49,10 +49,12 @@ def forget_tags() -> None:
 
 @periodic("network.complete", every=300.0)
 def complete() -> None:
-    """Give a VNI and a DHCP port to networks that were made before networks had them."""
+    """Give a VNI, a DHCP port and an MTU that IPv6 can do with to networks that were made before networks had them."""
     for network in Network.objects.filter(network_type=networks.VXLAN, segmentation_id=None).order_by("id"):
         networks.give_segment(network)
         mark(NETWORK, [network.id])
+    for network in Network.objects.filter(mtu__lt=networks.SMALLEST_MTU).order_by("id"):
+        networks.raise_mtu(network)
     served = Port.objects.filter(device_owner=owners.DHCP).values("network_id")
     without = Subnet.objects.filter(enable_dhcp=True).exclude(network__in=served).values("network_id")
     for network in Network.objects.filter(pk__in=without).order_by("id"):

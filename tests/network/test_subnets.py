@@ -78,7 +78,10 @@ def test_a_subnet_has_what_follows_from_its_range(alice: Person, bare: Network) 
           "allocation_pools": [{"start": "10.9.0.5", "end": "10.9.0.9"}]}, 409, "GatewayConflictWithAllocationPools"),
         ({"cidr": "10.9.0.0/24", "dns_nameservers": ["2620:fe::9"]}, 400, "InvalidInput"),
         ({"cidr": "10.9.0.0/24", "dns_nameservers": ["169.254.169.254"]}, 400, "InvalidInput"),
+        ({"cidr": "10.9.0.0/24", "dns_nameservers": ["224.0.0.251"]}, 400, "InvalidInput"),
+        ({"cidr": "10.9.0.0/24", "dns_nameservers": ["255.255.255.255"]}, 400, "InvalidInput"),
         ({"cidr": "fd00::/64", "ip_version": 6, "dns_nameservers": ["::1"]}, 400, "InvalidInput"),
+        ({"cidr": "fd00::/64", "ip_version": 6, "dns_nameservers": ["ff02::fb"]}, 400, "InvalidInput"),
         ({"cidr": "10.9.0.0/24", "ipv6_ra_mode": "slaac"}, 400, "InvalidInput"),
         ({"cidr": "fd00::/64", "ip_version": 6, "ipv6_ra_mode": "slaac", "enable_dhcp": False}, 400, "InvalidInput"),
         ({"cidr": "fd00::/64", "ip_version": 6, "ipv6_ra_mode": "slaac", "ipv6_address_mode": "dhcpv6-stateful"}, 400,
@@ -232,8 +235,11 @@ def test_the_mtu_is_what_a_packet_between_hosts_has_room_for(operator: Person, s
     small = services.create_network(operator.project_id, "small")
     status, answer = send(operator, "PUT", f"/networks/{small.id}", {"network": {"mtu": 1500}})
     assert (status, answer["NeutronError"]["type"]) == (400, "InvalidInput")
-    services.create_subnet(small, "fd00::/64")
-    assert send(operator, "PUT", f"/networks/{small.id}", {"network": {"mtu": 1000}})[0] == 400
+    for mtu in (0, 68, 1279):
+        status, answer = send(operator, "PUT", f"/networks/{small.id}", {"network": {"mtu": mtu}})
+        assert (status, answer["NeutronError"]["type"]) == (400, "InvalidInput")
+        assert "Requested MTU is too small, minimum is 1280" in make(mtu=mtu)
+    assert send(operator, "PUT", f"/networks/{small.id}", {"network": {"mtu": 1280}})[0] == 200
 
 
 def test_a_network_that_others_use_stays_shared(alice: Person, charlie: Person, operator: Person) -> None:

@@ -6,8 +6,10 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from compute_agent.contract.messages import DOCUMENTS
+from provisioning.hosts.models import Host
 from provisioning.network import services, upkeep
-from provisioning.network.models import FixedIP, Network, Port
+from provisioning.network.models import DeliveryMark, FixedIP, Network, Port
 from tests.support.cast import Person
 
 
@@ -21,6 +23,16 @@ def test_networks_of_before_are_completed(alice: Person, net: Network) -> None:
     assert Port.objects.get(network=net).fixed_ips.get().address == "10.20.0.254"
     upkeep.complete()
     assert Port.objects.count() == 1
+
+
+def test_a_network_of_before_gets_an_mtu_that_ipv6_can_do_with(alice: Person, net: Network) -> None:
+    other = services.create_network(alice.project_id, "other")
+    Network.objects.filter(pk=net.pk).update(mtu=576)
+    Host.objects.create(name="h", contract_version=DOCUMENTS)
+    DeliveryMark.objects.all().delete()
+    upkeep.complete()
+    assert list(Network.objects.order_by("created_at").values_list("mtu", flat=True)) == [1280, other.mtu]
+    assert [row.subject_id for row in DeliveryMark.objects.all()] == [net.pk]
 
 
 def test_held_addresses_are_freed_in_time(alice: Person, net: Network) -> None:

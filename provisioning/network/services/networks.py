@@ -27,9 +27,8 @@ from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Rbac
 from provisioning.network.services import network_guests, records, sharing
 from provisioning.quotas.services.ledger import hold
 
-SMALLEST_MTU = 68
-"""What IPv4 needs, in bytes."""
-SMALLEST_MTU_IPV6 = 1280
+SMALLEST_MTU = 1280
+"""What IPv6 needs, in bytes (RFC 8200): Linux takes it off interfaces with less, and guests ask for metadata by it."""
 VXLAN, FLAT, VLAN = "vxlan", "flat", "vlan"
 VXLAN_OVERHEAD = 50
 """Bytes of a packet between hosts that are not the guest's own."""
@@ -96,9 +95,6 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
     row = records.lock(network, revision)
     if "mtu" in changes:
         _check_mtu(row, changes["mtu"])
-        if changes["mtu"] < SMALLEST_MTU_IPV6 and row.subnets.filter(ip_version=6).exists():
-            msg = f"Invalid input for mtu. Reason: a network with IPv6 subnets has at least {SMALLEST_MTU_IPV6}."
-            raise InvalidInputError(msg, field="mtu")
     if row.shared and changes.get("shared") is False and _used_by_others(row):
         msg = f"Unable to reconfigure sharing settings for network {row.name or row.id}. Multiple tenants are using it."
         raise InvalidSharedSettingError(msg, field="shared")
@@ -171,6 +167,16 @@ def _check_segment(network: Network) -> None:
     else:
         return
     raise InvalidInputError(msg, field="provider:network_type")
+
+
+@transaction.atomic
+def raise_mtu(network: Network) -> None:
+    """Give a network the smallest MTU that there is now, if it has less."""
+    row = records.lock(network)
+    if row.mtu < SMALLEST_MTU:
+        records.write(row, {"mtu": SMALLEST_MTU})
+        mark(NETWORK, [row.id])
+        announce(row)
 
 
 def give_segment(network: Network) -> None:

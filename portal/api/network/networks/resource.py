@@ -1,8 +1,10 @@
 """Networks (Networking API v2.0 reference, "Networks")."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
+from portal.api.common.validation import Schema
 from portal.api.network.frame.attributes import Attribute, shared, standard
 from portal.api.network.frame.bodies import columns
 from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
@@ -12,9 +14,22 @@ from portal.api.network.frame.resource import Resource, Values
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import Network
+from provisioning.network.services.networks import SMALLEST_MTU
 
 ADMINS = ("create", "update")
 PROVIDER = ("get", "create")
+
+
+@dataclass(frozen=True)
+class Mtu(Integer):
+    """Bytes; the service says what is too little, in Neutron's words."""
+
+    lowest: int = 0
+    highest: int = 65535
+
+    @property
+    def schema(self) -> Schema:
+        return super().schema | {"minimum": SMALLEST_MTU}
 
 
 def _create(context: RequestContext, values: Values) -> Network:
@@ -68,7 +83,7 @@ NETWORK = Resource(
             sort=True,
         ),
         Attribute(name="is_default", kind=BOOLEAN, post=True, put=True, default=False, guards=ADMINS),
-        Attribute(name="mtu", kind=Integer(0, 65535), post=True, put=True, sort=True, guards=ADMINS),
+        Attribute(name="mtu", kind=Mtu(), post=True, put=True, sort=True, guards=ADMINS),
         Attribute(name="port_security_enabled", kind=BOOLEAN, post=True, put=True, default=True, guards=ADMINS),
         Attribute(
             name="ipv4_address_scope",

@@ -1,6 +1,5 @@
 """The forms of networks and subnets."""
 
-import ipaddress
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from portal.dashboard.network.networks.fields import AddressesField, CidrField, 
 from portal.dashboard.network.networks.rows import MODES
 from provisioning.network.models import Router, Subnet
 from provisioning.network.services import FirstSubnet
+from provisioning.network.services.networks import SMALLEST_MTU
 from provisioning.network.services.subnets import SubnetFields
 
 GUARDED = {
@@ -38,7 +38,7 @@ class NetworkForm(Form):
     name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "web"}))
     description = forms.CharField(max_length=255, required=False)
     admin_state_up = forms.BooleanField(label="Switched on", required=False, initial=True)
-    mtu = WholeNumberField(label="MTU", required=False, max_value=65535)
+    mtu = WholeNumberField(label="MTU", required=False, min_value=SMALLEST_MTU, max_value=65535)
     port_security_enabled = forms.BooleanField(
         label="Port security",
         required=False,
@@ -207,7 +207,7 @@ class SubnetForm(Form):
         if typed["allocation_pools"]:
             found["allocation_pools"] = typed["allocation_pools"]
         if typed["gateway"] == "own":
-            found["gateway_ip"] = str(ipaddress.ip_address(typed["gateway_ip"]))
+            found["gateway_ip"] = typed["gateway_ip"]
         elif typed["gateway"] == "none":
             found["gateway_ip"] = None
         return found
