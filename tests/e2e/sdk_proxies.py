@@ -14,6 +14,7 @@ from tests.support.one_machine import OneMachine, wait_for
 
 SHARES = "shared file systems came with 2.97"
 VOLUMES = "volumes come with the volume service"
+NOWHERE = "the SDK asks for an address that the reference does not have"
 WAITS = "only asks again what others asked"
 NOT_CALLED = {
     "create_share_attachment": SHARES,
@@ -26,7 +27,7 @@ NOT_CALLED = {
     "get_volume_attachment": VOLUMES,
     "wait_for_status": WAITS,
     "wait_for_delete": WAITS,
-    "find_extension": "the SDK asks for an address that the reference does not have",
+    "find_extension": NOWHERE,
     "get_server_migration": "no live migration goes on: guests have disks of their own host",
     "abort_server_migration": "no live migration goes on: guests have disks of their own host",
     "force_complete_server_migration": "no live migration goes on: guests have disks of their own host",
@@ -50,6 +51,12 @@ NOT_CALLED_IMAGE = {
     "image_locations": LOCATIONS,
     "create_task": "asks for an import as import_image does",
     "wait_for_task": WAITS,
+    "wait_for_status": WAITS,
+    "wait_for_delete": WAITS,
+}
+NOT_CALLED_NETWORK = {
+    "add_gateway_to_router": NOWHERE,
+    "remove_gateway_from_router": NOWHERE,
     "wait_for_status": WAITS,
     "wait_for_delete": WAITS,
 }
