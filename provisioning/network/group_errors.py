@@ -23,6 +23,10 @@ class SecurityGroupRuleExistsError(ConflictError):
     """The group allows exactly this already."""
 
 
+class DefaultSecurityGroupRuleExistsError(ConflictError):
+    """New security groups begin with exactly this already."""
+
+
 class SecurityGroupRuleInvalidProtocolError(InvalidInputError):
     """No such protocol."""
 

@@ -109,6 +109,8 @@ def test_a_port_may_have_no_address(api: Api, net: Network) -> None:
     port = made(api, "port", network_id=str(net.id), fixed_ips=[])
     assert port["fixed_ips"] == []
     assert held(port["id"]) == {"ports": 1}
+    bare = made(api, "network", name="bare")
+    assert made(api, "port", network_id=bare["id"])["fixed_ips"] == []
 
 
 def test_wrong_addresses_are_refused(api: Api, net: Network, subnet: Subnet) -> None:

@@ -189,7 +189,7 @@ def test_operators_say_what_new_groups_begin_with(api: Api, operator: Person) ->
     assert answer.status_code == 201, answer.content
     rule = answer.json()["default_security_group_rule"]
     assert (rule["used_in_default_sg"], rule["used_in_non_default_sg"], rule["ethertype"]) == (False, True, "IPv4")
-    refused(Api(operator).post(DEFAULTS, body), 409, "SecurityGroupRuleExists")
+    refused(Api(operator).post(DEFAULTS, body), 409, "DefaultSecurityGroupRuleExists")
     assert api.get(f"{DEFAULTS}/{rule['id']}").json()["default_security_group_rule"] == rule
     (found,) = api.get(f"{DEFAULTS}?protocol=tcp&fields=id").json()["default_security_group_rules"]
     assert found == {"id": rule["id"]}

@@ -9,9 +9,9 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.network import flows
 from provisioning.network.group_errors import (
+    DefaultSecurityGroupRuleExistsError,
     DefaultSecurityGroupRuleNotFoundError,
     SecurityGroupMultipleRemoteEntitiesError,
-    SecurityGroupRuleExistsError,
 )
 from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, SecurityGroup
 
@@ -68,7 +68,7 @@ def remote_group_of(rule: DefaultSecurityGroupRule, group: SecurityGroup) -> Sec
 def create_default_rule(values: Mapping[str, object]) -> DefaultSecurityGroupRule:
     """Add a rule; ``values`` are Neutron's attributes, ``remote_group_id`` an id or ``PARENT``.
 
-    Raises what ``flows.checked`` raises, SecurityGroupRuleExistsError, InvalidInputError.
+    Raises what ``flows.checked`` raises, DefaultSecurityGroupRuleExistsError, InvalidInputError.
     """
     said = {name: values.get(name) for name in ("protocol", "port_range_min", "port_range_max", "remote_ip_prefix")}
     flow = flows.checked(str(values["direction"]), str(values["ethertype"]), *said.values())  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ def create_default_rule(values: Mapping[str, object]) -> DefaultSecurityGroupRul
         for other in default_rules():
             if _meaning(other) == _meaning(rule):
                 msg = f"Default security group rule already exists. Rule id is {other.id}."
-                raise SecurityGroupRuleExistsError(msg)
+                raise DefaultSecurityGroupRuleExistsError(msg)
         rule.save(force_insert=True)
     return rule
 

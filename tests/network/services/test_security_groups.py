@@ -13,6 +13,7 @@ from provisioning.network.group_errors import (
     AddressesAlreadyExistError,
     AddressesNotFoundError,
     AddressGroupInUseError,
+    DefaultSecurityGroupRuleExistsError,
     DefaultSecurityGroupRuleNotFoundError,
     SecurityGroupCannotRemoveDefaultError,
     SecurityGroupCannotUpdateDefaultError,
@@ -144,7 +145,7 @@ def test_operators_change_what_new_groups_begin_with(alice: Person) -> None:
             services.delete_default_rule(rule.id)
     ping = {"direction": "ingress", "ethertype": "IPv4", "protocol": "icmp", "used_in_non_default_sg": True}
     made = services.create_default_rule(ping)
-    with pytest.raises(SecurityGroupRuleExistsError):
+    with pytest.raises(DefaultSecurityGroupRuleExistsError):
         services.create_default_rule(ping)
     group = services.create_security_group(alice.project_id, "web")
     assert {(rule.direction, rule.protocol) for rule in group.rules.all()} == {("egress", None), ("ingress", "icmp")}
