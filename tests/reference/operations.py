@@ -1,4 +1,4 @@
-"""The operations of the two references, and what Novella does about each."""
+"""The operations of the references, and what Novella does about each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ LINE = re.compile(
     r"(?:(?P<status>\d{3}|~) )?(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<action>[\w-]+))?(?: \| (?P<remark>.+))?"
 )
 SERVER_ACTION = "/servers/{server_id}/action"
-PREFIX = {"compute": "/compute/v2.1", "image": "/image"}
+PREFIX = {"compute": "/compute/v2.1", "image": "/image", "network": "/network"}
+TITLES = {"compute": "Compute v2.1", "image": "Image v2", "network": "Network v2.0"}
+ANY = {"resource_type": "networks"}
+"""What stands for a name of a path that is no id."""
 DONE, NOT_OFFERED, MISSING = "done", "answered as not offered", "missing"
 
 
@@ -43,7 +46,7 @@ class Operation:
         whole = whole.replace("/compute/v2.1/v2.1/", "/compute/v2.1/")
         if self.service == "compute" and self.path in {"/", "/v2.1/"}:
             whole = "/compute" + self.path
-        return re.sub(r"\{(\w+)\}", lambda found: ids.get(found[1], "1"), whole)
+        return re.sub(r"\{(\w+)\}", lambda found: (ANY | ids).get(found[1], "1"), whole)
 
     @property
     def outcome(self) -> str:
@@ -58,7 +61,8 @@ class Operation:
             view = resolve(self.url()).func.cls  # type: ignore[attr-defined]
         except (Resolver404, AttributeError):
             return False
-        if view.__name__ == "NoSuchResource" or not hasattr(view, self.method.lower()):
+        method = self.method.lower()
+        if view.__name__ == "NoSuchResource" or not hasattr(view, method) or method not in view.http_method_names:
             return False
         return self.path != SERVER_ACTION or self.action in ACTIONS
 
@@ -87,11 +91,12 @@ def page() -> str:
     """The page of the documentation."""
     parts = [
         "# Operations of the references\n",
-        "What Novella does about every operation of OpenStack's Compute API v2.1 and Image API v2 references. A test"
-        " makes this page from the routes: an operation is *done*, *answered as not offered* (with the status of the"
-        " reference, and a sentence), or *missing*.\n",
+        "What Novella does about every operation of OpenStack's Compute API v2.1, Image API v2 and Networking API v2.0"
+        " references. A test makes this page from the routes: an operation is *done*, *answered as not offered* (with"
+        " the status of the reference, and a sentence), or *missing*. What belongs to an extension of the Networking"
+        " API that is not offered stands below the extension's name.\n",
     ]
-    for service, title in (("compute", "Compute v2.1"), ("image", "Image v2")):
+    for service, title in TITLES.items():
         found = list(operations(service))
         count = {outcome: sum(each.outcome == outcome for each in found) for outcome in (DONE, NOT_OFFERED, MISSING)}
         summary = ", ".join(f"{many} {outcome}" for outcome, many in count.items())

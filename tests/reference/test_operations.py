@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.reference.operations import NOT_OFFERED, Operation, operations, page
+from portal.api.network.extensions import EXTENSIONS
+from tests.reference.operations import NOT_OFFERED, TITLES, Operation, operations, page
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 
-EVERY = [each for service in ("compute", "image") for each in operations(service)]
+EVERY = [each for service in TITLES for each in operations(service)]
 REFUSED = [each for each in EVERY if each.status not in {None, "~"}]
+EXTENSION = re.compile(r".* \(extension (\S+)\)")
 
 
 def test_the_page_says_what_is() -> None:
@@ -28,7 +31,9 @@ def test_no_operation_is_listed_twice() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize("operation", REFUSED, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "operation", [each for each in REFUSED if each.service != "network"], ids=lambda each: each.name
+)
 def test_what_is_not_offered_is_said_as_the_reference_says(people: People, operation: Operation) -> None:
     assert operation.outcome == NOT_OFFERED
     cloud = Cloud.make()
@@ -40,3 +45,20 @@ def test_what_is_not_offered_is_said_as_the_reference_says(people: People, opera
     body = {operation.action: None} if operation.action else {}
     answer = send(url, body) if operation.method in {"POST", "PUT"} else send(url)
     assert answer.status_code == int(operation.status or 0), answer.content
+
+
+@pytest.mark.django_db
+def test_what_the_network_api_does_not_offer_is_refused(people: People) -> None:
+    api = Api(people.operator)
+    for operation in REFUSED:
+        if operation.service == "network":
+            send = getattr(api, operation.method.lower())
+            answer = send(operation.url(), {}) if operation.method in {"POST", "PUT"} else send(operation.url())
+            assert (operation.outcome, answer.status_code) == (NOT_OFFERED, int(operation.status or 0)), operation.name
+
+
+def test_an_extension_is_listed_or_its_operations_are_not_there() -> None:
+    for operation in operations("network"):
+        extension = EXTENSION.fullmatch(operation.section)
+        assert bool(extension) == (operation.status == "404"), operation.name
+        assert extension is None or extension[1] not in EXTENSIONS, operation.section

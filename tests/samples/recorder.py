@@ -42,7 +42,15 @@ PATTERNS: list[tuple[str, re.Pattern[str]]] = [
     ("private_key", re.compile(r"-----BEGIN .*-----\n?", re.S)),
 ]
 SECRET_KEYS = {"adminPass": "password", "uptime": "uptime"}
-NUMBERS = {"uptime", "total_hours", "hours", "total_memory_mb_usage", "total_vcpus_usage", "total_local_gb_usage"}
+NUMBERS = {
+    "uptime",
+    "total_hours",
+    "hours",
+    "total_memory_mb_usage",
+    "total_vcpus_usage",
+    "total_local_gb_usage",
+    "provider:segmentation_id",
+}
 
 
 def text_of(version: Version) -> str:
@@ -191,8 +199,8 @@ class Scene:
         return {"request": request, "response": response}, document
 
     def _prefix(self, operation: str) -> str:
-        if self.service == "image":
-            return "/image"
+        if self.service != "compute":
+            return f"/{self.service}"
         return "/compute" if operation in {"/", "/v2.1/"} else "/compute/v2.1"
 
     def _filled(self, path: str, *, plain: bool = False) -> str:
@@ -268,6 +276,6 @@ class Scene:
                 last["until"] = text
                 continue
             last = {"name": name, "operation": operation, "since": text, "until": text, **pair}
-            if self.service == "image":
+            if self.service != "compute":
                 last = {"name": name, "operation": operation, **pair}
             self.pairs.append(last)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from tests.reference.operations import DONE, operations
+from tests.reference.operations import DONE, TITLES, operations
 from tests.samples import recorder, store
 from tests.samples.scenes import SCENES
 from tests.support.cast import People
@@ -52,7 +52,7 @@ def test_answers_are_as_recorded(
 
 
 def test_every_operation_has_a_pair() -> None:
-    offered = [each for service in ("compute", "image") for each in operations(service)]
+    offered = [each for service in TITLES for each in operations(service)]
     known = {(each.service, each.name) for each in offered}
     done = {(each.service, each.name) for each in offered if each.outcome == DONE}
     pairs = list(store.every_pair())

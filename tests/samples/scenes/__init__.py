@@ -7,7 +7,19 @@ from collections.abc import Callable
 import pytest
 
 from tests.samples.recorder import Scene
-from tests.samples.scenes import actions, catalog, hosts, images, proxies, server_parts, servers
+from tests.samples.scenes import (
+    actions,
+    catalog,
+    hosts,
+    images,
+    network_cloud,
+    network_groups,
+    networks,
+    proxies,
+    routers,
+    server_parts,
+    servers,
+)
 
 SCENES: dict[tuple[str, str], Callable[[Scene, pytest.MonkeyPatch], None]] = {
     **{
@@ -16,4 +28,9 @@ SCENES: dict[tuple[str, str], Callable[[Scene, pytest.MonkeyPatch], None]] = {
         for name, scene in module.SCENES.items()
     },
     **{("image", name): scene for name, scene in images.SCENES.items()},
+    **{
+        ("network", name): scene
+        for module in (networks, routers, network_groups, network_cloud)
+        for name, scene in module.SCENES.items()
+    },
 }
