@@ -12,6 +12,9 @@ from tests.samples.store import HERE, every_pair
 
 OWN_NAMES = {
     "addresses",
+    "binding:profile",
+    "binding:vif_details",
+    "configurations",
     "cpu_info",
     "extra_specs",
     "flavor_extra",

@@ -43,6 +43,7 @@ def networks(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("create a provider network", "POST", path, {"network": wire}, who="operator")
     play("create an external one", "POST", path, {"network": {"router:external": True}}, who="operator")
     play("list", "GET", f"{path}?sort_key=name")
+    play("list for an operator", "GET", f"{path}?name=inner", who="operator")
     play("a page", "GET", f"{path}?limit=1&sort_key=name&sort_dir=desc&fields=id&fields=name")
     play("list by name", "GET", f"{path}?name=inner&name=other")
     play("list by what is no attribute", "GET", f"{path}?nonsense=1")
@@ -170,11 +171,13 @@ def ports(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     new = play("create", "POST", path, {"port": body}, keep=V)
     scene.let("port_id", new["port"]["id"])
     play("create several", "POST", path, {"ports": [{"network_id": net}, {"network_id": net, "name": "two"}]})
+    play("create as an operator", "POST", path, {"port": {"network_id": net, "binding:host_id": "h1"}}, who="operator")
     play("create with an address in use", "POST", path, {"port": {"network_id": net, "fixed_ips": body["fixed_ips"]}})
     elsewhere = {"network_id": net, "fixed_ips": [{"ip_address": "10.31.0.5"}]}
     play("create with an address from elsewhere", "POST", path, {"port": elsewhere})
     play("create on no network", "POST", path, {"port": {"name": "wired"}})
     play("list", "GET", f"{path}?fixed_ips=ip_address%3D10.30.0.50&network_id={{network_id}}")
+    play("list for an operator", "GET", f"{path}?name=wired", who="operator")
     play("show", "GET", one)
     play("show to an operator", "GET", one, who="operator")
     changes = {"name": "other", "admin_state_up": False, "fixed_ips": [{"ip_address": "10.30.0.60"}], "dns_name": ""}
@@ -182,6 +185,7 @@ def ports(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("update", "PUT", one, {"port": changes})
     play("update its security", "PUT", one, {"port": open_to_all})
     play("update what only operators may", "PUT", one, {"port": {"binding:host_id": "h1"}})
+    play("update as an operator", "PUT", one, {"port": {"binding:host_id": "h1"}}, who="operator")
     play("delete", "DELETE", one)
 
 
