@@ -84,6 +84,11 @@ def floating_ip_at(context: RequestContext, address: str) -> FloatingIP:
     return found[0]
 
 
+def port_forwardings_of(floating: FloatingIP) -> QuerySet[PortForwarding]:
+    """Return the forwardings of a floating IP."""
+    return PortForwarding.objects.filter(floating_ip=floating)
+
+
 def port_forwarding_for(floating: FloatingIP, identity: str | uuid.UUID) -> PortForwarding:
     """Return a forwarding of a floating IP; PortForwardingNotFoundError."""
     found = floating.port_forwardings.select_related("internal_port").filter(pk=read_id(identity) or NOBODY).first()

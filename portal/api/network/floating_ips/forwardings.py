@@ -1,25 +1,33 @@
 """Port forwardings of a floating IP (Networking API v2.0 reference, "Floating IPs port forwarding")."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
+from django.db.models import F, Q
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.links import endpoint
 from portal.api.common.validation import Schema
 from portal.api.common.views import Schemas
-from portal.api.network.floating_ips.resource import FLOATING_IP, ports_of
-from portal.api.network.frame.bodies import HTTPBadRequestError
-from portal.api.network.frame.kinds import ADDRESS, ID, Choice, Integer, Kind, Record, Text, quoted
-from portal.api.network.frame.views import ResourceView
+from portal.api.network.floating_ips.resource import FLOATING_IP, port_of, range_of
+from portal.api.network.frame.attributes import Attribute
+from portal.api.network.frame.bodies import HTTPBadRequestError, read_changes, read_new, read_revision
+from portal.api.network.frame.kinds import ADDRESS, ID, TEXT, Choice, Integer, Kind, OrNone, quoted
+from portal.api.network.frame.query import FIELDS, Made, fields_of, number, page_links, query_of, read_query
+from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.frame.schemas import changes_body, new_body
+from portal.api.network.frame.views import ResourceView, page_of
 from provisioning.network import selectors, services
 from provisioning.network.models import FloatingIP, PortForwarding
 from provisioning.network.selectors import routing
 from provisioning.network.services.port_forwardings import PROTOCOLS, Ports, Wanted
 
-NAME = "port_forwarding"
 _RANGE = re.compile(r"([0-9]{1,5}):([0-9]{1,5})", re.ASCII)
+SIDES = ("external", "internal")
 
 
 @dataclass(frozen=True)
@@ -37,56 +45,92 @@ class PortRange(Kind):
         return int(found[1]), int(found[2])
 
 
-PORT = Integer(1, 65535)
-BODY = Record(
-    {
-        "protocol": Choice(PROTOCOLS),
-        "external_port": PORT,
-        "external_port_range": PortRange(),
-        "internal_port": PORT,
-        "internal_port_range": PortRange(),
-        "internal_port_id": ID,
-        "internal_ip_address": ADDRESS,
-        "description": Text(),
-    }
+PORT, RANGE = Integer(1, 65535), PortRange()
+
+
+def _of_port(side: str) -> Made:
+    """Match forwardings of this one port."""
+    first, last = f"{side}_port_first", f"{side}_port_last"
+    return Made(lambda values: Q(**{f"{first}__in": [number(value) for value in values], last: F(first)}))
+
+
+def _of_range(side: str) -> Made:
+    """Match forwardings of these ranges, written in whole; what is none matches nothing."""
+
+    def condition(values: list[str]) -> Q:
+        found = Q(pk__in=[])
+        for parts in filter(None, map(_RANGE.fullmatch, values)):
+            found |= Q(**{f"{side}_port_first": int(parts[1]), f"{side}_port_last": int(parts[2])})
+        return found
+
+    return Made(condition)
+
+
+def _ports(side: str) -> tuple[Attribute, Attribute]:
+    """Return the attributes of a side's ports; a side is said by one of them."""
+    said: dict[str, Any] = {"post": True, "put": True, "filter": False, "sort": f"{side}_port_first"}
+    return (
+        Attribute(name=f"{side}_port", kind=OrNone(PORT), show=partial(port_of, side=side), **said),
+        Attribute(name=f"{side}_port_range", kind=OrNone(RANGE), show=partial(range_of, side=side), **said),
+    )
+
+
+PORT_FORWARDING = Resource(
+    name="port_forwarding",
+    many=routing.port_forwardings_of,
+    tagged=False,
+    attributes=(
+        Attribute(name="id", kind=ID, sort=True),
+        Attribute(name="protocol", kind=Choice(PROTOCOLS), post=True, put=True, required=True, sort=True),
+        Attribute(name="internal_port_id", kind=ID, post=True, put=True, required=True, sort=True),
+        Attribute(name="internal_ip_address", kind=OrNone(ADDRESS), post=True, put=True, sort=True),
+        Attribute(name="description", kind=TEXT, post=True, put=True, sort=True),
+        *_ports("external"),
+        *_ports("internal"),
+    ),
+    filters={
+        **{f"{side}_port": _of_port(side) for side in SIDES},
+        **{f"{side}_port_range": _of_range(side) for side in SIDES},
+    },
 )
-REQUIRED = ("protocol", "internal_port_id")
-SCHEMA = {"type": "object", "properties": {NAME: BODY.schema}, "required": [NAME]}
+"""Found through its floating IP only: ``many`` takes that."""
 
 
 class ForwardingView(ResourceView):
     """Base: finds the floating IP of the address and reads what a body says of a forwarding."""
 
-    resource = FLOATING_IP
+    resource = PORT_FORWARDING
+
+    def row(self, identity: str) -> FloatingIP:
+        """Return the floating IP of the address."""
+        return routing.floating_ip_for(self.context, identity, all_projects=self.operator)
 
     def floating(self, identity: str) -> FloatingIP:
         """Return the floating IP, if the caller may do with its forwardings what the method does."""
-        row: FloatingIP = self.row(identity)
-        self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
+        row = self.row(identity)
+        self.enforce([self.rules[str(self.request.method)]], FLOATING_IP.target(row))
         return row
 
-    def said(self, request: Request) -> dict[str, Any]:
-        """Return the body as fields of ``Wanted``."""
-        body = request.data.get(NAME) if isinstance(request.data, dict) else None
-        try:
-            read = BODY.read(body)
-        except ValueError as error:
-            raise HTTPBadRequestError(f"Invalid input for {NAME}. Reason: {error}.") from None
-        found: dict[str, Any] = {name: read[name] for name in ("protocol", "description") if name in read}
-        for side in ("external", "internal"):
-            if f"{side}_port_range" in read:
-                found[side] = read[f"{side}_port_range"]
-            elif f"{side}_port" in read:
-                found[side] = (read[f"{side}_port"], read[f"{side}_port"])
-        if "internal_ip_address" in read:
-            found["internal_address"] = read["internal_ip_address"]
-        if "internal_port_id" in read:
-            port = selectors.port_for(self.context, read["internal_port_id"], all_projects=self.operator)
+    def said(self, values: Values) -> dict[str, Any]:
+        """Return the values of a body as fields of ``Wanted``."""
+        found: dict[str, Any] = {name: values[name] for name in ("protocol", "description") if name in values}
+        for side in SIDES:
+            if values.get(f"{side}_port_range") is not None:
+                found[side] = values[f"{side}_port_range"]
+            elif values.get(f"{side}_port") is not None:
+                found[side] = (values[f"{side}_port"],) * 2
+        if values.get("internal_ip_address") is not None:
+            found["internal_address"] = values["internal_ip_address"]
+        if "internal_port_id" in values:
+            port = selectors.port_for(self.context, values["internal_port_id"], all_projects=self.operator)
             found["internal_port"] = port
             own = [row.address for row in port.fixed_ips.all() if ":" not in row.address]
             if own:
                 found.setdefault("internal_address", own[0])
         return found
+
+    def answer(self, row: PortForwarding) -> dict[str, Any]:
+        return {self.resource.name: self.shapes([row])[0]}
 
 
 class Forwardings(ForwardingView):
@@ -94,26 +138,46 @@ class Forwardings(ForwardingView):
 
     rules = {"GET": "get_floatingip_port_forwarding", "POST": "create_floatingip_port_forwarding"}
     http_method_names = ["get", "post", "head"]
-    schemas: ClassVar[Schemas] = {"POST": SCHEMA}
+    schemas: ClassVar[Schemas] = {"POST": new_body(PORT_FORWARDING)}
+    queries: ClassVar[Schemas] = {"GET": query_of(PORT_FORWARDING.every_filter, PORT_FORWARDING.sort_keys)}
 
     def get(self, request: Request, identity: str) -> Response:
-        """List them, the oldest first."""
-        rows = self.row(identity).port_forwardings.order_by("created_at", "id")
-        return Response({"port_forwardings": [shape(row) for row in rows]})
+        """List those that fit the filters, in the order and the part that is asked for."""
+        resource, floating = self.resource, self.row(identity)
+        query = read_query(request, resource.every_filter, resource.sort_keys)
+        rows = page_of(resource, resource.many(floating), query.part)
+        body: dict[str, Any] = {resource.plural: self.shapes(rows, query.fields)}
+        url = f"{endpoint(request, 'network')}/v2.0/{FLOATING_IP.path}/{floating.id}/{resource.plural}"
+        links = page_links(request, query, [str(row.pk) for row in rows], url)
+        return Response(body | ({f"{resource.plural}_links": links} if links else {}))
 
     def post(self, request: Request, identity: str) -> Response:
-        """Forward ports."""
-        floating, said = self.floating(identity), self.said(request)
-        wanted = ("protocol", "external", "internal_port", "internal_address", "internal")
-        missing = [name for name in wanted if name not in said]
-        if missing:
-            raise HTTPBadRequestError(f"Invalid input for {NAME}. Reason: {missing[0]} is required.")
-        row = services.create_port_forwarding(floating, Wanted(**said))
-        return Response({NAME: shape(row)}, status=201)
+        """Forward ports, or several at once: all or none."""
+        floating = self.floating(identity)
+        items, many = read_new(self.resource, request.data)
+        rows = services.create_all([self.maker(floating, values) for values in items], {})
+        if many:
+            return Response({self.resource.plural: self.shapes(rows)}, status=201)
+        return Response(self.answer(rows[0]), status=201)
+
+    def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
+        """Return what makes one; HTTPBadRequestError for what is not said."""
+        said = self.said(values)
+        for name, field in (("external", "external_port"), ("internal", "internal_port")):
+            if name not in said:
+                msg = f"Invalid input for {field}. Reason: {field} or {field}_range is required."
+                raise HTTPBadRequestError(msg, field=field)
+        if "internal_address" not in said:
+            msg = "Invalid input for internal_ip_address. Reason: the port has no IPv4 address."
+            raise HTTPBadRequestError(msg, field="internal_ip_address")
+        return partial(services.create_port_forwarding, floating, Wanted(**said))
 
 
 class Forwarding(ForwardingView):
-    """``/network/v2.0/floatingips/{id}/port_forwardings/{id}``."""
+    """``/network/v2.0/floatingips/{id}/port_forwardings/{id}``.
+
+    A forwarding has no revision, as in Neutron: ``If-Match`` is read, and changes nothing.
+    """
 
     rules = {
         "GET": "get_floatingip_port_forwarding",
@@ -121,29 +185,23 @@ class Forwarding(ForwardingView):
         "DELETE": "delete_floatingip_port_forwarding",
     }
     http_method_names = ["get", "put", "delete", "head"]
-    schemas: ClassVar[Schemas] = {"PUT": SCHEMA}
+    schemas: ClassVar[Schemas] = {"PUT": changes_body(PORT_FORWARDING)}
+    queries: ClassVar[Schemas] = {"GET": FIELDS}
 
     def get(self, request: Request, identity: str, forwarding: str) -> Response:
-        return Response({NAME: shape(routing.port_forwarding_for(self.row(identity), forwarding))})
+        """Show one."""
+        row = routing.port_forwarding_for(self.row(identity), forwarding)
+        return Response({self.resource.name: self.shapes([row], fields_of(request))[0]})
 
     def put(self, request: Request, identity: str, forwarding: str) -> Response:
         """Change one."""
+        changes = read_changes(self.resource, request.data)
+        read_revision(request.headers.get("If-Match"))
         row = routing.port_forwarding_for(self.floating(identity), forwarding)
-        return Response({NAME: shape(services.update_port_forwarding(row, self.said(request)))})
+        return Response(self.answer(services.update_port_forwarding(row, self.said(changes))))
 
     def delete(self, request: Request, identity: str, forwarding: str) -> Response:
         """Forward these ports no more."""
+        read_revision(request.headers.get("If-Match"))
         services.delete_port_forwarding(routing.port_forwarding_for(self.floating(identity), forwarding))
         return Response(status=204)
-
-
-def shape(row: PortForwarding) -> dict[str, Any]:
-    """Return a forwarding in Neutron's words."""
-    return {
-        "id": str(row.id),
-        "protocol": row.protocol,
-        "internal_port_id": str(row.internal_port_id),
-        "internal_ip_address": row.internal_ip_address,
-        "description": row.description,
-        **ports_of(row),
-    }

@@ -59,22 +59,31 @@ def _details(row: FloatingIP) -> dict[str, Any] | None:
 def _forwardings(row: FloatingIP) -> list[dict[str, Any]]:
     return [
         {
+            "id": str(each.id),
             "protocol": each.protocol,
+            "internal_port_id": str(each.internal_port_id),
             "internal_ip_address": each.internal_ip_address,
-            **ports_of(each),
+            **{f"{side}_port": port_of(each, side=side) for side in ("external", "internal")},
+            **{f"{side}_port_range": range_of(each, side=side) for side in ("external", "internal")},
         }
         for each in sorted(row.port_forwardings.all(), key=lambda each: (each.created_at, each.id))
     ]
 
 
-def ports_of(row: PortForwarding) -> dict[str, Any]:
-    """Return a forwarding's ports: single ones by both of Neutron's ways to write them."""
-    shape: dict[str, Any] = {}
-    for side in ("external", "internal"):
-        first, last = getattr(row, f"{side}_port_first"), getattr(row, f"{side}_port_last")
-        shape[f"{side}_port"] = first if first == last else None
-        shape[f"{side}_port_range"] = f"{first}:{last}"
-    return shape
+def port_of(row: PortForwarding, *, side: str) -> int | None:
+    """Return a forwarding's one port on a side, ``external`` or ``internal``; None for a range."""
+    first, last = _ends(row, side)
+    return first if first == last else None
+
+
+def range_of(row: PortForwarding, *, side: str) -> str:
+    """Return a forwarding's ports on a side as a range, single ones too."""
+    first, last = _ends(row, side)
+    return f"{first}:{last}"
+
+
+def _ends(row: PortForwarding, side: str) -> tuple[int, int]:
+    return getattr(row, f"{side}_port_first"), getattr(row, f"{side}_port_last")
 
 
 FLOATING_IP = Resource(

@@ -1,0 +1,125 @@
+"""Port forwardings over the Networking API: lists, parts of one, and several made at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioning.network import services
+from provisioning.network.models import FloatingIP, Network, Port, PortForwarding
+from tests.network.test_security_groups_api import V2, refused
+from tests.support.cast import Api, Person
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def floating(alice: Person, operator: Person, net: Network) -> FloatingIP:
+    """A floating IP of alice's on a network that her router leads to."""
+    external = services.create_network(operator.project_id, "public", external=True)
+    services.create_subnet(external, "203.0.113.0/24", enable_dhcp=False)
+    router = services.create_router(alice.project_id, gateway=services.Gateway(external))
+    services.add_interface_by_subnet(router, net.subnets.get())
+    return services.create_floating_ip(alice.project_id, external)
+
+
+@pytest.fixture
+def port(alice: Person, net: Network) -> Port:
+    return services.create_port(alice.project_id, net)
+
+
+@pytest.fixture
+def url(floating: FloatingIP) -> str:
+    return f"{V2}/floatingips/{floating.id}/port_forwardings"
+
+
+def wanted(port: Port, external: int | str, internal: int | str, **said: Any) -> dict[str, Any]:
+    """A body's forwarding; text is a range."""
+    ports = {"external": external, "internal": internal}
+    names = {f"{side}_port{'_range' if isinstance(value, str) else ''}": value for side, value in ports.items()}
+    return {"protocol": "tcp", "internal_port_id": str(port.id), **names, **said}
+
+
+def make_three(alice: Person, url: str, port: Port) -> list[dict[str, Any]]:
+    bodies = [
+        wanted(port, 2222, 22, description="shell"),
+        wanted(port, 53, 53, protocol="udp"),
+        wanted(port, "9000:9010", "80:90"),
+    ]
+    answer = Api(alice).post(url, {"port_forwardings": bodies})
+    assert answer.status_code == 201, answer.content
+    made: list[dict[str, Any]] = answer.json()["port_forwardings"]
+    return made
+
+
+def test_several_are_made_at_once_all_or_none(alice: Person, url: str, port: Port) -> None:
+    assert [row["external_port_range"] for row in make_three(alice, url, port)] == ["2222:2222", "53:53", "9000:9010"]
+    again = [wanted(port, 81, 81), wanted(port, 9005, 82)]
+    refused(Api(alice).post(url, {"port_forwardings": again}), 409, "PortForwardingExists")
+    for wrong in ([], {}, [{}], [wanted(port, 81, 81), {**wanted(port, 82, 82), "external_port": None}]):
+        refused(Api(alice).post(url, {"port_forwardings": wrong}), 400, "HTTPBadRequest")
+    assert PortForwarding.objects.count() == 3
+
+
+def test_filters(alice: Person, url: str, port: Port) -> None:
+    shell, names, _ = make_three(alice, url, port)
+    address = port.fixed_ips.get().address
+
+    def found(query: str) -> list[int | None]:
+        rows = Api(alice).get(f"{url}?sort_key=external_port&{query}").json()["port_forwardings"]
+        return [row["external_port"] for row in rows]
+
+    assert found(f"id={shell['id']}&id={names['id']}") == [53, 2222]
+    assert found("protocol=udp") == found("internal_port=53") == found("external_port_range=53:53") == [53]
+    assert found("description=shell") == found("external_port=2222") == found("internal_port_range=22:22") == [2222]
+    assert found("external_port_range=9000:9010") == found("internal_port_range=80:90") == [None]
+    assert found(f"internal_port_id={port.id}&internal_ip_address={address}") == [53, 2222, None]
+    for nothing in ("external_port=9000", "external_port=x", "external_port_range=x", f"id={port.id}", "protocol=sctp"):
+        assert found(nothing) == [], nothing
+    refused(Api(alice).get(f"{url}?colour=red"), 400, "InvalidInput")
+
+
+def test_sorting_pages_and_fields(alice: Person, url: str, port: Port) -> None:
+    shell = make_three(alice, url, port)[0]
+    api = Api(alice)
+
+    def page(path: str) -> tuple[list[str], dict[str, str]]:
+        body = api.get(path).json()
+        links = {link["rel"]: link["href"] for link in body.get("port_forwardings_links", [])}
+        return [row["external_port_range"] for row in body["port_forwardings"]], links
+
+    first, links = page(f"{url}?limit=2&sort_key=external_port&sort_dir=desc&fields=external_port_range")
+    assert first == ["9000:9010", "2222:2222"]
+    assert links["next"].partition("?")[0].endswith(url)
+    second, links = page(V2 + links["next"].partition(V2)[2])
+    assert second == ["53:53"]
+    assert page(V2 + links["previous"].partition(V2)[2])[0] == first
+    assert api.get(f"{url}/{shell['id']}?fields=id").json() == {"port_forwarding": {"id": shell["id"]}}
+    assert api.get(f"{url}?fields=protocol&protocol=udp").json() == {"port_forwardings": [{"protocol": "udp"}]}
+    refused(api.get(f"{url}?marker={port.id}"), 400, "InvalidInput")
+
+
+def test_if_match_is_read_though_there_is_no_revision(alice: Person, url: str, port: Port) -> None:
+    shell = make_three(alice, url, port)[0]
+    where = f"{url}/{shell['id']}"
+    client, headers = Api(alice).client, Api(alice).headers
+    refused(client.delete(where, headers={**headers, "If-Match": "yesterday"}), 400, "HTTPBadRequest")
+    assert client.delete(where, headers={**headers, "If-Match": "revision_number=7"}).status_code == 204
+
+
+def test_the_floating_ip_shows_which_port_each_leads_to(alice: Person, url: str, port: Port) -> None:
+    made = make_three(alice, url, port)
+    shown = Api(alice).get(url.rpartition("/")[0]).json()["floatingip"]["port_forwardings"]
+    assert {(row["id"], row["internal_port_id"]) for row in shown} == {(row["id"], str(port.id)) for row in made}
+
+
+def test_another_project_sees_and_makes_none(alice: Person, charlie: Person, url: str, port: Port) -> None:
+    shell = make_three(alice, url, port)[0]
+    theirs = Api(charlie)
+    for answer in (
+        theirs.get(url),
+        theirs.get(f"{url}/{shell['id']}"),
+        theirs.post(url, {"port_forwardings": [wanted(port, 1, 1)]}),
+    ):
+        refused(answer, 404, "FloatingIPNotFound")
