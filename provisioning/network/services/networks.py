@@ -41,7 +41,7 @@ MAX_TRIES = 8
 
 
 class NetworkFields(TypedDict, total=False):
-    """What may be said of a new network; ``mtu`` in bytes, as large as can be when nothing is said."""
+    """What may be said of a new network; ``mtu`` in bytes, as large as can be when nothing or 0 is said."""
 
     description: str
     admin_state_up: bool
@@ -70,7 +70,7 @@ def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[Netwo
     network = Network(**{"network_type": VXLAN} | said, id=identity, project_id=project_id, name=name)
     network.bridge = f"br{identity.hex[:11]}"
     _check_segment(network)
-    network.mtu = said.get("mtu", _largest_mtu(network))
+    network.mtu = said.get("mtu") or _largest_mtu(network)
     _check_mtu(network, network.mtu)
     with transaction.atomic():
         hold(project_id, identity, {"networks": 1})
@@ -94,6 +94,7 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
         network_guests.lock(network)
     row = records.lock(network, revision)
     if "mtu" in changes:
+        changes = {**changes, "mtu": changes["mtu"] or _largest_mtu(row)}
         _check_mtu(row, changes["mtu"])
     if row.shared and changes.get("shared") is False and _used_by_others(row):
         msg = f"Unable to reconfigure sharing settings for network {row.name or row.id}. Multiple tenants are using it."

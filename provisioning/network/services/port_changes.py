@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
-from provisioning.network import guest_ports
+from provisioning.network import addressing, guest_ports
 from provisioning.network.announcements import announce
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.marks import ports_changed
@@ -95,9 +95,13 @@ def update_port(
 ) -> Port:
     """Change columns, addresses and groups of a port; the host of a guest that has it is told.
 
+    ``mac_address`` None is another one by chance.
+
     Raises as ``create_port``, PortBoundError, PortInUseError for what only compute changes of a guest's port,
     ServicePortInUseError for the cloud's own, RevisionNumberConstraintFailedError.
     """
+    if changes.get("mac_address", row.mac_address) is None:
+        changes = {**changes, "mac_address": addressing.random_mac()}
     with transaction.atomic():
         guest_ports.lock(row.device_id)
         port = records.lock(row, revision)

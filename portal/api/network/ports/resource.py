@@ -130,7 +130,7 @@ PORT = Resource(
     attributes=(
         *standard(),
         Attribute(name="network_id", kind=ID, post=True, required=True, sort=True),
-        Attribute(name="mac_address", kind=MAC, post=True, put=True, sort=True, guards=SET),
+        Attribute(name="mac_address", kind=OrNone(MAC), post=True, put=True, sort=True, guards=SET),
         Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, sort=True),
         Attribute(name="status", kind=TEXT, sort=True),
         Attribute(
