@@ -7,5 +7,9 @@ class AgentNotFoundError(NotFoundError):
     """No such agent."""
 
 
+class AvailabilityZoneNotFoundError(NotFoundError):
+    """A hint names a zone without hosts."""
+
+
 class AutoAllocationFailureError(ConflictError):
     """A project cannot be given a network and a router."""

@@ -267,6 +267,15 @@ def described(w: World) -> object:
     )
 
 
+def hinted(kind: str) -> Probe:
+    def probe(w: World) -> object:
+        Cloud.make().add_host("kelvin")
+        row = w.make(kind, availability_zone_hints=["nova"])
+        return (row["availability_zone_hints"], row["availability_zones"]) == (["nova"], [])
+
+    return probe
+
+
 PROBES: dict[str, Probe] = {
     "address-scope": address_scope,
     "agent": agent,
@@ -276,6 +285,8 @@ PROBES: dict[str, Probe] = {
     "auto-allocated-topology": lambda w: w.external_id and w.get("auto-allocated-topology/None")["id"],
     "availability_zone": zones,
     "availability_zone_filter": zone_filter,
+    "network_availability_zone": hinted("network"),
+    "router_availability_zone": hinted("router"),
     "binding": lambda w: "binding:host_id" in w.get(f"ports/{w.port['id']}", w.operator),
     "default-subnetpools": default_pools,
     "dns-integration": dns,

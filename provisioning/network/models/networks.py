@@ -26,6 +26,7 @@ class Network(Shareable, Named):
     physical_network = models.CharField(max_length=64, blank=True)  # of flat and vlan
     segmentation_id = models.PositiveIntegerField(null=True)  # the VNI or VLAN tag
     dns_domain = models.CharField(max_length=255, default=DNS_DOMAIN)
+    availability_zone_hints = json_list()  # names of zones; kept to be shown, a network is where its guests are
     status = models.CharField(max_length=8, default="ACTIVE")
     error = models.CharField(max_length=255, blank=True)  # why a host could not be brought to it
 

@@ -23,6 +23,7 @@ class Router(Named):
     enable_snat = models.BooleanField(default=True)
     routes = json_list()  # [{"destination": …, "nexthop": …}]
     host = models.CharField(max_length=255, blank=True)  # the one that bears its own external address
+    availability_zone_hints = json_list()  # names of zones; kept to be shown, a router is where the guests are
 
 
 class FloatingIP(Standard):

@@ -19,6 +19,7 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.network.agent_errors import AgentNotFoundError
 from provisioning.network.models import Delivery, Port
+from provisioning.network.selectors.zones import zoned_hosts
 
 _NAMES = uuid.UUID("0d3c6f0e-6b5f-4a5a-8d77-6f0a3d6f7c11")
 
@@ -128,8 +129,7 @@ class Zone:
 def zones(context: RequestContext, *, all_projects: bool = False) -> list[Zone]:
     """Return the zones of hosts, for networks and for routers; a zone is available while a host there is enabled."""
     states: dict[str, bool] = {}
-    hosts = Host.objects.exclude(credential_digest="").order_by("availability_zone")
-    for zone, enabled in hosts.values_list("availability_zone", "enabled"):
+    for zone, enabled in zoned_hosts().values_list("availability_zone", "enabled"):
         states[zone] = states.get(zone, False) or enabled
     return [
         Zone(name, resource, "available" if enabled else "unavailable")

@@ -24,6 +24,7 @@ from provisioning.network.errors import (
 )
 from provisioning.network.marks import mark
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, Router, Subnet
+from provisioning.network.selectors.zones import check_zones
 from provisioning.network.services import network_guests, records, sharing
 from provisioning.quotas.services.ledger import hold
 
@@ -51,6 +52,7 @@ class NetworkFields(TypedDict, total=False):
     mtu: int
     port_security_enabled: bool
     dns_domain: str
+    availability_zone_hints: list[str]
     network_type: str | None
     physical_network: str | None
     segmentation_id: int | None
@@ -61,7 +63,8 @@ def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[Netwo
 
     ``network_type``: ``vxlan`` unless said, ``flat`` or ``vlan`` on a ``physical_network``; a ``segmentation_id`` that
     is not said is given out, a VNI of the setting's range or the lowest free VLAN.
-    Raises InvalidInputError, OverQuotaError, NoNetworkAvailableError, and ConflictError for a segment that is taken.
+    Raises InvalidInputError, AvailabilityZoneNotFoundError, OverQuotaError, NoNetworkAvailableError, and ConflictError
+    for a segment that is taken.
     """
     if len(name) > 255:
         raise InvalidInputError("The name of a network has at most 255 characters.", field="name")
@@ -70,6 +73,7 @@ def create_network(project_id: uuid.UUID, name: str = "", **fields: Unpack[Netwo
     network = Network(**{"network_type": VXLAN} | said, id=identity, project_id=project_id, name=name)
     network.bridge = f"br{identity.hex[:11]}"
     _check_segment(network)
+    check_zones(network.availability_zone_hints)
     network.mtu = said.get("mtu") or _largest_mtu(network)
     _check_mtu(network, network.mtu)
     with transaction.atomic():

@@ -23,6 +23,7 @@ from provisioning.network.routing_errors import (
     RouterInUseError,
     RoutesExhaustedError,
 )
+from provisioning.network.selectors.zones import check_zones
 from provisioning.network.services import addresses, ipam, records
 from provisioning.quotas.services.ledger import hold
 
@@ -48,9 +49,20 @@ def create_router(
     description: str = "",
     admin_state_up: bool = True,
     gateway: Gateway | None = None,
+    availability_zone_hints: Sequence[str] = (),
 ) -> Router:
-    """Make a router without interfaces.  Raises OverQuotaError, BadRequestError, OutOfAddressesError."""
-    router = Router(project_id=project_id, name=name, description=description, admin_state_up=admin_state_up)
+    """Make a router without interfaces.
+
+    Raises OverQuotaError, AvailabilityZoneNotFoundError, BadRequestError, OutOfAddressesError.
+    """
+    check_zones(availability_zone_hints)
+    router = Router(
+        project_id=project_id,
+        name=name,
+        description=description,
+        admin_state_up=admin_state_up,
+        availability_zone_hints=list(availability_zone_hints),
+    )
     with transaction.atomic():
         hold(project_id, router.id, {"routers": 1})
         router.save(force_insert=True)

@@ -94,5 +94,12 @@ def shared(*, sort: bool = True, **setting: Any) -> Attribute:
     )
 
 
+ZONES = (
+    Attribute(
+        name="availability_zone_hints", kind=Many(Text(shortest=1), most=20), post=True, default=[], filter=False
+    ),
+    Attribute(name="availability_zones", kind=Many(Text()), filter=False, show=lambda row: ()),
+)
+"""Of networks and routers: what was hinted at, and where it is now, which a list reads for all of its objects."""
 TAGS = Attribute(name="tags", kind=Many(Text()), filter=False, show=lambda row: ())
 """Shown by every resource that has tags; the list reads those of all its objects at once."""

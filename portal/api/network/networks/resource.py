@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.attributes import Attribute, shared, standard
+from portal.api.network.frame.attributes import ZONES, Attribute, shared, standard
 from portal.api.network.frame.bodies import columns
 from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Choice, Integer, Many, OrNone, Text
 from portal.api.network.frame.names import DnsDomain
@@ -14,6 +15,7 @@ from portal.api.network.frame.resource import Resource, Values
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors, services
 from provisioning.network.models import Network
+from provisioning.network.selectors.zones import zones_of_networks
 from provisioning.network.services.networks import SMALLEST_MTU
 
 ADMINS = ("create", "update")
@@ -48,11 +50,14 @@ def _subnets(row: Network) -> list[UUID]:
     return [subnet.id for subnet in sorted(row.subnets.all(), key=lambda subnet: (subnet.created_at, subnet.id))]
 
 
-def _scopes(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, dict[str, str | None]]:
-    found = selectors.scopes_of_networks([row.id for row in rows])
+def _more(context: RequestContext, rows: Sequence[Network]) -> dict[UUID, dict[str, Any]]:
+    """Return the address scopes of networks' subnets, and the zones of the hosts where networks are now."""
+    ids = [row.id for row in rows]
+    found, zones = selectors.scopes_of_networks(ids), zones_of_networks(ids)
     return {
-        row.id: {f"ipv{version}_address_scope": ID.write(found.get(row.id, {}).get(version)) for version in (4, 6)}
-        for row in rows
+        each: {f"ipv{version}_address_scope": ID.write(found.get(each, {}).get(version)) for version in (4, 6)}
+        | {"availability_zones": zones.get(each, [])}
+        for each in ids
     }
 
 
@@ -65,7 +70,7 @@ NETWORK = Resource(
     update=_update,
     delete=_delete,
     related=("subnets",),
-    more=_scopes,
+    more=_more,
     attributes=(
         *standard(),
         Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, sort=True),
@@ -97,6 +102,7 @@ NETWORK = Resource(
             filter=Column("subnets__subnet_pool__address_scope_id", identity),
             show=lambda row: None,
         ),
+        *ZONES,
         Attribute(name="dns_domain", kind=DnsDomain(), post=True, put=True),
         Attribute(
             name="provider:network_type",

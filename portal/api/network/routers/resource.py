@@ -1,11 +1,12 @@
 """Routers (Networking API v2.0 reference, "Routers")."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.attributes import Attribute, standard
+from portal.api.network.frame.attributes import ZONES, Attribute, standard
 from portal.api.network.frame.bodies import columns
 from portal.api.network.frame.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Kind, Many, OrNone, Record
 from portal.api.network.frame.query import Column, Constant, boolean, identity
@@ -15,6 +16,7 @@ from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import Router
 from provisioning.network.selectors import routing
+from provisioning.network.selectors.zones import zones_of_routers
 from provisioning.network.services import Gateway
 
 GATEWAY = Record(
@@ -86,6 +88,12 @@ def _info(row: Router) -> dict[str, Any] | None:
     return {"network_id": str(port.network_id), "enable_snat": row.enable_snat, "external_fixed_ips": fixed}
 
 
+def _zones(context: RequestContext, rows: Sequence[Router]) -> dict[UUID, dict[str, Any]]:
+    """Return the zones of the hosts where routers are now."""
+    zones = zones_of_routers([row.id for row in rows])
+    return {row.id: {"availability_zones": zones.get(row.id, [])} for row in rows}
+
+
 ROUTER = Resource(
     name="router",
     quota="routers",
@@ -95,6 +103,7 @@ ROUTER = Resource(
     update=_update,
     delete=_delete,
     related=("gateway_port__fixed_ips",),
+    more=_zones,
     attributes=(
         *standard(),
         Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, default=True, sort=True),
@@ -111,8 +120,7 @@ ROUTER = Resource(
         Attribute(name="routes", kind=Many(ROUTE, null=True), put=True, filter=False),
         Attribute(name="distributed", kind=BOOLEAN, filter=Constant(value=True, read=boolean), show=lambda row: True),
         Attribute(name="ha", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
-        Attribute(name="availability_zone_hints", kind=Many(TEXT), filter=False, show=lambda row: []),
-        Attribute(name="availability_zones", kind=Many(TEXT), filter=False, show=lambda row: ["nova"]),
+        *ZONES,
         Attribute(name="flavor_id", kind=OrNone(ID), filter=False, show=lambda row: None),
     ),
     filters={f"{INFO}:network_id": Column("gateway_port__network_id", identity)},

@@ -1,0 +1,45 @@
+"""Availability zones of networks and routers: which there are, and where each is now."""
+
+import uuid
+from collections.abc import Collection, Sequence
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from compute_agent.contract.network import NETWORK, ROUTER
+from provisioning.hosts.models import Host
+from provisioning.network.agent_errors import AvailabilityZoneNotFoundError
+from provisioning.network.models import Delivery
+
+
+def zoned_hosts() -> QuerySet[Host]:
+    """Return the hosts whose zones count: those that have joined."""
+    return Host.objects.exclude(credential_digest="").order_by("availability_zone")
+
+
+def check_zones(names: Sequence[str]) -> None:
+    """Refuse the name of a zone without hosts; AvailabilityZoneNotFoundError."""
+    known = set(zoned_hosts().values_list("availability_zone", flat=True)) if names else set()
+    for name in names:
+        if name not in known:
+            msg = f"AvailabilityZone {name[:64]} could not be found."
+            raise AvailabilityZoneNotFoundError(msg, field="availability_zone_hints")
+
+
+def zones_of_networks(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
+    """Return network → the zones of the hosts that were told to have it, by name; one query."""
+    return _zones_of(NETWORK, ids)
+
+
+def zones_of_routers(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
+    """Return router → the same."""
+    return _zones_of(ROUTER, ids)
+
+
+def _zones_of(kind: str, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, list[str]]:
+    zone = Host.objects.filter(id=OuterRef("host_id")).values("availability_zone")[:1]
+    told = Delivery.objects.filter(kind=kind, subject_id__in=ids).exclude(digest="").annotate(zone=Subquery(zone))
+    found: dict[uuid.UUID, list[str]] = {}
+    for identity, name in told.order_by("zone").values_list("subject_id", "zone").distinct():
+        if name is not None:
+            found.setdefault(identity, []).append(name)
+    return found
