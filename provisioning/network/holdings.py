@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from django.db.models import Count
 
 from provisioning.network.models import (
+    AddressGroup,
+    AddressScope,
     FixedIP,
     FloatingIP,
     Network,
     Port,
+    RbacPolicy,
     Router,
     SecurityGroup,
     SecurityGroupRule,
     Subnet,
+    SubnetPool,
 )
 from provisioning.network.owners import CLOUD, OF_THE_CLOUD
 from provisioning.quotas import registry
@@ -34,18 +38,18 @@ def register() -> None:
             "network.SecurityGroupRule": ("security_group_rules",),
             "network.Router": ("routers",),
             "network.FloatingIP": ("floatingips",),
+            "network.SubnetPool": ("subnetpools",),
+            "network.AddressScope": ("address_scopes",),
+            "network.AddressGroup": ("address_groups",),
+            "network.RbacPolicy": ("rbac_policies",),
         },
     )
     registry.leave_free(
         {
             "network.Port_security_groups": "Which groups a port is in: both are limited.",
-            "network.AddressScope": "A name that subnet pools share.",
-            "network.SubnetPool": "Its prefixes are only lent to subnets, which are limited.",
-            "network.AddressGroup": "A list of ranges that rules name; the rules are limited.",
             "network.DefaultSecurityGroupRule": "Written by operators.",
             "network.PortForwarding": "The ports of a floating IP, which is limited.",
             "network.AutoAllocatedTopology": "One of a project, and names what is limited itself.",
-            "network.RbacPolicy": "Says who else uses what is limited itself.",
             "network.Tag": "At most fifty on a record that is limited itself.",
             "network.Delivery": "What hosts were told; no project's.",
             "network.DeliveryMark": "What hosts are to be told; no project's.",
@@ -54,8 +58,10 @@ def register() -> None:
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
-    """Yield each network, subnet, group and rule, and each port of its own with its addresses: those of a launch are
-    the instance's, those of routers, DHCP and floating IPs the cloud's.
+    """Yield each network, subnet, group, rule and so on, and each port of its own with its addresses: those of a launch
+    are the instance's, those of routers, DHCP and floating IPs the cloud's.
+
+    RBAC policies of every project are written by operators, at most two for a record, and count for nobody.
     """
     for resource, rows, project in (
         ("networks", Network.objects.all(), "project_id"),
@@ -65,6 +71,10 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
         ("routers", Router.objects.all(), "project_id"),
         ("floatingips", FloatingIP.objects.all(), "project_id"),
         ("security_group_rules", SecurityGroupRule.objects.all(), "group__project_id"),
+        ("subnetpools", SubnetPool.objects.all(), "project_id"),
+        ("address_scopes", AddressScope.objects.all(), "project_id"),
+        ("address_groups", AddressGroup.objects.all(), "project_id"),
+        ("rbac_policies", RbacPolicy.objects.exclude(target_project=RbacPolicy.EVERYBODY), "project_id"),
     ):
         chosen = rows if scope_id is None else rows.filter(**{project: scope_id})
         for scope, owner in chosen.values_list(project, "pk").iterator():

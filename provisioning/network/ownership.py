@@ -9,12 +9,14 @@ from provisioning.network.models import (
     FloatingIP,
     Network,
     Port,
+    RbacPolicy,
     Router,
     SecurityGroup,
     Subnet,
     SubnetPool,
 )
 from provisioning.network.owners import OF_THE_CLOUD
+from provisioning.network.services import sharing
 
 DEFAULT = "default"
 """The security group that every project has: it goes with the project."""
@@ -30,11 +32,12 @@ def register() -> None:
     project_resources.register("subnet pools", lambda ids: SubnetPool.objects.filter(project_id__in=ids).count())
     project_resources.register("address scopes", lambda ids: AddressScope.objects.filter(project_id__in=ids).count())
     project_resources.register("address groups", lambda ids: AddressGroup.objects.filter(project_id__in=ids).count())
+    project_resources.register("RBAC policies", _policies)
     project_resources.register("security groups", _groups, _remove_default_groups)
     models = ("Network", "Subnet", "SecurityGroup", "SecurityGroupRule", "Port", "Port_security_groups", "FixedIP",
-              "Router", "FloatingIP")  # fmt: skip
+              "Router", "FloatingIP", "SubnetPool", "AddressScope", "AddressGroup", "RbacPolicy")  # fmt: skip
     retention.keep({f"network.{name}": "Bounded by its quota, and there until it is deleted." for name in models})
-    others = ("SubnetPool", "AddressScope", "AddressGroup", "PortForwarding", "RbacPolicy", "Tag")
+    others = ("PortForwarding", "Tag")
     retention.keep({f"network.{name}": "There until its owner deletes it." for name in others})
     retention.keep(
         {
@@ -60,5 +63,13 @@ def _groups(project_ids: Ids) -> int:
     return SecurityGroup.objects.filter(project_id__in=project_ids).exclude(name=DEFAULT).count()
 
 
+def _policies(project_ids: Ids) -> int:
+    """Count those on what stays: the others go with their default group."""
+    groups = SecurityGroup.objects.filter(project_id__in=project_ids, name=DEFAULT).values("pk")
+    return RbacPolicy.objects.filter(project_id__in=project_ids).exclude(object_id__in=groups).count()
+
+
 def _remove_default_groups(project_ids: Ids) -> None:
-    SecurityGroup.objects.filter(project_id__in=project_ids, name=DEFAULT).delete()
+    groups = SecurityGroup.objects.filter(project_id__in=project_ids, name=DEFAULT)
+    sharing.end(RbacPolicy.objects.filter(object_id__in=groups.values("pk")))
+    groups.delete()

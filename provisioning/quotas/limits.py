@@ -25,6 +25,10 @@ NETWORK: dict[str, int] = {
     "floatingips": 50,
     "security_groups": 10,
     "security_group_rules": 100,
+    "subnetpools": 50,
+    "rbac_policies": 100,
+    "address_groups": 50,
+    "address_scopes": 50,
 }
 VOLUME: dict[str, int] = {
     "volumes": 10,
@@ -40,7 +44,8 @@ DEFAULTS: dict[str, int] = COMPUTE | NETWORK | VOLUME | IMAGE
 """Nova's, Neutron's and Cinder's own defaults, and those of images.
 
 ``fixed_ips``, the addresses of ports, is unlimited by Nova's own defaults; here projects share networks, which have a
-few hundred.
+few hundred.  Neutron limits no subnet pools, address groups and address scopes, and lets a project have ten RBAC
+policies.
 """
 
 PER_USER = frozenset({"key_pairs"})

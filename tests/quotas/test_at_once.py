@@ -24,7 +24,7 @@ from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, KeyPair
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
 from provisioning.network import services as network
-from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.models import Network, SecurityGroup, SecurityGroupRule
 from provisioning.quotas.models import Reservation
 from provisioning.quotas.selectors import detail_of, usage_of
 from provisioning.quotas.services.ledger import reserve
@@ -169,6 +169,24 @@ def test_ports_at_the_limit() -> None:
     set_limit(PROJECT, "ports", 5)
     assert at_once(16, lambda _: network.create_port(PROJECT, net)) == {"done": 5, "OverQuotaError": 11}
     assert guest_ports().count() == usage_of(PROJECT)["ports"] == 5
+    nothing_is_wrong()
+
+
+GROWING: dict[str, Callable[[int], object]] = {
+    "subnetpools": lambda number: network.create_subnet_pool(PROJECT, f"p{number}", ["10.0.0.0/16"]),
+    "address_scopes": lambda number: network.create_address_scope(PROJECT, f"s{number}", 4),
+    "address_groups": lambda number: network.create_address_group(PROJECT, f"a{number}", ["192.0.2.0/24"]),
+    "rbac_policies": lambda number: network.create_rbac_policy(
+        PROJECT, "network", Network.objects.get(), "access_as_shared", uuid.UUID(int=number).hex
+    ),
+}
+
+
+@pytest.mark.parametrize("resource", GROWING)
+def test_what_networks_are_made_of_at_the_limit(resource: str) -> None:
+    network.create_network(PROJECT, "net")
+    set_limit(PROJECT, resource, 3)
+    assert at_once(8, GROWING[resource]) == {"done": 3, "OverQuotaError": 5}
     nothing_is_wrong()
 
 

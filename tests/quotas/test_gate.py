@@ -29,7 +29,7 @@ from provisioning.identity.models import Project
 from provisioning.identity.services.projects import delete_project
 from provisioning.identity.services.users import delete_user
 from provisioning.network import services as network
-from provisioning.network.models import Network
+from provisioning.network.models import Network, RbacPolicy
 from provisioning.quotas import drift, registry
 from provisioning.quotas.limits import DEFAULTS, LEDGER
 from provisioning.quotas.models import QuotaLimit
@@ -97,6 +97,10 @@ MAKERS = {
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
     "provisioning/network/services/networks.py": {"Network"},
     "provisioning/network/services/subnets.py": {"Subnet"},
+    "provisioning/network/services/subnet_pools.py": {"SubnetPool"},
+    "provisioning/network/services/address_scopes.py": {"AddressScope"},
+    "provisioning/network/services/address_groups.py": {"AddressGroup"},
+    "provisioning/network/services/rbac_policies.py": {"RbacPolicy"},
     "provisioning/network/services/floating_ips.py": {"FloatingIP", "Port"},
     "provisioning/network/services/ports.py": {"Port"},
     "provisioning/network/services/port_changes.py": {"Port"},
@@ -113,10 +117,11 @@ MEASURERS = {
 OF_THE_CLOUD = {
     "provisioning/network/delivery/places.py": {"Port"},
     "provisioning/network/services/addresses.py": {"FixedIP"},
+    "provisioning/network/services/sharing.py": {"RbacPolicy"},
     "provisioning/network/services/dhcp_ports.py": {"Port"},
     "provisioning/network/services/router_interfaces.py": {"Port"},
 }
-"""What the cloud makes for itself: ports that are in no project's quota."""
+"""What the cloud makes for itself: ports that are in no project's quota, and policies of what is everybody's."""
 ASKED_BEFORE = {"provisioning/network/services/ipam.py": {"FixedIP"}}
 """What is made for modules that have asked the quotas."""
 IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
@@ -352,6 +357,32 @@ def floating_ip_by_service(world: World) -> bool:
     return done(lambda: network.create_floating_ip(world.project, external))
 
 
+def pool_by_service(world: World) -> bool:
+    return done(lambda: network.create_subnet_pool(world.project, "p", ["10.90.0.0/16"]))
+
+
+def scope_by_service(world: World) -> bool:
+    return done(lambda: network.create_address_scope(world.project, "s", 4))
+
+
+def address_group_by_service(world: World) -> bool:
+    return done(lambda: network.create_address_group(world.project, "a", ["192.0.2.0/24"]))
+
+
+def policy_by_service(world: World) -> bool:
+    return done(lambda: share(world.project, world.net, uuid.uuid4().hex))
+
+
+def policy_led_to_a_project(world: World) -> bool:
+    """An operator's policy of every project becomes one of a single project."""
+    every = RbacPolicy.objects.filter(object_id=world.net.id).first() or share(world.project, world.net, "*")
+    return done(lambda: network.update_rbac_policy(every, uuid.uuid4().hex))
+
+
+def share(project: uuid.UUID, row: Network, target: str) -> RbacPolicy:
+    return network.create_rbac_policy(project, "network", row, "access_as_shared", target)
+
+
 OF_SERVERS = [interface_by_api, address_by_api]
 """Ways of a server that is there."""
 LAUNCHES = [launch_by_api, launch_by_page]
@@ -376,6 +407,10 @@ WAYS: dict[str, list[Callable[[World], bool]]] = {
     "security_groups": [security_group_by_service],
     "routers": [router_by_service],
     "floatingips": [floating_ip_by_service],
+    "subnetpools": [pool_by_service],
+    "address_scopes": [scope_by_service],
+    "address_groups": [address_group_by_service],
+    "rbac_policies": [policy_by_service, policy_led_to_a_project],
 }
 EACH_WAY = [(resource, way) for resource, ways in WAYS.items() for way in ways]
 

@@ -25,6 +25,10 @@ DEFAULTS = {
     "floatingip": 50,
     "security_group": 10,
     "security_group_rule": 100,
+    "subnetpool": 50,
+    "rbac_policy": 100,
+    "address_group": 50,
+    "address_scope": 50,
 }
 
 

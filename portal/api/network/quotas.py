@@ -23,6 +23,10 @@ NAMES = {
     "floatingip": "floatingips",
     "security_group": "security_groups",
     "security_group_rule": "security_group_rules",
+    "subnetpool": "subnetpools",
+    "rbac_policy": "rbac_policies",
+    "address_group": "address_groups",
+    "address_scope": "address_scopes",
 }
 """Name in the API → resource."""
 _LIMIT = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}

@@ -18,6 +18,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Network": (
         *("networks", "subnets", "ports", "fixed_ips", "routers", "floatingips"),
         *("security_groups", "security_group_rules"),
+        *("subnetpools", "address_scopes", "address_groups", "rbac_policies"),
     ),
     "Images": ("image_count_total", "image_size_total"),
     "Volumes": ("volumes", "gigabytes", "snapshots"),
@@ -38,6 +39,10 @@ LABELS = wording.RESOURCES | {
     "floatingips": "Floating IPs",
     "security_groups": "Security groups",
     "security_group_rules": "Security group rules",
+    "subnetpools": "Subnet pools",
+    "address_scopes": "Address scopes",
+    "address_groups": "Address groups",
+    "rbac_policies": "RBAC policies",
     "image_count_total": "Images",
     "image_size_total": "Image storage",
     "volumes": "Volumes",

@@ -16,7 +16,7 @@ from provisioning.hosts.models import Host
 from provisioning.network import owners
 from provisioning.network import services as network
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, RbacPolicy, Router
-from provisioning.network.services import addresses, ipam
+from provisioning.network.services import addresses, ipam, sharing
 from provisioning.network.services.rbac_policies import MODELS
 
 PATIENCE = timedelta(minutes=2)
@@ -175,4 +175,4 @@ def _sharing_nothing(model: type[Model]) -> Q:
 
 
 def _removed(rows: QuerySet[RbacPolicy]) -> Callable[[], str | None]:
-    return lambda: "Deleted." if rows.all().delete()[0] else None
+    return lambda: "Deleted." if sharing.end(rows.all()) else None

@@ -18,6 +18,7 @@ from provisioning.network.group_errors import (
 from provisioning.network.marks import mark
 from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule
 from provisioning.network.services import records
+from provisioning.quotas.services.ledger import hold
 
 MOST_ADDRESSES = 1000
 """Ranges in one group."""
@@ -26,13 +27,13 @@ MOST_ADDRESSES = 1000
 def create_address_group(
     project_id: uuid.UUID, name: str, addresses: Sequence[str], *, description: str = ""
 ) -> AddressGroup:
-    """Make a group of ranges or single addresses.  Raises InvalidInputError."""
+    """Make a group of ranges or single addresses.  Raises InvalidInputError, OverQuotaError."""
     checked = sorted(set(_read(addresses)))
     _check_many(checked)
+    group = AddressGroup(project_id=project_id, name=name, description=description, addresses=checked)
     with transaction.atomic():
-        group = AddressGroup.objects.create(
-            project_id=project_id, name=name, description=description, addresses=checked
-        )
+        hold(project_id, group.id, {"address_groups": 1})
+        group.save(force_insert=True)
         announce(group, "create")
     return group
 

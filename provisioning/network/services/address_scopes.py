@@ -11,16 +11,19 @@ from provisioning.network.announcements import announce
 from provisioning.network.models import AddressScope
 from provisioning.network.services import records, sharing
 from provisioning.network.subnet_errors import AddressScopeInUseError, AddressScopeUpdateError
+from provisioning.quotas.services.ledger import hold
 
 
 @transaction.atomic
 def create_address_scope(
     project_id: uuid.UUID, name: str, ip_version: int, *, shared: bool = False, description: str = ""
 ) -> AddressScope:
-    """Make a scope for pools of one IP version."""
-    scope = AddressScope.objects.create(
+    """Make a scope for pools of one IP version.  Raises OverQuotaError."""
+    scope = AddressScope(
         project_id=project_id, name=name, ip_version=ip_version, shared=shared, description=description
     )
+    hold(project_id, scope.id, {"address_scopes": 1})
+    scope.save(force_insert=True)
     sharing.mirror(scope, "address_scope", access_as_shared=shared)
     announce(scope, "create")
     return scope

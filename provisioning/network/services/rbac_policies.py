@@ -31,6 +31,7 @@ from provisioning.network.rbac_errors import DuplicateRbacPolicyError, RbacPolic
 from provisioning.network.selectors.visibility import is_shared_with_others
 from provisioning.network.services import network_guests, records
 from provisioning.network.services.ports import lock_subnets
+from provisioning.quotas.services.ledger import hold, release
 
 SHARED, EXTERNAL = RbacPolicy.SHARED, RbacPolicy.EXTERNAL
 COLUMNS = {SHARED: "shared", EXTERNAL: "external"}
@@ -48,11 +49,11 @@ MODELS: dict[str, type[Model]] = {
 def create_rbac_policy(project_id: uuid.UUID, kind: str, row: Any, action: str, target: str) -> RbacPolicy:
     """Share a record with ``target``, a project's id without dashes or ``*``.
 
-    Raises DuplicateRbacPolicyError, and InvalidInputError for an action that this kind does not know.
+    Raises OverQuotaError, DuplicateRbacPolicyError, and InvalidInputError for an action that this kind does not know.
     """
     _check(kind, action, target)
     policy = RbacPolicy(project_id=project_id, object_type=kind, object_id=row.pk, action=action, target_project=target)
-    with transaction.atomic(), _sharing(row, action) as locked:
+    with transaction.atomic(), _sharing(row, policy, target) as locked:
         _save(policy, force_insert=True)
         _mirror(locked, policy, everybody=True)
         announce(policy, "create")
@@ -61,11 +62,15 @@ def create_rbac_policy(project_id: uuid.UUID, kind: str, row: Any, action: str, 
 
 @when_broken_off
 def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
-    """Share with another project instead.  Raises RbacPolicyInUseError, DuplicateRbacPolicyError, InvalidInputError."""
-    with transaction.atomic(), _sharing(_record(policy), policy.action) as locked:
+    """Share with another project instead.
+
+    Raises OverQuotaError, RbacPolicyInUseError, DuplicateRbacPolicyError, InvalidInputError.
+    """
+    with transaction.atomic(), _sharing(_record(policy), policy, target) as locked:
         fresh = records.lock(policy)
         if fresh.target_project == target:
             return fresh
+        _count(fresh, target)  # anew: another change may have led it to every project meanwhile
         _check(fresh.object_type, fresh.action, target)
         _check_unused(locked, fresh)
         _mirror(locked, fresh, everybody=False)
@@ -73,6 +78,8 @@ def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
         fresh.target_project = target
         _save(fresh, update_fields=["target_project"])
         _mirror(locked, fresh, everybody=True)
+        if target == RbacPolicy.EVERYBODY:
+            release(fresh.pk)
         announce(fresh, before=seen)
         return fresh
 
@@ -80,11 +87,12 @@ def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
 @when_broken_off
 def delete_rbac_policy(policy: RbacPolicy) -> None:
     """Share no more.  Raises RbacPolicyInUseError while a project uses the record by this policy."""
-    with transaction.atomic(), _sharing(_record(policy), policy.action) as locked:
+    with transaction.atomic(), _sharing(_record(policy), policy, RbacPolicy.EVERYBODY) as locked:
         fresh = records.lock(policy)
         _check_unused(locked, fresh)
         _mirror(locked, fresh, everybody=False)
         announce(fresh, "delete")
+        release(fresh.pk)
         fresh.delete()
 
 
@@ -93,22 +101,31 @@ def _record(policy: RbacPolicy) -> Model:
 
 
 @contextmanager
-def _sharing(row: Model, action: str) -> Iterator[Any]:
+def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
     """Lock the record whose policies change, before its policy as whoever changes the record does, and yield it.
 
     A network's guests are locked before it: when it is shared for the first time, or no more, their names are in other
-    domains, and their hosts are told.
+    domains, and their hosts are told.  Counters come in between, as in every launch.
     """
-    if not isinstance(row, Network) or action != SHARED:
-        yield records.lock(row)
-        return
-    network_guests.lock(row)
+    network = row if isinstance(row, Network) and policy.action == SHARED else None
+    if network is not None:
+        network_guests.lock(network)
+    _count(policy, target)
     locked = records.lock(row)
+    if network is None:
+        yield locked
+        return
     before = is_shared_with_others(locked.id)
     yield locked
     if is_shared_with_others(locked.id) != before:
         mark(NETWORK, [locked.id])
         network_guests.tell(locked)
+
+
+def _count(policy: RbacPolicy, target: str) -> None:
+    """Hold what a policy of a single project takes of its owner's quota; those of every project are operators'."""
+    if target != RbacPolicy.EVERYBODY:
+        hold(policy.project_id, policy.pk, {"rbac_policies": 1})
 
 
 def _check(kind: str, action: str, target: str) -> None:

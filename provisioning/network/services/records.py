@@ -11,6 +11,7 @@ from django.utils import timezone
 from provisioning.common.retry import when_broken_off
 from provisioning.network.errors import RecordNotFoundError, RevisionNumberConstraintFailedError
 from provisioning.network.models import RbacPolicy, Tag
+from provisioning.network.services import sharing
 from provisioning.quotas.services import ledger
 
 R = TypeVar("R", bound=Model)
@@ -73,6 +74,6 @@ def touch(row: Any, *columns: str) -> None:
 def remove(row: Any) -> None:
     """Delete a record that was locked to delete it: with its tags, its RBAC policies and its part of the quota."""
     Tag.objects.filter(resource_id=row.pk).delete()
-    RbacPolicy.objects.filter(object_id=row.pk).delete()
     ledger.release(row.pk)
+    sharing.end(RbacPolicy.objects.filter(object_id=row.pk))
     row.delete()

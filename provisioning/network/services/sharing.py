@@ -1,8 +1,18 @@
-"""Keeps the policies that share a record with everybody equal to the columns that say the same."""
+"""Keeps the policies that share a record with everybody equal to the columns that say the same; ends policies."""
 
 from typing import Any
 
+from django.db.models import QuerySet
+
 from provisioning.network.models import RbacPolicy
+from provisioning.quotas.services.ledger import release
+
+
+def end(policies: QuerySet[RbacPolicy]) -> int:
+    """Delete the policies of what goes, with their part of the quota; return how many there were."""
+    for key in policies.exclude(target_project=RbacPolicy.EVERYBODY).order_by("pk").values_list("pk", flat=True):
+        release(key)
+    return policies.delete()[0]
 
 
 def mirror(row: Any, kind: str, **actions: bool) -> None:

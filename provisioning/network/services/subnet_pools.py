@@ -21,6 +21,7 @@ from provisioning.network.subnet_errors import (
     PrefixVersionMismatchError,
     SubnetPoolDeleteError,
 )
+from provisioning.quotas.services.ledger import hold
 
 SMALLEST = {4: 8, 6: 64}
 """IP version → ``min_prefixlen`` when nothing is said, as in Neutron."""
@@ -45,7 +46,10 @@ class PoolFields(TypedDict, total=False):
 def create_subnet_pool(
     project_id: uuid.UUID, name: str, prefixes: Sequence[str], **fields: Unpack[PoolFields]
 ) -> SubnetPool:
-    """Make a pool of ranges; they are kept without overlaps.  Raises Neutron's errors, each naming the field."""
+    """Make a pool of ranges; they are kept without overlaps.
+
+    Raises OverQuotaError, and Neutron's errors, each naming the field.
+    """
     version = _version(prefixes)
     low = fields.pop("min_prefixlen", SMALLEST[version])
     high = fields.pop("max_prefixlen", LARGEST[version])
@@ -60,6 +64,7 @@ def create_subnet_pool(
         default_prefixlen=usual,
         **fields,
     )
+    hold(project_id, pool.id, {"subnetpools": 1})
     _check(pool)
     pool.save(force_insert=True)
     sharing.mirror(pool, "subnetpool", access_as_shared=pool.shared)

@@ -25,6 +25,7 @@ def _delete(context: RequestContext, row: AddressGroup, revision: int | None) ->
 
 ADDRESS_GROUP = Resource(
     name="address_group",
+    quota="address_groups",
     many=selectors.address_groups_for,
     one=selectors.address_group_for,
     create=_create,

@@ -22,6 +22,7 @@ def _delete(context: RequestContext, row: AddressScope, revision: int | None) ->
 
 ADDRESS_SCOPE = Resource(
     name="address_scope",
+    quota="address_scopes",
     many=selectors.address_scopes_for,
     one=selectors.address_scope_for,
     create=_create,

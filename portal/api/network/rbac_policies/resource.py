@@ -61,6 +61,8 @@ def _delete(context: RequestContext, row: RbacPolicy, revision: int | None) -> N
 
 RBAC_POLICY = Resource(
     name="rbac_policy",
+    quota="rbac_policies",
+    in_quota=lambda values: values["target_tenant"] != RbacPolicy.EVERYBODY,
     plural="rbac_policies",
     many=rbac_policies_for,
     one=rbac_policy_for,

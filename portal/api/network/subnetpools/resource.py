@@ -47,6 +47,7 @@ def _delete(context: RequestContext, row: SubnetPool, revision: int | None) -> N
 
 SUBNETPOOL = Resource(
     name="subnetpool",
+    quota="subnetpools",
     many=selectors.subnet_pools_for,
     one=selectors.subnet_pool_for,
     create=_create,
