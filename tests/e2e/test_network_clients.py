@@ -27,7 +27,8 @@ def cloud(simulated: OneMachine) -> OneMachine:
 def test_networks_and_subnets(cloud: OneMachine) -> None:
     network, subnet, six = batch(
         cloud,
-        "network create --description For-clients --mtu 1400 --tag blue --disable cli-net",
+        "network create --description For-clients --mtu 1400 --tag blue --disable --availability-zone-hint nova"
+        " cli-net",
         "subnet create --network cli-net --subnet-range 10.77.0.0/24 --dns-nameserver 9.9.9.9 --gateway 10.77.0.9"
         " --allocation-pool start=10.77.0.20,end=10.77.0.99 --host-route destination=10.1.0.0/16,gateway=10.77.0.8"
         " cli-subnet",
@@ -35,6 +36,7 @@ def test_networks_and_subnets(cloud: OneMachine) -> None:
         " --ipv6-address-mode slaac cli-six",
     )
     assert (network["mtu"], network["admin_state_up"], network["tags"]) == (1400, False, ["blue"])
+    assert network["availability_zone_hints"] == ["nova"]
     assert (subnet["gateway_ip"], subnet["dns_nameservers"]) == ("10.77.0.9", ["9.9.9.9"])
     assert subnet["allocation_pools"] == [{"start": "10.77.0.20", "end": "10.77.0.99"}]
     assert (six["ip_version"], six["ipv6_ra_mode"]) == (6, "slaac")
@@ -156,13 +158,14 @@ def test_ports(cloud: OneMachine) -> None:
 def test_routers_and_floating_ips(cloud: OneMachine) -> None:
     router, *_ = batch(
         cloud,
-        "router create --description d --tag blue cli-router",
+        "router create --description d --tag blue --availability-zone-hint nova cli-router",
         "network create cli-inner",
         "subnet create --network cli-inner --subnet-range 10.79.0.0/24 cli-inner-subnet",
         "port create --network cli-inner --fixed-ip ip-address=10.79.0.50 cli-inner-port",
         "port create --network cli-inner --fixed-ip ip-address=10.79.0.60 cli-other-port",
     )
     assert (router["admin_state_up"], router["tags"]) == (True, ["blue"])
+    assert router["availability_zone_hints"] == ["nova"]
     batch(
         cloud,
         "router set --name cli-routed --external-gateway public --enable-snat cli-router",
@@ -198,7 +201,7 @@ def test_routers_and_floating_ips(cloud: OneMachine) -> None:
         f"floating ip port forwarding set --internal-protocol-port 81 --port cli-other-port"
         f" --internal-ip-address 10.79.0.60 --protocol tcp --external-protocol-port 8080 {address} {forwarding['id']}",
     )
-    (rows,) = batch(cloud, f"floating ip port forwarding list {address} -f json")
+    (rows,) = batch(cloud, f"floating ip port forwarding list --protocol tcp {address} -f json")
     (one,) = batch(cloud, f"floating ip port forwarding show {address} {forwarding['id']} -f json")
     assert (len(rows), one["internal_port"]) == (1, 81)
     batch(
@@ -308,6 +311,14 @@ def test_what_operators_look_at(cloud: OneMachine) -> None:
     assert "not allowed" in refused(cloud, f"network agent delete {agents[0]['ID']}")
     assert (agent["binary"], count["subnet_ip_availability"][0]["ip_version"]) == ("neutron-l3-agent", 4)
     assert {"agent", "auto-allocated-topology", "security-groups-default-rules"} <= {row["Alias"] for row in extensions}
+
+
+def test_quotas_of_subnet_pools_and_policies(cloud: OneMachine) -> None:
+    batch(cloud, "quota set --subnetpools 7 --rbac-policies 8 demo")
+    (shown,) = batch(cloud, "quota show --network demo")
+    limits = {row["Resource"]: row["Limit"] for row in shown}
+    assert (limits["subnet_pools"], limits["rbac_policies"]) == (7, 8)
+    batch(cloud, "quota delete --network demo")
 
 
 def test_a_network_and_a_router_in_one_go(cloud: OneMachine) -> None:
