@@ -1,7 +1,7 @@
 """Port forwardings of a floating IP (Networking API v2.0 reference, "Floating IPs port forwarding")."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -99,16 +99,12 @@ PORT_FORWARDING = Resource(
 class ForwardingView(ResourceView):
     """Base: finds the floating IP of the address and reads what a body says of a forwarding."""
 
-    resource = PORT_FORWARDING
-
-    def row(self, identity: str) -> FloatingIP:
-        """Return the floating IP of the address."""
-        return routing.floating_ip_for(self.context, identity, all_projects=self.operator)
+    resource = FLOATING_IP
 
     def floating(self, identity: str) -> FloatingIP:
         """Return the floating IP, if the caller may do with its forwardings what the method does."""
-        row = self.row(identity)
-        self.enforce([self.rules[str(self.request.method)]], FLOATING_IP.target(row))
+        row: FloatingIP = self.row(identity)
+        self.enforce([self.rules[str(self.request.method)]], self.resource.target(row))
         return row
 
     def said(self, values: Values) -> dict[str, Any]:
@@ -129,8 +125,13 @@ class ForwardingView(ResourceView):
                 found.setdefault("internal_address", own[0])
         return found
 
-    def answer(self, row: PortForwarding) -> dict[str, Any]:
-        return {self.resource.name: self.shapes([row])[0]}
+    def shapes(self, rows: Sequence[PortForwarding], fields: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
+        """Return forwardings in Neutron's words, only the ``fields`` when some are named."""
+        shown = [each for each in PORT_FORWARDING.attributes if not fields or each.name in fields]
+        return [{each.name: each.value_of(row) for each in shown} for row in rows]
+
+    def answer(self, row: PortForwarding, fields: frozenset[str] = frozenset()) -> dict[str, Any]:
+        return {PORT_FORWARDING.name: self.shapes([row], fields)[0]}
 
 
 class Forwardings(ForwardingView):
@@ -143,7 +144,7 @@ class Forwardings(ForwardingView):
 
     def get(self, request: Request, identity: str) -> Response:
         """List those that fit the filters, in the order and the part that is asked for."""
-        resource, floating = self.resource, self.row(identity)
+        resource, floating = PORT_FORWARDING, self.row(identity)
         query = read_query(request, resource.every_filter, resource.sort_keys)
         rows = page_of(resource, resource.many(floating), query.part)
         body: dict[str, Any] = {resource.plural: self.shapes(rows, query.fields)}
@@ -154,10 +155,10 @@ class Forwardings(ForwardingView):
     def post(self, request: Request, identity: str) -> Response:
         """Forward ports, or several at once: all or none."""
         floating = self.floating(identity)
-        items, many = read_new(self.resource, request.data)
+        items, many = read_new(PORT_FORWARDING, request.data)
         rows = services.create_all([self.maker(floating, values) for values in items], {})
         if many:
-            return Response({self.resource.plural: self.shapes(rows)}, status=201)
+            return Response({PORT_FORWARDING.plural: self.shapes(rows)}, status=201)
         return Response(self.answer(rows[0]), status=201)
 
     def maker(self, floating: FloatingIP, values: Values) -> Callable[[], PortForwarding]:
@@ -191,11 +192,11 @@ class Forwarding(ForwardingView):
     def get(self, request: Request, identity: str, forwarding: str) -> Response:
         """Show one."""
         row = routing.port_forwarding_for(self.row(identity), forwarding)
-        return Response({self.resource.name: self.shapes([row], fields_of(request))[0]})
+        return Response(self.answer(row, fields_of(request)))
 
     def put(self, request: Request, identity: str, forwarding: str) -> Response:
         """Change one."""
-        changes = read_changes(self.resource, request.data)
+        changes = read_changes(PORT_FORWARDING, request.data)
         read_revision(request.headers.get("If-Match"))
         row = routing.port_forwarding_for(self.floating(identity), forwarding)
         return Response(self.answer(services.update_port_forwarding(row, self.said(changes))))
