@@ -43,6 +43,10 @@ class RecordNotFoundError(NotFoundError):
         self.neutron_type = f"{kind}NotFound"
 
 
+class TenantQuotaNotFoundError(NotFoundError):
+    """The project has no quotas of its own."""
+
+
 class TagNotFoundError(NotFoundError):
     """The record does not have this tag."""
 

@@ -69,7 +69,3 @@ class FloatingIPInUseByPortForwardingError(ConflictError):
 
 class PortForwardingNotFoundError(NotFoundError):
     """No such port forwarding."""
-
-
-class PortForwardingExistsError(ConflictError):
-    """The floating IP's port is forwarded already."""

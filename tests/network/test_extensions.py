@@ -321,6 +321,10 @@ PROBES: dict[str, Probe] = {
     "quota_details": lambda w: w.get(f"quotas/{w.project}/details")["network"]["used"] == 1,
     "quotas": lambda w: w.quota(network=1) == 200 and w.status("post", "networks", {"network": {}}) == 409,
     "rbac-policies": lambda w: w.shared("network", "networks", w.net_id),
+    "security-groups-shared-filtering": lambda w: (
+        w.group["id"] in [each["id"] for each in w.get("security-groups?shared=False")]
+        and w.get("security-groups?shared=True") == []
+    ),
     "rbac-security-groups": lambda w: w.shared("security_group", "security-groups", w.group["id"]),
     "rbac-address-group": lambda w: w.shared("address_group", "address-groups", w.address_group["id"]),
     "rbac-address-scope": lambda w: w.shared("address_scope", "address-scopes", w.scope["id"]),

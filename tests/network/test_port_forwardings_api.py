@@ -56,7 +56,7 @@ def make_three(alice: Person, url: str, port: Port) -> list[dict[str, Any]]:
 def test_several_are_made_at_once_all_or_none(alice: Person, url: str, port: Port) -> None:
     assert [row["external_port_range"] for row in make_three(alice, url, port)] == ["2222:2222", "53:53", "9000:9010"]
     again = [wanted(port, 81, 81), wanted(port, 9005, 82)]
-    refused(Api(alice).post(url, {"port_forwardings": again}), 409, "PortForwardingExists")
+    refused(Api(alice).post(url, {"port_forwardings": again}), 400, "BadRequest")
     for wrong in ([], {}, [{}], [wanted(port, 81, 81), {**wanted(port, 82, 82), "external_port": None}]):
         refused(Api(alice).post(url, {"port_forwardings": wrong}), 400, "HTTPBadRequest")
     assert PortForwarding.objects.count() == 3

@@ -179,7 +179,7 @@ def test_ports_are_forwarded(api: Api, external: Network, net: Network, alice: P
     }
     row = api.post(url, {"port_forwarding": body}).json()["port_forwarding"]
     assert (row["external_port"], row["internal_ip_address"]) == (2222, port.fixed_ips.get().address)
-    refused(api.post(url, {"port_forwarding": body}), 409, "PortForwardingExists")
+    refused(api.post(url, {"port_forwarding": body}), 400, "BadRequest")
     changed = api.put(f"{url}/{row['id']}", {"port_forwarding": {"external_port": 8022}}).json()["port_forwarding"]
     assert changed["external_port"] == 8022
     ranges = {**body, "external_port_range": "9000:9010", "internal_port_range": "80:90"}

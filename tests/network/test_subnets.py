@@ -235,7 +235,7 @@ def test_the_mtu_is_what_a_packet_between_hosts_has_room_for(operator: Person, s
     small = services.create_network(operator.project_id, "small")
     status, answer = send(operator, "PUT", f"/networks/{small.id}", {"network": {"mtu": 1500}})
     assert (status, answer["NeutronError"]["type"]) == (400, "InvalidInput")
-    for mtu in (0, 68, 1279):
+    for mtu in (1, 68, 1279):  # 0 is the largest
         status, answer = send(operator, "PUT", f"/networks/{small.id}", {"network": {"mtu": mtu}})
         assert (status, answer["NeutronError"]["type"]) == (400, "InvalidInput")
         assert "Requested MTU is too small, minimum is 1280" in make(mtu=mtu)

@@ -46,7 +46,8 @@ def test_an_operator_sets_lists_and_resets(path: str, operator_api: Api, people:
     project = people.alice.project_id
     set_limit(people.charlie.project_id, "cores", 1)
     assert operator_api.get(V2).json() == {"quotas": []}
-    assert operator_api.delete(path).status_code == 404
+    answer = operator_api.delete(path)
+    assert (answer.status_code, answer.json()["NeutronError"]["type"]) == (404, "TenantQuotaNotFound")
     answer = operator_api.put(path, {"quota": {"port": 7, "router": "-1"}})
     assert answer.json() == {"quota": DEFAULTS | {"port": 7, "router": -1}}
     [listed] = operator_api.get(f"{V2}.json").json()["quotas"]

@@ -64,6 +64,10 @@ EXTENSIONS: dict[str, tuple[str, str]] = {
     ),
     "security-group": ("security-group", "Security groups and their rules."),
     "address-group": ("Address group", "Ranges of addresses that rules name together."),
+    "security-groups-shared-filtering": (
+        "Security group filtering on the shared field",
+        "Security groups by whether they are shared with the caller.",
+    ),
     "security-groups-remote-address-group": (
         "Remote address group id field for security group rules",
         "Rules name address groups.",

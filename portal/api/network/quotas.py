@@ -12,6 +12,7 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.network.errors import TenantQuotaNotFoundError
 from provisioning.quotas import selectors
 from provisioning.quotas.services.limits import reset_limits, set_limits
 
@@ -94,7 +95,7 @@ class QuotaDetail(QuotaView):
     def delete(self, request: Request, project_id: str) -> Response:
         """Give the project the defaults again; 404 when it has them."""
         if not reset_limits(self.project(project_id), NAMES.values()):
-            raise NotFoundError(f"Quota for tenant {project_id[:64]} could not be found.")
+            raise TenantQuotaNotFoundError(f"Quota for tenant {project_id[:64]} could not be found.")
         return Response(status=204)
 
 

@@ -13,7 +13,6 @@ from provisioning.network.models import FloatingIP, Port, PortForwarding
 from provisioning.network.routing_errors import (
     BadRequestError,
     FloatingIPInUseByPortForwardingError,
-    PortForwardingExistsError,
 )
 from provisioning.network.services import records
 from provisioning.network.services.floating_ips import Way, belong_to_none, lock_way
@@ -37,7 +36,7 @@ class Wanted:
 
 @when_broken_off
 def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwarding:
-    """Forward ports.  Raises BadRequestError, PortForwardingExistsError, FloatingIPInUseByPortForwardingError,
+    """Forward ports.  Raises BadRequestError, FloatingIPInUseByPortForwardingError,
     ExternalGatewayForFloatingIPNotFoundError.
     """
     with transaction.atomic():
@@ -119,8 +118,8 @@ def _check(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
     others = floating.port_forwardings.filter(protocol=wanted.protocol).exclude(pk=row.pk)
     first, last = wanted.external
     if others.filter(external_port_first__lte=last, external_port_last__gte=first).exists():
-        msg = f"A duplicate port forwarding entry with same attributes already exists: {wanted.protocol} {first}."
-        raise PortForwardingExistsError(msg)
+        msg = "A duplicate port forwarding entry with same attributes already exists, conflicting values are"
+        raise BadRequestError(f"Bad port_forwarding request: {msg} {wanted.protocol} {first}.")
 
 
 def _changed(floating: FloatingIP) -> None:

@@ -111,14 +111,14 @@ def _sharing(row: Model, policy: RbacPolicy, target: str) -> Iterator[Any]:
     if network is not None:
         network_guests.lock(network)
     _count(policy, target)
-    locked = records.lock(row)
+    locked: Any = records.lock(row)
     if network is None:
         yield locked
         return
-    before = is_shared_with_others(locked.id)
+    before = is_shared_with_others(network.id)
     yield locked
-    if is_shared_with_others(locked.id) != before:
-        mark(NETWORK, [locked.id])
+    if is_shared_with_others(network.id) != before:
+        mark(NETWORK, [network.id])
         network_guests.tell(locked)
 
 

@@ -15,7 +15,6 @@ from provisioning.network.routing_errors import (
     FloatingIPInUseByPortForwardingError,
     FloatingIPPortAlreadyAssociatedError,
     IpAddressInUseError,
-    PortForwardingExistsError,
 )
 from provisioning.network.services import Gateway
 from provisioning.network.services.floating_ips import leave_ports
@@ -175,7 +174,7 @@ def test_ports_are_forwarded_until_the_last_one_goes(
     assert floating.router == router
     with pytest.raises(FloatingIPInUseByPortForwardingError):
         services.associate(floating, port)
-    with pytest.raises(PortForwardingExistsError):
+    with pytest.raises(BadRequestError, match="duplicate port forwarding"):
         services.create_port_forwarding(floating, wanted(port, external=(2220, 2230), internal=(22, 32)))
     services.create_port_forwarding(floating, wanted(port, protocol="udp"))
     services.update_port_forwarding(row, {"external": (8022, 8022)})
