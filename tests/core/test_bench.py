@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 import importlib
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from bench.networking.rows import judged, sums
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -42,3 +47,30 @@ def test_what_measurements_import_is_there() -> None:
     assert ("provisioning.quotas.services.limits", "set_limit") in found
     for module, name in found:
         assert hasattr(importlib.import_module(module), name), f"{module} has no {name}"
+
+
+def test_a_goal_is_met_or_missed_by_the_95th_percentile() -> None:
+    seconds = [number / 1000 for number in range(1, 101)]
+    assert judged("a rule", seconds, 0.095).goal.endswith("95 ms: met")
+    assert judged("a rule", seconds, 0.094).goal.endswith("94 ms: missed")
+    assert sorted(sums([1, 2], [10, 20])) == [11, 12, 21, 22]
+
+
+@pytest.mark.slow
+@pytest.mark.libvirt
+def test_networking_is_measured_in_a_tiny_size() -> None:
+    """What needs a cloud of its own is tried on that of ``tests/e2e/test_several_hosts.py``."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: bridges and namespaces")
+    command = [sys.executable, str(CHECKOUT / "bin/libexec"), "bench", "network", "--quick"]
+    done = subprocess.run(
+        [*command, "--only", "host", "--only", "addresses"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    rows = done.stdout.splitlines()
+    assert [line for line in rows if " ms" not in line] == []
+    assert sum("12 launches' addresses in 12 threads at once" in line for line in rows) == 2
+    share = "network's share of a launch, address and host,"
+    with_a_goal = [line.split("  ")[0] for line in rows if re.search(r" ms: (met|missed)$", line)]
+    assert with_a_goal == [f"{share} SQLite", f"{share} PostgreSQL"]
+    assert len(rows) == 7 + 4 + 2

@@ -48,12 +48,15 @@ class Cloud:
         self.port = free_port()
         self._options = ["--data", str(folder), "--port", str(self.port)]
         self._simulate = ["--simulate", str(simulate)] if simulate else []
+        self.hosts = 0
+        """Real hosts at a switch in the place of this machine; to be set before it is up."""
         self._process: subprocess.Popen[str] | None = None
 
     def up(self) -> float:
         """Start bin/up; return the seconds until it said that it is ready."""
         began = time.monotonic()
         command = [self._program, *self._options, *self._simulate]
+        command += ["--hosts", str(self.hosts)] if self.hosts else []
         plain = {name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")}
         self._process = subprocess.Popen(
             command,
@@ -175,6 +178,9 @@ class Client:
         seeded = json.loads((cloud.portal / "run/bootstrap.json").read_text())
         self._image, self._flavor = seeded["image"]["id"], seeded["flavor"]["id"]
         self._network = seeded["network"]["id"]
+
+    def close(self) -> None:
+        self._connection.close()
 
     def _ask(self, method: str, path: str, body: Any = None) -> http.client.HTTPResponse:
         headers = {"X-Auth-Token": self.token, "Content-Type": "application/json"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,8 @@ from provisioning.network.models import FixedIP, Network
 from provisioning.network.services import allocate, create_network, create_subnet
 from provisioning.quotas.services.limits import set_limit
 
-LAUNCHES, SENDERS = 500, 20
+TOGETHER_WITHIN = 300.0
+"""Seconds for all threads to be there."""
 
 
 def _network() -> Network:
@@ -27,27 +29,31 @@ def _network() -> Network:
     return network
 
 
-def main() -> None:
-    """Print the seconds of each allocation, one after the other and of LAUNCHES by SENDERS at a time, as JSON."""
+def main(launches: int, alone: int) -> None:
+    """Print as JSON the seconds of allocations one after the other, and of ``launches`` threads that begin together."""
     network = _network()
+    gate = threading.Barrier(launches + 1)
 
-    def take(_: int) -> float:
+    def take() -> float:
         began = time.perf_counter()
         allocate(uuid.uuid4(), network.project_id, [{"network_id": str(network.id)}], [], "bench", "nova")
         return time.perf_counter() - began
 
-    def share(sender: int) -> list[float]:
+    def come(_: int) -> float:
+        gate.wait(TOGETHER_WITHIN)
         try:
-            return [take(number) for number in range(sender, LAUNCHES, SENDERS)]
+            return take()
         finally:
             connections.close_all()
 
-    alone = [take(number) for number in range(30)]
-    began = time.perf_counter()
-    with ThreadPoolExecutor(SENDERS) as pool:
-        each = [seconds for spent in pool.map(share, range(SENDERS)) for seconds in spent]
+    single = [take() for _ in range(alone)]
+    with ThreadPoolExecutor(launches) as pool:
+        coming = [pool.submit(come, number) for number in range(launches)]
+        gate.wait(TOGETHER_WITHIN)
+        began = time.perf_counter()
+        each = [one.result() for one in coming]
     whole = time.perf_counter() - began
     given = list(FixedIP.objects.filter(subnet__network=network).values_list("address", flat=True))
-    if len(given) != len(set(given)) or len(given) < LAUNCHES + 30:
+    if len(given) != len(set(given)) or len(given) < launches + alone:
         raise SystemExit(f"{len(given)} addresses, {len(set(given))} different ones")
-    print(json.dumps({"alone": alone, "each": each, "whole": [whole]}))
+    print(json.dumps({"alone": single, "each": each, "whole": [whole]}))

@@ -5,6 +5,7 @@ Guests' interfaces are pairs whose host ends have the names of taps, so QEMU tak
 
 from __future__ import annotations
 
+import argparse
 import json
 import socket
 import subprocess
@@ -36,7 +37,7 @@ from compute_agent.settings import AgentSettings
 GUESTS, RULES = 100, 20
 COMERS = 10
 """Guests that come one after the other."""
-CHANGES = 30
+ROUNDS = 5
 PORT = 8080
 PAUSE = 0.002
 """Seconds between two tries to connect."""
@@ -103,7 +104,7 @@ def launches(network: LinuxNetwork, many: int) -> dict[str, list[float]]:
     return {"first": first, "more": more}
 
 
-def effects(network: LinuxNetwork) -> list[float]:
+def effects(network: LinuxNetwork, changes: int) -> list[float]:
     """Return the seconds from a group's new document to a connection that it lets in, between two guests."""
     net, group = document(50), str(uuid.uuid4())
     network.apply(net, 1)
@@ -117,7 +118,7 @@ def effects(network: LinuxNetwork) -> list[float]:
         server = socket.create_server(("", PORT))
     found = []
     with server:
-        for number in range(CHANGES):
+        for number in range(changes):
             network.apply(SecurityGroupDocument(id=group, rules=[EGRESS]), 2 * number + 2)
             time.sleep(1)
             began = time.perf_counter()
@@ -159,50 +160,54 @@ def until_connected(address: str) -> None:
     raise SystemExit("a rule has no effect")
 
 
-def rulesets() -> dict[str, list[float]]:
-    """Return the seconds of loading the filters of many guests whose groups differ, of one more rule, and of one more
-    guest beside all of them and beside one.
+def rulesets(many: int) -> dict[str, list[float]]:
+    """Return the seconds of loading the filters of ``many`` guests whose groups differ, of one more rule, and of one
+    more guest beside all of them and beside one.
     """
     rules = [
         SecurityRule(direction="ingress", protocol="tcp", port_range_min=1000 + at, port_range_max=1000 + at)
         for at in range(RULES - 1)
     ]
-    groups = [str(uuid.uuid4()) for _ in range(GUESTS + COMERS)]
+    groups = [str(uuid.uuid4()) for _ in range(many + COMERS)]
     documents = {key: SecurityGroupDocument(id=key, rules=[EGRESS, *rules]) for key in groups}
     net = document(90)
     specs = [guest(net, number, [key]) for number, key in enumerate(groups)]
     ports = tuple(LocalPort(spec.uuid, spec.hostname, spec.ports[0]) for spec in specs)
 
-    def wanted(many: int, changed: SecurityGroupDocument | None = None) -> Wanted:
-        known = {key: documents[key] for key in groups[:many]} | ({changed.id: changed} if changed else {})
-        return Wanted(ports=ports[:many], networks={net.id: net}, security_groups=known)
+    def wanted(some: int, changed: SecurityGroupDocument | None = None) -> Wanted:
+        known = {key: documents[key] for key in groups[:some]} | ({changed.id: changed} if changed else {})
+        return Wanted(ports=ports[:some], networks={net.id: net}, security_groups=known)
 
     found: dict[str, list[float]] = {"whole": [], "one": [], "beside": [], "beside one": []}
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(5):
+        for _ in range(ROUNDS):
             filters = Filters(Path(folder))
-            found["whole"].append(timed(partial(filters.apply, wanted(GUESTS))))
+            found["whole"].append(timed(partial(filters.apply, wanted(many))))
             for number, key in enumerate(groups[:5]):
                 changed = SecurityGroupDocument(id=key, rules=[EGRESS, *rules, OPEN][: RULES - number % 2])
-                found["one"].append(timed(partial(filters.apply, wanted(GUESTS, changed))))
-        for beside, many in (("beside", GUESTS), ("beside one", 1)):
-            filters.apply(wanted(many))
+                found["one"].append(timed(partial(filters.apply, wanted(many, changed))))
+        for beside, some in (("beside", many), ("beside one", 1)):
+            filters.apply(wanted(some))
             for number in range(1, COMERS + 1):
-                found[beside].append(timed(partial(filters.apply, wanted(many + number))))
+                found[beside].append(timed(partial(filters.apply, wanted(some + number))))
     return found
 
 
 def main() -> None:
     """Print all that is found as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--guests", type=int, default=GUESTS)
+    parser.add_argument("--changes", type=int, default=30)
+    options = parser.parse_args()
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    found: dict[str, list[float]] = rulesets()
+    found: dict[str, list[float]] = rulesets(options.guests)
     with tempfile.TemporaryDirectory() as folder:
         settings = AgentSettings(host="bench", state_dir=Path(folder), underlay_address="127.0.0.1")
         network = LinuxNetwork(settings)
         network.init_host()
         try:
             found |= launches(network, 10)
-            found["effect"] = effects(network)
+            found["effect"] = effects(network, options.changes)
         finally:
             network.restore([])
             for owned in network.documents():
