@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import http.client
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openstack.connection import Connection
 
-from compute_agent.network import namespace
+from bench.cloud import Client, Cloud
+from bench.networking.command import told_after
+from bench.networking.rules import effect
+from compute_agent.network import names, namespace
 from tests.e2e.conftest import Key
 from tests.host.lab import Space
 from tests.support.command_line import batch
 from tests.support.guests import Clouds, Guest, missing
+from tests.support.liars import hears, lies, tells, truths
 from tests.support.one_machine import OneMachine, wait_for
 from tests.support.streams import streaming
-from tests.support.traces import traces
+from tests.support.town import Town, launch, says
+from tests.support.traces import made_of, traces
+from up import health
 from up.processes import command_line
 from up.switch import processes_in
 
@@ -52,6 +54,13 @@ COUNTS = f"""
 """
 """A guest's program that sends numbers to another guest, and in the end says how many."""
 TAKES = "#!/bin/sh\ncat >/tmp/got"
+LEASES = r"""
+printf '#!/bin/sh\necho $1 $ip $dns >>/tmp/leases\n' >/tmp/told; chmod +x /tmp/told; : >/tmp/leases
+until_told() { for again in $(seq 300); do grep -q $1 /tmp/leases && return; sleep 0.1; done; }
+udhcpc -f -t 5 -T 1 -i eth0 -s /tmp/told </dev/null >/dev/null 2>&1 &
+until_told bound; kill -USR1 $!; until_told renew; kill $!; grep -v deconfig /tmp/leases
+"""
+"""A guest's program that takes a lease and renews it, and leaves its interface as it is."""
 CREATE = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net", "--wait")
 
 
@@ -71,51 +80,6 @@ def cloud() -> Iterator[OneMachine]:
 def before(cloud: OneMachine) -> set[str]:
     """What is in the hosts' namespaces while there is no guest."""
     return traces(cloud.netns)
-
-
-@dataclass
-class Town:
-    """Guests of two projects on two hosts, and the way to the world outside.
-
-    ``first`` and ``second`` are on one network, ``third`` on another one that a router joins to it; ``stranger`` is of
-    another project, with the address of ``first``.
-    """
-
-    sdk: Connection
-    first: Guest
-    second: Guest
-    third: Guest
-    stranger: Guest
-    floating: Any
-    outside: Space
-
-    @property
-    def guests(self) -> dict[str, Guest]:
-        return {"first": self.first, "second": self.second, "third": self.third, "stranger": self.stranger}
-
-    def port_of(self, guest: Guest) -> Any:
-        (port,) = self.sdk.network.ports(device_id=guest.server, fixed_ips=[f"ip_address={guest.address}"])
-        return port
-
-    def answers(self) -> bool:
-        """Whether the floating IP answers the outside."""
-        ping = ("busybox", "ping", "-c", "1", "-W", "2", self.floating.floating_ip_address)
-        return "1 packets received" in self.outside.run(*ping, check=False)
-
-    def page(self, address: str, port: int = 8080) -> str:
-        """Return what the web server at an address says to the outside; nothing when it cannot be reached."""
-
-        def ask() -> str:
-            link = http.client.HTTPConnection(address, port, timeout=2)
-            try:
-                link.request("GET", "/")
-                return link.getresponse().read().decode().strip()
-            except OSError:
-                return ""
-            finally:
-                link.close()
-
-        return self.outside.do(ask)
 
 
 @pytest.fixture(scope="module")
@@ -162,32 +126,6 @@ def town(cloud: OneMachine, before: set[str], clouds: Clouds, key: Key) -> Itera
         yield Town(sdk, **guests, floating=floating, outside=Space(cloud.switch.world))
         for guest in guests.values():
             guest.hang_up()
-
-
-def launch(sdk: Connection, name: str, network: str, address: str, host: int) -> str:
-    """Launch a server with a web server that says its name."""
-    script = f"#!/bin/sh\nmkdir /www; echo {name} >/www/index.html; httpd -p 8080 -h /www\n"
-    made = sdk.compute.create_server(
-        name=name,
-        image_id=sdk.image.find_image("novella-guest").id,
-        flavor_id=sdk.compute.find_flavor("m1.nano").id,
-        networks=[{"uuid": network, "fixed_ip": address}],
-        key_name="packets",
-        user_data=base64.b64encode(script.encode()).decode(),
-        availability_zone=f"nova:host-{host}",
-    )
-    return str(made.id)
-
-
-def says(sdk: Connection, guest: Guest, words: str) -> None:
-    """Wait for words on a guest's console."""
-
-    def said() -> bool:
-        found = sdk.compute.get_server(guest.server)
-        assert found.status != "ERROR", found.fault
-        return found.status == "ACTIVE" and words in sdk.compute.get_server_console_output(guest.server)["output"]
-
-    wait_for(f"{guest.address} says {words}", said)
 
 
 def hosts_of(cloud: OneMachine) -> dict[str, tuple[str, str]]:
@@ -303,6 +241,98 @@ def test_a_port_is_plugged_into_a_running_guest_and_taken_out(town: Town) -> Non
     guest.reaches(town.third.address)
 
 
+def test_no_lie_of_a_guest_is_heard_on_another_host(town: Town) -> None:
+    """ARP, neighbour discovery, DHCP and router advertisements, as another one and as the network itself."""
+    liar, victim = (town.port_of(guest) for guest in (town.first, town.second))
+    honest, told = truths(liar), lies(liar, victim)
+    with hears(town.second) as heard:
+        tells(town.first, [*told.values(), *honest.values()])
+        wait_for("the truth is heard", lambda: heard(honest) == set(honest), 30)
+        assert heard(told) == set()
+
+
+def test_what_is_measured_of_rules_happens_on_real_hosts(cloud: OneMachine, town: Town) -> None:
+    """``bin/bench network`` on this cloud, one change each."""
+    net = town.sdk.network
+    net.update_ip(town.floating, port_id=town.port_of(town.second).id)
+    measured = Cloud(cloud.data, 0)
+    measured.port = cloud.port
+    (group,) = net.security_groups(name="default", project_id=town.sdk.current_project_id)
+    before = {rule["id"] for rule in group.security_group_rules}
+    wait_for("it answers", town.answers, 30)
+    with contextlib.closing(Client(measured)) as client:
+        assert effect(client, group.id, cloud.switch.world, (town.floating.floating_ip_address, 9999)) > 0
+        assert len(told_after(measured, client, town.second.server, 1)) == 1
+    for rule in net.security_group_rules(security_group_id=group.id):
+        if rule.id not in before:
+            net.delete_security_group_rule(rule)
+
+
+def asked(guest: Guest, neighbours: dict[str, Guest]) -> dict[str, Any]:
+    """What a guest gets from its host's services, and what it is told over new connections to its neighbours."""
+    leases = [line.split() for line in guest.run(LEASES).splitlines()]
+    server = leases[0][2]  # the guest itself may ask another one, that of the interface it had last
+    pages = {
+        name: guest.run(f"timeout 20 wget -q -O - http://{each.address}:8080/") for name, each in neighbours.items()
+    }
+    return {
+        "leases": [each[:2] for each in leases],
+        "id": guest.metadata()["uuid"],
+        "names": {name for name in PAIR if f"Name:\t{name}." in guest.run(f"nslookup {name}.novalocal {server}")},
+        "pages": pages,
+    }
+
+
+@contextmanager
+def without_portal(cloud: OneMachine) -> Iterator[None]:
+    """Take web and worker away for as long as the block lasts: the supervisor, which stands still, starts none."""
+    run = cloud.runs[-1]
+    services = [run.service(word) for word in ("manage.py web", "qworker")]
+    os.kill(run.process.pid, signal.SIGSTOP)
+    try:
+        for leader in services:
+            os.killpg(leader, signal.SIGKILL)
+        wait_for("nobody answers", lambda: health.ask(cloud.port) is None)
+        yield
+    finally:
+        os.kill(run.process.pid, signal.SIGCONT)
+
+
+def test_guests_are_served_while_there_is_no_portal(cloud: OneMachine, town: Town) -> None:
+    """Leases, names, metadata and new connections come from the hosts alone; the portal's return changes nothing."""
+    floating = town.floating.floating_ip_address
+    town.sdk.network.update_ip(town.floating, port_id=town.port_of(town.second).id)
+    wait_for("it answers", town.answers, 30)
+    town.second.run(f"setsid nc -l -p {STREAM} -e cat </dev/null >/dev/null 2>&1 &")
+    network = str(town.sdk.network.find_network("here").id)
+    pair = {
+        name: replace(guest, beside=names.namespace_name(cloud.switch.guests(number), names.SERVICE, network))
+        for number, (name, guest) in enumerate([("first", town.first), ("second", town.second)], 1)
+    }
+    for guest in town.guests.values():
+        guest.hang_up()
+    with town.let_in(8080), town.let_in(STREAM), streaming(town.dial(STREAM)) as stream:
+        wait_for("the rule opens it", lambda: town.page(floating) == "second", 30)
+        before = made_of(cloud.netns)
+        with without_portal(cloud):
+            for name, guest in pair.items():
+                neighbours = {other: town.guests[other] for other in (*PAIR, "third") if other != name}
+                assert asked(guest, neighbours) == {
+                    "leases": [["bound", guest.address], ["renew", guest.address]],
+                    "id": guest.server,
+                    "names": set(PAIR),
+                    "pages": {other: f"{other}\n" for other in neighbours},
+                }
+                guest.hang_up()
+            assert town.page(floating) == "second"
+            stream.moves()
+        wait_for("the portal is back", lambda: health.ask(cloud.port) is not None)
+        wait_for("both hosts are back", lambda: {state for state, _ in hosts_of(cloud).values()} == {"up"})
+        stream.moves()
+        assert made_of(cloud.netns) == before
+    wait_for("the hosts hear of changes again", lambda: town.page(floating) == "", 30)
+
+
 def test_no_packet_or_connection_is_lost_while_agents_and_portal_are_started_again(
     cloud: OneMachine, town: Town
 ) -> None:
@@ -322,7 +352,7 @@ def test_no_packet_or_connection_is_lost_while_agents_and_portal_are_started_aga
         f"echo '{COUNTS}' >/tmp/count; setsid sh /tmp/count {town.third.address} </dev/null >/dev/null 2>&1 &"
     )
     town.second.run(f"setsid nc -l -p {STREAM} -e cat </dev/null >/dev/null 2>&1 &")
-    with let_in(town, STREAM), streaming(dial(town, STREAM)) as stream:
+    with town.let_in(STREAM), streaming(town.dial(STREAM)) as stream:
         agents = {number: agent_of(cloud, number) for number in (1, 2)}
         for agent in agents.values():
             os.kill(agent, signal.SIGKILL)
@@ -360,31 +390,6 @@ def agent_of(cloud: OneMachine, number: int) -> int:
     """The process of a host's agent; 0 while there is none."""
     inside = processes_in([cloud.switch.guests(number)])
     return next((pid for pid in inside if "compute_agent" in command_line(pid)), 0)
-
-
-@contextmanager
-def let_in(town: Town, port: int) -> Iterator[None]:
-    """Let the world in to a TCP port of the guests of the default group."""
-    net = town.sdk.network
-    (group,) = net.security_groups(name="default", project_id=town.sdk.current_project_id)
-    wanted = {"direction": "ingress", "protocol": "tcp", "port_range_min": port, "port_range_max": port}
-    rule = net.create_security_group_rule(security_group_id=group.id, **wanted)
-    yield
-    net.delete_security_group_rule(rule)
-
-
-def dial(town: Town, port: int) -> socket.socket:
-    """Connect from outside to the floating IP as soon as that is let in."""
-    found: list[socket.socket] = []
-
-    def connects() -> bool:
-        address = (town.floating.floating_ip_address, port)
-        with contextlib.suppress(OSError):
-            found.append(town.outside.do(lambda: socket.create_connection(address, timeout=2)))
-        return bool(found)
-
-    wait_for("it is let in", connects, 30)
-    return found[0]
 
 
 def test_what_was_taken_away_is_gone_from_the_hosts(cloud: OneMachine, town: Town) -> None:

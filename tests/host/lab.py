@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import select
 import shutil
@@ -27,6 +28,7 @@ T = TypeVar("T")
 PATIENCE = 240.0
 ETH_P_ALL = 3
 NOBODY = "0.0.0.0"  # noqa: S104
+ALL_NODES = ("33:33:00:00:00:01", "ff02::1")
 
 
 def until(question: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
@@ -228,6 +230,28 @@ def arp_frame(source_mac: str, sender: tuple[str, str], target: str) -> bytes:
     """A broadcast ARP request; ``sender`` is the (MAC, address) that it claims."""
     body = struct.pack("!HHBBH", 1, 0x0800, 6, 4, 1) + mac(sender[0]) + socket.inet_aton(sender[1])
     return b"\xff" * 6 + mac(source_mac) + b"\x08\x06" + body + b"\0" * 6 + socket.inet_aton(target)
+
+
+def six_frame(
+    source_mac: str, source: str, target: tuple[str, str], protocol: int, payload: bytes, hops: int = 255
+) -> bytes:
+    """An Ethernet frame with IPv6."""
+    head = struct.pack("!IHBB", 0x60000000, len(payload), protocol, hops)
+    head += ipaddress.IPv6Address(source).packed + ipaddress.IPv6Address(target[1]).packed
+    return mac(target[0]) + mac(source_mac) + b"\x86\xdd" + head + payload
+
+
+def icmp6(source_mac: str, source: str, kind: int, body: bytes, target: tuple[str, str] = ALL_NODES) -> bytes:
+    """An ICMPv6 message of a kind, to all nodes when nobody else is named."""
+    plain = struct.pack("!BBH", kind, 0, 0) + body
+    pseudo = ipaddress.IPv6Address(source).packed + ipaddress.IPv6Address(target[1]).packed
+    pseudo += struct.pack("!II", len(plain), 58) + plain + (b"\0" if len(plain) % 2 else b"")
+    return six_frame(source_mac, source, target, 58, plain[:2] + struct.pack("!H", _checksum(pseudo)) + plain[4:])
+
+
+def neighbour(kind: int, about: str, option: str) -> bytes:
+    """The body of a neighbour solicitation (135) or advertisement (136) that gives an address a MAC."""
+    return b"\0" * 4 + ipaddress.IPv6Address(about).packed + bytes([2 if kind == 136 else 1, 1]) + mac(option)
 
 
 def dns_question(name: str) -> bytes:

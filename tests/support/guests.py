@@ -47,11 +47,15 @@ class Guest:
     folder: Path
     """Where the connections that are kept open are; a short path."""
     login: str = "root"
+    beside: str = ""
+    """The network namespace from which it is reached where the portal is not; nothing: through the portal."""
 
-    def run(self, command: str, *, check: bool = True) -> str:
+    def run(self, command: str, *, check: bool = True, stdin: bytes | None = None) -> str:
         """Run a shell command and return what it printed."""
         variables = f"env OS_CLIENT_CONFIG_FILE={self.clouds.file} OS_CLOUD={self.project}"
         proxy = f"ProxyCommand={variables} {PROGRAM} tunnel --stdio --address {self.address} {self.server}:22"
+        if self.beside:
+            proxy = f"ProxyCommand=ip netns exec {self.beside} busybox nc {self.address} 22"
         options = {
             "ControlMaster": "auto", "ControlPath": str(self._kept), "ControlPersist": "300",
             "StrictHostKeyChecking": "no", "UserKnownHostsFile": "/dev/null", "BatchMode": "yes", "LogLevel": "ERROR",
@@ -59,14 +63,15 @@ class Guest:
         words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
         done = subprocess.run(
             ["ssh", *words, "-o", proxy, "-i", self.key, f"{self.login}@{self.server}", command],
-            capture_output=True, text=True, timeout=PATIENCE, check=False,
+            capture_output=True, input=stdin, timeout=PATIENCE, check=False,
         )  # fmt: skip
-        assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        return done.stdout
+        said = done.stdout.decode()
+        assert not check or done.returncode == 0, f"{command}: {said}{done.stderr.decode(errors='replace')}"
+        return said
 
     @property
     def _kept(self) -> Path:
-        return self.folder / f"{self.login}-{self.server[:8]}"
+        return self.folder / f"{self.login}-{self.server[:8]}{'-b' if self.beside else ''}"
 
     def hang_up(self) -> None:
         """Close the connection that is kept open."""

@@ -20,6 +20,23 @@ def traces(prefix: str) -> set[str]:
     return {line for name in namespace.listed(prefix) for line in (f"namespace {name}", *_in(name))}
 
 
+def made_of(prefix: str) -> dict[str, tuple[str, ...]]:
+    """What a host has made in every namespace whose name begins so, and the numbers of the processes there."""
+    commands = (
+        ("nft", "--stateless", "list", "ruleset"),
+        ("ip", "-br", "link"),
+        ("ip", "route"),
+        ("ip", "-6", "route"),
+    )
+    return {
+        name: (
+            *(subprocess.check_output(["ip", "netns", "exec", name, *command], text=True) for command in commands),
+            *sorted(f"{pid}: {command_line(pid)}" for pid in processes_in([name])),
+        )
+        for name in namespace.listed(prefix)
+    }
+
+
 def _in(name: str) -> Iterator[str]:
     for row in _json(name, "ip", "-j", "address", "show"):
         yield f"{name}: interface {row['ifname']}"

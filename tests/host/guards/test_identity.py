@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import struct
 
@@ -13,13 +12,22 @@ from compute_agent.network.filters.plan import link_local
 from tests.host.cast import EGRESS
 from tests.host.guards.conftest import SERVICE_MAC, Guard
 from tests.host.guards.test_groups import SHORT
-from tests.host.lab import Interface, arp_frame, dhcp_discover, mac, udp_frame
+from tests.host.lab import (
+    ALL_NODES,
+    Interface,
+    arp_frame,
+    dhcp_discover,
+    icmp6,
+    mac,
+    neighbour,
+    six_frame,
+    udp_frame,
+)
 
 ANY4, ANY6 = SecurityRule(direction="ingress"), SecurityRule(direction="ingress", ethertype="IPv6")
 OUT6 = SecurityRule(direction="egress", ethertype="IPv6")
 STRANGER = "fa:16:3e:66:66:66"
 MARK = b"novella-spoof"
-ALL_NODES = ("33:33:00:00:00:01", "ff02::1")
 
 
 @pytest.fixture
@@ -59,29 +67,6 @@ def test_arp_names_only_its_sender(pair: tuple[Interface, Interface]) -> None:
     for sender in ((own, "10.20.0.1"), (STRANGER, one.address), (own, two.address)):
         assert not arrives(one, two, arp_frame(own, sender, two.address)), sender
     assert not arrives(one, two, arp_frame(own, (own, "10.20.0.1"), "10.20.0.1")), "an announcement of the gateway's"
-
-
-def six_frame(
-    source_mac: str, source: str, target: tuple[str, str], protocol: int, payload: bytes, hops: int = 255
-) -> bytes:
-    """An Ethernet frame with IPv6."""
-    head = struct.pack("!IHBB", 0x60000000, len(payload), protocol, hops)
-    head += ipaddress.IPv6Address(source).packed + ipaddress.IPv6Address(target[1]).packed
-    return mac(target[0]) + mac(source_mac) + b"\x86\xdd" + head + payload
-
-
-def icmp6(source_mac: str, source: str, kind: int, body: bytes, target: tuple[str, str] = ALL_NODES) -> bytes:
-    plain = struct.pack("!BBH", kind, 0, 0) + body
-    pseudo = ipaddress.IPv6Address(source).packed + ipaddress.IPv6Address(target[1]).packed
-    pseudo += struct.pack("!II", len(plain), 58) + plain + (b"\0" if len(plain) % 2 else b"")
-    total = sum(struct.unpack(f"!{len(pseudo) // 2}H", pseudo))
-    while total >> 16:
-        total = (total & 0xFFFF) + (total >> 16)
-    return six_frame(source_mac, source, target, 58, plain[:2] + struct.pack("!H", ~total & 0xFFFF) + plain[4:])
-
-
-def neighbour(kind: int, about: str, option: str) -> bytes:
-    return b"\0" * 4 + ipaddress.IPv6Address(about).packed + bytes([2 if kind == 136 else 1, 1]) + mac(option)
 
 
 def test_neighbours_speak_of_themselves(pair: tuple[Interface, Interface]) -> None:
