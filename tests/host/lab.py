@@ -246,7 +246,7 @@ def icmp6(source_mac: str, source: str, kind: int, body: bytes, target: tuple[st
     plain = struct.pack("!BBH", kind, 0, 0) + body
     pseudo = ipaddress.IPv6Address(source).packed + ipaddress.IPv6Address(target[1]).packed
     pseudo += struct.pack("!II", len(plain), 58) + plain + (b"\0" if len(plain) % 2 else b"")
-    return six_frame(source_mac, source, target, 58, plain[:2] + struct.pack("!H", _checksum(pseudo)) + plain[4:])
+    return six_frame(source_mac, source, target, 58, plain[:2] + struct.pack("!H", checksum(pseudo)) + plain[4:])
 
 
 def neighbour(kind: int, about: str, option: str) -> bytes:
