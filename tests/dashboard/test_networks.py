@@ -309,3 +309,7 @@ def test_one_click_makes_a_network_with_a_way_out(
     leg = Port.objects.get(network=made, device_owner="network:router_interface")
     assert leg.device_id is not None
     assert "/networks/own/" not in at_alice.get("/networks/").content.decode()
+
+
+def test_the_page_has_the_id_that_the_api_has(at_alice: Client, net: Network) -> None:
+    assert f'data-copy="{net.id}"' in at_alice.get(f"/networks/{net.id}/").content.decode()
