@@ -107,7 +107,11 @@ class Form(forms.Form):
     def refuse(self, error: NovellaError) -> None:
         """Say at its field what a service refuses; above the form when it concerns no field."""
         name = self.service_fields.get(error.field or "", error.field)
-        self.add_error(name if name in self.fields else None, error.message)
+        self.add_error(name if name in self.fields else None, self.said(error))
+
+    def said(self, error: NovellaError) -> str:
+        """Return a refusal in the words of the page."""
+        return error.message
 
 
 class WholeNumberField(forms.IntegerField):

@@ -311,5 +311,45 @@ def test_one_click_makes_a_network_with_a_way_out(
     assert "/networks/own/" not in at_alice.get("/networks/").content.decode()
 
 
+def test_name_servers_without_a_range_of_their_version_are_not_lost_silently(at_alice: Client, alice: Person) -> None:
+    answer = create(at_alice, cidr="10.78.0.0/24", dns_nameservers="9.9.9.9, 2620:fe::fe")
+    assert list(answer.context["form"].errors) == ["dns_nameservers"]
+    assert "2620:fe::fe" in str(answer.context["form"].errors)
+    assert not Network.objects.filter(project_id=alice.project_id).exists()
+
+
+def test_a_range_that_the_router_is_on_already_is_refused_at_the_router(
+    at_alice: Client, alice: Person, subnet: Subnet
+) -> None:
+    outside = services.create_network(alice.project_id, "outside", external=True)
+    services.create_subnet(outside, "203.0.113.0/24")
+    way = services.Gateway(outside)
+    router = services.create_connected_router(alice.project_id, [subnet], name="way-out", gateway=way)
+    answer = create(at_alice, cidr="10.77.0.0/25", router=str(router.id))
+    form = answer.context["form"]
+    assert list(form.errors) == ["router"]
+    assert str(subnet.id) not in str(form.errors)
+    assert subnet.cidr in str(form.errors)
+
+
+def test_what_is_wrong_with_the_first_address_as_gateway_is_said_where_it_was_chosen(
+    at_alice: Client, net: Network
+) -> None:
+    typed = {"cidr": "10.79.0.0/24", "gateway": "auto", "allocation_pools": "10.79.0.1-10.79.0.9"}
+    answer = at_alice.post(f"/networks/{net.id}/subnets/create/", typed)
+    assert answer.status_code == 422
+    assert list(answer.context["form"].errors) == ["gateway"]  # the field of its address is hidden
+
+
+def test_a_refusal_has_no_ids(at_alice: Client, alice: Person, net: Network, subnet: Subnet) -> None:
+    answer = at_alice.post(f"/networks/{net.id}/subnets/create/", {"cidr": "10.77.0.128/25", "gateway": "auto"})
+    assert str(net.id) not in str(answer.context["form"].errors)
+    assert "10.77.0.128/25" in str(answer.context["form"].errors)
+    services.create_connected_router(alice.project_id, [subnet], name="way-out")
+    answer = at_alice.post(f"/networks/{net.id}/delete/", follow=True)
+    (message,) = answer.context["messages"]
+    assert str(net.id) not in str(message)
+
+
 def test_the_page_has_the_id_that_the_api_has(at_alice: Client, net: Network) -> None:
     assert f'data-copy="{net.id}"' in at_alice.get(f"/networks/{net.id}/").content.decode()

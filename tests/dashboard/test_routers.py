@@ -85,7 +85,7 @@ def test_a_gateway_that_floating_ips_need_stays_and_why_is_said(
     router = services.create_connected_router(alice.project_id, [subnet], name="r", gateway=services.Gateway(outside))
     services.create_floating_ip(alice.project_id, outside, port=services.create_port(alice.project_id, subnet.network))
     shown = at_alice.post(f"/routers/{router.id}/gateway/clear/", follow=True).content.decode()
-    assert "required by one or more floating IPs" in shown
+    assert "Floating IPs lead through the gateway" in shown
 
 
 def test_only_operators_choose_snat(signed_in: SignedIn, operator: Person, outside: Network) -> None:
@@ -201,3 +201,14 @@ def test_pages_follow(alice: Person, router: Router, subnet: Subnet) -> None:
     log = events.since([f"project:{alice.project_id}"], before)
     assert "10.77.0.1" in render(f"router/{router.id}", log, alice.context)
     assert "&lt;r&gt;" in render("routers", log, alice.context)
+
+
+def test_a_new_router_leads_out_unless_told_otherwise_and_names_what_it_cannot_join(
+    at_alice: Client, alice: Person, outside: Network, subnet: Subnet
+) -> None:
+    services.create_connected_router(alice.project_id, [subnet], name="first")
+    form = at_alice.get("/routers/create/").context["form"]
+    assert form["gateway"].value() == str(outside.id)
+    answer = at_alice.post("/routers/create/", {"name": "second", "gateway": "", "subnets": [str(subnet.id)]})
+    assert list(answer.context["form"].errors) == ["subnets"]
+    assert str(subnet.network_id) not in str(answer.context["form"].errors)

@@ -4,13 +4,16 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
 from portal.dashboard.network.paging import live_name
+from portal.dashboard.network.refusals import said
 from portal.dashboard.pages import FormPage, Page, PageRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.identity import policy
 
@@ -25,6 +28,10 @@ class NetworkingPage(Page):
     def crumbs(self) -> Crumbs:
         """Return the pages above, without the list."""
         return ()
+
+    def refused(self, error: NovellaError) -> HttpResponse:
+        """Say it in the words of the pages."""
+        return self.go(self.back(), said=said(error), level=messages.ERROR)
 
 
 class ListPage(NetworkingPage):

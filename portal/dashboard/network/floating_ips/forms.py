@@ -7,7 +7,8 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField
+from portal.dashboard.forms import ChoiceLabel, OfferedField
+from portal.dashboard.network.refusals import NetworkingForm
 from provisioning.network.models import FixedIP, FloatingIP, Network, PortForwarding
 from provisioning.network.selectors.ways_out import WaysOut
 
@@ -16,7 +17,7 @@ PROTOCOLS = ("tcp", "udp", "sctp", "dccp")
 _RANGE = re.compile(r"([0-9]{1,5})(?:\s*[-:]\s*([0-9]{1,5}))?", re.ASCII)
 
 
-class AllocateForm(Form):
+class AllocateForm(NetworkingForm):
     """An external network; for who may choose it, an address."""
 
     service_fields = {"floating_ip_address": "address", "ip_address": "address"}
@@ -41,7 +42,7 @@ class AllocateForm(Form):
         return found
 
 
-class AssociateForm(Form):
+class AssociateForm(NetworkingForm):
     """For one port: a floating IP that is there, or a new one."""
 
     focuses = False
@@ -83,7 +84,7 @@ class AssociateForm(Form):
         return text
 
 
-class TargetForm(Form):
+class TargetForm(NetworkingForm):
     """An address of a guest, among those that are offered."""
 
     service_fields = {"port_id": "target"}

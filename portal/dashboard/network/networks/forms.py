@@ -6,9 +6,11 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import Form, OfferedField, WholeNumberField
+from portal.dashboard.forms import OfferedField, WholeNumberField
 from portal.dashboard.network.networks.fields import AddressesField, CidrField, PoolsField, RoutesField
 from portal.dashboard.network.networks.rows import MODES
+from portal.dashboard.network.refusals import NetworkingForm
+from provisioning.common.errors import NovellaError
 from provisioning.network.models import Router, Subnet
 from provisioning.network.services import FirstSubnet
 from provisioning.network.services.networks import SMALLEST_MTU
@@ -29,7 +31,7 @@ TYPES = (("", "VXLAN, a free VNI"), ("vxlan", "VXLAN"), ("vlan", "VLAN"), ("flat
 MODE_CHOICES = [("", "None: addresses are set by hand or outside"), *MODES.items()]
 
 
-class NetworkForm(Form):
+class NetworkForm(NetworkingForm):
     """What a network is; ``guarded`` are the fields of GUARDED that the caller may set."""
 
     service_fields = {"router:external": "external", "provider:network_type": "network_type"}
@@ -75,6 +77,7 @@ class NewNetworkForm(NetworkForm):
         **NetworkForm.service_fields,
         "gateway_ip": "with_gateway",
         "ipv6_address_mode": "ipv6_mode",
+        "subnet_id": "router",
     }
     notes = {**NetworkForm.notes, "cidr": "empty makes none", "cidr6": "empty makes none"}
 
@@ -131,6 +134,16 @@ class NewNetworkForm(NetworkForm):
     def clean_router(self) -> Router | None:
         return chosen_router(self.routers, self.cleaned_data["router"])
 
+    def clean(self) -> dict[str, Any]:
+        """Each name server belongs to a range of its version, whose guests it is told."""
+        typed = super().clean() or self.cleaned_data
+        for version, name in ((4, "cidr"), (6, "cidr6")):
+            servers = [each for each in typed.get("dns_nameservers", ()) if (":" in each) == (version == 6)]
+            if servers and not typed.get(name) and name not in self.errors:
+                msg = f"There is no IPv{version} range whose guests could be told {', '.join(servers)}."
+                self.add_error("dns_nameservers", msg)
+        return typed
+
     def first_subnets(self) -> list[FirstSubnet]:
         """Return the subnets of a valid form."""
         typed = self.cleaned_data
@@ -165,7 +178,7 @@ def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
     return found
 
 
-class SubnetForm(Form):
+class SubnetForm(NetworkingForm):
     """A subnet that is there: everything but its range and its IPv6 mode."""
 
     service_fields = {"ipv6_address_mode": "ipv6_mode", "ipv6_ra_mode": "ipv6_mode", "ip_version": "cidr"}
@@ -198,6 +211,12 @@ class SubnetForm(Form):
         if typed.get("gateway") == "own" and not typed.get("gateway_ip") and "gateway_ip" not in self.errors:
             self.add_error("gateway_ip", "Write the gateway's address.")
         return typed
+
+    def refuse(self, error: NovellaError) -> None:
+        """What is wrong with a gateway that is not typed is said where it was chosen."""
+        super().refuse(error)
+        if self.cleaned_data.get("gateway") != "own" and "gateway_ip" in self.errors:
+            self.add_error("gateway", self.errors.pop("gateway_ip").data)
 
     def columns(self) -> dict[str, Any]:
         """Return what is said, without the gateway that is chosen by the cloud."""

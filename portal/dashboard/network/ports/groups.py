@@ -9,6 +9,7 @@ from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
 from portal.dashboard.network import wording
 from portal.dashboard.network.base import SheetPage
 from portal.dashboard.network.ports.base import PortPage, said
+from portal.dashboard.network.refusals import NetworkingForm
 from provisioning.common.ids import read_id
 from provisioning.network import selectors, services
 from provisioning.network.models import Port, SecurityGroup
@@ -17,7 +18,7 @@ MOST_NAMED = 6
 """Flows that a choice names of a group."""
 
 
-class GroupsForm(Form):
+class GroupsForm(NetworkingForm):
     """Security groups to tick."""
 
     focuses = False

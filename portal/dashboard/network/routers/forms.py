@@ -6,7 +6,8 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField
+from portal.dashboard.forms import ChoiceLabel, OfferedField, OfferedListField
+from portal.dashboard.network.refusals import NetworkingForm
 from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet
 from provisioning.network.services import Gateway
@@ -14,7 +15,7 @@ from provisioning.network.services import Gateway
 NO_NETWORK = "There is no external network. Ask an operator for one."
 
 
-class RouterForm(Form):
+class RouterForm(NetworkingForm):
     """What a router is called, and whether it works."""
 
     notes = {"description": "for people"}
@@ -24,7 +25,7 @@ class RouterForm(Form):
     admin_state_up = forms.BooleanField(label="Switched on", required=False, initial=True)
 
 
-class GatewayForm(Form):
+class GatewayForm(NetworkingForm):
     """The external network that a router leads to; ``hides``: the caller may say whether guests share its address."""
 
     service_fields = {"external_gateway_info": "gateway"}
@@ -71,7 +72,7 @@ class NewRouterForm(RouterForm, GatewayForm):
     """A router with its way out and the subnets that it joins."""
 
     needs_gateway = False
-    service_fields = {**GatewayForm.service_fields, "subnet_id": "subnets"}
+    service_fields = {**GatewayForm.service_fields, "subnet_id": "subnets", "fixed_ips": "subnets"}
 
     subnets = OfferedListField(label="Connect these networks", required=False)
     field_order = ("name", "description", "gateway", "enable_snat", "subnets", "admin_state_up")
@@ -90,7 +91,7 @@ class NewRouterForm(RouterForm, GatewayForm):
         return [self.known[key] for key in chosen]
 
 
-class InterfaceForm(Form):
+class InterfaceForm(NetworkingForm):
     """A subnet to put a router on, and where; ``own_project``: on others' networks it takes no gateway's address."""
 
     service_fields = {"subnet_id": "subnet", "ip_address": "address", "fixed_ips": "address"}
@@ -135,7 +136,7 @@ class InterfaceForm(Form):
         return bool(address == subnet.gateway_ip if address else own)
 
 
-class RouteForm(Form):
+class RouteForm(NetworkingForm):
     """Where packets for a range go."""
 
     service_fields = {"routes": "nexthop"}

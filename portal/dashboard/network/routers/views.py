@@ -82,12 +82,13 @@ class RouterCreate(SheetPage):
     submit = "Create router"
 
     def form(self, data: QueryDict | None = None) -> Form:
+        outside = routing.external_networks_for(self.context)
         return NewRouterForm(
             data,
             subnets=[each for each in _subnets(self) if self._can_join(each)],
-            networks=routing.external_networks_for(self.context),
+            networks=outside,
             hides=self.allows(f"create_{SNAT}"),
-            initial={"subnets": self.request.GET.getlist("subnet")},
+            initial={"subnets": self.request.GET.getlist("subnet"), "gateway": str(outside[0].id) if outside else ""},
         )
 
     def _can_join(self, subnet: Subnet) -> bool:
@@ -181,7 +182,7 @@ class RouterDelete(QuestionPage[Router], RouterPage):
         names = [str(leg.network) for leg in routing.legs_of(self.record)]
         if names:
             return f"It is still on {wording.listed(names)}: remove these interfaces first, or it is not deleted."
-        return "Its gateway's address is given back."
+        return "Its gateway's address is given back." if self.record.gateway_port_id else "It is on no network."
 
     def do(self) -> None:
         services.delete_router(self.record)

@@ -8,7 +8,8 @@ from typing import Any
 from django import forms
 from django.http import QueryDict
 
-from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, WholeNumberField
+from portal.dashboard.forms import ChoiceLabel, OfferedField, WholeNumberField
+from portal.dashboard.network.refusals import NetworkingForm
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing, flows
 from provisioning.network.flows import Flow
@@ -69,7 +70,7 @@ REMOTES = (
 )
 
 
-class GroupForm(Form):
+class GroupForm(NetworkingForm):
     """Name, description, and whether answers are let through by themselves."""
 
     notes = {"description": "for people"}
@@ -83,7 +84,7 @@ class GroupForm(Form):
     )
 
 
-class RuleForm(Form):
+class RuleForm(NetworkingForm):
     """A template or a rule in full, and who is meant; all that is wrong is said at once."""
 
     service_fields = {
@@ -193,7 +194,7 @@ class RuleForm(Form):
                 self._flows(typed)
             except InvalidInputError as error:
                 field = "icmp_type" if number in {1, 58} and str(error.field).startswith("port_range") else ""
-                self.add_error(field, error.message) if field else self.refuse(error)
+                self.add_error(field, self.said(error)) if field else self.refuse(error)
 
     def wanted(self, group: SecurityGroup) -> list[WantedRule]:
         """Return the rules that a valid form means, for both IP versions unless one is named."""

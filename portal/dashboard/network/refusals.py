@@ -1,0 +1,59 @@
+"""What the network services refuse, in the words of the pages: the API has Neutron's, with ids and prefixes."""
+
+import re
+from collections.abc import Mapping
+
+from portal.dashboard.forms import Form
+from provisioning.common.errors import NovellaError
+from provisioning.network import errors, group_errors, port_errors, routing_errors, subnet_errors
+
+SENTENCES: Mapping[type[NovellaError], str] = {
+    errors.NetworkInUseError: "The network is still in use: delete or disconnect what uses it first.",
+    errors.ExternalNetworkInUseError: "Floating IPs or routers need the network to be external.",
+    errors.InvalidSharedSettingError: "Other projects use the network: it has to stay shared.",
+    subnet_errors.SubnetInUseError: "Something still has addresses of the subnet: delete or disconnect it first.",
+    subnet_errors.GatewayIpInUseError: "A router has the gateway's address: disconnect it first.",
+    routing_errors.RouterInUseError: "Networks or floating IPs are still connected to the router: remove these first.",
+    routing_errors.RouterInterfaceInUseByFloatingIPError: (
+        "Floating IPs lead through this interface: dissociate them first."
+    ),
+    routing_errors.RouterInterfaceInUseByRouteError: "Extra routes lead through this interface: remove them first.",
+    routing_errors.RouterExternalGatewayInUseByFloatingIpError: (
+        "Floating IPs lead through the gateway: dissociate them first."
+    ),
+    port_errors.PortSecurityAndIPRequiredForSecurityGroupsError: (
+        "Security groups hold only with port security and an address: tick no group, or switch port security on."
+    ),
+    port_errors.PortSecurityPortHasSecurityGroupError: (
+        "Security groups hold only with port security: take the port out of its groups first."
+    ),
+    port_errors.AddressPairAndPortSecurityRequiredError: (
+        "Without port security it may send from every address: leave this empty."
+    ),
+    group_errors.SecurityGroupCannotRemoveDefaultError: "The default group of a project stays.",
+}
+_ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_PREFIX = re.compile(r"(?:Invalid input for operation|Invalid input for \w+\. Reason|Bad \w+ request): ")
+_ROUTES = re.compile(r"Invalid format for routes: \[.*\], ")
+_WHERE = re.compile(rf"Unable to complete operation (?:for|on) \w+ {_ID}[.:] ")
+_OF_SUBNET = re.compile(rf" of subnet {_ID}")
+_OVERLAP = re.compile(r"^Cidr (\S+) overlaps with cidr (\S+)\.$")
+_RECORD = re.compile(rf"\b((?:external )?network|subnet|router|port):? {_ID}", re.IGNORECASE)
+
+
+def said(error: NovellaError) -> str:
+    """Return what a page says of a refusal: what to do about it, where that is known; else the error without ids."""
+    sentence = SENTENCES.get(type(error))
+    if sentence is not None:
+        return sentence
+    text = _ROUTES.sub("", _PREFIX.sub("", error.message, count=1), count=1)
+    text = _OVERLAP.sub(r"\1 overlaps with \2, which is on the router already.", _OF_SUBNET.sub("", text))
+    text = _RECORD.sub(lambda found: f"this {found[1].lower()}", _WHERE.sub("", text, count=1))
+    return text[:1].upper() + text[1:]
+
+
+class NetworkingForm(Form):
+    """Base of networking's forms."""
+
+    def said(self, error: NovellaError) -> str:
+        return said(error)
