@@ -168,5 +168,5 @@ def _flavor_label(choice: FlavorChoice) -> ChoiceLabel:
 
 
 def _network_label(net: Network) -> ChoiceLabel:
-    ranges = " ".join(subnet.cidr for subnet in net.subnets.all())
-    return ChoiceLabel(str(net), f"{ranges} · shared" if net.shared_with_caller else ranges)
+    words = [subnet.cidr for subnet in net.subnets.all()] + ["shared"] * net.shared_with_caller
+    return ChoiceLabel(str(net), " · ".join(words))
