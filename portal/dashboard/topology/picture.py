@@ -101,8 +101,8 @@ class Device:
 def lay_out(networks: Sequence[Any], devices: Sequence[Device]) -> list[Picture]:
     """Return the bands with the networks, those that devices join beside each other; external ones come first.
 
-    ``networks`` have ``id`` and ``external``.  A device on external networks alone is in the first band, one on no
-    network in the last.
+    ``networks`` have ``id`` and ``external``.  A device on external networks alone is in the first band; those on no
+    network are in a band of their own below, which has no bars.
     """
     outer = [network for network in networks if network.external]
     legs = [device.legs for device in devices]
@@ -111,17 +111,21 @@ def lay_out(networks: Sequence[Any], devices: Sequence[Device]) -> list[Picture]
     bands = cut(inner, legs, MOST_COLUMNS - bool(outer)) if len(networks) > MOST_COLUMNS else [inner]
     at = {network.id: number for number, band in enumerate(bands) for network in band}
     inside: list[list[Device]] = [[] for _ in bands]
+    apart = [device for device in devices if not hues.keys() & device.legs]
     for device in devices:
-        lost = 0 if hues.keys() & device.legs else len(bands) - 1
-        for number in sorted({at[key] for key in device.legs if key in at}) or [lost]:
-            inside[number].append(device)
+        if hues.keys() & device.legs:
+            for number in sorted({at[key] for key in device.legs if key in at}) or [0]:
+                inside[number].append(device)
     used = {key for keys in legs for key in keys}
     pictures = []
     for number, (band, there) in enumerate(zip(bands, inside, strict=True)):
         led = {key for device in there for key in device.legs}
         edge = [each for each in outer if each.id in led or (number == 0 and each.id not in used)]
-        pictures.append(_band([*edge, *band], there, hues))
-    width = max(picture.width for picture in pictures)  # all are drawn at the same scale
+        if edge or band:
+            pictures.append(_band([*edge, *band], there, hues))
+    if apart:
+        pictures.append(_band([], apart, hues))
+    width = max((picture.width for picture in pictures), default=0)  # all are drawn at the same scale
     return [replace(picture, width=width) for picture in pictures]
 
 
