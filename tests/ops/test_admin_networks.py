@@ -153,3 +153,17 @@ def test_the_page_of_a_record_begins_with_what_it_is_called(admin: Client, alice
         r'<div class="[^"]*field-([a-z_]+)"', admin.get(f"/admin/network/network/{network.id}/change/").content.decode()
     )
     assert shown[:5] == ["name", "id", "state", "error", "project"]
+
+
+@pytest.mark.parametrize(("name", "field"), [("router", "host"), ("subnet", "ipv6_ra_mode"), ("port", "device_owner")])
+def test_each_choice_of_a_filter_has_a_name(
+    admin: Client, alice: Person, public: Network, name: str, field: str
+) -> None:
+    one_of_each(alice, public, 1)
+    Router.objects.create(project_id=alice.project_id, name="elsewhere", host="host-1")
+    (network,) = Network.objects.filter(name="net-1")
+    services.create_subnet(network, "fd00:1::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
+    shown = admin.get(f"/admin/network/{name}/").content.decode()
+    names = re.findall(rf'<a href="\?{field}=[^"]*">\s*([^<]*?)\s*</a>', shown)
+    assert "none" in names
+    assert all(names)

@@ -43,6 +43,14 @@ def link_to(row: Model | None, words: str = "") -> str | SafeString:
     return format_html('<a href="{}">{}</a>', page, words or row)
 
 
+class ValuesFilter(admin.AllValuesFieldListFilter):
+    """Narrows a list by a text that may be empty: that choice is called ``none``, so that it can be seen."""
+
+    def choices(self, changelist: Any) -> Any:
+        for choice in super().choices(changelist):
+            yield {**choice, "display": choice["display"] or "none"}
+
+
 class Ruled(ModelAdmin):
     """Records whose pages ask the policy: ``rules`` names the rule of the API's operation for each of Django's four
     permissions, and for each action by its name; where there is none, the operators' pages themselves

@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, TabularInline, link_to
+from portal.ops.admin.base import Readable, TabularInline, ValuesFilter, link_to
 from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.identity.models import Project
@@ -185,7 +185,7 @@ class SubnetAdmin(OfNetworking):
     )  # fmt: skip
     ordering = NAMED_FIRST
     search_help_text = "Name, id, range, gateway, network, or project"
-    list_filter = ("ip_version", "enable_dhcp", "ipv6_ra_mode")
+    list_filter = ("ip_version", "enable_dhcp", ("ipv6_ra_mode", ValuesFilter))
     list_select_related = ("network", "subnet_pool")
     search_fields = ("name", "cidr", "gateway_ip", "id__startswith", "network__name", "project_id__startswith")
 
@@ -220,7 +220,7 @@ class PortAdmin(OfNetworking):
     )  # fmt: skip
     narrowed_by = ("network", "security_groups")
     search_help_text = "Name, address, MAC address, id, network, id of the instance or router, or project"
-    list_filter = ("status", "device_owner", "port_security_enabled")
+    list_filter = ("status", ("device_owner", ValuesFilter), "port_security_enabled")
     list_select_related = ("network",)
     ordering = ("-created_at", "id")
     search_fields = (

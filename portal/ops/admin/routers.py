@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import link_to
+from portal.ops.admin.base import ValuesFilter, link_to
 from portal.ops.admin.networks import NAMED_FIRST, OfNetworking, ReadableInline
 from provisioning.compute.models import Instance
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router
@@ -29,7 +29,7 @@ class RouterAdmin(OfNetworking):
 
     list_display = ("__str__", "state", "project", "joins", "leads_to", "enable_snat", "host", "created_at")
     ordering = NAMED_FIRST
-    list_filter = ("status", "admin_state_up", "enable_snat", "host")
+    list_filter = ("status", "admin_state_up", "enable_snat", ("host", ValuesFilter))
     list_select_related = ("gateway_port__network",)
     search_fields = ("name", "id__startswith", "project_id__startswith", "gateway_port__fixed_ips__address")
     search_help_text = "Name, id, outer address, or project"
