@@ -80,6 +80,7 @@ if (toasts) {
 function toast(text) {
     const note = document.createElement("div");
     note.className = "toast-note error";
+    note.role = "alert";
     const icon = document.createElement("i");
     icon.className = "bi bi-exclamation-octagon";
     icon.ariaHidden = "true";

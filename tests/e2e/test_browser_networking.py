@@ -107,3 +107,15 @@ def test_networking_by_keyboard_alone(cloud: OneMachine, signed_in: BrowserConte
     page.get_by_role("button", name="Add rule").focus()
     page.keyboard.press("Enter")
     expect(page.get_by_text("TCP 80 from anywhere (0.0.0.0/0)")).to_be_visible()
+
+
+def test_a_page_of_what_was_deleted_elsewhere_says_so_and_offers_nothing_more(
+    cloud: OneMachine, signed_in: BrowserContext
+) -> None:
+    made = cloud.openstack("network", "create", "-f", "value", "-c", "id", "short-lived").strip()
+    page = watch(signed_in, f"{cloud.url}/networks/{made}/").page
+    expect(page.get_by_role("link", name="Edit")).to_be_visible()
+    cloud.openstack("network", "delete", made)
+    expect(page.get_by_text("This was deleted in the meantime")).to_be_visible()
+    for name in ("Edit", "Delete", "Add subnet", "New port"):
+        expect(page.get_by_role("link", name=name)).to_be_hidden()
