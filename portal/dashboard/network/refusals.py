@@ -4,7 +4,8 @@ import re
 from collections.abc import Mapping
 
 from portal.dashboard.forms import Form
-from provisioning.common.errors import NovellaError
+from portal.dashboard.quotas import bars
+from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.network import errors, group_errors, port_errors, routing_errors, subnet_errors
 
 SENTENCES: Mapping[type[NovellaError], str] = {
@@ -43,6 +44,11 @@ _RECORD = re.compile(rf"\b((?:external )?network|subnet|router|port):? {_ID}", r
 
 def said(error: NovellaError) -> str:
     """Return what a page says of a refusal: what to do about it, where that is known; else the error without ids."""
+    if isinstance(error, OverQuotaError):
+        label = bars.LABELS.get(error.resource, error.resource)
+        return (
+            f"The project's quota is used up. {label}: {error.used} of {error.limit} in use, {error.asked} more wanted."
+        )
     sentence = SENTENCES.get(type(error))
     if sentence is not None:
         return sentence
