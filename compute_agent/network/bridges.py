@@ -83,8 +83,14 @@ class Bridges(Part):
         for_each([path for path in self._folder.glob("*") if path.name not in wanted.networks], _drop)
 
     def check(self, wanted: Wanted) -> list[str]:
-        there, networks = set(links.names()), wanted.networks.values()
-        gone = [each for each in networks if not {each.bridge, port_of(each.segment, each.id)} <= there]
+        there, masters, networks = set(links.names()), links.masters(), wanted.networks.values()
+
+        def whole(network: NetworkDocument) -> bool:
+            taps = [each.port.tap for each in wanted.ports_on(network.id)]
+            apart = [tap for tap in taps if tap in there and masters.get(tap) != network.bridge]
+            return {network.bridge, port_of(network.segment, network.id)} <= there and not apart
+
+        gone = [each for each in networks if not whole(each)]
         for_each(gone, lambda network: self._bring(network, wanted))
         return [f"bridge of network {network.id}" for network in gone]
 

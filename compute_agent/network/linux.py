@@ -19,7 +19,7 @@ from compute_agent.network import bridges, dhcp_user, leftovers, links, names, n
 from compute_agent.network.bridges import Bridges
 from compute_agent.network.dhcp_config import leases_of
 from compute_agent.network.documents import Document, Documents, kind_of
-from compute_agent.network.filters.applying import Filters, installed
+from compute_agent.network.filters.applying import Filters
 from compute_agent.network.filters.plan import check
 from compute_agent.network.folding import Folded
 from compute_agent.network.guest_sockets import interface_of, open_in
@@ -158,7 +158,7 @@ class LinuxNetwork(HostNetwork):
                 self._filter()
                 self._bring(EVERYTHING)
                 mended.append("forwarding and bridge filtering")
-            if not installed() or self._filters.unfinished:
+            if not self._filters.intact() or self._filters.unfinished:
                 self._filter()
                 mended.append("filters")
             if self._unfinished:

@@ -8,9 +8,13 @@ import ctypes
 import functools
 import socket
 import threading
+from pathlib import Path
 from typing import Any
 
+import msgspec
+from pyroute2.netlink import NLM_F_REQUEST
 from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.nfnetlink.nftsocket import NFT_MSG_GETGEN, nfgen_msg
 from pyroute2.nftables.main import NFTables
 
 from compute_agent.virt.errors import RetryableHostError
@@ -22,6 +26,8 @@ SMALL = 1 << 16
 FAMILIES = {1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
 """By their numbers in the kernel (NFPROTO)."""
 _ONE_AT_A_TIME = threading.Lock()
+_SEEN: dict[int, int] = {}
+"""Network namespace, by its inode → the generation of its rules that this process made."""
 
 
 class NftError(Exception):
@@ -30,13 +36,53 @@ class NftError(Exception):
 
 def load(ruleset: str) -> None:
     """Put a text in place, all of it or nothing; raises NftError."""
+    before = generation()
     _run(ruleset)
+    if _SEEN.get(_namespace(), before) == before:
+        settle()
 
 
-def apply(ruleset: str) -> None:
-    """Put a text in place, all of it or nothing; raises RetryableHostError."""
+def untouched() -> bool:
+    """Return whether this process alone has changed rules in the calling thread's namespace since ``settle``, or its
+    first change; raises NftError.
+    """
+    now = generation()
+    return _SEEN.get(_namespace(), now) == now
+
+
+def settle() -> None:
+    """Take the rules of the calling thread's namespace for what they are meant to be; raises NftError."""
+    _SEEN[_namespace()] = generation()
+
+
+def generation() -> int:
+    """Return the kernel's number of the namespace's rules, which every change of any of them makes another."""
+    try:
+        with NFTables(nfgen_family=socket.AF_UNSPEC) as asked:
+            (row,) = asked.request_get(nfgen_msg(), NFT_MSG_GETGEN, NLM_F_REQUEST)
+    except (NetlinkError, OSError) as error:
+        raise NftError(str(error)) from error
+    return int(row.get_attr("NFTA_GEN_ID"))
+
+
+def contents(family: str, table: str) -> list[dict[str, Any]]:
+    """Return what is in a table, as nft's JSON says it (libnftables-json(5)); raises NftError."""
+    try:
+        said = run_program("nft", "-j", "list", "table", family, table)
+    except ProgramError as error:
+        raise NftError(str(error)) from error
+    return list(msgspec.json.decode(said)["nftables"])
+
+
+def apply(ruleset: str, *, alone: bool = False) -> None:
+    """Put a text in place, all of it or nothing; raises RetryableHostError.
+
+    ``alone``: nothing else is meant to be in the namespace, so that it is settled then.
+    """
     try:
         load(ruleset)
+        if alone:
+            settle()
     except NftError as error:
         raise RetryableHostError("The host could not set its filters.", detail=str(error)) from error
 
@@ -58,6 +104,10 @@ def tables() -> set[tuple[str, str]]:
     except (NetlinkError, OSError) as error:
         raise NftError(str(error)) from error
     return {(FAMILIES.get(family, ""), name) for family, name in rows}
+
+
+def _namespace() -> int:
+    return Path("/proc/thread-self/ns/net").stat().st_ino
 
 
 def _run(text: str, *, check: bool = False) -> str:

@@ -156,8 +156,8 @@ def floating_ips(network: Spy, net: Any, public: Any) -> None:
     assert network.find_floating_ip_port_forwarding(floating, other.id).id == other.id
     assert network.update_port_forwarding(made, floating, external_port=2224).external_port == 2224
     assert network.update_floating_ip_port_forwarding(floating, other, external_port=2225).external_port == 2225
-    assert [row.external_port for row in network.port_forwardings(floating)] == [2224, 2225]
-    assert [row.external_port for row in network.floating_ip_port_forwardings(floating)] == [2224, 2225]
+    assert sorted(row.external_port for row in network.port_forwardings(floating)) == [2224, 2225]
+    assert sorted(row.external_port for row in network.floating_ip_port_forwardings(floating)) == [2224, 2225]
     network.delete_port_forwarding(made, floating, ignore_missing=False)
     network.delete_floating_ip_port_forwarding(floating, other, ignore_missing=False)
     assert list(network.port_forwardings(floating)) == []

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +66,7 @@ class Filters:
                 {each.port.id: self._ports.of(each.port.id) for each in wanted.ports},
                 {key: self._zones.of(key) for key in sorted(wanted.networks)},
             )
-            if plan == self._plan and installed():
+            if plan == self._plan and self._tables and installed():
                 return
             self._bring(plan)
             self.unfinished = True
@@ -74,6 +75,25 @@ class Filters:
                 forget_flows(refused)
             self._zones.keep_only(wanted.networks)  # not before: the next network has none of these connections
             self._plan, self.unfinished = plan, False
+
+    def intact(self) -> bool:
+        """Return whether the kernel has what was put there; when not, the next ``apply`` replaces all of it.
+
+        It is looked into only after somebody else has changed rules, and rules and elements are counted.
+        """
+        with self._lock:
+            try:
+                if not installed():
+                    return False
+                if nft.untouched():
+                    return True
+                if all(_counts(each) == _meant(each) for each in self._tables):
+                    nft.settle()
+                    return True
+            except NftError as error:
+                log.warning("The filters cannot be looked at: %s", error)
+            self._tables = ()
+            return False
 
     def check_group(self, group_id: str) -> None:
         """Raise RefusedGroupError when some of the group's rules are not in place."""
@@ -120,6 +140,7 @@ class Filters:
                 self._tables = wanted
                 return
         nft.load(whole(wanted))
+        nft.settle()
         self._tables = wanted
 
 
@@ -150,6 +171,23 @@ def _refused(tables: Sequence[Table]) -> set[str]:
             if not nft.takes(whole([probe])):
                 found.add(rule)
     return found
+
+
+def _counts(table: Table) -> Counter[str]:
+    """Count the rules of each chain and the elements of each set as the kernel has them."""
+    found: Counter[str] = Counter()
+    for entry in nft.contents(table.family, table.name):
+        ((kind, said),) = entry.items()
+        if kind == "rule":
+            found[said["chain"]] += 1
+        elif kind in {"set", "map"}:
+            found[said["name"]] += len(said.get("elem", ()))
+    return +found
+
+
+def _meant(table: Table) -> Counter[str]:
+    sizes = {name: len(chain.rules) for name, chain in table.chains.items()}
+    return +Counter(sizes | {name: len(each.elements) for name, each in table.sets.items()})
 
 
 def installed() -> bool:

@@ -41,8 +41,9 @@ class Advertiser:
             self.stop()
             return
         path = self._folder / "dnsmasq.conf"
-        if self.running() is not None:
-            if path.exists() and path.read_text() == self._completed(config):
+        pid = self.running()
+        if pid is not None:
+            if path.exists() and path.read_text() == self._completed(config) and _is_here(pid):
                 return
             self._end()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,6 +81,14 @@ class Advertiser:
 def folder_of(network: Path) -> Path:
     """Return where routers keep their files, in the folder of an agent's network."""
     return network / "routers"
+
+
+def _is_here(pid: int) -> bool:
+    """Return whether a process is in the calling thread's network namespace: the router's may have been made anew."""
+    try:
+        return Path(f"/proc/{pid}/ns/net").samefile("/proc/thread-self/ns/net")
+    except OSError:
+        return False
 
 
 def stop_advertisers(network: Path) -> list[str]:

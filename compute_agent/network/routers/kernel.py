@@ -80,7 +80,9 @@ def ensure_leg(space: str, leg: Leg) -> None:
         found, bridges = route.link_lookup(ifname=leg.name), route.link_lookup(ifname=leg.bridge)
         if not bridges:
             raise RetryableHostError("The host has not made the network of a router yet.", detail=leg.bridge)
-        if not found:
+        if not found or not _has(space, leg.name):
+            if found:  # its other end is in a namespace that has lost its name, and that some process keeps
+                route.link("del", index=found[0])
             _make_pair(route, leg.name, space, leg.name)
             found = route.link_lookup(ifname=leg.name)
         port = route.get_links(found[0])[0]
@@ -97,10 +99,21 @@ def ensure_leg(space: str, leg: Leg) -> None:
         bring_addresses(route, index, leg.addresses)
 
 
+def _has(space: str, interface: str) -> bool:
+    with within(space, "look at a router's interfaces") as route:
+        return bool(route.link_lookup(ifname=interface))
+
+
 def ensure_link(router: str, external: str, link: Link) -> None:
     """Join a router's namespace with that of its external network."""
     with within(router, "join a router with its external network") as route:
-        if not route.link_lookup(ifname=link.router_end):
+        found = route.link_lookup(ifname=link.router_end)
+        if not found or not _has(external, link.external_end):
+            if found:
+                route.link("del", index=found[0])
+            with within(external, "join a router with its external network") as outer:
+                for left in outer.link_lookup(ifname=link.external_end):
+                    outer.link("del", index=left)
             _make_pair(route, link.router_end, external, link.external_end)
         _bring_end(route, link.router_end, link.mtu, link.router_address, LINK_SIX["router"])
     with within(external, "join a router with its external network") as route:

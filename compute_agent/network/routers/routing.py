@@ -104,7 +104,7 @@ class Routing(Part):
         changed = self._reach != self._reach_now(wanted)
         if not broken and not changed:
             return []
-        lost = self._spaces.missing(names.EXTERNAL, self._externals)
+        lost = self._lost()
         for router_id in broken:
             if (last := self._routers.pop(router_id, None)) is not None:
                 self._externals.pop(last.network_id, None)
@@ -238,14 +238,21 @@ class Routing(Part):
     def _broken(self, wanted: Wanted) -> set[str]:
         """Return the routers that have lost something, or that are not made yet."""
         broken = set(wanted.routers) - set(self._routers) | self._spaces.missing(names.ROUTER, wanted.routers)
-        lost = self._spaces.missing(names.EXTERNAL, self._externals)
+        lost = self._lost()
         masters = links.masters()
         for plan in self._routers.values():
+            if self._spaces.changed(self._spaces.name(names.ROUTER, plan.id)):
+                broken.add(plan.id)
             if any(masters.get(leg.name) != leg.bridge for leg in legs_of(plan)) or plan.network_id in lost:
                 broken.add(plan.id)
             if self._advertised.get(plan.id) and self._advertiser(plan.id).running() is None:
                 broken.add(plan.id)
         return broken & set(wanted.routers)
+
+    def _lost(self) -> set[str]:
+        """Return the external networks whose namespace is gone, or has rules of somebody else."""
+        changed = {each for each in self._externals if self._spaces.changed(self._spaces.name(names.EXTERNAL, each))}
+        return changed | self._spaces.missing(names.EXTERNAL, self._externals)
 
     def _reach_now(self, wanted: Wanted) -> Reach:
         bridges = {network.bridge for network in wanted.networks.values()}

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from compute_agent.network import names, namespace, nft
+from compute_agent.network.nft import NftError
 from compute_agent.virt.errors import RetryableHostError
 
 T = TypeVar("T")
@@ -34,10 +35,17 @@ class Spaces:
         if self._rulesets.get(space) == ruleset:
             return
         if space:
-            self.inside(space, lambda: nft.apply(ruleset))
+            self.inside(space, lambda: nft.apply(ruleset, alone=True))
         else:
             nft.apply(ruleset)
         self._rulesets[space] = ruleset
+
+    def changed(self, space: str) -> bool:
+        """Return whether somebody else has changed the rules in a namespace, or cannot be told."""
+        try:
+            return not self.inside(space, nft.untouched)
+        except (RetryableHostError, NftError):
+            return True
 
     def forget(self, space: str) -> None:
         """Doubt what is in place in a namespace."""

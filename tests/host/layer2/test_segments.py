@@ -84,6 +84,20 @@ def test_a_bridge_that_went_is_made_again_with_its_guests(rack: Rack) -> None:
     rack.forget(net)
 
 
+def test_an_interface_that_was_taken_out_of_its_bridge_is_put_back(rack: Rack) -> None:
+    one, _ = rack.hosts
+    net = document(41)
+    here, there = rack.plug(one, net, 1), rack.plug(one, net, 2)
+    for interface in (here, there):
+        interface.configure()
+    one.inside.run("ip", "link", "set", here.port.tap, "nomaster")
+    assert not pings(here, there)
+    assert one.process.network.check() == [f"bridge of network {net.id}"]
+    assert pings(here, there)
+    assert one.process.network.check() == []
+    rack.forget(net)
+
+
 def test_a_network_that_is_down_passes_nothing(rack: Rack) -> None:
     one, _ = rack.hosts
     here, there = rack.plug(one, document(36), 1), rack.plug(one, document(36), 2)

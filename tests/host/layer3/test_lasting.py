@@ -125,6 +125,46 @@ def test_a_lost_namespace_is_made_anew(town: Town) -> None:
     assert host.process.network.check() == []
 
 
+def test_a_namespace_that_has_lost_its_name_and_lives_on_is_replaced(town: Town) -> None:
+    """The advertiser in it keeps it alive, with its ends of all pairs."""
+    one = inner(1, six=True)
+    router = town.router(1, one, home=0)
+    guest = town.guest(0, one, 1)
+    host = town.hosts[0]
+    name = host.inside.path.name
+    spaces = [f"{name}-r-{router.id}", f"{name}-x-{town.external.id}"]
+    path = Path(host.lab.settings.state_dir) / "network" / "routers" / router.id / "dnsmasq.pid"
+    for lost in (spaces[:1], spaces):
+        for space in lost:
+            host.inside.run("ip", "netns", "del", space)
+        assert f"router {router.id}" in host.process.network.check()
+        assert pings(guest.space, WORLD)
+        assert host.process.network.check() == []
+        assert Path(f"/proc/{path.read_text().strip()}/ns/net").samefile(f"/run/netns/{spaces[0]}")
+
+
+def test_rules_that_somebody_else_took_away_are_put_back(town: Town) -> None:
+    one = inner(1)
+    router = town.router(1, one, home=0)
+    guest, server = town.guest(0, one, 1), town.guest(0, one, 2, OURS)
+    town.allow(OURS, EGRESS)
+    host = town.hosts[0]
+    assert host.process.network.check() == []
+    assert not pings(guest.space, server.address, patience=1)
+    host.inside.run("nft", "flush", "table", "inet", "novella_filters")
+    assert host.process.network.check() == ["filters"]
+    assert not pings(guest.space, server.address, patience=1)
+    host.inside.run("nft", "add", "table", "inet", "somebody_elses")
+    assert host.process.network.check() == []
+    host.inside.run("nft", "delete", "table", "inet", "somebody_elses")
+    for space in (f"{host.inside.path.name}-r-{router.id}", f"{host.inside.path.name}-x-{town.external.id}"):
+        Space(space).run("nft", "flush", "ruleset")
+        assert host.process.network.check() == [f"router {router.id}"]
+        assert "table" in Space(space).run("nft", "list", "tables")
+        assert pings(guest.space, WORLD)
+        assert host.process.network.check() == []
+
+
 def test_a_killed_advertiser_comes_back(town: Town) -> None:
     one = inner(1, six=True)
     router = town.router(1, one, gateway=False)

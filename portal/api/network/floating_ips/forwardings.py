@@ -196,9 +196,9 @@ class Forwarding(ForwardingView):
 
     def put(self, request: Request, identity: str, forwarding: str) -> Response:
         """Change one."""
+        row = routing.port_forwarding_for(self.floating(identity), forwarding)
         changes = read_changes(PORT_FORWARDING, request.data)
         read_revision(request.headers.get("If-Match"))
-        row = routing.port_forwarding_for(self.floating(identity), forwarding)
         return Response(self.answer(services.update_port_forwarding(row, self.said(changes))))
 
     def delete(self, request: Request, identity: str, forwarding: str) -> Response:
