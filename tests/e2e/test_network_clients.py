@@ -341,6 +341,20 @@ def test_a_network_and_a_router_in_one_go(cloud: OneMachine) -> None:
     assert "No Network found" in refused(cloud, f"network show {made['id']}", **demo)
 
 
+def test_a_member_shares_a_network_with_another_project_by_its_id(cloud: OneMachine) -> None:
+    demo = {"OS_CLOUD": "demo", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
+    (other,) = batch(cloud, "project create cli-other-project")
+    _, policy = batch(
+        cloud,
+        "network create cli-given",
+        f"network rbac create --type network --action access_as_shared --target-project {other['id']} cli-given",
+        **demo,
+    )
+    assert policy["target_project_id"] == other["id"]
+    batch(cloud, f"network rbac delete {policy['id']}", "network delete cli-given", **demo)
+    batch(cloud, f"project delete {other['id']}")
+
+
 def test_a_server_with_an_automatic_floating_ip(cloud: OneMachine) -> None:
     """The SDK finds the external network and the router by itself, and takes the floating IP away with the server."""
     config = OpenStackConfig(config_files=[str(cloud.data / "clouds.yaml")])

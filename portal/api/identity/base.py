@@ -1,13 +1,14 @@
 """The bases of views of what belongs to a domain: its administrator is told 404 for what is in another domain."""
 
 import functools
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.identity import policy, privilege_escalation
+from provisioning.identity.directory.listing import Found
 from provisioning.identity.models import Domain, Group, Project, User
 from provisioning.identity.selectors.lookups import by_id
 
@@ -108,3 +109,11 @@ class CollectionView(DomainView):
         if "name" not in request.query_params:
             policy.enforce(self.context, self.listing_rule, self.policy_target())
         return False
+
+    def refuse_others(self, request: Request, found: Found[Any]) -> None:
+        """Raise ForbiddenError, as Keystone does, for who may not list and whose own is not of that name.
+
+        Clients that are told so take the name for an id and go on.  A further page may be empty.
+        """
+        if not found.rows and "marker" not in request.query_params:
+            policy.enforce(self.context, self.listing_rule, self.policy_target())

@@ -30,6 +30,7 @@ class DomainsView(CollectionView):
     def get(self, request: Request) -> Response:
         within = self.within if self.sees_all(request) else self.context.user_domain_id
         found = domains(lists.read(request, lists.DOMAINS), within=within)
+        self.refuse_others(request, found)
         return Response(lists.answer(request, "domains", found, shapes.domain, "/domains"))
 
     def post(self, request: Request) -> Response:

@@ -38,6 +38,7 @@ class ProjectsView(CollectionView):
         if flag(request, "is_domain"):
             within = self.within if everything else self.context.user_domain_id
             domains = listed.domains(lists.read(request, lists.DOMAINS), within=within)
+            self.refuse_others(request, domains)
             return Response(lists.answer(request, "projects", domains, shapes.domain_as_project, "/projects"))
         found = listed.projects(
             lists.read(request, lists.PROJECTS),
@@ -45,6 +46,7 @@ class ProjectsView(CollectionView):
             open_to=None if everything else self.context.user_id,
             parent=request.query_params.get("parent_id"),
         )
+        self.refuse_others(request, found)
         return Response(lists.answer(request, "projects", found, shapes.project, "/projects"))
 
     def post(self, request: Request) -> Response:

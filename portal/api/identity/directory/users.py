@@ -37,6 +37,7 @@ class UsersView(CollectionView):
             within=self.within if everybody else None,
             only=None if everybody else self.context.user_id,
         )
+        self.refuse_others(request, found)
         return Response(lists.answer(request, "users", found, shapes.user, "/users"))
 
     def post(self, request: Request) -> Response:
