@@ -1,6 +1,6 @@
 """What can go wrong with networks, in words for their users."""
 
-from provisioning.common.errors import ConflictError, NotFoundError, NovellaError
+from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError, NovellaError
 
 
 class OutOfAddressesError(NovellaError):
@@ -13,6 +13,13 @@ class AmbiguousNetworkError(ConflictError):
     """A network has to be chosen, and more than one is possible."""
 
     code = "ambiguous_network"
+
+
+class ExternalNetworkAttachForbiddenError(ForbiddenError):
+    """An external network that is not shared: no guest is put on it."""
+
+    def __init__(self, network_id: object, *, field: str) -> None:
+        super().__init__(f"It is not allowed to create an interface on external network {network_id}", field=field)
 
 
 class NetworkNotFoundError(NotFoundError):

@@ -11,7 +11,7 @@ from provisioning.compute.models import Instance
 from provisioning.network import services as network
 from provisioning.network.models import Network, Port, SecurityGroup
 from provisioning.quotas.services.limits import set_limit
-from tests.compute_api.conftest import V21, launch
+from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_addresses, guest_ports
@@ -52,6 +52,15 @@ def other_network(cloud: Cloud, cidr: str = "10.21.0.0/24") -> Network:
 
 
 # ----- interfaces -----------------------------------------------------------------------------------------------------
+
+
+def test_no_server_is_put_on_an_external_network_that_one_only_sees(api: Api, cloud: Cloud, server: str) -> None:
+    outside = other_network(cloud, "203.0.113.0/24")
+    Network.objects.filter(id=outside.id).update(external=True, shared=False)
+    words = f"It is not allowed to create an interface on external network {outside.id}"
+    assert message(attach(api, server, net_id=str(outside.id)), 403) == words
+    body = server_body(cloud, networks=[{"uuid": str(outside.id)}])
+    assert message(api.post(f"{V21}/servers", body), 403) == words
 
 
 def test_there_and_back(api: Api, cloud: Cloud, server: str) -> None:

@@ -55,6 +55,31 @@ def test_a_port_is_made_with_an_address_and_the_default_group_and_goes(api: Api,
     assert held(port["id"]) == {}
 
 
+def test_a_port_that_is_switched_off_is_down(api: Api, net: Network) -> None:
+    port = made(api, "port", network_id=str(net.id))["id"]
+    Port.objects.filter(id=port).update(status="ACTIVE")
+
+    def found(status: str) -> bool:
+        rows = api.get(f"{V2}/ports?status={status}").json()["ports"]
+        assert {row["status"] for row in rows} <= {status}
+        return port in {row["id"] for row in rows}
+
+    assert (found("ACTIVE"), found("DOWN")) == (True, False)
+    assert put(api, port, admin_state_up=False).json()["port"]["status"] == "DOWN"
+    assert (found("ACTIVE"), found("DOWN")) == (False, True)
+    assert put(api, port, admin_state_up=True).json()["port"]["status"] == "ACTIVE"
+
+
+def test_no_port_is_made_on_an_external_network_that_one_only_sees(api: Api, operator: Person) -> None:
+    outside = services.create_network(operator.project_id, "public", external=True)
+    services.create_subnet(outside, "203.0.113.0/24")
+    refused(new(api, outside), 403, "PolicyNotAuthorized")
+    Network.objects.filter(id=outside.id).update(shared=True)
+    assert new(api, outside).status_code == 201
+    Network.objects.filter(id=outside.id).update(shared=False, external=False)
+    refused(new(api, outside), 404, "NetworkNotFound")
+
+
 def test_several_ports_are_made_at_once_or_none(api: Api, net: Network) -> None:
     one = {"network_id": str(net.id)}
     assert len(api.post(f"{V2}/ports", {"ports": [one, one]}).json()["ports"]) == 2

@@ -166,6 +166,42 @@ def test_floating_ips_that_cannot_be(
     assert FloatingIP.objects.count() == 1
 
 
+def test_a_router_leaves_a_subnet_to_whose_addresses_no_floating_ip_leads(
+    api: Api, joined: str, external: Network, net: Network, alice: Person
+) -> None:
+    six = services.create_subnet(net, "fd00:1::/64", ip_version=6)
+    url = f"{V2}/routers/{joined}"
+    ids = {"floating_network_id": str(external.id)}
+    led, forwarded = (services.create_port(alice.project_id, net) for _ in range(2))
+    assert led.fixed_ips.count() == 2
+    floating = made(api, "floatingip", **ids, port_id=str(led.id))["id"]
+
+    def check() -> None:
+        for change in ("add_router_interface", "remove_router_interface"):
+            assert api.put(f"{url}/{change}", {"subnet_id": str(six.id)}).status_code == 200
+        body = {"subnet_id": str(net.subnets.get(ip_version=4).id)}
+        refused(api.put(f"{url}/remove_router_interface", body), 409, "RouterInterfaceInUseByFloatingIP")
+
+    check()
+    api.put(f"{V2}/floatingips/{floating}", {"floatingip": {"port_id": None}})
+    address = forwarded.fixed_ips.get(subnet__ip_version=4).address
+    ports = {"protocol": "tcp", "external_port": 80, "internal_port": 80}
+    inside = {"internal_port_id": str(forwarded.id), "internal_ip_address": address}
+    answer = api.post(f"{V2}/floatingips/{floating}/port_forwardings", {"port_forwarding": ports | inside})
+    assert answer.status_code == 201
+    check()
+
+
+@pytest.mark.usefixtures("joined")
+def test_a_refused_floating_ip_is_not_named(api: Api, external: Network, net: Network, alice: Person) -> None:
+    port = services.create_port(alice.project_id, net)
+    ids = {"floating_network_id": str(external.id), "port_id": str(port.id)}
+    made(api, "floatingip", **ids)
+    answer = api.post(f"{V2}/floatingips", {"floatingip": ids})
+    refused(answer, 409, "FloatingIPPortAlreadyAssociated")
+    assert "203.0.113." not in answer.json()["NeutronError"]["message"]
+
+
 @pytest.mark.usefixtures("joined")
 def test_ports_are_forwarded(api: Api, external: Network, net: Network, alice: Person) -> None:
     floating = made(api, "floatingip", floating_network_id=str(external.id))["id"]

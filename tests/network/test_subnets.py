@@ -67,6 +67,8 @@ def test_a_subnet_has_what_follows_from_its_range(alice: Person, bare: Network) 
                                                  for second in range(21)]}, 400, "HostRoutesExhausted"),
         ({"cidr": "10.9.0.0/24", "host_routes": [{"destination": "fd00::/64", "nexthop": "10.9.0.9"}]}, 400,
          "InvalidInput"),
+        ({"cidr": "10.9.0.0/24", "allocation_pools": None}, 400, "HTTPBadRequest"),
+        ({"cidr": "10.9.0.0/24", "allocation_pools": []}, 400, "InvalidInput"),
         ({"cidr": "10.9.0.0/24", "allocation_pools": [{"start": "10.9.0.9", "end": "10.9.0.8"}]}, 400,
          "InvalidAllocationPool"),
         ({"cidr": "10.9.0.0/24", "allocation_pools": [{"start": "10.9.0.9", "end": "10.9.1.8"}]}, 400,

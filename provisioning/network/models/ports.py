@@ -18,7 +18,7 @@ class Port(Named):
     network = models.ForeignKey(Network, on_delete=models.PROTECT, related_name="ports")
     mac_address = models.CharField(max_length=17)
     admin_state_up = models.BooleanField(default=True)
-    status = models.CharField(max_length=8, default="DOWN")  # ACTIVE, DOWN, BUILD
+    status = models.CharField(max_length=8, default="DOWN")  # its device's: ACTIVE, DOWN, BUILD; see shown_status
     device_id = models.UUIDField(null=True, db_index=True)  # the instance, router or network it is a part of
     device_text = models.CharField(max_length=255, blank=True)  # what a user wrote as device_id when it is no UUID
     device_owner = models.CharField(max_length=255, blank=True)  # "compute:<az>", "network:router_interface" …
@@ -46,6 +46,11 @@ class Port(Named):
 
     def __str__(self) -> str:
         return self.mac_address
+
+    @property
+    def shown_status(self) -> str:
+        """The status that users see: a port that is switched off is DOWN, whatever its device does."""
+        return self.status if self.admin_state_up else "DOWN"
 
 
 class InUse(models.Manager["FixedIP"]):

@@ -13,7 +13,13 @@ from provisioning.network.errors import (
 )
 from provisioning.network.models import FixedIP, Network, SecurityGroup
 from provisioning.network.port_errors import PortRequiresFixedIPError
-from provisioning.network.selectors.records import WORDS, ports_for, security_groups_for, usable_networks_for
+from provisioning.network.selectors.records import (
+    WORDS,
+    ports_for,
+    refuse_external,
+    security_groups_for,
+    usable_networks_for,
+)
 
 
 class Interface(TypedDict):
@@ -29,9 +35,9 @@ def interface_for(
 ) -> Interface:
     """Return the interface that a server of the caller's project is to get; of nothing at all, on its only network.
 
-    Raises NetworkNotFoundError, PortNotFoundError, ConflictError for a port or an address that is in use, and
-    InvalidInputError for an address that the network cannot have, a port without one, and a network that cannot be
-    guessed.
+    Raises NetworkNotFoundError, ExternalNetworkAttachForbiddenError, PortNotFoundError, ConflictError for a port or an
+    address that is in use, and InvalidInputError for an address that the network cannot have, a port without one, and a
+    network that cannot be guessed.
     """
     if port_id is not None:
         return _port(context, port_id)
@@ -40,6 +46,7 @@ def interface_for(
         return Interface(network_id=str(_only(context, networks).id), port_id=None, fixed_ip=None)
     network = next((network for network in networks if network.id == read_id(network_id)), None)
     if network is None:
+        refuse_external(context, network_id, field="net_id")
         raise NetworkNotFoundError(WORDS[NetworkNotFoundError].format(network_id), field="net_id")
     return Interface(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
 

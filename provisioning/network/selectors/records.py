@@ -8,10 +8,11 @@ from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet
 from django.db.models.expressions import OrderBy
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Sort
 from provisioning.network.errors import (
+    ExternalNetworkAttachForbiddenError,
     NetworkNotFoundError,
     PortNotFoundError,
     SecurityGroupNotFoundError,
@@ -84,9 +85,19 @@ def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_proje
 
 
 def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Network:
-    """Return a network that the project may put ports on; NotFoundError."""
-    project = context.project_id or NOBODY
-    return _one(Network.objects.filter(usable(project, project.hex)), identity, NetworkNotFoundError)
+    """Return a network that the project may put ports on; NotFoundError, ForbiddenError for one it only sees."""
+    project, seen = context.project_id or NOBODY, network_for(context, identity)
+    if not Network.objects.filter(usable(project, project.hex), pk=seen.pk).exists():
+        raise ForbiddenError(f"Network {seen.id} is external: it is for routers and floating IPs, not for ports.")
+    return seen
+
+
+def refuse_external(context: RequestContext, identity: str | None, *, field: str) -> None:
+    """Raise ExternalNetworkAttachForbiddenError for an external network that the caller only sees."""
+    project, key = context.project_id or NOBODY, read_id(identity) or NOBODY
+    seen = networks_for(context).filter(pk=key).exclude(usable(project, project.hex)).first()
+    if seen is not None:
+        raise ExternalNetworkAttachForbiddenError(seen.id, field=field)
 
 
 def usable_networks_for(context: RequestContext) -> QuerySet[Network]:

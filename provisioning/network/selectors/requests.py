@@ -14,7 +14,7 @@ from provisioning.network import addressing
 from provisioning.network.errors import AmbiguousNetworkError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
 from provisioning.network.port_errors import PortRequiresFixedIPError
-from provisioning.network.selectors.records import ports_for, security_groups_for, usable_by
+from provisioning.network.selectors.records import ports_for, refuse_external, security_groups_for, usable_by
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 
@@ -29,7 +29,8 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
     None and ``auto`` choose the only usable network (without one, None means no interface and ``auto`` is an error);
     ``none`` is no interface at all.  ``count``: instances in the request; a port or an address cannot serve two.
 
-    Raises InvalidInputError for ``networks``, AmbiguousNetworkError when a choice is needed.
+    Raises InvalidInputError for ``networks``, AmbiguousNetworkError when a choice is needed,
+    ExternalNetworkAttachForbiddenError.
     """
     if asked == "none":
         return []
@@ -114,6 +115,7 @@ def _checked(
         return {"network_id": None, "port_id": str(port.id), "fixed_ip": None}
     network = networks.get(read_id(network_id) or NOBODY)
     if network is None:
+        refuse_external(context, network_id, field="networks")
         raise InvalidInputError(f"Network {network_id} could not be found.", field="networks")
     if fixed_ip:
         subnet, address = addressing.place_of(network.subnets.all(), fixed_ip)

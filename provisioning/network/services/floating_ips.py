@@ -68,7 +68,7 @@ def create_floating_ip(
         floating.port, floating.address = own, taken.address
         floating.save(force_insert=True)
         if way is not None:
-            _lead(floating, way, fixed_address)
+            _lead(floating, way, fixed_address, called="a floating IP")
         announce(floating, "create", ports=[port])
     return floating
 
@@ -233,7 +233,8 @@ def _take(own: Port, subnets: Sequence[Subnet], address: str | None) -> FixedIP:
     return addresses.take(own, subnet, address)
 
 
-def _lead(floating: FloatingIP, way: Way, fixed_address: str | None) -> None:
+def _lead(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: str | None = None) -> None:
+    """Lead a floating IP to a port; ``called``: what an error calls one that is there only if this goes well."""
     port = way.port
     fixed = _fixed(port, fixed_address)
     if floating.port_forwardings.exists():
@@ -246,8 +247,8 @@ def _lead(floating: FloatingIP, way: Way, fixed_address: str | None) -> None:
             floating.save(update_fields=["router", "fixed_port", "fixed_address"])
     except IntegrityError:
         msg = (
-            f"Cannot associate floating IP {floating.address} ({floating.id}) with port {port.id} using fixed IP "
-            f"{fixed}, as that fixed IP already has a floating IP on external network {floating.network_id}."
+            f"Cannot associate {called or f'floating IP {floating.address} ({floating.id})'} with port {port.id} using "
+            f"fixed IP {fixed}, as that fixed IP already has a floating IP on external network {floating.network_id}."
         )
         raise FloatingIPPortAlreadyAssociatedError(msg, field="port_id") from None
     Port.objects.filter(id=port.id).update(revision_number=F("revision_number") + 1)

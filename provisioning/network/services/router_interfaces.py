@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import F
 
 from compute_agent.contract.network import NETWORK, ROUTER
 from provisioning.common.retry import when_broken_off
@@ -165,10 +166,15 @@ def _port_to_share(router: Router, subnet: Subnet) -> Port | None:
 
 def _check_unused(router: Router, subnet: Subnet) -> None:
     about = f"Router interface for subnet {subnet.id} on router {router.id} cannot be deleted, as it is required by"
-    fixed = subnet.fixed_ips.filter(port__isnull=False)
-    floating = FloatingIP.objects.filter(router=router)
-    forwards = PortForwarding.objects.filter(floating_ip__in=floating, internal_port__fixed_ips__in=fixed)
-    if floating.filter(fixed_port__fixed_ips__in=fixed).exists() or forwards.exists():
+    floats = FloatingIP.objects.filter(
+        router=router, fixed_port__fixed_ips__subnet=subnet, fixed_port__fixed_ips__address=F("fixed_address")
+    )
+    forwards = PortForwarding.objects.filter(
+        floating_ip__router=router,
+        internal_port__fixed_ips__subnet=subnet,
+        internal_port__fixed_ips__address=F("internal_ip_address"),
+    )
+    if floats.exists() or forwards.exists():
         raise RouterInterfaceInUseByFloatingIPError(f"{about} one or more floating IPs.")
     if any(addresses.contains(subnet, route["nexthop"]) for route in router.routes):
         raise RouterInterfaceInUseByRouteError(f"{about} one or more routes.")

@@ -113,6 +113,6 @@ class InterfaceView(InterfaceShapes):
 
 
 def _state(instance: Instance, port: Port) -> str:
-    if port.status == "BUILD":
+    if port.shown_status == "BUILD":
         return "BUILD"
-    return "ACTIVE" if instance.vm_state == "active" and port.status == "ACTIVE" else "DOWN"
+    return "ACTIVE" if instance.vm_state == "active" and port.shown_status == "ACTIVE" else "DOWN"

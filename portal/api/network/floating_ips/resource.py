@@ -50,7 +50,7 @@ def _details(row: FloatingIP) -> dict[str, Any] | None:
         "network_id": str(port.network_id),
         "mac_address": port.mac_address,
         "admin_state_up": port.admin_state_up,
-        "status": port.status,
+        "status": port.shown_status,
         "device_id": str(port.device_id) if port.device_id else port.device_text,
         "device_owner": port.device_owner,
     }

@@ -104,6 +104,11 @@ def _of_device(values: list[str]) -> Q:
     return Q(device_id__in=ids) | Q(device_text__in=values, device_id=None)
 
 
+def _of_status(values: list[str]) -> Q:
+    found = Q(status__in=values, admin_state_up=True)
+    return found | Q(admin_state_up=False) if "DOWN" in values else found
+
+
 def _with_part_of_address(values: list[str]) -> Q:
     found = Q()
     for value in values:
@@ -132,7 +137,7 @@ PORT = Resource(
         Attribute(name="network_id", kind=ID, post=True, required=True, sort=True),
         Attribute(name="mac_address", kind=OrNone(MAC), post=True, put=True, sort=True, guards=SET),
         Attribute(name="admin_state_up", kind=BOOLEAN, post=True, put=True, sort=True),
-        Attribute(name="status", kind=TEXT, sort=True),
+        Attribute(name="status", kind=TEXT, sort=True, filter=False, show=lambda row: row.shown_status),
         Attribute(
             name="device_id",
             kind=Text(),
@@ -218,6 +223,7 @@ PORT = Resource(
         "fixed_ips:ip_address_substr": Made(_with_part_of_address),
         "ip_address_substr": Made(_with_part_of_address),
         "device_id": Made(_of_device),
+        "status": Made(_of_status),
         "security_group_ids": Column("security_groups", identity),
     },
 )

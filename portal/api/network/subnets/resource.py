@@ -22,12 +22,23 @@ from portal.api.network.frame.query import Column, boolean
 from portal.api.network.frame.resource import Resource, Values
 from portal.api.network.frame.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import Network, Subnet, SubnetPool
 
+
+class Pools(Many):
+    """Allocation pools; null is none of them, and refused in Neutron's words."""
+
+    def read(self, value: object) -> list[Any]:
+        if not isinstance(value, list):
+            raise ValueError(f"Invalid data format for IP pool: '{str(value)[:64]}'")  # noqa: TRY004 - as in Many
+        return super().read(value)
+
+
 MODE = OrNone(Choice(("dhcpv6-stateful", "dhcpv6-stateless", "slaac")))
-POOLS = Many(Record({"start": ADDRESS, "end": ADDRESS}, ("start", "end")), null=True)
+POOLS = Pools(Record({"start": ADDRESS, "end": ADDRESS}, ("start", "end")))
 ROUTES = Many(Record({"destination": CIDR, "nexthop": ADDRESS}, ("destination", "nexthop")), null=True)
 NAMED = ("network_id", "subnetpool_id", "use_default_subnetpool", "cidr")
 """What of a body the service takes by other names."""
@@ -59,6 +70,9 @@ def _pool(context: RequestContext, values: Values) -> SubnetPool | None:
 
 def _create(context: RequestContext, values: Values) -> Subnet:
     said: Any = {name: value for name, value in values.items() if name not in NAMED}
+    if values.get("allocation_pools") == []:
+        msg = "Invalid input for allocation_pools. Reason: without a pool the subnet has no address to give."
+        raise InvalidInputError(msg, field="allocation_pools")
     pool = _pool(context, values)
     return services.create_subnet(_network(context, values), values.get("cidr"), subnet_pool=pool, **said)
 
