@@ -20,14 +20,15 @@ T = TypeVar("T")
 SERVER = "server"
 """The kind of subject that a server is."""
 
-CONTRACT_VERSION = 3
+CONTRACT_VERSION = 4
 """Raised when an older side could no longer understand a newer one."""
-OLDEST_CONTRACT = 3
+OLDEST_CONTRACT = 4
 """The oldest version of an agent that a portal of this version takes: portals are upgraded before agents.  Others are
 refused with a sentence.
 """
-DOCUMENTS = 3
-"""Since this version agents take documents of networks, routers, floating IPs and security groups.
+DOCUMENTS = 4
+"""Since this version agents take documents of networks, routers, floating IPs and security groups as they are now: an
+older one would take a rule that names an address group for one that names nobody, and let everybody in.
 
 A host whose agent was older when it was last here is told none: it is not let in until its agent is another.
 """
