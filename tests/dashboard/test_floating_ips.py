@@ -151,7 +151,7 @@ def test_wrong_networks_and_a_full_quota_are_said_in_the_form(
     answer = at_alice.post("/floating-ips/allocate/", {"network": str(outside.id)})
     assert answer.status_code == 422
     (said,) = answer.context["form"].non_field_errors()
-    assert said == "The project's quota is used up. Floating IPs: 0 of 0 in use, 1 more wanted."
+    assert said == "The project's quota has no room. Floating IPs: 0 of 0 used, 1 more wanted."
 
 
 def test_only_operators_choose_the_address(

@@ -47,7 +47,7 @@ def said(error: NovellaError) -> str:
     if isinstance(error, OverQuotaError):
         label = bars.LABELS.get(error.resource, error.resource)
         return (
-            f"The project's quota is used up. {label}: {error.used} of {error.limit} in use, {error.asked} more wanted."
+            f"The project's quota has no room. {label}: {error.used} of {error.limit} used, {error.asked} more wanted."
         )
     sentence = SENTENCES.get(type(error))
     if sentence is not None:
