@@ -6,7 +6,7 @@ The formats are those of Nova's "Metadata service" chapter and of cloud-init's d
 from ipaddress import ip_address, ip_interface
 from typing import Any
 
-from compute_agent.contract.build import FixedAddress, InstanceSpec, PortRef
+from compute_agent.contract.build import FixedAddress, GuestDisk, InstanceSpec, PortRef
 
 LONGEST_NAME = 64
 """Characters of a host name that Linux takes (HOST_NAME_MAX)."""
@@ -36,7 +36,10 @@ def meta_data(spec: InstanceSpec) -> dict[str, Any]:
         "availability_zone": spec.availability_zone,
         "launch_index": spec.launch_index,
         "meta": dict(spec.metadata),
-        "devices": [{"type": "nic", "mac": port.mac_address, "tags": [port.tag]} for port in spec.ports if port.tag],
+        "devices": [
+            *({"type": "nic", "mac": port.mac_address, "tags": [port.tag]} for port in spec.ports if port.tag),
+            *(_disk(disk) for disk in spec.volumes if disk.tag),
+        ],
     }
     if spec.injected_files:
         data["files"] = [
@@ -51,6 +54,23 @@ def meta_data(spec: InstanceSpec) -> dict[str, Any]:
     if spec.admin_password is not None:
         data["admin_pass"] = spec.admin_password
     return data
+
+
+def _disk(disk: GuestDisk) -> dict[str, Any]:
+    """Return a volume as Nova's device metadata have a tagged disk."""
+    told = {"type": "disk", "bus": _BUSES.get(disk.bus, disk.bus), "serial": disk.serial or disk.id}
+    if disk.device:
+        told["path"] = device_path(disk.device)
+    return told | {"tags": [disk.tag]}
+
+
+_BUSES = {"virtio": "pci"}
+"""Buses of libvirt → Nova's names, where they differ."""
+
+
+def device_path(device: str) -> str:
+    """Return the path of a disk in the guest, as far as the host can know it."""
+    return f"/dev/{device.removeprefix('/dev/')}"
 
 
 def nameservers(port: PortRef) -> list[str]:

@@ -5,13 +5,15 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from compute_agent.contract.calls import CallBody, CallResult
+from compute_agent.contract.certificates import Certificate, CertificateRequest
 from compute_agent.contract.messages import (
     MOST_MENDED,
     SERVER,
@@ -22,6 +24,7 @@ from compute_agent.contract.messages import (
     Ownership,
     ResourceAudit,
 )
+from compute_agent.contract.power import PowerState
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.runner import CommandRunner
 from compute_agent.engine.store import StateStore
@@ -35,7 +38,10 @@ from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.guest_directory import GuestDirectory
 from compute_agent.servers.kind import Servers
 from compute_agent.servers.services import HostServices
-from compute_agent.virt.errors import HypervisorUnavailableError, RetryableHostError
+from compute_agent.virt.driver import Guest
+from compute_agent.virt.errors import HostError, HypervisorUnavailableError, RetryableHostError
+from compute_agent.virt.programs import ProgramError
+from compute_agent.volumes.kind import volume_kinds
 
 T = TypeVar("T")
 
@@ -71,10 +77,14 @@ class Host:
         self._runner.register(self.servers)
         for kind in document_kinds(services.network, services.threads):
             self._runner.register(kind)
+        if services.volumes is not None:
+            for each in volume_kinds(services.volumes):
+                self._runner.register(each)
         self._calls = CallHandler(services)
         self._forgetting: asyncio.Task[None] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._mended: deque[Mended] = deque(maxlen=MOST_MENDED)
+        self._certificate_trouble: list[str] = []
 
     # ----- start and stop -------------------------------------------------------------------------------------------
 
@@ -96,6 +106,9 @@ class Host:
             services.metadata.start(directory)
         specs = self.servers.load(await self._until_it_works("list the guests", services.driver.guests))
         await self._until_it_works("restore the network", lambda: services.network.restore(specs))
+        if services.volumes is not None:
+            await in_thread(services.threads.work, services.volumes.sweep)
+            await self._check_volumes()
         self._services.images.sweep()
         if self._services.outgoing is not None:
             self._services.outgoing.sweep()
@@ -176,14 +189,52 @@ class Host:
 
         def measure() -> ResourceAudit:
             cached = services.images.cached()
+            pools = services.volumes.states() if services.volumes is not None else None
             report = resource_audit(services.driver, host=self.name, host_ip=host_ip, cached_images=cached)
-            return replace(report, leftovers=leftovers.find(services, described))
+            return replace(
+                report, leftovers=leftovers.find(services, described), certificates=self._certificates(), pools=pools
+            )
 
         report = await in_thread(services.threads.calls, measure)
         busy |= self._runner.at_work()
         found = leftovers.without(report.leftovers, {subject.id for subject in busy})
-        warnings = services.network.warnings()
+        warnings = services.network.warnings() + self._certificate_trouble
         return replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
+
+    def _certificates(self) -> str | None:
+        if self._services.certificates is None:
+            return None
+        try:
+            return self._services.certificates.digest()
+        except (OSError, ValueError) as error:
+            self._certificate_trouble = [f"Its certificates for volumes of other hosts cannot be read: {error}."]
+            return ""
+
+    async def request_certificate(self) -> CertificateRequest | None:
+        """Return requests for certificates; None when the host needs none, or has no way to make them."""
+        certificates = self._services.certificates
+        if certificates is None:
+            return None
+        try:
+            return await in_thread(self._services.threads.calls, certificates.request)
+        except (OSError, ProgramError) as error:
+            self._certificate_trouble = [f"It can ask for no certificate for volumes of other hosts: {error}."]
+            log.warning("%s: %s", self.name, self._certificate_trouble[0])
+            return None
+
+    async def take_certificate(self, certificate: Certificate) -> None:
+        """Keep what the portal has signed, and tell it so with the next audit."""
+        certificates = self._services.certificates
+        if certificates is None:
+            return
+        try:
+            await in_thread(self._services.threads.calls, lambda: certificates.take(certificate))
+            self._certificate_trouble = []
+            log.info("%s: has new certificates.", self.name)
+            self.audit_wanted.set()
+        except OSError as error:
+            self._certificate_trouble = [f"It cannot keep its certificates for volumes of other hosts: {error}."]
+            log.warning("%s: %s", self.name, self._certificate_trouble[0])
 
     async def idle(self) -> None:
         """Wait until no command is being carried out."""
@@ -204,18 +255,23 @@ class Host:
                 log.exception("%s: a regular check failed.", self.name)
 
     async def prune(self) -> None:
-        """Forget commands that ended long ago, and remove images that no guest is made of and nobody asks for."""
+        """Forget commands that ended long ago, and remove images that nothing is made of and nobody asks for."""
         self._store.prune()
         images = self._services.images
         for image in await in_thread(self._services.threads.calls, lambda: images.prune(IMAGE_AGE)):
             log.info("%s: removed image %s from the cache.", self.name, image)
+        if self._services.volumes is not None:
+            await in_thread(self._services.threads.calls, self._services.volumes.prune)
 
     async def check(self) -> None:
         """Compare the guests' power with what was told, mend the network, and remove what failed commands have left."""
+        await self._check_volumes()
         services, powers = self._services, self.servers.powers
         try:
             mark = powers.mark()
-            powers.compare(await in_thread(services.threads.calls, services.driver.guests), mark)
+            guests = await in_thread(services.threads.calls, services.driver.guests)
+            powers.compare(guests, mark)
+            await self._go_on_after_errors(guests)
         except HypervisorUnavailableError as error:
             log.warning("%s: the hypervisor does not answer, connecting again: %s", self.name, error.detail)
             with contextlib.suppress(HypervisorUnavailableError):
@@ -230,6 +286,32 @@ class Host:
         for leased in await in_thread(services.threads.calls, services.network.leases):
             self._tell(leased)
         self._runner.sweep()
+
+    async def _go_on_after_errors(self, guests: Iterable[Guest]) -> None:
+        """Let guests go on that were paused because a volume could not be reached, once it can be."""
+        for guest in guests:
+            if guest.power_state != PowerState.PAUSED or self._runner.busy(Subject(SERVER, guest.uuid)):
+                continue
+            go_on = partial(self._services.driver.go_on_after_error, guest.uuid)
+            try:
+                goes_on = await in_thread(self._services.threads.calls, go_on)
+            except HostError as error:
+                log.warning("%s: server %s does not go on: %s %s", self.name, guest.uuid, error.message, error.detail)
+                continue
+            if goes_on:
+                log.warning("%s: server %s goes on: its volume can be reached again.", self.name, guest.uuid)
+                self._mended.append(Mended(int(time.time()), f"server {guest.uuid}: goes on, its volume is back"))
+                self.audit_wanted.set()
+
+    async def _check_volumes(self) -> None:
+        """Start storage daemons again that have died."""
+        volumes = self._services.volumes
+        if volumes is None:
+            return
+        for line in await in_thread(self._services.threads.calls, volumes.check):
+            log.warning("%s: mended: %s", self.name, line)
+            self._mended.append(Mended(int(time.time()), f"volumes: {line}"))
+            self.audit_wanted.set()
 
     def _tell(self, leased: Leased) -> None:
         """Report what a guest has done with an address."""

@@ -56,6 +56,12 @@ class AgentSettings:
     """Parts of the blocked networks that guests reach nevertheless, for example an inner name server."""
     underlay_address: str = ""
     """Where other hosts reach this one with guests' packets; empty: the address that faces the portal."""
+    volume_pools: Mapping[str, str] = field(default_factory=dict)
+    """Name of each pool of volumes → ``DRIVER:LOCATION``; none: no volume lies on this host."""
+    root_disks: str = ""
+    """The pool of ``volume_pools`` in which guests have their root disks; empty: they are files of this host."""
+    volume_ports: tuple[int, int] = (10809, 11832)
+    """The first and the last TCP port at which storage daemons export volumes to other hosts."""
     physical_networks: Mapping[str, str] = field(default_factory=dict)
     """Name of each physical network → interface or bridge of the machine that leads to it."""
     external_interface: str = ""

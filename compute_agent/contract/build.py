@@ -5,6 +5,8 @@ Units are in the field names or here: ``memory_mb``, ``min_ram`` in MiB; ``root_
 addresses are lower case with colons.
 """
 
+from typing import Literal
+
 import msgspec
 
 
@@ -172,6 +174,45 @@ class RescueImage(Frozen, frozen=True):
     ramdisk: ImageRef | None = None
 
 
+class VolumeConnection(Frozen, frozen=True):
+    """How a guest's QEMU reaches an exported volume by NBD."""
+
+    export: str
+    socket: str = ""  # path of the daemon's unix socket, when it runs on the guest's host; else address and port
+    address: str = ""
+    port: int = 0
+    tls: bool = False
+    tls_hostname: str = ""  # the name in the daemon's certificate
+
+
+class GuestDisk(Frozen, frozen=True):
+    """A volume as a guest has it."""
+
+    id: str  # of the volume
+    attachment_id: str
+    size_gb: int
+    connection: VolumeConnection
+    device: str = ""  # "vdb"; chosen by the portal
+    boot_index: int | None = None  # 0: the guest boots from it and has no other root disk
+    read_only: bool = False
+    shareable: bool = False  # other guests may have it at the same time
+    bus: str = "virtio"  # virtio, scsi, sata, ide, usb
+    kind: Literal["disk", "cdrom", "lun"] = "disk"
+    tag: str = ""  # what the guest's owner calls it
+    iotune: dict[str, int] = {}  # libvirt's names: total_bytes_sec, read_iops_sec …
+    serial: str = ""  # what the guest sees as the disk's serial number: the volume's id
+
+
+class LocalDisk(Frozen, frozen=True):
+    """An empty disk on the guest's host, which goes with the guest."""
+
+    size_mb: int
+    swap: bool = False  # formatted as swap space by the guest
+    format: str = ""  # file system that it gets ("ext4" …); empty: the host's own choice
+    device: str = ""
+    boot_index: int | None = None
+
+
 class InstanceSpec(Frozen, frozen=True):
     """The whole guest."""
 
@@ -180,7 +221,7 @@ class InstanceSpec(Frozen, frozen=True):
     hostname: str  # RFC 952/1123 label, or a name with a domain
     project_id: str
     user_id: str
-    image: ImageRef
+    image: ImageRef  # id empty: the guest boots from a volume, and only the properties count
     flavor: FlavorRef
     ports: list[PortRef]
     key_pair: KeyPairRef | None = None
@@ -197,6 +238,13 @@ class InstanceSpec(Frozen, frozen=True):
     ramdisk: ImageRef | None = None
     rescue: RescueImage | None = None  # while the guest is rescued
     posted_password: str = ""  # encrypted by the guest with its key, as it posted it
+    volumes: list[GuestDisk] = []
+    local_disks: list[LocalDisk] | None = None  # None: what the flavor says
+
+
+def boot_volume(spec: InstanceSpec) -> GuestDisk | None:
+    """Return the volume that is the guest's root disk; None for a guest with a root disk on its host."""
+    return next((disk for disk in spec.volumes if disk.boot_index == 0), None)
 
 
 def image_refs(spec: InstanceSpec) -> list[ImageRef]:
@@ -205,4 +253,4 @@ def image_refs(spec: InstanceSpec) -> list[ImageRef]:
     found = [spec.image, spec.kernel, spec.ramdisk]
     if rescue is not None:
         found += [rescue.image, rescue.kernel, rescue.ramdisk]
-    return [image for image in found if image is not None]
+    return [image for image in found if image is not None and image.id]

@@ -4,6 +4,14 @@ from typing import Literal
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen
+from compute_agent.contract.volume import (
+    GuestVolumes,
+    GuestVolumesCall,
+    PoolContents,
+    PoolContentsCall,
+    UnmanagedDisks,
+    UnmanagedDisksCall,
+)
 
 
 class ConsoleOutputCall(Message, frozen=True):
@@ -60,7 +68,16 @@ class OpenTunnelCall(Message, frozen=True):
     share: str = ""  # as in OpenConsoleCall
 
 
-CallBody = ConsoleOutputCall | DiagnosticsCall | FollowConsoleCall | OpenConsoleCall | OpenTunnelCall
+CallBody = (
+    ConsoleOutputCall
+    | DiagnosticsCall
+    | FollowConsoleCall
+    | GuestVolumesCall
+    | OpenConsoleCall
+    | OpenTunnelCall
+    | PoolContentsCall
+    | UnmanagedDisksCall
+)
 
 
 class Call(Message, frozen=True):
@@ -108,6 +125,7 @@ class DiskDiagnostics(Frozen, frozen=True):
     write_requests: int | None = None
     errors_count: int | None = None
     target: str = ""  # "vda"
+    volume_id: str = ""  # of the volume that the disk is
 
 
 class Diagnostics(Message, frozen=True):
@@ -144,4 +162,13 @@ class CallError(Message, frozen=True):
     message: str
 
 
-CallResult = ConsoleOutput | Diagnostics | ConsoleOpened | TunnelOpened | CallError
+CallResult = (
+    ConsoleOutput
+    | Diagnostics
+    | ConsoleOpened
+    | GuestVolumes
+    | TunnelOpened
+    | PoolContents
+    | UnmanagedDisks
+    | CallError
+)

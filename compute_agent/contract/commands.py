@@ -7,8 +7,9 @@ run of itself has left.
 from typing import Literal
 
 from compute_agent.contract.base import Message
-from compute_agent.contract.build import FlavorRef, InstanceSpec, PortRef, image_refs
+from compute_agent.contract.build import FlavorRef, GuestDisk, InstanceSpec, PortRef, image_refs
 from compute_agent.contract.network import DocumentRequest
+from compute_agent.contract.volume import CreateVolumeRequest, ReimageVolumeRequest, VolumeCommand
 
 
 class BuildRequest(Message, frozen=True):
@@ -135,6 +136,43 @@ class RefreshPortsRequest(Message, frozen=True):
     instance: InstanceSpec
 
 
+class AttachVolumeRequest(Message, frozen=True):
+    """Give the guest, running or not, the disk; ``instance`` is the guest with it."""
+
+    instance: InstanceSpec
+    disk: GuestDisk
+
+
+class DetachVolumeRequest(Message, frozen=True):
+    """Take the disk from the guest, running or not; ``instance`` is the guest without it.
+
+    A guest that does not let go keeps it (``retryable``); with ``force`` it is taken away all the same, and the guest
+    sees errors.
+    """
+
+    instance: InstanceSpec
+    disk: GuestDisk
+    force: bool = False
+
+
+class RefreshVolumeRequest(Message, frozen=True):
+    """Bring a disk of the guest to its connection, size and limits as ``disk`` says; the guest goes on meanwhile."""
+
+    instance: InstanceSpec
+    disk: GuestDisk
+
+
+class SwapVolumeRequest(Message, frozen=True):
+    """Copy a disk of the guest to another volume while it runs, and let the guest go on with that one.
+
+    ``instance`` is the guest with ``new`` in the place of ``old``; a failure leaves it with ``old``.
+    """
+
+    instance: InstanceSpec
+    old: GuestDisk
+    new: GuestDisk
+
+
 CommandBody = (
     BuildRequest
     | DestroyRequest
@@ -152,7 +190,12 @@ CommandBody = (
     | AttachInterfaceRequest
     | DetachInterfaceRequest
     | RefreshPortsRequest
+    | AttachVolumeRequest
+    | DetachVolumeRequest
+    | RefreshVolumeRequest
+    | SwapVolumeRequest
     | DocumentRequest
+    | VolumeCommand
 )
 
 
@@ -165,4 +208,8 @@ def images_of(body: CommandBody) -> set[str]:
     """Return the ids of the images whose bits the command needs."""
     if isinstance(body, BuildRequest | RebuildRequest | RescueRequest):
         return {image.id for image in image_refs(body.instance)}
+    if isinstance(body, CreateVolumeRequest) and body.source.image is not None:
+        return {body.source.image.id}
+    if isinstance(body, ReimageVolumeRequest):
+        return {body.image.id}
     return set()

@@ -13,7 +13,9 @@ import msgspec
 from compute_agent.contract.base import Message
 from compute_agent.contract.build import Frozen
 from compute_agent.contract.calls import Call, CallBody, CallResult
+from compute_agent.contract.certificates import Certificate, CertificateRequest, RenewCertificate
 from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.volume import PoolState
 
 T = TypeVar("T")
 
@@ -73,6 +75,7 @@ class GuestState(Frozen, frozen=True):
     instance_id: str
     attempt: int
     power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
+    volumes: list[str] | None = None  # ids of the volumes that it has as disks; None: not said
 
 
 class Owned(Frozen, frozen=True):
@@ -121,9 +124,9 @@ class CredentialStored(Message, frozen=True):
 class Leftover(Frozen, frozen=True):
     """One thing on the host that nothing there accounts for.
 
-    ``kind``: ``domain`` (a guest whose description is lost), ``folder``, ``disk``, ``seed``, ``tap``, ``lease``,
-    ``plug`` (interfaces on record without a guest), ``foreign_domain`` (a guest that Novella did not make: told by its
-    name, never touched).
+    ``kind``: ``domain`` (a guest whose description is lost), ``folder``, ``disk``, ``root_disk`` (one in a pool),
+    ``seed``, ``tap``, ``lease``, ``plug`` (interfaces on record without a guest), ``foreign_domain`` (a guest that
+    Novella did not make: told by its name, never touched).
     """
 
     kind: str
@@ -167,7 +170,9 @@ class ResourceAudit(Message, frozen=True):
     uptime: str = ""  # of the machine, as ``uptime`` prints it
     leftovers: list[Leftover] | None = None  # at most MOST_LEFTOVERS; None: not looked for
     warnings: list[str] | None = None  # what it lacks or cannot mend, in sentences for operators; None: it does not say
+    pools: list[PoolState] | None = None  # of volumes, that this host serves; None: it does not say
     mended: list[Mended] = []  # since the agent started, at most MOST_MENDED, the newest last
+    certificates: str | None = None  # ``certificates.digest_of`` what it has; empty: not all; None: it needs none
 
 
 class Heartbeat(Message, frozen=True):
@@ -187,10 +192,11 @@ class AgentEvent(Frozen, frozen=True):
 
     ``kind``:
       ``begun``         the command does not wait on the host any more; sent only for those that go on for a while
-      ``progress``      bytes have moved for the command since its last report
+      ``progress``      bytes have moved for the command since its last report; for a volume ``detail`` may have
+                        ``done`` and ``total``, in bytes
       ``step_started``  ``step`` began at ``started_at``; sent only for steps that last long enough to be watched
       ``step``          ``step`` ended; ``started_at``, ``finished_at``, ``detail`` (e.g. ``{"cached": "true"}``)
-      ``finished``      the command ended well; ``power_state`` is set
+      ``finished``      the command ended well; ``power_state`` is set for servers; ``detail`` is what its request says
       ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``;
                         besides the codes of ``compute_agent.virt.errors``: ``superseded`` (a newer generation was
                         commanded, or the subject was removed; nothing to do), ``cancelled`` (a build stopped by a
@@ -278,9 +284,29 @@ class EventsAck(Message, frozen=True):
     seq: int
 
 
-ToAgent = Welcome | Ownership | Refused | Command | Call | EventsAck | RenewCredential | CredentialTaken
+ToAgent = (
+    Welcome
+    | Ownership
+    | Refused
+    | Command
+    | Call
+    | EventsAck
+    | RenewCredential
+    | CredentialTaken
+    | RenewCertificate
+    | Certificate
+)
 ToPortal = (
-    Enrol | Hello | Heartbeat | ResourceAudit | CommandAck | Events | CallReply | NewCredential | CredentialStored
+    Enrol
+    | Hello
+    | Heartbeat
+    | ResourceAudit
+    | CommandAck
+    | Events
+    | CallReply
+    | NewCredential
+    | CredentialStored
+    | CertificateRequest
 )
 
 _encoder = msgspec.json.Encoder()

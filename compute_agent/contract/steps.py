@@ -19,6 +19,13 @@ DETACH_INTERFACE = "detach_interface"
 UNPLUG_NETWORK = "unplug_network"
 """Steps of an interface that comes or goes."""
 
+ATTACH_VOLUME = "attach_volume"
+DETACH_VOLUME = "detach_volume"
+REFRESH_VOLUME = "refresh_volume"
+SWAP_VOLUME = "swap_volume"
+"""Steps of a volume that comes, goes, grows or is put in another's place."""
+VOLUME_STEPS = (ATTACH_VOLUME, DETACH_VOLUME, REFRESH_VOLUME, SWAP_VOLUME)
+
 BUILD_STEPS = (
     PLUG_NETWORK,
     FETCH_IMAGE,

@@ -15,6 +15,7 @@ from compute_agent.engine.outcomes import CANCELLED, CommandCancelledError, Fail
 from compute_agent.engine.store import StateStore, StoredCommand
 from compute_agent.engine.subjects import generation_of, subject_of
 from compute_agent.engine.threads import AfterStep, in_thread
+from compute_agent.engine.timing import COUNTED_EVERY, REPORT_EVERY
 from compute_agent.virt import progress
 from compute_agent.virt.errors import HostError
 
@@ -90,6 +91,7 @@ class CommandContext:
         self._announces = announces
         self._loop = asyncio.get_running_loop()
         self._alive: int | None = None
+        self._amount: progress.Amount | None = None
         self._after_step = after_step
 
     @property
@@ -108,13 +110,21 @@ class CommandContext:
 
     def moved(self) -> None:
         """Hear that bytes have moved, and tell the portal now and then; called in worker threads."""
-        if self.timing.moved():
+        if self.timing.moved(COUNTED_EVERY if self._amount else REPORT_EVERY):
             self._loop.call_soon_threadsafe(self.tell, "progress")
+
+    def counted(self, amount: progress.Amount) -> None:
+        """Hear how far a copy is, before ``moved``; called in worker threads."""
+        self._amount = amount
 
     def tell(self, kind: Literal["begun", "progress"]) -> None:
         """Tell the portal that the command has begun, or goes on; an end that was reported meanwhile says it all."""
         if not self.ended:
-            self._alive = self._outbox.alive(self.command, kind, replaces=self._alive)
+            self._alive = self._outbox.alive(self.command, kind, self._detail(), replaces=self._alive)
+
+    def _detail(self) -> dict[str, str]:
+        amount = self._amount
+        return {} if amount is None else {"done": str(amount.done), "total": str(amount.total)}
 
     @property
     def leftover(self) -> bool:
@@ -186,7 +196,7 @@ class CommandContext:
         self.timing.moved()
 
     def _carry_out(self, step: Step) -> None:
-        with progress.heard_by(self.moved):
+        with progress.heard_by(self.moved, self.counted):
             step.work()
         if self._after_step is not None:
             self._after_step(step.name, self.cancellation.event)

@@ -59,3 +59,9 @@ class SubjectKind(abc.ABC):
     @abc.abstractmethod
     def settled(self, subject_id: str) -> None:
         """Hear that no command of the subject waits or runs any more."""
+
+    def place(self, body: CommandBody) -> str:
+        """Return the place that other machines serve, and for which a command may wait long: such commands have threads
+        and workers of their own.  Empty: it waits for this machine only.
+        """
+        return ""

@@ -48,13 +48,20 @@ class Outbox:
 
     # ----- the engine's side ----------------------------------------------------------------------------------------
 
-    def alive(self, command: Command, kind: Literal["begun", "progress"], *, replaces: int | None = None) -> int:
+    def alive(
+        self,
+        command: Command,
+        kind: Literal["begun", "progress"],
+        detail: Mapping[str, str] | None = None,
+        *,
+        replaces: int | None = None,
+    ) -> int:
         """Report that a command has begun, or goes on; kept in memory only, and the last one says everything.
 
         Returns its number.
         """
         self._withdraw(replaces)
-        event = self._of(command, kind)
+        event = self._of(command, kind, detail=dict(detail or {}))
         self._add(event, urgent=False)
         return event.seq
 
@@ -86,6 +93,7 @@ class Outbox:
             "finished" if failure is None else "failed",
             finished_at=time.time(),
             power_state=outcome.power_state,
+            detail=dict(outcome.detail),
             error_code=failure.code if failure else "",
             message=failure.message if failure else "",
             retryable=failure.retryable if failure else False,

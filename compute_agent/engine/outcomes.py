@@ -1,6 +1,7 @@
 """How a command can end, as the portal is told."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from compute_agent.virt.errors import HostError
 
@@ -33,6 +34,8 @@ class Outcome:
     """Something is left that could not be removed now; ``SubjectKind.sweep`` tries again."""
     description: bytes | None = None
     """What the subject is made of from now on; None: as before."""
+    detail: Mapping[str, str] = field(default_factory=dict)
+    """What the portal is told with the end, as the request's docstring says."""
 
 
 class SupersededError(HostError):

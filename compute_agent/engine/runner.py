@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -40,6 +40,7 @@ class Running:
 
     handler: CommandHandler[Any]
     context: CommandContext
+    workers: Workers
 
 
 @dataclass
@@ -71,7 +72,8 @@ class CommandRunner:
         self._after_step = after_step
         self._kinds: dict[str, SubjectKind] = {}
         self._lanes: dict[Subject, Lane] = {}
-        self._workers = Workers(threads.workers)
+        self._workers: defaultdict[str, Workers] = defaultdict(lambda: Workers(threads.workers))
+        """Of each place that commands wait for."""
         self._stopping = False
         self._open = False
 
@@ -227,7 +229,9 @@ class CommandRunner:
         if handler is None:
             self._outbox.end(command, Outcome(UNKNOWN))
             return
-        pool = self._threads.work if handler.heavy else self._threads.power
+        place = self._kinds[subject_of(command).kind].place(command.body)
+        local = self._threads.work if handler.heavy else self._threads.power
+        pool = self._threads.of(place) if place else local
         context = CommandContext(
             stored, self._store, self._outbox, pool, announces=handler.makes, after_step=self._after_step
         )
@@ -235,7 +239,7 @@ class CommandRunner:
         if failure is not None:
             outcome = await handler.refuse(context, command.body, failure)
         else:
-            lane.running = Running(handler, context)
+            lane.running = Running(handler, context, self._workers[place])
             try:
                 outcome = await self._run(lane.running)
             finally:
@@ -261,7 +265,7 @@ class CommandRunner:
         """
         handler, context = running.handler, running.context
         owner = handler.owner(context, context.command.body) if handler.heavy else ""
-        if handler.heavy and not await self._workers.take(owner, context.cancellation):
+        if handler.heavy and not await running.workers.take(owner, context.cancellation):
             return await handler.refuse(context, context.command.body, context.cancellation.failure)
         begun = asyncio.get_running_loop().call_later(BEGUN_AFTER, context.tell, "begun")
         try:
@@ -277,4 +281,4 @@ class CommandRunner:
         finally:
             begun.cancel()
             if handler.heavy:
-                self._workers.give_back(owner)
+                running.workers.give_back(owner)

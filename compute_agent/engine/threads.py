@@ -15,6 +15,7 @@ POWER_THREADS = 8
 """Power commands mostly wait for a guest to shut down: they have threads of their own and hold up no build."""
 
 CALL_THREADS = 4
+PLACE_THREADS = 8
 NETWORK_THREADS = 32
 """The network does one thing at a time; these wait together for a change of the filters that is done for all."""
 MOST_WORKERS = 256
@@ -30,10 +31,17 @@ class Threads:
         self.power = ThreadPoolExecutor(POWER_THREADS, thread_name_prefix="power")
         self.calls = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="call")
         self.network = ThreadPoolExecutor(NETWORK_THREADS, thread_name_prefix="network")
+        self._of: dict[str, ThreadPoolExecutor] = {}
+
+    def of(self, place: str) -> Executor:
+        """Return the threads of those who wait for one place that others serve, and that may not answer."""
+        if place not in self._of:
+            self._of[place] = ThreadPoolExecutor(PLACE_THREADS, thread_name_prefix=f"place-{place[:8]}")
+        return self._of[place]
 
     def close(self) -> None:
         """Take no more work; what runs is not waited for."""
-        for pool in (self.work, self.power, self.calls, self.network):
+        for pool in (self.work, self.power, self.calls, self.network, *self._of.values()):
             pool.shutdown(wait=False, cancel_futures=True)
 
 

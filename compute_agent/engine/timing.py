@@ -8,6 +8,8 @@ from compute_agent.contract.messages import Command
 
 REPORT_EVERY = 15.0
 """Seconds between two reports that a command makes progress; less for commands of little patience."""
+COUNTED_EVERY = 2.0
+"""Seconds between two reports that say how far a copy is: somebody looks at them."""
 REPORTS = 4
 """Reports of progress within a command's timeout, at least."""
 
@@ -48,10 +50,9 @@ class Timing:
         """Note that the command's work begins; what it waited does not count from here."""
         self._begun = self._alive = self._told = now()
 
-    def moved(self) -> bool:
+    def moved(self, every: float = REPORT_EVERY) -> bool:
         """Note that the work goes on; return whether it is time to tell the portal so."""
         self._alive = now()
-        every = REPORT_EVERY
         if self._command.timeout is not None:
             every = min(every, self._command.timeout / REPORTS)
         if self._alive - self._told < every:

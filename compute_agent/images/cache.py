@@ -71,7 +71,7 @@ class ImageCache:
         are not what the record says, ImageFetchError when they do not come, RetryableHostError without room,
         StoppedError when ``stopped`` returns True before the end.  After an error nothing is left.
         """
-        name = _name(image)
+        name = cached_name(image)
         path = self._base / name
         with self._locked_when_free(name, stopped):
             cached = path.exists()
@@ -204,7 +204,7 @@ class ImageCache:
                     raise ImageUnacceptableError(f"Image {image.name!r} is larger than its record says.")
                 digest.update(piece)
                 out.write(piece)
-                progress.moved()
+                progress.moved(size, image.size)
         if size < image.size:
             raise ImageFetchError("The image could not be fetched.", detail=f"{size} of {image.size} bytes came")
         if digest.hexdigest() != image.hash_value:
@@ -233,8 +233,11 @@ def _age(path: Path) -> float:
         return 0.0
 
 
-def _name(image: ImageRef) -> str:
-    """Return the name of the image's file; raises ImageUnacceptableError for a record without a usable hash."""
+def cached_name(image: ImageRef) -> str:
+    """Return the name of the image's file, the same on every host.
+
+    Raises ImageUnacceptableError for a record without a usable hash.
+    """
     kind = "" if image.disk_format in SHARED else f"-{image.disk_format}"
     name = f"{image.hash_algo}-{image.hash_value}{kind}"
     if image.hash_algo not in ALGORITHMS or not NAME.fullmatch(name):

@@ -16,9 +16,9 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
-from compute_agent.engine.threads import Threads, in_thread
+from compute_agent.engine.threads import Threads
 from compute_agent.link.credential import load_or_make
-from compute_agent.link.dial import SocketOpener, dial, link_url
+from compute_agent.link.dial import SocketOpener, dial_in_thread, link_url
 from compute_agent.network.host_network import Target
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.errors import (
@@ -251,7 +251,7 @@ class ConsoleDialer:
         """
         until = time.monotonic() + DIAL_WITHIN
         while True:
-            connected = await in_thread(self._threads.calls, lambda: dial(self._settings.portal_url, self._opener))
+            connected = await dial_in_thread(self._threads.calls, self._settings.portal_url, self._opener)
             try:
                 portal = await self._shake_hands(connected, path, patient=patient)
             except InvalidStatus:

@@ -1,8 +1,12 @@
 """Reaching the portal: addresses, and sockets that belong to the network the agent was started in."""
 
+import asyncio
 import socket
 from collections.abc import Callable
+from concurrent.futures import Executor
 from urllib.parse import urlsplit
+
+from compute_agent.engine.threads import in_thread
 
 CONNECT_TIMEOUT = 10.0
 
@@ -33,3 +37,15 @@ def dial(portal_url: str, opener: SocketOpener) -> socket.socket:
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connected.settimeout(0)
     return connected
+
+
+async def dial_in_thread(pool: Executor, portal_url: str, opener: SocketOpener) -> socket.socket:
+    """``dial`` in a thread of ``pool``; a caller that is cancelled leaves no connection open.  Raises OSError."""
+    opened: list[socket.socket] = []
+    try:
+        await in_thread(pool, lambda: opened.append(dial(portal_url, opener)))
+    except asyncio.CancelledError:
+        for each in opened:
+            each.close()
+        raise
+    return opened[0]

@@ -96,6 +96,7 @@ class ImageSender:
                 return response.status, _reason(response)
 
     def _pieces(self, path: Path, connection: http.client.HTTPConnection, stopped: Stopped) -> Iterator[bytes]:
+        total = path.stat().st_size
         with path.open("rb") as file:
             while piece := file.read(CHUNK):
                 if stopped():
@@ -103,7 +104,7 @@ class ImageSender:
                 # Over TLS a socket also becomes readable for reasons of its own.
                 if not self._portal.encrypted and select.select([connection.sock], [], [], 0)[0]:
                     raise _AnsweredError
-                progress.moved()
+                progress.moved(file.tell(), total)
                 yield piece
 
 

@@ -21,10 +21,10 @@ from compute_agent.contract.messages import (
     decode_to_agent,
     encode,
 )
-from compute_agent.engine.threads import Threads, in_thread
+from compute_agent.engine.threads import Threads
 from compute_agent.host import Host
 from compute_agent.link.credential import FILE_NAME, Credential, JoinToken, Renewal, load_or_make, store
-from compute_agent.link.dial import SocketOpener, dial, link_url
+from compute_agent.link.dial import SocketOpener, dial_in_thread, link_url
 from compute_agent.link.errors import RefusedByPortalError, StartError
 from compute_agent.link.session import Session
 from compute_agent.settings import AgentSettings, agent_version
@@ -107,7 +107,7 @@ class PortalLink:
     async def _connect_once(self) -> None:
         settings = self._settings
         enrolling = self._enrol_next
-        sock = await in_thread(self._threads.calls, lambda: dial(settings.portal_url, self._opener))
+        sock = await dial_in_thread(self._threads.calls, settings.portal_url, self._opener)
         host_ip = settings.underlay_address or str(sock.getsockname()[0])
         headers = {} if enrolling else self._headers()
         try:

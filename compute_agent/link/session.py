@@ -9,6 +9,7 @@ from websockets.exceptions import ConnectionClosed
 
 from compute_agent.contract.base import Message
 from compute_agent.contract.calls import Call
+from compute_agent.contract.certificates import Certificate, RenewCertificate
 from compute_agent.contract.messages import (
     CallReply,
     Command,
@@ -103,6 +104,8 @@ class Session:
                 await self._send(NewCredential(credential=self._renewal.offer()))
             case CredentialTaken():
                 await self._use_new_credential()
+            case RenewCertificate() | Certificate():
+                tasks.create_task(self._renew_certificate(message))
             case Refused():
                 raise RefusedByPortalError(message.reason, final=message.final)
             case Welcome():
@@ -112,6 +115,12 @@ class Session:
         if self._renewal.take():
             log.info("%s: has a new credential.", self._host.name)
             await self._send(CredentialStored())
+
+    async def _renew_certificate(self, message: RenewCertificate | Certificate) -> None:
+        if isinstance(message, Certificate):
+            await self._host.take_certificate(message)
+        elif (request := await self._host.request_certificate()) is not None:
+            await self._send(request)
 
     async def _answer(self, call: Call) -> None:
         await self._send(CallReply(id=call.id, result=await self._host.answer(call.body)))

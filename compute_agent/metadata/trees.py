@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Union
 
-from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.guest_data import content_path, fqdn, meta_data, network_data
+from compute_agent.contract.build import InstanceSpec, PortRef, boot_volume
+from compute_agent.guest_data import content_path, device_path, fqdn, meta_data, network_data
 
 Tree = Mapping[str, Union[bytes, "Tree"]]
 """Names to contents or to folders."""
@@ -136,7 +136,7 @@ def _ec2_meta_data(asker: Asker, version: str) -> Tree:
     if version >= "2007-08-29":
         tree["instance-type"] = spec.flavor.name.encode()
     if version >= "2007-12-15":
-        tree["block-device-mapping"] = {"ami": b"vda", "root": b"/dev/vda"}
+        tree["block-device-mapping"] = _block_devices(spec)
         tree["instance-action"] = b"none"
         for name, prefix, image in (("kernel-id", "aki", spec.kernel), ("ramdisk-id", "ari", spec.ramdisk)):
             if image is not None:
@@ -144,6 +144,23 @@ def _ec2_meta_data(asker: Asker, version: str) -> Tree:
     if version >= "2008-02-01":
         tree["placement"] = {"availability-zone": spec.availability_zone.encode()}
     return tree
+
+
+def _block_devices(spec: InstanceSpec) -> Tree:
+    """Return what EC2 calls the guest's disks, as far as their devices are known."""
+    root = boot_volume(spec)
+    device = (root.device if root else "") or "vda"
+    names = {"ami": device.removeprefix("/dev/"), "root": device_path(device)}
+    local = [disk for disk in spec.local_disks or [] if disk.device]
+    names |= {
+        f"ephemeral{number}": device_path(disk.device) for number, disk in enumerate(d for d in local if not d.swap)
+    }
+    for disk in local:
+        if disk.swap:
+            names["swap"] = device_path(disk.device)
+    others = [disk for disk in spec.volumes if disk.device and disk is not root]
+    names |= {f"ebs{number}": device_path(disk.device) for number, disk in enumerate(others)}
+    return {name: value.encode() for name, value in names.items()}
 
 
 def _at(tree: Tree, path: Sequence[str], listing: Callable[[Tree], bytes]) -> bytes | None:

@@ -54,7 +54,7 @@ class LinuxNetwork(HostNetwork):
         self._folder = settings.state_dir.absolute() / "network"
         self._settings = settings
         self._original = namespace.left()
-        self._uplink = Uplink(settings.netns or names.NOBODYS) if settings.uplink else None
+        self._uplink = Uplink(settings.netns or names.NOBODYS, settings.volume_ports) if settings.uplink else None
         self._lock = threading.RLock()
         self._filter_all = Folded(self._filter)
         self._filters = Filters(self._folder / "filters")
@@ -85,13 +85,21 @@ class LinuxNetwork(HostNetwork):
             self._loopback()
             if self._uplink is not None:
                 try:
-                    self._uplink.ensure(self._original, self._folder / "ip_forward")
+                    self._uplink.ensure(self._original, self._folder / "ip_forward", self.reached_at())
                 except RetryableHostError as error:
                     log.warning("guests have no way out of this host: %s (%s)", error, error.detail)
             self._lacking = bridges.lacks()
             for part in self._parts:
                 part.prepare()
             self._bring_all()
+
+    def reached_at(self) -> str:
+        """Return the address at which other hosts reach this one; empty while it does not know."""
+        try:
+            return self._underlay.address()
+        except RetryableHostError as error:
+            log.warning("other hosts do not reach the volumes of this one: %s (%s)", error, error.detail)
+            return ""
 
     def warnings(self) -> list[str]:
         return [*self._lacking, *([self._failing] if self._failing else [])]

@@ -26,6 +26,8 @@ class Uplink:
     """The pair of one agent; everything about it follows from the name of the agent's namespace, or its stand-in."""
 
     netns: str
+    volume_ports: tuple[int, int] | None = None
+    """TCP ports of the machine that lead to storage daemons in the namespace; None: no port leads there."""
 
     @property
     def _digest(self) -> str:
@@ -56,16 +58,17 @@ class Uplink:
         number = int(self._digest[8:16], 16) % (1 << (PREFIX_LENGTH - POOL.prefixlen))
         return ipaddress.IPv4Network((int(POOL[0]) + (number << (32 - PREFIX_LENGTH)), PREFIX_LENGTH))
 
-    def ensure(self, original: int | None, state: Path) -> None:
+    def ensure(self, original: int | None, state: Path, underlay: str = "") -> None:
         """Make the pair, the routes and the NAT; ``original`` is the machine's namespace, None when the agent is in it.
 
-        ``state`` is a file that remembers whether the machine forwarded packets before us.  Raises RetryableHostError.
+        ``state`` is a file that remembers whether the machine forwarded packets before us; ``underlay`` the machine's
+        address at which other hosts reach it.  Raises RetryableHostError.
         """
         with namespace.held() as here:
-            if original is None:
-                self._ensure_outside(here, state)
+            if original is None:  # daemons are at the machine's ports already
+                self._ensure_outside(here, state, "")
             else:
-                namespace.open_in(original, lambda: self._ensure_outside(here, state))
+                namespace.open_in(original, lambda: self._ensure_outside(here, state, underlay))
         with links.netlink("make the way out of its networks") as route:
             index = links.index_of(route, INSIDE)
             route.link("set", index=index, state="up")
@@ -109,7 +112,7 @@ class Uplink:
             state.unlink()
         return found
 
-    def _ensure_outside(self, inside: int, state: Path) -> None:
+    def _ensure_outside(self, inside: int, state: Path, underlay: str) -> None:
         with links.netlink("make the way out of its networks") as route:
             found = route.link_lookup(ifname=self.outside)
             if not found:
@@ -123,12 +126,13 @@ class Uplink:
                 state.write_text(forwarding)
             links.write_sysctl("net.ipv4.ip_forward", "1")
         try:
-            run_program("nft", "-f", "-", stdin=self._ruleset().encode())
+            run_program("nft", "-f", "-", stdin=self._ruleset(underlay).encode())
         except ProgramError as error:
             raise RetryableHostError("The host could not give guests a way out.", detail=str(error)) from error
 
-    def _ruleset(self) -> str:
+    def _ruleset(self, underlay: str) -> str:
         interface, table = self.outside, self.table
+        to_volumes, from_here, volumes = self._way_to_volumes(underlay)
         return f"""\
 table ip {table}
 delete table ip {table}
@@ -136,10 +140,16 @@ table ip {table} {{
   chain postrouting {{
     type nat hook postrouting priority srcnat; policy accept;
     ip saddr {self._subnet} oifname != "{interface}" masquerade
+    {from_here}
+  }}
+  chain prerouting {{
+    type nat hook prerouting priority dstnat; policy accept;
+    {to_volumes}
   }}
   chain forward {{
     type filter hook forward priority filter; policy accept;
     oifname "{interface}" ct state established,related accept
+    {volumes}
     oifname "{interface}" drop
   }}
   chain input {{
@@ -150,6 +160,18 @@ table ip {table} {{
   }}
 }}
 """
+
+    def _way_to_volumes(self, underlay: str) -> tuple[str, str, str]:
+        """Return three rules: other hosts and the namespace itself, but no guest, reach its daemons at the address."""
+        if self.volume_ports is None or not underlay or ipaddress.ip_address(underlay).version != 4:
+            return "", "", ""
+        first, last = self.volume_ports
+        ports, itself = f"tcp dport {first}-{last}", f"ip saddr {self.inside_address}"
+        others = f'iifname != "{self.outside}"'
+        back = f'oifname "{self.outside}" {itself} ct status dnat masquerade'
+        enter = f"dnat to {self.inside_address}"
+        ways = f"{others} ip daddr {underlay} {ports} {enter}\n    {itself} ip daddr {underlay} {ports} {enter}"
+        return ways, back, f'oifname "{self.outside}" {ports} ct status dnat accept'
 
 
 def _make_macvlan(interface: str, space: int) -> None:

@@ -1,15 +1,21 @@
 """The resource audit: what this host has, uses and runs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from compute_agent.contract.messages import GuestState, ResourceAudit
 from compute_agent.virt.driver import ComputeDriver, Guest
 
 
-def guest_states(guests: Iterable[Guest]) -> list[GuestState]:
-    """Return the guests as they travel."""
+def guest_states(guests: Iterable[Guest], volumes: Mapping[str, Sequence[str]] | None = None) -> list[GuestState]:
+    """Return the guests as they travel; ``volumes`` are the ids of those that each has, None: not looked for."""
     return [
-        GuestState(instance_id=guest.uuid, attempt=guest.attempt, power_state=guest.power_state) for guest in guests
+        GuestState(
+            instance_id=guest.uuid,
+            attempt=guest.attempt,
+            power_state=guest.power_state,
+            volumes=None if volumes is None or guest.uuid not in volumes else list(volumes[guest.uuid]),
+        )
+        for guest in guests
     ]
 
 
@@ -31,6 +37,6 @@ def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_ima
         architecture=capacity.architecture,
         host_ip=host_ip,
         cached_images=cached_images,
-        guests=guest_states(driver.guests()),
+        guests=guest_states(driver.guests(), driver.volumes()),
         uptime=capacity.uptime,
     )

@@ -1,6 +1,7 @@
 """What a guest is made from and boots from, fetched to this host."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from compute_agent.contract.build import ImageRef
@@ -17,12 +18,16 @@ class BootSources:
         self,
         images: ImageStore,
         instance_uuid: str,
-        image: ImageRef,
+        image: ImageRef | None,
         kernel: ImageRef | None,
         ramdisk: ImageRef | None,
         stopped: Stopped,
+        needed: Callable[[], bool] = lambda: True,
     ) -> None:
-        """The images are fetched by the right of the instance, until ``stopped`` returns True."""
+        """The images are fetched by the right of the instance, until ``stopped`` returns True.
+
+        ``image`` is None for a guest that boots from a volume; ``needed`` says at the time whether its file is.
+        """
         self.disk: Path | None = None
         """The image's file in the cache; None in a fake one."""
         self.boot = BootFiles()
@@ -30,7 +35,13 @@ class BootSources:
         self._instance_uuid = instance_uuid
         self._wanted = (image, kernel, ramdisk)
         self._stopped = stopped
+        self._needed = needed
         self._facts: dict[str, str] = {}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to fetch."""
+        return any(self._wanted)
 
     def step(self) -> Step:
         """Return the step that brings the images to the cache where they are not there yet.
@@ -41,10 +52,12 @@ class BootSources:
 
     def _fetch(self) -> None:
         began = time.monotonic()
-        found = [self._get(each) if each is not None else None for each in self._wanted]
+        image, kernel, ramdisk = self._wanted
+        wanted = (image if image is not None and self._needed() else None, kernel, ramdisk)
+        found = [self._get(each) if each is not None else None for each in wanted]
         got = [each for each in found if each is not None]
-        self.disk, kernel, ramdisk = (each.path if each is not None else None for each in found)
-        self.boot = BootFiles(kernel, ramdisk)
+        self.disk, *files = (each.path if each is not None else None for each in found)
+        self.boot = BootFiles(*files)
         self._facts |= {
             "cached": "true" if all(each.cached for each in got) else "false",
             "bytes": str(sum(each.size for each in got)),

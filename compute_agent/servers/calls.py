@@ -20,6 +20,13 @@ from compute_agent.contract.calls import (
     TunnelOpened,
 )
 from compute_agent.contract.console_pieces import ConsolePiece, pack
+from compute_agent.contract.volume import (
+    GuestVolumes,
+    GuestVolumesCall,
+    PoolContentsCall,
+    UnmanagedDisks,
+    UnmanagedDisksCall,
+)
 from compute_agent.engine.threads import in_thread
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import ConsoleChunk
@@ -66,6 +73,8 @@ class CallHandler:
                     return await self._open(body)
                 case OpenTunnelCall():
                     return await self._forward(body)
+                case PoolContentsCall() | UnmanagedDisksCall() | GuestVolumesCall():
+                    return await self._volumes(body)
         except InstanceNotFoundError as error:
             return CallError(code="not_found", message=error.message)
         except HostError as error:
@@ -80,6 +89,21 @@ class CallHandler:
     async def _diagnostics(self, call: DiagnosticsCall) -> CallResult:
         driver = self._services.driver
         return await in_thread(self._services.threads.calls, lambda: driver.diagnostics(call.instance_id))
+
+    async def _volumes(self, call: PoolContentsCall | UnmanagedDisksCall | GuestVolumesCall) -> CallResult:
+        threads, volumes = self._services.threads, self._services.volumes
+        if isinstance(call, GuestVolumesCall):
+            return GuestVolumes(guests=await in_thread(threads.calls, self._services.driver.volumes))
+        if volumes is None:
+            raise UnsupportedError("This host has no pool of volumes.")
+
+        def ask() -> CallResult:
+            if isinstance(call, PoolContentsCall):
+                return volumes.contents(call.pool_id)
+            return UnmanagedDisks(disks=volumes.unmanaged(call.pool_id))
+
+        pool = threads.of(call.pool_id) if volumes.remote(call.pool_id) else threads.calls
+        return await in_thread(pool, ask)
 
     async def _open(self, call: OpenConsoleCall) -> CallResult:
         driver, consoles = self._services.driver, self._services.consoles

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, boot_volume
 from compute_agent.contract.steps import (
     APPLY_FIREWALL,
     CREATE_DISK,
@@ -21,8 +21,14 @@ from compute_agent.virt.driver import Stopped
 def make_steps(
     host: HostServices, spec: InstanceSpec, attempt: int, stopped: Stopped, *, keep_ephemeral: bool = False
 ) -> list[Step]:
-    """Return the steps that make a stopped guest; what is there of it is replaced."""
-    sources = BootSources(host.images, spec.uuid, spec.image, spec.kernel, spec.ramdisk, stopped)
+    """Return the steps that make a stopped guest; what is there of it is replaced.
+
+    Nothing is fetched for a guest that boots from a volume, but a kernel when it has one.
+    """
+    image = spec.image if boot_volume(spec) is None else None
+    sources = BootSources(
+        host.images, spec.uuid, image, spec.kernel, spec.ramdisk, stopped, partial(host.driver.needs_image, spec)
+    )
 
     def create_disk() -> None:
         host.driver.create_disk(spec, sources.disk, keep_ephemeral=keep_ephemeral)
@@ -30,7 +36,7 @@ def make_steps(
 
     return [
         Step(PLUG_NETWORK, partial(host.network.plug, spec)),
-        sources.step(),
+        *([sources.step()] if sources.wanted else []),
         Step(CREATE_DISK, create_disk),
         Step(CREATE_SEED, partial(host.driver.create_seed, spec)),
         Step(DEFINE_DOMAIN, partial(host.driver.define, spec, attempt)),

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, boot_volume
 from compute_agent.contract.commands import CrashDumpRequest, PasswordRequest, PowerRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.engine.context import CommandContext
@@ -48,7 +48,7 @@ class Power(GuestHandler[PowerRequest]):
         with contextlib.suppress(InstanceNotFoundError):
             self.driver.power_state(uuid)
             return
-        if known is None or not self.driver.has_disk(uuid):
+        if known is None or not (boot_volume(known) or self.driver.has_disk(uuid)):
             raise GuestGoneError
         self.network.plug(known)
         self.driver.define(known, attempt)

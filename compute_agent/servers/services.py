@@ -10,7 +10,9 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.metadata.service import MetadataService
 from compute_agent.network.host_network import HostNetwork, Target
+from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import ComputeDriver, Stopped, never
+from compute_agent.volumes.services import Volumes
 
 
 class CachedImage(Protocol):
@@ -97,5 +99,9 @@ class HostServices:
     """None: this host opens no consoles."""
     metadata: MetadataService | None = None
     """None: guests of this host have no metadata service."""
+    volumes: Volumes | None = None
+    """None: no volume lies on this host."""
+    certificates: HostCertificates | None = None
+    """None: this host shares no volumes with others."""
     vendor_data: bytes = b"{}"
     """``vendor_data.json`` of every guest."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from compute_agent.engine.threads import Threads
 from compute_agent.host import Host
+from compute_agent.link.backup_link import BackupLink
 from compute_agent.link.console_dial import ConsoleDialer
 from compute_agent.link.dial import SocketOpener
 from compute_agent.link.errors import HostUnfitError
@@ -15,8 +16,11 @@ from compute_agent.network.fake import FakeNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.start.options import fault_point
+from compute_agent.start.volumes import RESTORES, make_volumes
 from compute_agent.virt.fake import FakeDriver
 from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.volumes.daemon import Address, Daemons
+from compute_agent.volumes.services import Outside
 
 STORE_NAME = "agent.sqlite3"
 
@@ -42,14 +46,22 @@ def fake_services(
     vcpus, memory_mb, disk_gb = settings.fake_capacity
     driver = make_driver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
     driver.fault = fault_point(settings.driver)
+    images, outgoing = FakeImageCache(), ImageSender(settings, machine.opener)
+    outside = Outside(images, outgoing, BackupLink(settings, machine.opener), settings.state_dir / RESTORES)
+    nowhere = settings.state_dir / "run"  # simulated volumes are opened by nobody
     return HostServices(
         driver=driver,
         network=FakeNetwork(settings.state_dir / "network" / "documents"),
-        images=FakeImageCache(),
+        images=images,
         threads=threads,
         boot_timeout=settings.boot_timeout,
         after_step=driver.fault.strike if driver.fault else None,
-        outgoing=ImageSender(settings, machine.opener),
+        outgoing=outgoing,
+        volumes=make_volumes(
+            settings,
+            Daemons(nowhere, nowhere, Address(str), nowhere),
+            outside,
+        ),
         consoles=ConsoleDialer(settings, machine.opener, threads),
     )
 

@@ -16,7 +16,7 @@ from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)
 
-CLEANERS = ("compute_agent.virt.libvirt.cleanup", "compute_agent.network.cleanup")
+CLEANERS = ("compute_agent.virt.libvirt.cleanup", "compute_agent.start.volume_cleanup", "compute_agent.network.cleanup")
 
 
 def clean(options: Options) -> None:

@@ -1,39 +1,68 @@
 """A real host: libvirt, the Linux network and the image cache.  Imported only when the driver is libvirt."""
 
 import json
+from collections.abc import Callable
 from typing import cast
 
 from compute_agent.engine.threads import Threads
 from compute_agent.images.cache import ImageCache
+from compute_agent.link.backup_link import BackupLink
 from compute_agent.link.console_dial import ConsoleDialer
 from compute_agent.link.errors import HostUnfitError
 from compute_agent.link.image_fetch import ImageFetcher
 from compute_agent.link.image_send import ImageSender
 from compute_agent.metadata.service import MetadataService
 from compute_agent.network.linux import LinuxNetwork
+from compute_agent.servers.root_disks import PoolRootDisks
 from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.start.assembly import Machine
+from compute_agent.start.volumes import RESTORES, SERVED, make_volumes
+from compute_agent.virt.certificates import HostCertificates
+from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.domain_xml import VirtType
 from compute_agent.virt.libvirt.driver import LibvirtDriver
 from compute_agent.virt.libvirt.paths import HostPaths
+from compute_agent.volumes.daemon import Address, Certificates, Daemons
+from compute_agent.volumes.services import Outside
 
 
 def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine) -> HostServices:
     """Put a real host together; nothing is connected yet."""
     metadata = MetadataService()
-    disks = HostPaths(settings.state_dir).instances
+    images = ImageCache(
+        settings.state_dir / "images", ImageFetcher(settings, machine.opener), HostPaths(settings.state_dir).instances
+    )
+    outgoing = ImageSender(settings, machine.opener)
+    backups = BackupLink(settings, machine.opener)
+    certificates = HostCertificates(settings.state_dir)
+    network = LinuxNetwork(settings, metadata)
+    daemons = daemons_of(settings, certificates, network.reached_at)
+    volumes = make_volumes(settings, daemons, Outside(images, outgoing, backups, settings.state_dir / RESTORES))
+    driver: ComputeDriver = LibvirtDriver(settings, cast(VirtType, machine.virt_type))
+    if settings.root_disks and volumes is not None:
+        driver = PoolRootDisks(driver, volumes, settings.root_disks, settings.host)
     return HostServices(
-        driver=LibvirtDriver(settings, cast(VirtType, machine.virt_type)),
-        network=LinuxNetwork(settings, metadata),
-        images=ImageCache(settings.state_dir / "images", ImageFetcher(settings, machine.opener), disks),
+        driver=driver,
+        network=network,
+        images=images,
         threads=threads,
         boot_timeout=settings.boot_timeout,
-        outgoing=ImageSender(settings, machine.opener),
+        outgoing=outgoing,
         consoles=ConsoleDialer(settings, machine.opener, threads),
         metadata=metadata,
+        certificates=certificates,
+        volumes=volumes,
         vendor_data=_vendor_data(settings),
     )
+
+
+def daemons_of(settings: AgentSettings, certificates: Certificates | None, reached_at: Callable[[], str]) -> Daemons:
+    """Return the storage daemons of a host.  ``reached_at`` says where other hosts reach it."""
+    paths = HostPaths(settings.state_dir)
+    runtime = paths.short.with_name(f"{paths.short.name}-volumes")
+    address = Address(reached_at, certificates, settings.volume_ports)
+    return Daemons(runtime, paths.exports, address, settings.state_dir / SERVED)
 
 
 def _vendor_data(settings: AgentSettings) -> bytes:

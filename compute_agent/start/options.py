@@ -12,12 +12,17 @@ from urllib.parse import urlsplit
 
 from compute_agent.settings import CONNECTED, NETWORKS_BY_NAME, AgentSettings, agent_version
 from compute_agent.virt.fake_faults import FaultPoint
+from compute_agent.volumes import drivers
 
 ENVIRONMENT = "NOVELLA_AGENT_"
 MAX_SIMULATED = 1_000
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
 _MACHINE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
+_POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+NO_POOL = "none"
+ROOT_DISK_DRIVER = "rbd"
+"""Of the pools that can have root disks: a disk there can be given to another host, and a host be shut out."""
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 _EPILOG = """Every option can also be given in the environment: --state-dir as NOVELLA_AGENT_STATE_DIR, and so on.
@@ -82,6 +87,14 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
         help="parts of the blocked networks that they reach nevertheless")  # fmt: skip
     add("--underlay-address", default=default("UNDERLAY_ADDRESS", ""), metavar="ADDRESS",
         help="where other hosts reach this one (default: the address that faces the portal)")  # fmt: skip
+    add("--volume-pool", action="append", metavar="NAME=DRIVER:LOCATION",
+        help="a pool of volumes: nbd:FOLDER, dir:FOLDER, rbd:POOL…; repeat it for more (default: local=nbd: the state"
+        " folder's volumes; none: no pool; NOVELLA_AGENT_VOLUME_POOL: several with spaces)")  # fmt: skip
+    parser.set_defaults(volume_pool_environment=default("VOLUME_POOL", ""))
+    add("--root-disks", default=default("ROOT_DISKS", ""), metavar="POOL",
+        help="the pool of --volume-pool, one of Ceph, with guests' root disks (default: files here)")  # fmt: skip
+    add("--volume-ports", default=default("VOLUME_PORTS", "10809-11832"), metavar="FIRST-LAST",
+        help="TCP ports at which other hosts reach the volumes of this one")  # fmt: skip
     add("--physical-networks", default=default("PHYSICAL_NETWORKS", ""), metavar="NAME:INTERFACE,...",
         help="interfaces or bridges that lead to the physical networks of flat and VLAN networks")  # fmt: skip
     add("--external-interface", default=default("EXTERNAL_INTERFACE", ""), metavar="INTERFACE",
@@ -120,6 +133,9 @@ def _options(given: argparse.Namespace) -> Options:
         blocked_networks=_networks(given.blocked_networks, "--blocked-networks"),
         reachable_networks=_networks(given.reachable_networks, "--reachable-networks"),
         underlay_address=_address(given.underlay_address, "--underlay-address"),
+        volume_pools=_pools(given.volume_pool or given.volume_pool_environment.split()),
+        root_disks=given.root_disks,
+        volume_ports=_ports(given.volume_ports, "--volume-ports"),
         physical_networks=_physical_networks(given.physical_networks),
         external_interface=_checked(_INTERFACE, given.external_interface, "--external-interface")
         if given.external_interface
@@ -133,6 +149,10 @@ def _options(given: argparse.Namespace) -> Options:
     )
     if one.machine_netns is not None and one.netns is None:
         raise ValueError("--machine-netns goes with --netns: guests' networks lie beside the machine's own")
+    if not one.volume_pools:
+        one = replace(one, volume_pools={"local": f"{'fake' if one.simulated else 'nbd'}:"})
+    one = replace(one, volume_pools={name: pool for name, pool in one.volume_pools.items() if pool != NO_POOL})
+    _check_root_disks(one)
     hosts: tuple[AgentSettings, ...] = (replace(one, durable=not one.simulated),)
     if given.simulate is not None:
         hosts = _simulated(one, _number(given.simulate, "--simulate", MAX_SIMULATED))
@@ -192,6 +212,40 @@ def _address(value: str, option: str) -> str:
         return str(ipaddress.ip_address(value)) if value else ""
     except ValueError as error:
         raise ValueError(f"{option} {value!r} is no IP address") from error
+
+
+def _pools(values: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for value in values:
+        name, _, pool = value.partition("=")
+        if value == NO_POOL:
+            name, pool = NO_POOL, NO_POOL
+        elif not _POOL.fullmatch(name) or pool.partition(":")[0] not in drivers.names() or ":" not in pool:
+            raise ValueError(
+                f"--volume-pool {value!r} is not NAME=DRIVER:LOCATION, like local=nbd:/srv/volumes; the drivers are"
+                f" {', '.join(drivers.names())}"
+            )
+        if name in found:
+            raise ValueError(f"--volume-pool names {name!r} twice")
+        found[name] = pool
+    return found
+
+
+def _check_root_disks(settings: AgentSettings) -> None:
+    name, pools = settings.root_disks, settings.volume_pools
+    if not name:
+        return
+    if name not in pools:
+        raise ValueError(f"--root-disks {name!r} is none of the pools of --volume-pool: {', '.join(pools) or 'none'}")
+    if pools[name].partition(":")[0] != ROOT_DISK_DRIVER or settings.simulated:
+        raise ValueError(f"--root-disks {name!r}: root disks lie in pools of Ceph ({ROOT_DISK_DRIVER}) of real hosts")
+
+
+def _ports(value: str, option: str) -> tuple[int, int]:
+    first, _, last = value.partition("-")
+    if not (first.isdecimal() and last.isdecimal() and 1024 <= int(first) <= int(last) <= 65_535):
+        raise ValueError(f"{option} {value!r} is not FIRST-LAST, two ports from 1024 to 65535, like 10809-11832")
+    return int(first), int(last)
 
 
 def _physical_networks(value: str) -> dict[str, str]:

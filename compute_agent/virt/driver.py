@@ -8,10 +8,11 @@ start.
 
 import abc
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef, boot_volume
 from compute_agent.contract.calls import Diagnostics
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
@@ -110,14 +111,20 @@ class ComputeDriver(abc.ABC):
     def has_disk(self, uuid: str) -> bool:
         """Return whether the instance's root disk is here, with or without a domain."""
 
+    def needs_image(self, spec: InstanceSpec) -> bool:
+        """Return whether ``create_disk`` is to be given the image's file; other machines may be asked."""
+        return boot_volume(spec) is None
+
     @abc.abstractmethod
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
-        """Make the root disk (and ephemeral and swap disks) of the instance on top of the cached image ``base``.
+        """Make the root disk of the instance on top of the cached image ``base``, and its empty disks: those of
+        ``spec.local_disks``, else the flavor's ephemeral and swap disks.
 
-        The root disk has ``spec.flavor.root_gb`` GiB, or the image's own size when that is 0.  An existing disk of the
-        same instance is replaced, and a guest that runs on it powered off first; ``keep_ephemeral`` leaves ephemeral
-        and swap disks that are there.  Raises ImageUnacceptableError when the image is larger than the flavor's disk,
-        RetryableHostError when the host has no room.  ``base`` is None for a driver whose image cache is a fake.
+        A guest that boots from a volume gets no root disk.  The root disk has ``spec.flavor.root_gb`` GiB, or the
+        image's own size when that is 0.  An existing disk of the same instance is replaced, and a guest that runs on it
+        powered off first; ``keep_ephemeral`` leaves empty disks that are there.  Raises ImageUnacceptableError when the
+        image is larger than the flavor's disk, RetryableHostError when the host has no room.  ``base`` is None for a
+        driver whose image cache is a fake, and for a guest that boots from a volume.
         """
 
     @abc.abstractmethod
@@ -135,8 +142,8 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def define(self, spec: InstanceSpec, attempt: int) -> None:
-        """Define the guest's domain, stopped, marked as Novella's with ``attempt``.  An older definition of the same
-        uuid is replaced.
+        """Define the guest's domain with its disks and volumes, stopped, marked as Novella's with ``attempt``.  An
+        older definition of the same uuid is replaced.
         """
 
     @abc.abstractmethod
@@ -163,8 +170,8 @@ class ComputeDriver(abc.ABC):
 
     @abc.abstractmethod
     def destroy(self, uuid: str) -> None:
-        """Power the guest off and remove its domain, disks, seed, sockets and logs.  Succeeds when there is nothing
-        left.
+        """Power the guest off and remove its domain, disks, seed, sockets and logs; volumes are let go of and stay.
+        Succeeds when there is nothing left.
         """
 
     @abc.abstractmethod
@@ -254,6 +261,12 @@ class ComputeDriver(abc.ABC):
         """
 
     @abc.abstractmethod
+    def frozen(self, uuid: str) -> AbstractContextManager[None]:
+        """Hold the file systems of a running guest still for the time of the block, where an agent inside the guest
+        can; nothing is done to any other guest.
+        """
+
+    @abc.abstractmethod
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         """Plug the interface of ``port`` into the guest, running or not; one that is there is left alone.
 
@@ -267,6 +280,51 @@ class ComputeDriver(abc.ABC):
 
         A guest that runs has to let go of it: RetryableHostError when it does not, and UnsupportedError when it is
         paused; it has the interface then.
+        """
+
+    @abc.abstractmethod
+    def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
+        """Give the guest the volume as a disk, running or not; one that it has is left alone.
+
+        Raises InstanceNotFoundError; UnsupportedError for a bus on which a running guest takes no disks, and for a
+        guest that is suspended.
+        """
+
+    @abc.abstractmethod
+    def detach_volume(self, spec: InstanceSpec, disk: GuestDisk, *, force: bool = False) -> None:
+        """Take the volume from the guest; one that is gone already is fine, and so is a guest that is gone.
+
+        A guest that runs has to let go of it: RetryableHostError when it does not, UnsupportedError when it is paused
+        or suspended; it has the volume then.  With ``force`` the volume is closed in any case, and the guest sees
+        errors of its disk; the saved memory of a suspended guest is lost.
+        """
+
+    @abc.abstractmethod
+    def refresh_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
+        """Bring the guest's disk to the connection, size and limits of ``disk``; a running guest goes on meanwhile.
+
+        Raises InstanceNotFoundError, RetryableHostError when the guest does not have the volume.
+        """
+
+    @abc.abstractmethod
+    def swap_volume(self, spec: InstanceSpec, old: GuestDisk, new: GuestDisk, stopped: Stopped = never) -> None:
+        """Copy what ``old`` has to ``new``, of the same size, while the guest runs, and let it go on with that one.
+
+        They may be two attachments of one volume, whose data moves.  Nothing when it is on ``new`` already.  Raises
+        StoppedError when ``stopped`` returns True before the end, UnsupportedError for a guest that is off,
+        RetryableHostError; the guest goes on with ``old`` then.
+        """
+
+    @abc.abstractmethod
+    def volumes(self) -> dict[str, list[str]]:
+        """Return the ids of the volumes that each guest of ``guests`` has, by the guest's uuid: a guest that is on has
+        what it runs with, another one what it is defined with.
+        """
+
+    @abc.abstractmethod
+    def go_on_after_error(self, uuid: str) -> bool:
+        """Let a guest go on that was paused because a volume could not be reached, when all its volumes that failed can
+        be reached again; return whether it goes on.  Other guests, and those that are not here, are left alone.
         """
 
     @abc.abstractmethod

@@ -47,6 +47,12 @@ class ImageSendError(HostError):
     code = "image_send_failed"
 
 
+class BackupTransferError(HostError):
+    """The portal, or its store, does not take or give the data of a backup."""
+
+    code = "backup_transfer_failed"
+
+
 class InstanceNotFoundError(HostError):
     """The hypervisor has no guest of this uuid."""
 

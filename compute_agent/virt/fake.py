@@ -6,18 +6,18 @@ Its guests survive the agent as real ones do.  It can be made to fail at a chose
 
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
 
-from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.build import InstanceSpec, PortRef, boot_volume
 from compute_agent.contract.calls import Diagnostics
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import fake_disk
 from compute_agent.virt.driver import (
     BootFiles,
-    ComputeDriver,
     ConsoleChunk,
     Guest,
     HostCapacity,
@@ -27,7 +27,6 @@ from compute_agent.virt.driver import (
 )
 from compute_agent.virt.errors import (
     ImageUnacceptableError,
-    InstanceNotFoundError,
     RetryableHostError,
     StoppedError,
     UnsupportedError,
@@ -42,14 +41,16 @@ from compute_agent.virt.fake_state import (
     console_log,
     counters_of,
     disk_of,
+    local_mb,
     read_state,
 )
+from compute_agent.virt.fake_volumes import FakeVolumes
 
 _COMPACT_AFTER = 5_000
 """Lines after which the journal is written anew."""
 
 
-class FakeDriver(ComputeDriver):
+class FakeDriver(FakeVolumes):
     """A hypervisor that is a state in memory: every change of it is also a line in the journal."""
 
     def __init__(
@@ -66,6 +67,7 @@ class FakeDriver(ComputeDriver):
 
         Raises ValueError when there is no such step or kind of failure.
         """
+        super().__init__()
         self.fault = FaultPoint(fail_at, kind) if fail_at is not None else None
         self._journal = None if state_dir is None else state_dir / "fake-hypervisor.jsonl"
         self._total = (vcpus, memory_mb, disk_gb)
@@ -118,9 +120,10 @@ class FakeDriver(ComputeDriver):
             raise ImageUnacceptableError("The image needs a larger disk than the flavor has.")
         with self._changed:
             others = sum(guest.disk_gb for guest in self._state.guests.values() if guest.uuid != spec.uuid)
-            if others + spec.flavor.root_gb > self._total[2]:
+            if others + disk_of(spec) > self._total[2]:
                 raise RetryableHostError("The host has no room for the instance's disk.")
-            self._state.disks.add(spec.uuid)
+            if boot_volume(spec) is None or local_mb(spec):
+                self._state.disks.add(spec.uuid)
             self._write(spec.uuid)
 
     def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
@@ -145,6 +148,8 @@ class FakeDriver(ComputeDriver):
                 mac=port.mac_address if port else "",
                 address=f"{fixed.address}/{fixed.prefix_length}" if fixed else "no address",
                 interfaces=[interface.mac_address for interface in spec.ports],
+                volumes=list(spec.volumes),
+                root=boot_volume(spec) is None,
             )
             self._write(spec.uuid)
 
@@ -213,15 +218,15 @@ class FakeDriver(ComputeDriver):
         return counters_of(guest, config_drive=guest.uuid in self._state.seeds)
 
     def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
-        self._define_anew(spec.uuid, attempt, rescued=True)
+        self._define_anew(spec, attempt, rescued=True)
 
     def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
-        self._define_anew(spec.uuid, attempt, rescued=False)
+        self._define_anew(spec, attempt, rescued=False)
 
-    def _define_anew(self, uuid: str, attempt: int, *, rescued: bool) -> None:
+    def _define_anew(self, spec: InstanceSpec, attempt: int, *, rescued: bool) -> None:
         with self._changed:
-            guest = self._guest(uuid)
-            guest.attempt, guest.rescued = attempt, rescued
+            guest = self._guest(spec.uuid)
+            guest.attempt, guest.rescued, guest.volumes = attempt, rescued, list(spec.volumes)
             self._power(guest, PowerState.SHUTDOWN)
 
     def resize(self, spec: InstanceSpec, attempt: int) -> None:
@@ -249,7 +254,7 @@ class FakeDriver(ComputeDriver):
 
     def _size(self, guest: FakeGuest, spec: InstanceSpec, attempt: int) -> None:
         guest.attempt, guest.vcpus, guest.memory_mb = attempt, spec.flavor.vcpus, spec.flavor.memory_mb
-        guest.disk_gb = disk_of(spec)
+        guest.disk_gb, guest.volumes = disk_of(spec), list(spec.volumes)
         self._write(guest.uuid)
 
     def _stopped(self, uuid: str) -> FakeGuest:
@@ -265,6 +270,9 @@ class FakeDriver(ComputeDriver):
         if stopped():
             raise StoppedError("The copy of the disk was stopped.")
         fake_disk.write(target, disk_format, size)
+
+    def frozen(self, uuid: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         with self._changed:
@@ -325,12 +333,6 @@ class FakeDriver(ComputeDriver):
         data = log[start : start + max_bytes]
         return ConsoleChunk(data, start, start + len(data))
 
-    def _guest(self, uuid: str) -> FakeGuest:
-        try:
-            return self._state.guests[uuid]
-        except KeyError:
-            raise InstanceNotFoundError("There is no such instance on this host.") from None
-
     def _power(self, guest: FakeGuest, state: PowerState) -> None:
         now = time.time()
         guest.boots = [(began, ended or now) for began, ended in guest.boots]
@@ -338,7 +340,7 @@ class FakeDriver(ComputeDriver):
             guest.boots.append((now, 0.0))
         else:
             self._consoles.end(guest.uuid)
-        guest.power = state
+        guest.power, guest.stalled = state, False
         self._write(guest.uuid)
         self._changed.notify_all()
 

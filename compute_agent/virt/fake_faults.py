@@ -1,20 +1,21 @@
-"""Faults of a simulated host: one chosen step of every build fails."""
+"""Faults of a simulated host: one chosen step of every build, or of every change of a volume, fails."""
 
 import threading
 
-from compute_agent.contract.steps import BUILD_STEPS
+from compute_agent.contract.steps import BUILD_STEPS, VOLUME_STEPS
 from compute_agent.virt.errors import FatalBuildError, RetryableHostError
 
+FAULT_STEPS = (*BUILD_STEPS, *VOLUME_STEPS)
 FAULT_KINDS = ("retryable", "fatal", "hang")
 
 
 class FaultPoint:
-    """Makes one step of every build fail: ``retryable``, ``fatal``, or ``hang`` until the build is cancelled."""
+    """Makes one step of every command fail: ``retryable``, ``fatal``, or ``hang`` until the command is cancelled."""
 
     def __init__(self, step: str, kind: str = "retryable") -> None:
         """Raise ValueError when there is no such step or kind."""
-        if step not in BUILD_STEPS:
-            raise ValueError(f"there is no build step {step!r}; the steps are {', '.join(BUILD_STEPS)}")
+        if step not in FAULT_STEPS:
+            raise ValueError(f"there is no step {step!r}; the steps are {', '.join(FAULT_STEPS)}")
         if kind not in FAULT_KINDS:
             raise ValueError(f"a step fails {', '.join(FAULT_KINDS)}, not {kind!r}")
         self.step = step

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import GuestDisk, InstanceSpec, boot_volume
 from compute_agent.contract.calls import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import HostCapacity
@@ -54,6 +54,9 @@ class FakeGuest(msgspec.Struct):
     rescued: bool = False
     before: tuple[int, int, int] | None = None  # vCPUs, MiB, GiB that a resize has kept
     interfaces: list[str] = []  # hardware addresses, in order
+    volumes: list[GuestDisk] = []
+    root: bool = True  # it has a root disk of its own
+    stalled: bool = False  # paused, because a volume could not be reached
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
@@ -99,8 +102,16 @@ def read_state(journal: bytes) -> State:
 
 
 def disk_of(spec: InstanceSpec) -> int:
-    """Return the GiB of a guest's disks."""
-    return spec.flavor.root_gb + spec.flavor.ephemeral_gb
+    """Return the GiB of a guest's disks on its host."""
+    local = spec.flavor.ephemeral_gb if spec.local_disks is None else -(-local_mb(spec) // 1024)
+    return local + (spec.flavor.root_gb if boot_volume(spec) is None else 0)
+
+
+def local_mb(spec: InstanceSpec) -> int:
+    """Return the MiB of a guest's empty disks on its host."""
+    if spec.local_disks is None:
+        return 1024 * spec.flavor.ephemeral_gb + spec.flavor.swap_mb
+    return sum(disk.size_mb for disk in spec.local_disks)
 
 
 def capacity_of(guests: Sequence[FakeGuest], total: tuple[int, int, int], seconds: float) -> HostCapacity:
@@ -146,5 +157,11 @@ def counters_of(guest: FakeGuest, *, config_drive: bool) -> Diagnostics:
         config_drive=config_drive,
         cpus=[CpuDiagnostics(id=number, time_ns=0) for number in range(guest.vcpus)],
         nics=[NicDiagnostics(mac_address=mac, rx_octets=0, tx_octets=0) for mac in guest.interfaces],
-        disks=[DiskDiagnostics(read_bytes=0, write_bytes=0, target="vda")],
+        disks=[
+            *([DiskDiagnostics(read_bytes=0, write_bytes=0, target="vda")] if guest.root else []),
+            *(
+                DiskDiagnostics(read_bytes=0, write_bytes=0, target=disk.device, volume_id=disk.id)
+                for disk in guest.volumes
+            ),
+        ],
     )

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 5.0
 PR_SET_CHILD_SUBREAPER = 36
-DAEMONS = ("qemu-system", "dnsmasq")
+DAEMONS = ("qemu-system", "qemu-storage", "dnsmasq")
 SHORT_PAUSE, LONG_PAUSE = 0.01, 0.5
 
 
@@ -93,6 +93,20 @@ def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> bool:
         os.close(descriptor)
     collect(pid)
     return True
+
+
+def ended(pid: int, seconds: float) -> bool:
+    """Wait until a process has ended and let go of all it held; return whether it did in that time."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        gone = bool(select.select([descriptor], [], [], seconds)[0])
+    finally:
+        os.close(descriptor)
+    collect(pid)
+    return gone
 
 
 def collect(pid: int) -> None:

@@ -1,7 +1,10 @@
 """Run the small programs of the host, bounded in time, memory and processor."""
 
+import os
+import re
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +14,7 @@ from compute_agent.virt import progress
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+PERCENT = re.compile(rb"\(([0-9.]+)/100%\)")
 POLL = 0.2
 """Seconds between two checks of a program that runs long."""
 
@@ -26,6 +30,11 @@ class Limits:
 
 class ProgramError(Exception):
     """A program failed, was stopped by its limits or does not exist; the text is for the operator."""
+
+    def __init__(self, text: str, number: int | None = None) -> None:
+        """Keep the exit code where there is one."""
+        super().__init__(text)
+        self.number = number
 
 
 def run_program(*command: str, limits: Limits | None = None, stdin: bytes | None = None) -> bytes:
@@ -47,36 +56,50 @@ def run_program(*command: str, limits: Limits | None = None, stdin: bytes | None
         raise ProgramError(f"{name}: {error}") from error
     if done.returncode != 0:
         output = (done.stderr or done.stdout).decode(errors="replace").strip()[-500:]
-        raise ProgramError(f"{name} exited with {done.returncode}: {output}")
+        raise ProgramError(f"{name} exited with {done.returncode}: {output}", done.returncode)
     return done.stdout
 
 
-def run_long(*command: str, limits: Limits, stopped: Callable[[], bool]) -> None:
+def run_long(*command: str, limits: Limits, stopped: Callable[[], bool], total: int = 0) -> None:
     """Run ``command`` as ``run_program`` does, unless ``stopped`` returns True: then it is killed.
 
-    What it reads and writes is told as progress.  Raises ProgramError.
+    What it reads and writes is told as progress.  ``total``: it prints how far it is with so many bytes, as
+    ``qemu-img -p`` does.  Raises ProgramError.
     """
     name = Path(command[0]).name
     prefix = ["prlimit", f"--as={limits.memory}", f"--cpu={limits.cpu_seconds}", "--core=0", "--"]
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
         raise ProgramError(f"{name} is not installed")
     deadline, watched = time.monotonic() + limits.seconds, progress.Watched()
-    with subprocess.Popen(  # noqa: S603
-        [*prefix, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
-    ) as process:
+    done = progress.Watched()
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(  # noqa: S603
+            [*prefix, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=said if total else subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
+        ) as process,
+    ):
         while True:
             try:
                 _, output = process.communicate(timeout=POLL)
             except subprocess.TimeoutExpired:
                 watched.look(progress.moved_by_program(process.pid))
+                if total:
+                    done.look(_done(said.fileno(), total), total)
                 if stopped() or time.monotonic() > deadline:
                     process.kill()
             else:
                 break
     if process.returncode != 0:
         text = output.decode(errors="replace").strip()[-500:]
-        raise ProgramError(f"{name} exited with {process.returncode}: {text}")
+        raise ProgramError(f"{name} exited with {process.returncode}: {text}", process.returncode)
+
+
+def _done(descriptor: int, total: int) -> int | None:
+    """Return how many bytes of ``total`` a program says it has done; None when it has said nothing yet."""
+    length = os.fstat(descriptor).st_size
+    found = PERCENT.findall(os.pread(descriptor, 64, max(0, length - 64)))
+    return int(float(found[-1]) * total / 100) if found else None

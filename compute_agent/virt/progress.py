@@ -4,23 +4,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Amount(NamedTuple):
+    """How far a copy is, in bytes."""
+
+    done: int
+    total: int
+
 
 _listener: ContextVar[Callable[[], None] | None] = ContextVar("progress_listener", default=None)
+_counter: ContextVar[Callable[[Amount], None] | None] = ContextVar("progress_counter", default=None)
 
 
 @contextmanager
-def heard_by(listener: Callable[[], None]) -> Iterator[None]:
-    """Let ``listener`` hear of what moves in this thread until the end of the block."""
-    mark = _listener.set(listener)
+def heard_by(listener: Callable[[], None], counter: Callable[[Amount], None] | None = None) -> Iterator[None]:
+    """Let ``listener`` hear of what moves in this thread until the end of the block, and ``counter`` before it how much
+    that is, where it is known.
+    """
+    mark, counting = _listener.set(listener), _counter.set(counter)
     try:
         yield
     finally:
         _listener.reset(mark)
+        _counter.reset(counting)
 
 
-def moved() -> None:
-    """Some bytes have moved."""
-    listener = _listener.get()
+def moved(done: int = 0, total: int = 0) -> None:
+    """Some bytes have moved: ``done`` of ``total`` now, if there is a total."""
+    listener, counter = _listener.get(), _counter.get()
+    if counter is not None and total:
+        counter(Amount(min(done, total), total))
     if listener is not None:
         listener()
 
@@ -31,12 +46,12 @@ class Watched:
     def __init__(self) -> None:
         self._last: object = None
 
-    def look(self, amount: object) -> None:
-        """Compare with the last look; None says nothing."""
+    def look(self, amount: object, total: int = 0) -> None:
+        """Compare with the last look; None says nothing.  ``total``: ``amount`` is so many bytes of these."""
         if amount is None or amount == self._last:
             return
         if self._last is not None:
-            moved()
+            moved(amount if isinstance(amount, int) else 0, total)
         self._last = amount
 
 

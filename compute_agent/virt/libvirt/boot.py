@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.contract.build import ImageRef, InstanceSpec
+from compute_agent.contract.build import ImageRef, InstanceSpec, boot_volume
 from compute_agent.virt.driver import BootFiles
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
@@ -17,7 +17,7 @@ COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0"
 
 @dataclass(frozen=True)
 class Boot:
-    """What a guest boots from now: its disks in order without ephemeral and swap, and what is handed to the kernel."""
+    """What a guest boots from now: its own disks in order without empty ones, and what is handed to the kernel."""
 
     image: ImageRef
     disks: tuple[Path, ...]
@@ -33,13 +33,13 @@ class Boot:
 
 def boot_of(spec: InstanceSpec, paths: InstancePaths) -> Boot:
     """Return what the guest boots from, rescued or not."""
-    own, rescue = paths.root_disk, spec.rescue
+    own, rescue = (paths.root_disk,) if boot_volume(spec) is None else (), spec.rescue
     if rescue is None:
         kernel = paths.kernel if spec.kernel else None
-        return Boot(spec.image, (own,), paths.seed, kernel, paths.ramdisk if kernel and spec.ramdisk else None)
+        return Boot(spec.image, own, paths.seed, kernel, paths.ramdisk if kernel and spec.ramdisk else None)
     kernel = paths.rescue_kernel if rescue.kernel else None
     ramdisk = paths.rescue_ramdisk if kernel and rescue.ramdisk else None
-    return Boot(rescue.image, (paths.rescue_disk, own), paths.rescue_seed, kernel, ramdisk)
+    return Boot(rescue.image, (paths.rescue_disk, *own), paths.rescue_seed, kernel, ramdisk)
 
 
 def add_kernel(system: ET.Element, boot: Boot, clean_line: str) -> None:

@@ -8,6 +8,7 @@ import libvirt
 
 from compute_agent.contract.calls import CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from compute_agent.contract.power import PowerState
+from compute_agent.virt.libvirt.volume_table import target_of, volumes_in
 
 _KINDS = (
     libvirt.VIR_DOMAIN_STATS_CPU_TOTAL
@@ -38,7 +39,7 @@ def diagnose(connection: Any, domain: Any, power: PowerState, *, hypervisor: str
             for number in range(stats.get("vcpu.current", 0))
         ],
         nics=_nics(stats, tree),
-        disks=_disks(stats),
+        disks=_disks(stats, tree),
     )
 
 
@@ -59,7 +60,8 @@ def _nics(stats: dict[str, Any], tree: ET.Element) -> list[NicDiagnostics]:
     return found
 
 
-def _disks(stats: dict[str, Any]) -> list[DiskDiagnostics]:
+def _disks(stats: dict[str, Any], tree: ET.Element) -> list[DiskDiagnostics]:
+    volumes = {target_of(disk): volume for volume, disk in volumes_in(tree).items()}
     return [
         DiskDiagnostics(
             read_bytes=stats.get(f"block.{number}.rd.bytes"),
@@ -67,7 +69,8 @@ def _disks(stats: dict[str, Any]) -> list[DiskDiagnostics]:
             write_bytes=stats.get(f"block.{number}.wr.bytes"),
             write_requests=stats.get(f"block.{number}.wr.reqs"),
             errors_count=stats.get(f"block.{number}.errors"),
-            target=str(stats.get(f"block.{number}.name", "")),
+            target=(name := str(stats.get(f"block.{number}.name", ""))),
+            volume_id=volumes.get(name, ""),
         )
         for number in range(stats.get("block.count", 0))
     ]

@@ -1,11 +1,14 @@
-"""The disks of a guest: a qcow2 overlay on the cached image, and the flavor's ephemeral and swap disks."""
+"""The disks of a guest: a qcow2 overlay on the cached image, and empty ones, by default the flavor's ephemeral and swap
+disks.
+"""
 
 import math
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.contract.build import InstanceSpec
-from compute_agent.virt.errors import ImageUnacceptableError, RetryableHostError
+from compute_agent.contract.build import InstanceSpec, LocalDisk
+from compute_agent.virt.errors import FatalBuildError, ImageUnacceptableError, RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.programs import ProgramError, run_program
 
@@ -15,30 +18,94 @@ LEAST_FREE = 128 * MIB
 """Below this the host makes no new disks: a full file system stops every guest on it."""
 
 
-def create_disks(spec: InstanceSpec, base: Path, paths: InstancePaths, *, keep_ephemeral: bool = False) -> None:
+FORMATTERS = {
+    "ext2": ("mke2fs", "-q", "-F", "-t", "ext2", "-L"),
+    "ext3": ("mke2fs", "-q", "-F", "-t", "ext3", "-L"),
+    "ext4": ("mke2fs", "-q", "-F", "-t", "ext4", "-L"),
+    "xfs": ("mkfs.xfs", "-q", "-f", "-L"),
+    "vfat": ("mkfs.vfat", "-n"),
+    "swap": ("mkswap", "-L"),
+}
+"""File systems that empty disks are given, by the programs that make them; the label and the file follow."""
+USUAL = "ext4"
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """An empty disk of a guest, and the file that it is.  ``label`` is what its file system is called."""
+
+    disk: LocalDisk
+    path: Path
+    label: str
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.disk.size_mb * MIB
+
+    @property
+    def format(self) -> str:
+        """The file system that it gets."""
+        return "swap" if self.disk.swap else self.disk.format or USUAL
+
+
+def local_disks(spec: InstanceSpec, paths: InstancePaths) -> list[LocalFile]:
+    """Return the empty disks of a guest: those it asked for, else the flavor's."""
+    if spec.local_disks is None:
+        flavor = spec.flavor
+        ephemeral = LocalFile(LocalDisk(size_mb=flavor.ephemeral_gb * 1024), paths.ephemeral_disk, "ephemeral0")
+        swap = LocalFile(LocalDisk(size_mb=flavor.swap_mb, swap=True), paths.swap_disk, "swap0")
+        return [each for each in (ephemeral, swap) if each.size]
+    counts, found = {True: 0, False: 0}, []
+    for number, disk in enumerate(spec.local_disks):
+        label = f"{'swap' if disk.swap else 'ephemeral'}{counts[disk.swap]}"
+        counts[disk.swap] += 1
+        found.append(LocalFile(disk, paths.local_disk(number), label))
+    return found
+
+
+def format_disk(local: LocalFile, target: Path) -> None:
+    """Give ``target``, which has its size already, the file system of an empty disk.
+
+    Raises ProgramError, FatalBuildError for a file system that nobody makes here.
+    """
+    command = FORMATTERS.get(local.format)
+    if command is None:
+        raise FatalBuildError(f"No host makes the file system {local.format!r}.")
+    run_program(*command, local.label, str(target))
+
+
+def create_disks(spec: InstanceSpec, base: Path | None, paths: InstancePaths, *, keep_ephemeral: bool = False) -> None:
     """Make the disks of ``spec`` over ``base``, a raw image of the cache; what is there is replaced, but with
-    ``keep_ephemeral`` for the ephemeral and swap disks.
+    ``keep_ephemeral`` for the empty disks.  Without ``base`` there is no root disk.
 
     Raises ImageUnacceptableError when the image is larger than the flavor's disk, RetryableHostError when the host has
     no room.
     """
+    size = 0 if base is None else _root_size(spec, base)
+    _check_room(paths)
+    try:
+        if base is None:
+            paths.root_disk.unlink(missing_ok=True)
+        else:
+            _overlay(base, paths.root_disk, size)
+        for local in local_disks(spec, paths):
+            if not (keep_ephemeral and local.path.exists()):
+                _blank(local.path, local.size)
+                format_disk(local, local.path)
+    except (OSError, ProgramError) as error:
+        raise RetryableHostError("The host could not make the guest's disk.", detail=str(error)) from error
+
+
+def _root_size(spec: InstanceSpec, base: Path) -> int:
+    """Return the bytes of the root disk.  Raises ImageUnacceptableError."""
     image_size = base.stat().st_size
     size = spec.flavor.root_gb * GIB or image_size
     if image_size > size:
         needed = math.ceil(image_size / GIB)
         has = f"flavor {spec.flavor.name!r} has {spec.flavor.root_gb} GiB"
         raise ImageUnacceptableError(f"Image {spec.image.name!r} needs a disk of {needed} GiB; {has}.")
-    _check_room(paths)
-    try:
-        _overlay(base, paths.root_disk, size)
-        if spec.flavor.ephemeral_gb and not (keep_ephemeral and paths.ephemeral_disk.exists()):
-            _blank(paths.ephemeral_disk, spec.flavor.ephemeral_gb * GIB)
-            run_program("mke2fs", "-q", "-F", "-t", "ext4", "-L", "ephemeral0", str(paths.ephemeral_disk))
-        if spec.flavor.swap_mb and not (keep_ephemeral and paths.swap_disk.exists()):
-            _blank(paths.swap_disk, spec.flavor.swap_mb * MIB)
-            run_program("mkswap", "-L", "swap0", str(paths.swap_disk))
-    except (OSError, ProgramError) as error:
-        raise RetryableHostError("The host could not make the guest's disk.", detail=str(error)) from error
+    return size
 
 
 def create_rescue_disk(base: Path, paths: InstancePaths) -> None:

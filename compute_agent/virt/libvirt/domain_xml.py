@@ -9,6 +9,7 @@ from oslo_utils import strutils
 
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.virt.libvirt.boot import Boot, add_kernel, boot_of
+from compute_agent.virt.libvirt.disk_xml import add_disks, boots_by_order
 from compute_agent.virt.libvirt.paths import InstancePaths
 
 NAMESPACE = "https://novella.example/xmlns/domain/1"
@@ -52,7 +53,8 @@ def domain_xml(spec: InstanceSpec, attempt: int, paths: InstancePaths, virt_type
     _text(system, "type", "hvm", arch="x86_64", machine="pc")
     boot = boot_of(spec, paths)
     add_kernel(system, boot, clean(boot.command_line))
-    ET.SubElement(system, "boot", dev="hd")
+    if not boots_by_order(spec):
+        ET.SubElement(system, "boot", dev="hd")
     ET.SubElement(system, "smbios", mode="sysinfo")
     _processor(domain, spec, virt_type)
     for event, action in (("poweroff", "destroy"), ("reboot", "restart"), ("crash", "destroy")):
@@ -123,20 +125,7 @@ def _processor(domain: ET.Element, spec: InstanceSpec, virt_type: VirtType) -> N
 
 
 def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> None:
-    letter = ord("a")
-    for path in boot.disks:
-        _disk(devices, str(path), "qcow2", f"vd{chr(letter)}")
-        letter += 1
-    for wanted, path in ((spec.flavor.ephemeral_gb, paths.ephemeral_disk), (spec.flavor.swap_mb, paths.swap_disk)):
-        if wanted:
-            _disk(devices, str(path), "raw", f"vd{chr(letter)}")
-            letter += 1
-    cdrom = ET.SubElement(devices, "disk", type="file", device="cdrom")
-    ET.SubElement(cdrom, "driver", name="qemu", type="raw")
-    ET.SubElement(cdrom, "source", file=str(boot.seed))
-    ET.SubElement(cdrom, "target", dev="hda", bus="ide")
-    ET.SubElement(cdrom, "readonly")
-    ET.SubElement(devices, "controller", type="usb", model="none")
+    add_disks(devices, spec, paths, boot)
     for port in spec.ports:
         _interface(devices, port)
     serial = ET.SubElement(devices, "serial", type="unix")
@@ -153,13 +142,6 @@ def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot
     ET.SubElement(ET.SubElement(devices, "video"), "model", type="vga")
     ET.SubElement(ET.SubElement(devices, "memballoon", model="virtio"), "stats", period="10")
     _text(ET.SubElement(devices, "rng", model="virtio"), "backend", "/dev/urandom", model="random")
-
-
-def _disk(devices: ET.Element, path: str, kind: str, target: str) -> None:
-    disk = ET.SubElement(devices, "disk", type="file", device="disk")
-    ET.SubElement(disk, "driver", name="qemu", type=kind, cache="writeback", discard="unmap")
-    ET.SubElement(disk, "source", file=path)
-    ET.SubElement(disk, "target", dev=target, bus="virtio")
 
 
 def _interface(devices: ET.Element, port: PortRef) -> None:

@@ -4,11 +4,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import libvirt
+from msgspec import structs
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, VolumeConnection
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import Guest, PowerListener
@@ -42,7 +44,7 @@ class Domains:
         self._paths = replace(paths, account=chosen)
         uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
         groups = qemu_conf.controllers() if settings.cgroups and settings.libvirt_uri == "embed" else []
-        conf = qemu_conf.render(self._paths.account, groups)
+        conf = qemu_conf.render(self._paths.account, groups, self._paths.certificates)
         self._hypervisor = Connection(uri, self._lifecycle, self._resync, conf)
         self._states = PowerStates()
         self._listener: PowerListener | None = None
@@ -64,20 +66,30 @@ class Domains:
         paths = self._folder(spec.uuid)
         self._power_off(spec.uuid)
         self._undefine(spec.uuid)
-        xml = domain_xml(spec, attempt, paths, self._virt_type)
+        xml = domain_xml(self._as_qemu_sees(spec), attempt, paths, self._virt_type)
         with translated("define the guest"):
             self._hypervisor.get().defineXML(xml)
         self._states.know(spec.uuid, PowerState.SHUTDOWN)
 
     def _redefine(self, spec: InstanceSpec, attempt: int) -> None:
         """Put another definition in the place of the guest's own, which stays when that fails."""
-        xml = domain_xml(spec, attempt, self._folder(spec.uuid), self._virt_type)
+        xml = domain_xml(self._as_qemu_sees(spec), attempt, self._folder(spec.uuid), self._virt_type)
         domain = self._find(spec.uuid)
         with translated("define the guest"):
             if domain is not None and domain.hasManagedSaveImage():
                 domain.managedSaveRemove()
             self._hypervisor.get().defineXML(xml)
         self._states.know(spec.uuid, PowerState.SHUTDOWN)
+
+    def _as_qemu_sees(self, spec: InstanceSpec) -> InstanceSpec:
+        """Return the guest with its volumes where QEMU reaches them."""
+        volumes = [structs.replace(disk, connection=self._seen_by_qemu(disk.connection)) for disk in spec.volumes]
+        return structs.replace(spec, volumes=volumes)
+
+    def _seen_by_qemu(self, connection: VolumeConnection) -> VolumeConnection:
+        if not connection.socket:
+            return connection
+        return structs.replace(connection, socket=str(self._paths.visible(Path(connection.socket))))
 
     def _folder(self, uuid: str) -> InstancePaths:
         paths = self._paths.instance(uuid)

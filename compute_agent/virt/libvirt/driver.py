@@ -9,6 +9,7 @@ from compute_agent.virt.libvirt.power import PowerOperations
 from compute_agent.virt.libvirt.rescue import RescueOperations
 from compute_agent.virt.libvirt.resizing import ResizeOperations
 from compute_agent.virt.libvirt.snapshots import SnapshotOperations
+from compute_agent.virt.libvirt.volumes import VolumeOperations
 
 
 class LibvirtDriver(
@@ -19,6 +20,7 @@ class LibvirtDriver(
     ResizeOperations,
     SnapshotOperations,
     InterfaceOperations,
+    VolumeOperations,
     ConsoleOperations,
     ComputeDriver,
 ):

@@ -1,26 +1,16 @@
 """Interfaces plugged into a guest and taken from it, while it runs and in its definition."""
 
-import logging
-import time
 import xml.etree.ElementTree as ET
 from typing import Any
 
 import libvirt
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domain_xml import interface_xml
 from compute_agent.virt.libvirt.domains import Domains
+from compute_agent.virt.libvirt.unplugging import LETS_GO_WITHIN, unplug
 
-log = logging.getLogger(__name__)
-
-LETS_GO_WITHIN = 30.0
-"""Seconds that a running guest may take to let go of an interface; one that is still starting does not hear of it at
-once.
-"""
-ASK_AGAIN = 5.0
-LOOK = 0.1
 _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
 _RUNS, _DEFINED = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
 
@@ -42,34 +32,10 @@ def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None
     within ``patience`` seconds; it has the interface then.
     """
     with translated("take the interface from the guest"):
-        _unplug(domain, port, patience)
+        unplug(domain, lambda: _find(domain, port, _RUNS), "an interface", patience)
         interface = _find(domain, port, _DEFINED)
         if interface is not None:
             domain.detachDeviceFlags(interface, _CONFIG)
-
-
-def _unplug(domain: Any, port: PortRef, patience: float) -> None:
-    deadline, asked = time.monotonic() + patience, float("-inf")
-    while domain.isActive() and (interface := _find(domain, port, _RUNS)) is not None:
-        if domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED:
-            raise UnsupportedError("A paused guest cannot let go of an interface.")
-        now = time.monotonic()
-        if now >= deadline:
-            raise RetryableHostError(
-                "The guest has not let go of the interface.", detail=f"{port.tap} after {patience} s"
-            )
-        if now - asked >= ASK_AGAIN:
-            _ask(domain, interface)
-            asked = time.monotonic()
-        time.sleep(LOOK)
-
-
-def _ask(domain: Any, interface: str) -> None:
-    """Ask the guest to let go; what goes wrong (it is asked already, it has just stopped) the next look will tell."""
-    try:
-        domain.detachDeviceFlags(interface, _LIVE)
-    except libvirt.libvirtError as error:
-        log.info("a guest could not be asked for an interface: %s", error)
 
 
 def _find(domain: Any, port: PortRef, which: int) -> str | None:

@@ -8,17 +8,14 @@ QEMU knows nothing of notes: it goes on with what it was told.  A job that libvi
 that were added for it, would fail every later copy: libvirt uses the names of the nodes again.  ``end`` removes both.
 """
 
-import json
 import logging
 import re
 import time
-import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-import libvirt_qemu
-
 from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.libvirt import monitor
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +25,6 @@ LOOK = 0.02
 
 _JOB = re.compile(rb"<job [^>]*\basync='backup'[^>]*?(/>|>.*?</job>)", re.DOTALL)
 _DATA = b"<domainbackup"
-_NODE = re.compile(r"libvirt-(\d+)-[a-z-]+")
-"""What libvirt calls the block nodes of a disk; the number is the ``index`` of its source in the domain's XML."""
 
 
 def forget(root: Path) -> list[str]:
@@ -57,13 +52,13 @@ def end(domain: Any) -> list[str]:
     Only for a guest of which libvirt knows no job, and while none can begin: what is found then belongs to nobody.
     Raises RetryableHostError when a job does not end within ``END_SECONDS``, and libvirtError.
     """
-    jobs = [job for job in _ask(domain, "query-jobs") if job["type"] == "backup"]
+    jobs = [job for job in monitor.ask(domain, "query-jobs") if job["type"] == "backup"]
     for job in jobs:
         _end_job(domain, job["id"])
-    nodes = _nodes_of_nobody(domain)
+    nodes = monitor.nodes_of_nobody(domain)
     for node in nodes:
-        _tell(domain, "blockdev-del", {"node-name": node})  # an error where libvirt was faster
-    if nodes and (left := _nodes_of_nobody(domain)):
+        monitor.tell(domain, "blockdev-del", {"node-name": node})  # an error where libvirt was faster
+    if nodes and (left := monitor.nodes_of_nobody(domain)):
         raise RetryableHostError("A copy that was cut off could not be ended.", detail=f"{left} cannot be removed")
     ended = [job["id"] for job in jobs] + nodes
     if ended:
@@ -74,35 +69,11 @@ def end(domain: Any) -> list[str]:
 def _end_job(domain: Any, name: str) -> None:
     """Cancel a job, wait for its end, and dismiss it."""
     deadline = time.monotonic() + END_SECONDS
-    _tell(domain, "job-cancel", {"id": name})  # an error where it has ended by itself
-    while (status := {job["id"]: job["status"] for job in _ask(domain, "query-jobs")}.get(name)) is not None:
+    monitor.tell(domain, "job-cancel", {"id": name})  # an error where it has ended by itself
+    while (status := {job["id"]: job["status"] for job in monitor.ask(domain, "query-jobs")}.get(name)) is not None:
         if status == "concluded":
-            _tell(domain, "job-dismiss", {"id": name})
+            monitor.tell(domain, "job-dismiss", {"id": name})
         elif time.monotonic() > deadline:
             raise RetryableHostError("A copy that was cut off could not be ended.", detail=f"{name} is {status}")
         else:
             time.sleep(LOOK)
-
-
-def _nodes_of_nobody(domain: Any) -> list[str]:
-    """List the nodes that no disk of the guest has, in the order in which they can be removed: users first."""
-    tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
-    used = {source.attrib["index"] for source in tree.iterfind("./devices/disk//*[@index]")}
-    names = [node["node-name"] for node in _ask(domain, "query-named-block-nodes", {"flat": True})]
-    left = [name for name in names if (found := _NODE.fullmatch(name)) is not None and found[1] not in used]
-    return sorted(left, key=lambda name: name.endswith("-storage"))
-
-
-def _ask(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    answer = _tell(domain, command, arguments)
-    if "error" in answer:
-        raise RetryableHostError("The hypervisor could not say what it copies.", detail=str(answer["error"]))
-    found: list[dict[str, Any]] = answer["return"]
-    return found
-
-
-def _tell(domain: Any, command: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Give QEMU a command; return its answer, which has ``return`` or ``error``."""
-    words = json.dumps({"execute": command, "arguments": arguments or {}})
-    answer: dict[str, Any] = json.loads(libvirt_qemu.qemuMonitorCommand(domain, words, 0))
-    return answer

@@ -15,7 +15,11 @@ from compute_agent.virt.libvirt.account import ROOT, Account
 
 RUN = Path("/run")
 BASES = "images/_base"
-VISIBLE = ("instances", "images", "outgoing", "libvirt")
+PKI = "pki"
+"""The host's certificates: QEMU is a client with them; the key to serve with is root's alone."""
+EXPORTS = "exports"
+"""Sockets of the daemons that export volumes to guests of this host; nothing else is in the folder."""
+VISIBLE = ("instances", "images", "outgoing", "libvirt", PKI, EXPORTS)
 """The folders of the state that QEMU has to do with; the others hold secrets of the host."""
 READ = frozenset({"seed.iso", "rescue.iso", "kernel", "ramdisk", "rescue.kernel", "rescue.ramdisk"})
 """Files of a guest that QEMU only reads; kernels and ramdisks may be the image cache's own."""
@@ -44,6 +48,15 @@ class InstancePaths:
     def swap_disk(self) -> Path:
         """The swap disk, raw."""
         return self.folder / "swap.raw"
+
+    def local_disk(self, number: int) -> Path:
+        """Return an empty disk that was asked for, raw."""
+        return self.folder / f"local-{number}.raw"
+
+    @property
+    def local_files(self) -> list[Path]:
+        """The empty disks that are there, of a guest that asked for some."""
+        return sorted(self.folder.glob("local-*.raw"))
 
     @property
     def seed(self) -> Path:
@@ -145,6 +158,16 @@ class HostPaths:
     def emulator_log(self, domain: str) -> Path:
         """Return where the embedded driver logs how it started a domain."""
         return self.libvirt_root / "log" / "qemu" / f"{domain}.log"
+
+    @property
+    def certificates(self) -> Path:
+        """Where QEMU finds the certificates by which it opens volumes on other hosts."""
+        return self.short / PKI
+
+    @property
+    def exports(self) -> Path:
+        """Where daemons make their sockets for guests of this host, under the name that both know."""
+        return self.short / EXPORTS
 
     @property
     def instances(self) -> Path:

@@ -10,6 +10,7 @@ import libvirt
 
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
+from compute_agent.virt.libvirt import volume_table
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domains import Domains
 
@@ -20,6 +21,7 @@ PRESS_AGAIN = 5.0
 """Seconds after which the power button is pressed again: a guest that is still starting does not hear it."""
 PASSWORD_SECONDS = 60.0
 """Within which the agent in the guest has to set a password."""
+ERROR_STATE = [libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_IOERROR]
 _NO_AGENT = {
     libvirt.VIR_ERR_AGENT_UNRESPONSIVE,
     libvirt.VIR_ERR_AGENT_UNSYNCED,
@@ -40,6 +42,9 @@ class PowerOperations(Domains):
         self._states.know(uuid, self._state(domain))
         if not domain.isActive():
             self._paths.instance(uuid).hand_over()
+            if not flags & libvirt.VIR_DOMAIN_START_FORCE_BOOT and domain.hasManagedSaveImage():
+                with translated("bring the saved guest to its volumes"):
+                    volume_table.follow_definition(domain)
         try:
             domain.createWithFlags(flags)
         except libvirt.libvirtError as error:
@@ -74,6 +79,8 @@ class PowerOperations(Domains):
     def pause(self, uuid: str) -> None:
         domain = self._domain(uuid)
         with translated("pause the guest"):
+            if domain.state() == ERROR_STATE:
+                raise UnsupportedError("The guest is paused because a volume of it cannot be reached.")
             if self._state(domain) is not PowerState.PAUSED:
                 self._check_active(domain)
                 domain.suspend()

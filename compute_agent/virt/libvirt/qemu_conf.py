@@ -13,10 +13,11 @@ CONTROLLERS = {"cpu": "cpu", "cpuset": "cpuset", "io": "blkio", "memory": "memor
 """libvirt's names for the controllers of cgroup v2."""
 
 
-def render(account: Account, controllers: list[str]) -> str:
+def render(account: Account, controllers: list[str], certificates: Path) -> str:
     """Return the settings: QEMU under ``account`` with its system calls filtered, and nothing that needs a daemon.
 
-    The agent gives the account its files: libvirt would give it the images, too, which all guests share.
+    ``certificates`` is the folder of those by which volumes of other hosts are opened; only disks that ask for it use
+    TLS.  The agent gives the account its files: libvirt would give it the images, too, which all guests share.
     """
     listed = ", ".join(f'"{name}"' for name in controllers)
     return f"""\
@@ -30,6 +31,8 @@ security_driver = "none"
 namespaces = [ ]
 cgroup_controllers = [ {listed} ]
 stdio_handler = "file"
+nbd_tls = 0
+nbd_tls_x509_cert_dir = "{certificates}"
 """
 
 

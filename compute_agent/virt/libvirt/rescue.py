@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, boot_volume
 from compute_agent.virt.driver import BootFiles
 from compute_agent.virt.errors import InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt import boot, disks, seed
@@ -16,7 +16,7 @@ class RescueOperations(Domains):
         if base is None:
             raise RetryableHostError("The host has no image to start from.", detail="rescue without a base")
         paths = self._paths.instance(spec.uuid)
-        if not paths.root_disk.exists():
+        if not (paths.folder if boot_volume(spec) else paths.root_disk).exists():
             raise InstanceNotFoundError("The guest has no disk to be rescued.")
         self._power_off(spec.uuid)
         disks.create_rescue_disk(self._paths.lend(base), paths)

@@ -10,17 +10,16 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import libvirt
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import InstanceSpec, boot_volume
 from compute_agent.virt import progress
 from compute_agent.virt.errors import ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt.connection import translated
-from compute_agent.virt.libvirt.disks import GIB, LEAST_FREE, MIB
+from compute_agent.virt.libvirt.disks import GIB, LEAST_FREE, LocalFile, format_disk, local_disks
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
@@ -47,12 +46,14 @@ def enlarge(spec: InstanceSpec, paths: InstancePaths) -> None:
     Raises InstanceNotFoundError for a guest without a disk, ImageUnacceptableError when its disk would shrink,
     RetryableHostError without room; what was put aside then is brought back by ``restore``.
     """
-    flavor = spec.flavor
+    own_root = boot_volume(spec) is None
     try:
-        _check_room(paths)
-        _overlay(paths.root_disk, flavor.root_gb * GIB)
-        _extra(paths.ephemeral_disk, flavor.ephemeral_gb * GIB, _ephemeral)
-        _extra(paths.swap_disk, flavor.swap_mb * MIB, _swap)
+        _check_room(paths, own_root=own_root)
+        if own_root:
+            _overlay(paths.root_disk, spec.flavor.root_gb * GIB)
+        wanted = {local.path: local for local in local_disks(spec, paths)}
+        for path in _empty_disks(paths) | wanted.keys():
+            _extra(path, wanted.get(path))
     except (OSError, ProgramError) as error:
         raise RetryableHostError(_NOT_MADE, detail=str(error)) from error
 
@@ -61,12 +62,12 @@ def restore(spec: InstanceSpec, paths: InstancePaths) -> None:
     """Bring back the disks of before to a guest that is off; ``spec.flavor`` is its size then.  Nothing when none lies
     aside.
     """
-    flavor = spec.flavor
+    wanted = {local.path for local in local_disks(spec, paths)}
     try:
-        for disk, size in ((paths.ephemeral_disk, flavor.ephemeral_gb), (paths.swap_disk, flavor.swap_mb)):
+        for disk in _empty_disks(paths):
             if aside(disk).exists():
                 aside(disk).replace(disk)
-            elif not size:
+            elif disk not in wanted:
                 disk.unlink(missing_ok=True)
         if aside(paths.root_disk).exists():
             aside(paths.root_disk).replace(paths.root_disk)
@@ -79,7 +80,7 @@ def keep(domain: Any | None, paths: InstancePaths) -> None:
     again; nothing is lost then.
     """
     try:
-        for disk in (paths.ephemeral_disk, paths.swap_disk):
+        for disk in _empty_disks(paths):
             aside(disk).unlink(missing_ok=True)
         before = aside(paths.root_disk)
         if before.exists():
@@ -92,8 +93,8 @@ def keep(domain: Any | None, paths: InstancePaths) -> None:
 # --- the root disk ----------------------------------------------------------------------------------------------------
 
 
-def _check_room(paths: InstancePaths) -> None:
-    if not (paths.root_disk.exists() or aside(paths.root_disk).exists()):
+def _check_room(paths: InstancePaths, *, own_root: bool) -> None:
+    if not (paths.root_disk.exists() or aside(paths.root_disk).exists() if own_root else paths.folder.exists()):
         raise InstanceNotFoundError("The guest has no disk to be resized.")
     if _free(paths.folder) < LEAST_FREE:
         raise RetryableHostError("The host has no room for a larger disk.", detail=f"under {LEAST_FREE} bytes are free")
@@ -163,39 +164,40 @@ def _by_qemu(domain: Any, disk: Path, under: str | None) -> None:
         log.info("A guest went off while its disk was written together: %s", error)
 
 
-# --- ephemeral and swap -----------------------------------------------------------------------------------------------
+# --- empty disks ------------------------------------------------------------------------------------------------------
 
 
-def _extra(disk: Path, size: int, make: Callable[[Path, Path, int], None]) -> None:
-    """Give one disk beside the root disk its new size in bytes, 0: none; the one of before, if any, is put aside."""
-    before = aside(disk)
+def _empty_disks(paths: InstancePaths) -> set[Path]:
+    """Return the places of the empty disks that are there, or lie aside, and those of a flavor."""
+    asked = {path.with_name(path.name.removesuffix(aside(path).suffix)) for path in paths.folder.glob("local-*.before")}
+    return {paths.ephemeral_disk, paths.swap_disk, *paths.local_files, *asked}
+
+
+def _extra(disk: Path, wanted: LocalFile | None) -> None:
+    """Give one disk beside the root disk its new size, None: it goes; the one of before, if any, is put aside."""
+    before, size = aside(disk), wanted.size if wanted else 0
     if not before.exists():
         has = disk.stat().st_size if disk.exists() else 0
         if has == size:
             return
         if has:
             disk.rename(before)
-    if size and not disk.exists():
+    if wanted and not disk.exists():
         part = disk.with_suffix(".part")
         part.unlink(missing_ok=True)
         part.touch(mode=0o600)
-        make(part, before, size)
+        _make(part, before, wanted)
         part.replace(disk)
 
 
-def _ephemeral(part: Path, before: Path, size: int) -> None:
-    """Copy the disk of before and make it larger, or make a new one; the file system on it is the guest's to grow."""
-    if before.exists():
+def _make(part: Path, before: Path, wanted: LocalFile) -> None:
+    """Make a new disk; one with files is the copy of the one before, and its file system is the guest's to grow."""
+    if before.exists() and not wanted.disk.swap:
         run_long("cp", "--sparse=always", "--reflink=auto", str(before), str(part), limits=LONG, stopped=lambda: False)
-        os.truncate(part, size)
+        os.truncate(part, wanted.size)
         return
-    os.truncate(part, size)
-    run_program("mke2fs", "-q", "-F", "-t", "ext4", "-L", "ephemeral0", str(part))
-
-
-def _swap(part: Path, _before: Path, size: int) -> None:
-    os.truncate(part, size)
-    run_program("mkswap", "-L", "swap0", str(part))
+    os.truncate(part, wanted.size)
+    format_disk(wanted, part)
 
 
 class ResizeOperations(Domains):

@@ -216,3 +216,12 @@ class SnapshotOperations(Domains):
         disk, account = self._paths.instance(uuid).root_disk, self._paths.account
         begin = self._no_copy_begins(uuid)
         copy_disk(domain, disk, self._paths.visible(target), disk_format, stopped, account=account, begin=begin)
+
+    @contextmanager
+    def frozen(self, uuid: str) -> Iterator[None]:
+        domain = self._domain(uuid)
+        with translated("hold the guest's file systems still"):
+            runs = domain.isActive()
+            tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
+        with _frozen(domain, tree) if runs else nullcontext():
+            yield

@@ -1,0 +1,276 @@
+"""Root disks of guests in a pool that several hosts reach, in the place of files on this host.
+
+For the hypervisor such a guest boots from a volume: its root disk is opened by a storage daemon on this host, and lies
+in the pool under a name made of the guest's id and the host's.  A host that looks for a disk under its own name and
+does not find it has lost the guest to another host: it can neither open nor remove what that one has now.  Empty
+disks, the config drive, rescue disks and saved memory stay files of the host.
+"""
+
+import logging
+import math
+import uuid as uuids
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, boot_volume
+from compute_agent.contract.messages import Leftover
+from compute_agent.contract.volume import VolumeClient, VolumeSpec
+from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, Stopped, never
+from compute_agent.virt.errors import HostError, ImageUnacceptableError, InstanceNotFoundError, RetryableHostError
+from compute_agent.virt.passing_on import PassingOn
+from compute_agent.volumes.driver import GIB, ROOT, VolumeDriver
+from compute_agent.volumes.errors import VolumeNotFoundError
+from compute_agent.volumes.services import Volumes
+from compute_agent.volumes.watch import Aside
+
+log = logging.getLogger(__name__)
+
+BEFORE = "before-resize"
+"""The snapshot to which a resize is reverted."""
+NAMESPACE = uuids.UUID("6f6c1a52-6a43-4b0e-9f43-2b9c0b0f6d27")
+LISTED_WITHIN = 3.0
+"""Seconds that the search for what is left over waits for the pool."""
+KIND = "root_disk"
+"""What a root disk in the pool that no guest accounts for is called among the leftovers."""
+
+
+def disk_id(uuid: str, host: str) -> str:
+    """Return the id that a guest's root disk has in the pool while it is a host's."""
+    return f"{ROOT}{uuid}-{uuids.uuid5(NAMESPACE, host).hex[:8]}"
+
+
+def disks_of(host: str, driver: VolumeDriver) -> list[tuple[str, str]]:
+    """Return id and guest of each root disk in a pool that is a host's."""
+    guesses = ((name, name.removeprefix(ROOT).rpartition("-")[0]) for name in driver.names())
+    return [(name, uuid) for name, uuid in guesses if name == disk_id(uuid, host)]
+
+
+class PoolRootDisks(PassingOn):
+    """A hypervisor whose guests have their root disks in a pool.
+
+    A guest whose disk is a file here keeps it so until it is rebuilt; one that boots from a volume is none of this.
+    """
+
+    def __init__(self, inner: ComputeDriver, volumes: Volumes, pool: str, host: str) -> None:
+        """``pool`` is the pool's name in this host's settings."""
+        super().__init__(inner)
+        self._volumes, self._pool, self._host = volumes, pool, host
+        self._listing = Aside("listing root disks")
+        self._listed: list[tuple[str, str]] = []
+
+    @property
+    def pool_id(self) -> str:
+        """Return the pool's id.  Raises PoolUnavailableError."""
+        return self._volumes.pool_id(self._pool)
+
+    # ----- the host -------------------------------------------------------------------------------------------------
+
+    def capacity(self) -> HostCapacity:
+        """Measure the host; its disk is the pool, as it was last measured."""
+        found = self.inner.capacity()
+        pool = self._volumes.known_state(self._pool)
+        total, free = (pool.total_gb, pool.free_gb) if pool is not None else (0, 0)
+        return HostCapacity(**{**vars(found), "disk_gb": int(total), "disk_gb_used": int(total - free)})
+
+    def volumes(self) -> dict[str, list[str]]:
+        return {
+            uuid: [each for each in found if not each.startswith(ROOT)] for uuid, found in self.inner.volumes().items()
+        }
+
+    def leftovers(self) -> list[Leftover]:
+        """List what is left here, and this host's root disks in the pool without a guest; none of these while the pool
+        does not answer.
+        """
+        found, guests = self.inner.leftovers(), {guest.uuid for guest in self.inner.guests()}
+        if self._listing.busy:
+            return found
+        self._listing.start(self._list)
+        if self._listing.wait(LISTED_WITHIN):
+            guests |= {guest.uuid for guest in self.inner.guests()}
+            found += [
+                Leftover(kind=KIND, name=name, subject_id=uuid) for name, uuid in self._listed if uuid not in guests
+            ]
+        return found
+
+    def _list(self) -> None:
+        self._listed = []
+        self._listed = disks_of(self._host, self._driver())
+
+    # ----- making and removing --------------------------------------------------------------------------------------
+
+    def needs_image(self, spec: InstanceSpec) -> bool:
+        """An image that any host has brought to the pool is not fetched again."""
+        if not super().needs_image(spec):
+            return False
+        return not spec.flavor.root_gb or not self._driver().has_image(spec.image)
+
+    def has_disk(self, uuid: str) -> bool:
+        return self.inner.has_disk(uuid) or self._size(uuid) is not None
+
+    def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
+        """Make the root disk in the pool, as a clone of the image, and the empty disks here."""
+        if boot_volume(spec) is not None:
+            self.inner.create_disk(spec, base, keep_ephemeral=keep_ephemeral)
+            return
+        size_gb = self._wanted_gb(spec, base)
+        self.inner.create_disk(_rooted(spec, _NOWHERE), None, keep_ephemeral=keep_ephemeral)
+        volume, driver = self._volume(spec.uuid, size_gb), self._driver()
+        if self._size(spec.uuid) is not None or self._volumes.daemons.description(volume.id) is not None:
+            self._volumes.delete(volume)
+        if base is not None:
+            driver.create_from_image(volume, base)
+        elif not driver.clone_image(volume, spec.image):
+            raise RetryableHostError("The host's pool has no such image any more.")
+
+    @staticmethod
+    def _wanted_gb(spec: InstanceSpec, base: Path | None) -> int:
+        """Return the size of the root disk: the image's own is rounded up.  Raises ImageUnacceptableError."""
+        needed = 1 if base is None else math.ceil(base.stat().st_size / GIB)
+        size = spec.flavor.root_gb or needed
+        if needed > size:
+            has = f"flavor {spec.flavor.name!r} has {spec.flavor.root_gb} GiB"
+            raise ImageUnacceptableError(f"Image {spec.image.name!r} needs a disk of {needed} GiB; {has}.")
+        return size
+
+    def define(self, spec: InstanceSpec, attempt: int) -> None:
+        self.inner.define(self._with_root(spec), attempt)
+
+    def destroy(self, uuid: str) -> None:
+        self.inner.destroy(uuid)
+        volume = self._volume(uuid)
+        if self._volumes.daemons.description(volume.id) is not None or self._size(uuid) is not None:
+            self._volumes.delete(volume)
+
+    # ----- power ----------------------------------------------------------------------------------------------------
+
+    def start(self, uuid: str) -> None:
+        self._serve(uuid)
+        self.inner.start(uuid)
+
+    def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
+        self._serve(uuid)
+        self.inner.reboot(uuid, hard=hard, timeout=timeout)
+
+    def resume(self, uuid: str) -> None:
+        self._serve(uuid)
+        self.inner.resume(uuid)
+
+    def _serve(self, uuid: str) -> None:
+        """Have the root disk open: the machine may have been off, or the daemon have died."""
+        volume = self._volume(uuid)
+        if self._volumes.daemons.runs(volume.id):
+            return
+        if volume.id in self.inner.volumes().get(uuid, []):
+            self._connected(uuid)
+
+    # ----- rescue and size ------------------------------------------------------------------------------------------
+
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
+        self.inner.rescue(self._with_root(spec, "vdb"), attempt, base, files)
+
+    def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
+        self.inner.unrescue(self._with_root(spec), attempt)
+
+    def resize(self, spec: InstanceSpec, attempt: int) -> None:
+        """Freeze the disk as it is, and make it larger."""
+        if self._is_elsewhere(spec):
+            self.inner.resize(spec, attempt)
+            return
+        has = self._needed_size(spec.uuid)
+        if 0 < spec.flavor.root_gb < has:
+            raise ImageUnacceptableError(f"The guest's disk has {has} GiB and cannot shrink.")
+        self.inner.stop(spec.uuid, 0)
+        volume = self._volume(spec.uuid, spec.flavor.root_gb or has)
+        self._volumes.connect(volume, [])
+        self._volumes.snapshot(volume, BEFORE)
+        self._volumes.grow(volume)
+        self.inner.resize(self._with_root(spec), attempt)
+
+    def confirm_resize(self, uuid: str) -> None:
+        self.inner.confirm_resize(uuid)
+        has = None if self.inner.has_disk(uuid) else self._size(uuid)
+        if has is not None:
+            self._volumes.delete_snapshot(self._volume(uuid, has), BEFORE, never)
+
+    def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
+        if self._is_elsewhere(spec):
+            self.inner.revert_resize(spec, attempt)
+            return
+        self._needed_size(spec.uuid)
+        self.inner.stop(spec.uuid, 0)
+        volume = self._volume(spec.uuid, spec.flavor.root_gb or 1)
+        self._volumes.connect(volume, [])
+        if BEFORE in self._driver().snapshots(volume.id):
+            self._volumes.revert(volume, BEFORE)
+            self._volumes.delete_snapshot(volume, BEFORE, never)
+        self.inner.revert_resize(self._with_root(spec), attempt)
+
+    def _is_elsewhere(self, spec: InstanceSpec) -> bool:
+        """Whether the guest's root disk is a volume or a file."""
+        return boot_volume(spec) is not None or self.inner.has_disk(spec.uuid)
+
+    # ----- copies ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
+        self.inner.power_state(uuid)
+        size = None if self.inner.has_disk(uuid) else self._size(uuid)
+        if size is None:
+            self.inner.snapshot(uuid, target, disk_format, stopped)
+            return
+        volume, moment = self._volume(uuid, size), f"copy-{uuid}"
+        target.unlink(missing_ok=True)
+        self._volumes.delete_snapshot(volume, moment, never)  # of an agent that was killed
+        with self.inner.frozen(uuid):
+            self._volumes.snapshot(volume, moment)
+        try:
+            self._volumes.copy_out(volume, moment, target, disk_format, stopped)
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        finally:
+            self._volumes.delete_snapshot(volume, moment, never)
+
+    # ----- inside ---------------------------------------------------------------------------------------------------
+
+    def _driver(self) -> VolumeDriver:
+        return self._volumes.driver(self.pool_id)
+
+    def _volume(self, uuid: str, size_gb: int = 0) -> VolumeSpec:
+        return VolumeSpec(id=disk_id(uuid, self._host), pool_id=self.pool_id, size_gb=size_gb)
+
+    def _size(self, uuid: str) -> int | None:
+        """Return the GiB of this host's root disk of a guest; None when there is none."""
+        try:
+            return self._driver().size(disk_id(uuid, self._host)) // GIB
+        except VolumeNotFoundError:
+            return None
+
+    def _needed_size(self, uuid: str) -> int:
+        found = self._size(uuid)
+        if found is None:
+            raise InstanceNotFoundError("The guest has no disk on this host.", detail=disk_id(uuid, self._host))
+        return found
+
+    def _connected(self, uuid: str) -> tuple[VolumeSpec, VolumeConnection]:
+        """Have the root disk open for the guest; say how large it is and where."""
+        volume = self._volume(uuid, self._needed_size(uuid))
+        connection = self._volumes.connect(volume, [VolumeClient(attachment_id=uuid, host_id="", local=True)])
+        if connection is None:
+            raise HostError("The guest's disk could not be opened.")
+        return volume, connection
+
+    def _with_root(self, spec: InstanceSpec, device: str = "vda") -> InstanceSpec:
+        """Return the guest with its root disk as a volume that it boots from."""
+        if self._is_elsewhere(spec):
+            return spec
+        volume, connection = self._connected(spec.uuid)
+        disk = GuestDisk(id=volume.id, attachment_id="", size_gb=volume.size_gb, connection=connection, boot_index=0)
+        return _rooted(spec, replace(disk, device=device))
+
+
+_NOWHERE = GuestDisk(id=ROOT, attachment_id="", size_gb=0, connection=VolumeConnection(export=""), boot_index=0)
+
+
+def _rooted(spec: InstanceSpec, disk: GuestDisk) -> InstanceSpec:
+    return replace(spec, volumes=[disk, *spec.volumes])

@@ -1,0 +1,105 @@
+"""Volumes that come and go as disks of a guest, grow, and are put in each other's place, while the guest goes on."""
+
+import contextlib
+import logging
+from functools import partial
+
+from msgspec.structs import replace
+
+from compute_agent.contract.commands import (
+    AttachVolumeRequest,
+    DetachVolumeRequest,
+    RefreshVolumeRequest,
+    SwapVolumeRequest,
+)
+from compute_agent.contract.power import PowerState
+from compute_agent.contract.steps import ATTACH_VOLUME, DETACH_VOLUME, REFRESH_VOLUME, SWAP_VOLUME
+from compute_agent.engine.context import CommandContext, Step
+from compute_agent.engine.outcomes import LateError
+from compute_agent.servers.base import GuestHandler
+from compute_agent.virt.errors import HostError, InstanceNotFoundError
+
+log = logging.getLogger(__name__)
+
+
+class VolumeNotTakenBackError(HostError):
+    """A volume could not be attached, and it is not sure that the guest does not have it."""
+
+    code = "not_taken_back"
+
+
+class AttachVolume(GuestHandler[AttachVolumeRequest]):
+    """Gives the guest the volume; when that fails the guest does not have it.
+
+    A command that goes on after its deadline is undone.  A guest that is being deleted is left as it is.
+    """
+
+    resumes_late = True
+
+    async def change(self, context: CommandContext, request: AttachVolumeRequest) -> PowerState:
+        spec, power = request.instance, PowerState.NOSTATE
+
+        async def take_back(error: Exception) -> None:
+            await context.work(lambda: self._take_back(request, error))
+
+        def attach() -> None:
+            nonlocal power
+            self.driver.attach_volume(spec, request.disk)
+            power = self.driver.power_state(spec.uuid)
+
+        if context.late and not context.cancelled:
+            late = LateError()
+            await take_back(late)
+            raise late
+        await context.take([Step(ATTACH_VOLUME, attach, undo=take_back)])
+        return power
+
+    def _take_back(self, request: AttachVolumeRequest, error: Exception) -> None:
+        """Take the volume from the guest, which has had no use of it yet; raises VolumeNotTakenBackError."""
+        spec, disk = request.instance, request.disk
+        before = replace(spec, volumes=[each for each in spec.volumes if each.id != disk.id])
+        try:
+            self.driver.detach_volume(before, disk, force=True)
+        except Exception as failure:
+            log.exception("Server %s: volume %s could not be taken back.", spec.uuid, disk.id)
+            reason = error.message if isinstance(error, HostError) else "The host could not attach the volume."
+            raise VolumeNotTakenBackError(f"{reason} The volume could not be taken back.") from failure
+
+
+class DetachVolume(GuestHandler[DetachVolumeRequest]):
+    """Lets the guest give the volume back; one that it does not give stays as it is, unless it is taken by force.
+
+    A guest that is gone has no volume any more.
+    """
+
+    resumes_late = True
+
+    async def change(self, context: CommandContext, request: DetachVolumeRequest) -> PowerState:
+        detach = partial(self.driver.detach_volume, request.instance, request.disk, force=request.force)
+        await context.take([Step(DETACH_VOLUME, detach)])
+        with contextlib.suppress(InstanceNotFoundError):
+            return await self.power_state(context)
+        return PowerState.NOSTATE
+
+
+class RefreshVolume(GuestHandler[RefreshVolumeRequest]):
+    """Brings a disk to what the command says; what fails is safe to be tried again, and the guest goes on meanwhile."""
+
+    async def change(self, context: CommandContext, request: RefreshVolumeRequest) -> PowerState:
+        await context.take([Step(REFRESH_VOLUME, partial(self.driver.refresh_volume, request.instance, request.disk))])
+        return await self.power_state(context)
+
+
+class SwapVolume(GuestHandler[SwapVolumeRequest]):
+    """Copies a disk to another volume and lets the guest go on with that one; a failure leaves it with the old one."""
+
+    heavy = True
+
+    async def change(self, context: CommandContext, request: SwapVolumeRequest) -> PowerState:
+        facts: dict[str, str] = {"bytes": str(request.new.size_gb << 30)}
+
+        def swap() -> None:
+            self.driver.swap_volume(request.instance, request.old, request.new, context.stopped)
+
+        await context.take([Step(SWAP_VOLUME, swap, facts=facts)])
+        return await self.power_state(context)

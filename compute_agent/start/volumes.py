@@ -1,0 +1,23 @@
+"""Puts the pools of a host's settings together."""
+
+from compute_agent.settings import AgentSettings
+from compute_agent.volumes import drivers
+from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.driver import PoolSettings, VolumeDriver
+from compute_agent.volumes.services import Outside, Volumes
+
+FOLDER, RESTORES, SERVED = "volumes", "restores", "served-volumes"
+
+
+def make_volumes(settings: AgentSettings, daemons: Daemons, outside: Outside) -> Volumes | None:
+    """Make the volumes of a host; None when it has no pool.  A pool without a location lies in the state folder."""
+    made = [make_driver(settings, name) for name in settings.volume_pools]
+    return Volumes(made, daemons, outside) if made else None
+
+
+def make_driver(settings: AgentSettings, name: str) -> VolumeDriver:
+    """Make the driver of one pool of the settings."""
+    driver, _, location = settings.volume_pools[name].partition(":")
+    if not location or location.startswith("?"):  # options of a simulated pool
+        location = f"{settings.state_dir / FOLDER}{location}"
+    return drivers.make(PoolSettings(name, driver, location, settings.host))

@@ -1,0 +1,136 @@
+"""Volumes of simulated guests: which they have and with what, and storage that goes away and comes back."""
+
+import threading
+import time
+
+from compute_agent.contract.build import GuestDisk, InstanceSpec
+from compute_agent.contract.power import PowerState
+from compute_agent.virt import progress
+from compute_agent.virt.driver import ComputeDriver, Stopped, never
+from compute_agent.virt.errors import (
+    InstanceNotFoundError,
+    RetryableHostError,
+    StoppedError,
+    UnsupportedError,
+)
+from compute_agent.virt.fake_state import FakeGuest, State
+
+COLD_BUSES = ("ide", "sata")
+"""Buses on which a guest that runs takes and gives no disks."""
+PIECES = 4
+"""Looks at a copy until it is done."""
+
+
+class FakeVolumes(ComputeDriver):
+    """The part of the fake driver that keeps volumes."""
+
+    _changed: threading.Condition
+    _state: State
+
+    def __init__(self) -> None:
+        self.holding: set[str] = set()
+        """Guests that do not let go of their volumes."""
+        self.away: set[str] = set()
+        """Volumes that cannot be reached now; see ``stall``."""
+        self.copy_pause = 0.0
+        """Seconds between two looks at a copy."""
+
+    def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
+        with self._changed:
+            guest = self._guest(spec.uuid)
+            if find(guest, disk) is not None:
+                return
+            if guest.power != PowerState.SHUTDOWN and disk.bus in COLD_BUSES:
+                raise UnsupportedError(f"A running guest takes no disks on the bus {disk.bus!r}.")
+            self._have(guest, [*guest.volumes, disk])
+
+    def detach_volume(self, spec: InstanceSpec, disk: GuestDisk, *, force: bool = False) -> None:
+        with self._changed:
+            guest = self._state.guests.get(spec.uuid)
+            if guest is None or find(guest, disk) is None:
+                return
+            if guest.power == PowerState.PAUSED and not force:
+                raise UnsupportedError("A paused guest cannot let go of a volume.")
+            if guest.power == PowerState.RUNNING and spec.uuid in self.holding and not force:
+                raise RetryableHostError("The guest has not let go of the volume.")
+            self._have(guest, [each for each in guest.volumes if not is_same(each, disk)])
+
+    def refresh_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
+        with self._changed:
+            guest = self._guest(spec.uuid)
+            if find(guest, disk) is None:
+                raise RetryableHostError("The guest does not have the volume.")
+            self._have(guest, [disk if is_same(each, disk) else each for each in guest.volumes])
+
+    def swap_volume(self, spec: InstanceSpec, old: GuestDisk, new: GuestDisk, stopped: Stopped = never) -> None:
+        with self._changed:
+            guest = self._guest(spec.uuid)
+            if find(guest, new) is not None:
+                return
+            if find(guest, old) is None:
+                raise RetryableHostError("The guest does not have the volume.")
+            if guest.power not in {PowerState.RUNNING, PowerState.PAUSED}:
+                raise UnsupportedError("A volume can be swapped only while its guest is on.")
+        watched = progress.Watched()
+        for piece in range(PIECES):
+            watched.look(piece)
+            if stopped():
+                raise StoppedError("The copy of the volume was stopped.")
+            time.sleep(self.copy_pause)
+        with self._changed:
+            guest = self._guest(spec.uuid)
+            self._have(guest, [new if is_same(each, old) else each for each in guest.volumes])
+
+    def volumes(self) -> dict[str, list[str]]:
+        with self._changed:
+            return {guest.uuid: [disk.id for disk in guest.volumes] for guest in self._state.guests.values()}
+
+    def go_on_after_error(self, uuid: str) -> bool:
+        with self._changed:
+            guest = self._state.guests.get(uuid)
+            if guest is None or not guest.stalled or any(disk.id in self.away for disk in guest.volumes):
+                return False
+            guest.stalled = False
+        self.unpause(uuid)
+        return True
+
+    def stall(self, volume_id: str) -> None:
+        """Let a volume's storage go away: guests that run with it are paused until it is taken out of ``away``."""
+        self.away.add(volume_id)
+        with self._changed:
+            guests = self._state.guests.values()
+            struck = [guest for guest in guests if any(disk.id == volume_id for disk in guest.volumes)]
+            for guest in struck:
+                guest.stalled = guest.power == PowerState.RUNNING
+        for guest in struck:
+            if guest.stalled:
+                self.pause(guest.uuid)
+
+    def disk(self, uuid: str, volume_id: str) -> GuestDisk | None:
+        """Return a volume as a guest has it; None when it does not."""
+        with self._changed:
+            return next((disk for disk in self._guest(uuid).volumes if disk.id == volume_id), None)
+
+    def _have(self, guest: FakeGuest, volumes: list[GuestDisk]) -> None:
+        guest.volumes = volumes
+        self._write(guest.uuid)
+
+    def _guest(self, uuid: str) -> FakeGuest:
+        try:
+            return self._state.guests[uuid]
+        except KeyError:
+            raise InstanceNotFoundError("There is no such instance on this host.") from None
+
+    def _write(self, uuid: str) -> None:
+        """Add the instance's line to the journal."""
+        raise NotImplementedError
+
+
+def find(guest: FakeGuest, disk: GuestDisk) -> GuestDisk | None:
+    """Return a volume as the guest has it."""
+    return next((each for each in guest.volumes if is_same(each, disk)), None)
+
+
+def is_same(one: GuestDisk, other: GuestDisk) -> bool:
+    """Return whether both are the same attachment."""
+    return one.attachment_id == other.attachment_id if one.attachment_id else one.id == other.id

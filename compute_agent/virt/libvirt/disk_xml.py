@@ -1,0 +1,194 @@
+"""The disks in a domain's XML: files in the guest's folder, and volumes, which every guest reaches by NBD."""
+
+import itertools
+import re
+import string
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection
+from compute_agent.virt.libvirt.boot import Boot
+from compute_agent.virt.libvirt.disks import local_disks
+from compute_agent.virt.libvirt.paths import InstancePaths
+
+PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
+"""How the disks of a bus are called."""
+SEED = "hda"
+SCSI_MODEL = "virtio-scsi"
+USB_MODEL = "qemu-xhci"
+RESCUE_DEVICE, RESCUE_BUS = "hw_rescue_device", "hw_rescue_bus"
+RESCUE = frozenset({RESCUE_DEVICE, RESCUE_BUS})
+"""Properties of rescue images, with Nova's names: what the rescue disk is, and the bus it is on."""
+_NAME = re.compile(r"(vd|sd|hd)[a-z]{1,2}")
+
+
+@dataclass(frozen=True)
+class _Disk:
+    """A disk that gets its name together with the others."""
+
+    bus: str
+    device: str  # the name it should have; empty: any
+    boot_index: int | None
+    file: Path | None = None
+    kind: str = ""
+    volume: GuestDisk | None = None
+    device_type: str = "disk"
+
+
+def boots_by_order(spec: InstanceSpec) -> bool:
+    """Return whether each disk says its place in the order of booting; else the guest boots from the first one."""
+    if is_stable(spec):
+        return True
+    indices = [volume.boot_index for volume in spec.volumes] + [disk.boot_index for disk in spec.local_disks or []]
+    return any(index is not None for index in indices)
+
+
+def add_disks(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> None:
+    """Write the guest's disks: those that it boots from, its empty ones, its volumes, and its seed."""
+    disks = list(_disks(spec, paths, boot))
+    names = assign([(disk.bus, disk.device) for disk in disks], {SEED})
+    order = _boot_order(disks) if boots_by_order(spec) else {}
+    for number, (disk, name) in enumerate(zip(disks, names, strict=True)):
+        if disk.volume is not None:
+            element = volume_element(disk.volume, name)
+            devices.append(element)
+        else:
+            element = _file_element(devices, disk, name)
+        if number in order:
+            ET.SubElement(element, "boot", order=str(order[number]))
+    cdrom = ET.SubElement(devices, "disk", type="file", device="cdrom")
+    ET.SubElement(cdrom, "driver", name="qemu", type="raw")
+    ET.SubElement(cdrom, "source", file=str(boot.seed))
+    ET.SubElement(cdrom, "target", dev=SEED, bus="ide")
+    ET.SubElement(cdrom, "readonly")
+    buses = {disk.bus for disk in disks}
+    if "scsi" in buses:
+        devices.append(scsi_controller())
+    ET.SubElement(devices, "controller", type="usb", model=USB_MODEL if "usb" in buses else "none")
+
+
+def _disks(spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> Iterator[_Disk]:
+    rescued, stable = spec.rescue is not None, is_stable(spec)
+    for number, path in enumerate(boot.disks[1:] if stable else boot.disks):
+        first = number == 0
+        yield _Disk("virtio", "vda" if first else "", 0 if first and not stable else None, file=path, kind="qcow2")
+    for local in local_disks(spec, paths):
+        index = None if rescued else local.disk.boot_index
+        yield _Disk("virtio", local.disk.device, index, file=local.path, kind="raw")
+    for volume in spec.volumes:
+        yield _Disk(bus_of(volume), volume.device, None if rescued else volume.boot_index, volume=volume)
+    if stable:
+        yield _rescue_disk(boot)
+
+
+def is_stable(spec: InstanceSpec) -> bool:
+    """Return whether the rescue image says what its disk is to be: then all others keep their names and order."""
+    return spec.rescue is not None and bool(RESCUE & spec.rescue.image.properties.keys())
+
+
+def _rescue_disk(boot: Boot) -> _Disk:
+    said = boot.image.properties
+    kind = "cdrom" if said.get(RESCUE_DEVICE) == "cdrom" else "disk"
+    bus = said.get(RESCUE_BUS, "")
+    if bus not in PREFIXES or (kind, bus) == ("cdrom", "virtio"):
+        bus = "ide" if kind == "cdrom" else "virtio"
+    return _Disk(bus, "", 0, file=boot.disks[0], kind="qcow2", device_type=kind)
+
+
+def _boot_order(disks: Iterable[_Disk]) -> dict[int, int]:
+    """Return the numbers of the disks that are booted from → their places in the order."""
+    ranked = [(disk.boot_index, number) for number, disk in enumerate(disks) if disk.boot_index is not None]
+    return {number: place for place, (_, number) in enumerate(sorted(ranked), start=1)}
+
+
+def assign(wanted: Iterable[tuple[str, str]], taken: set[str]) -> list[str]:
+    """Return a name for each disk, given as its bus and the name it should have: that one where it is free.
+
+    libvirt puts the disks of a bus in the order of their names.
+    """
+    disks, taken = [(bus, name_of(device)) for bus, device in wanted], set(taken)
+    names: list[str] = []
+    for bus, name in disks:
+        fits = name.startswith(PREFIXES[bus]) and name not in taken
+        names.append(name if fits else "")
+        taken.add(names[-1])
+    for number, (bus, _) in enumerate(disks):
+        if not names[number]:
+            names[number] = next(name for name in _all_names(PREFIXES[bus]) if name not in taken)
+            taken.add(names[number])
+    return names
+
+
+def name_of(device: str) -> str:
+    """Return the name of a device without its folder; empty for what is none."""
+    name = device.removeprefix("/dev/")
+    return name if _NAME.fullmatch(name) else ""
+
+
+def _all_names(prefix: str) -> Iterator[str]:
+    letters = string.ascii_lowercase
+    yield from (prefix + letter for letter in letters)
+    yield from (prefix + first + second for first, second in itertools.product(letters, letters))
+
+
+def bus_of(volume: GuestDisk) -> str:
+    """Return the bus that a volume is on: CD-ROMs and LUNs need one that knows SCSI's commands."""
+    if volume.kind != "disk" and volume.bus == "virtio":
+        return "scsi"
+    return volume.bus if volume.bus in PREFIXES else "virtio"
+
+
+def scsi_controller() -> ET.Element:
+    """Return the controller of SCSI disks."""
+    return ET.Element("controller", type="scsi", index="0", model=SCSI_MODEL)
+
+
+def volume_element(volume: GuestDisk, name: str) -> ET.Element:
+    """Return a volume's disk.  Errors of its storage pause the guest, so that none is lost on the guest."""
+    disk = ET.Element("disk", type="network", device="cdrom" if volume.kind == "cdrom" else "disk")
+    driver = {"name": "qemu", "type": "raw", "cache": "none", "discard": "unmap"}
+    ET.SubElement(disk, "driver", driver | {"error_policy": "stop", "rerror_policy": "stop"})
+    disk.append(source_element(volume.connection))
+    ET.SubElement(disk, "target", dev=name, bus=bus_of(volume))
+    if volume.iotune:
+        disk.append(limits_element(volume.iotune))
+    if volume.read_only or volume.kind == "cdrom":
+        ET.SubElement(disk, "readonly")
+    if volume.shareable:
+        ET.SubElement(disk, "shareable")
+    ET.SubElement(disk, "serial").text = volume.serial or volume.id
+    if volume.attachment_id:
+        ET.SubElement(disk, "alias", name=f"ua-{volume.attachment_id}")
+    return disk
+
+
+def source_element(connection: VolumeConnection) -> ET.Element:
+    """Return where the disk of a volume is."""
+    source = ET.Element("source", protocol="nbd", name=connection.export, tls="yes" if connection.tls else "no")
+    if connection.socket:
+        ET.SubElement(source, "host", transport="unix", socket=connection.socket)
+        return source
+    if connection.tls_hostname:
+        source.set("tlsHostname", connection.tls_hostname)
+    ET.SubElement(source, "host", name=connection.address, port=str(connection.port))
+    return source
+
+
+def limits_element(limits: dict[str, int]) -> ET.Element:
+    """Return the limits of a disk."""
+    element = ET.Element("iotune")
+    for name, value in sorted(limits.items()):
+        ET.SubElement(element, name).text = str(value)
+    return element
+
+
+def _file_element(devices: ET.Element, wanted: _Disk, name: str) -> ET.Element:
+    disk = ET.SubElement(devices, "disk", type="file", device=wanted.device_type)
+    ET.SubElement(disk, "driver", name="qemu", type=wanted.kind, cache="writeback", discard="unmap")
+    ET.SubElement(disk, "source", file=str(wanted.file))
+    ET.SubElement(disk, "target", dev=name, bus=wanted.bus)
+    if wanted.device_type == "cdrom":
+        ET.SubElement(disk, "readonly")
+    return disk

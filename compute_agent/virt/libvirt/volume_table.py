@@ -1,0 +1,130 @@
+"""Which volume is which disk of a domain, as it runs or as it is defined.
+
+A volume's disk has the volume's id as its serial number and the attachment's in its alias.  A disk is known by its
+attachment: while the data of a volume moves to another pool, the volume has two, and the guest goes from one to the
+other.  A running guest's disk cannot be given another serial number or alias, so what is put in the place of a volume,
+or is taken away by force, is noted in a metadata element of the running domain.
+"""
+
+import copy
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from typing import Any
+
+import libvirt
+
+from compute_agent.contract.build import GuestDisk
+
+NAMESPACE = "https://novella.example/xmlns/volumes/1"
+KEY = "novella-volumes"
+ALIAS = "ua-"
+"""libvirt's prefix of aliases that are not its own."""
+RUNS, DEFINED = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The volume that is behind a disk, and its attachment; without a volume, the guest has only the disk still."""
+
+    volume: str
+    attachment: str = ""
+
+    @classmethod
+    def of(cls, disk: GuestDisk) -> "Owner":
+        """Return what is behind a volume's disk."""
+        return cls(disk.id, disk.attachment_id)
+
+    def is_for(self, disk: GuestDisk) -> bool:
+        """Return whether this is the disk that is meant."""
+        if self.attachment and disk.attachment_id:
+            return self.attachment == disk.attachment_id
+        return self.volume == disk.id
+
+
+NOBODY = Owner("")
+
+
+def tree_of(domain: Any, which: int) -> ET.Element:
+    """Return the domain's XML: ``RUNS`` or ``DEFINED``."""
+    return ET.fromstring(domain.XMLDesc(which))  # noqa: S314 - libvirt's own output
+
+
+def find(tree: ET.Element, disk: GuestDisk) -> ET.Element | None:
+    """Return the disk of a volume's attachment in a domain; None when it does not have it."""
+    return next((element for owner, element in _owned(tree) if owner.is_for(disk)), None)
+
+
+def volumes_in(tree: ET.Element) -> dict[str, ET.Element]:
+    """Return the disks of the volumes that a domain has, by the volumes' ids."""
+    return {owner.volume: element for owner, element in _owned(tree)}
+
+
+def _owned(tree: ET.Element) -> list[tuple[Owner, ET.Element]]:
+    noted = _noted(tree)
+    disks = tree.findall("./devices/disk[@type='network']")
+    found = [(noted.get(target_of(disk)) or _owner(disk), disk) for disk in disks]
+    return [(owner, disk) for owner, disk in found if owner.volume]
+
+
+def _owner(disk: ET.Element) -> Owner:
+    alias = disk.find("alias")
+    name = alias.get("name", "") if alias is not None else ""
+    return Owner(disk.findtext("serial", ""), name.removeprefix(ALIAS) if name.startswith(ALIAS) else "")
+
+
+def target_of(disk: ET.Element) -> str:
+    """Return the disk's name in the domain."""
+    target = disk.find("target")
+    return target.get("dev", "") if target is not None else ""
+
+
+def names_in(*trees: ET.Element) -> set[str]:
+    """Return the names of all disks."""
+    return {target_of(disk) for tree in trees for disk in tree.iterfind("./devices/disk")}
+
+
+def note(domain: Any, target: str, owner: Owner | None) -> None:
+    """Note what is behind a disk of the running domain; None: what its serial number and alias say."""
+    noted = _noted(tree_of(domain, RUNS))
+    if noted.get(target) == owner:
+        return
+    noted.pop(target, None)
+    if owner is not None:
+        noted[target] = owner
+    element = ET.Element("volumes")
+    for name, found in sorted(noted.items()):
+        ET.SubElement(element, "volume", target=name, id=found.volume, attachment=found.attachment)
+    text = ET.tostring(element, encoding="unicode") if noted else None
+    flags = libvirt.VIR_DOMAIN_AFFECT_LIVE
+    domain.setMetadata(libvirt.VIR_DOMAIN_METADATA_ELEMENT, text, KEY, NAMESPACE, flags)
+
+
+def follow_definition(domain: Any) -> None:
+    """Let the guest's saved memory go on with the volumes where the definition has them.
+
+    Volumes may have moved to other exports while the guest ran, and libvirt has not heard of it.
+    """
+    saved = ET.fromstring(domain.managedSaveGetXMLDesc())  # noqa: S314 - libvirt's own output
+    defined, changed = volumes_in(tree_of(domain, DEFINED)), False
+    for volume, disk in volumes_in(saved).items():
+        old, new = disk.find("source"), defined[volume].find("source") if volume in defined else None
+        if old is None or new is None or place_of(old) == place_of(new):
+            continue
+        at = list(disk).index(old)
+        disk.remove(old)
+        disk.insert(at, copy.deepcopy(new))
+        changed = True
+    if changed:
+        domain.managedSaveDefineXML(ET.tostring(saved, encoding="unicode"))
+
+
+def place_of(source: ET.Element) -> tuple[str, str]:
+    """Return the export of a disk's source, and the socket or address where it is."""
+    host = source.find("host")
+    where = dict(host.attrib) if host is not None else {}
+    return source.get("name", ""), where.get("socket") or f"{where.get('name', '')}:{where.get('port', '')}"
+
+
+def _noted(tree: ET.Element) -> dict[str, Owner]:
+    found = tree.iterfind(f"./metadata/{{{NAMESPACE}}}volumes/*")
+    return {each.get("target", ""): Owner(each.get("id", ""), each.get("attachment", "")) for each in found}

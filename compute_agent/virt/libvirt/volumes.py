@@ -1,0 +1,261 @@
+"""Volumes given to guests, taken from them, brought to other exports, sizes and limits, and put in others' places."""
+
+import logging
+import socket
+import time
+import xml.etree.ElementTree as ET
+from functools import partial
+from typing import Any
+
+import libvirt
+from msgspec.structs import replace
+
+from compute_agent.contract.build import GuestDisk, InstanceSpec
+from compute_agent.virt.driver import Stopped, never
+from compute_agent.virt.errors import RetryableHostError, UnsupportedError
+from compute_agent.virt.libvirt import disk_xml, monitor, reopening, swapping
+from compute_agent.virt.libvirt import volume_table as table
+from compute_agent.virt.libvirt.connection import translated, unless_gone
+from compute_agent.virt.libvirt.disks import GIB
+from compute_agent.virt.libvirt.domains import Domains
+from compute_agent.virt.libvirt.power import ERROR_STATE
+from compute_agent.virt.libvirt.unplugging import LETS_GO_WITHIN, unplug
+from compute_agent.virt.libvirt.volume_table import DEFINED, RUNS, target_of, tree_of, volumes_in
+
+log = logging.getLogger(__name__)
+
+COLD_BUSES = ("ide", "sata")
+"""Buses on which a guest that runs takes and gives no disks."""
+FORCED_AFTER = 5.0
+"""Seconds that a guest has to let go of a volume before it is taken by force."""
+GOES_ON_TRIES, GOES_ON_PAUSE = 20, 0.1
+"""QEMU opens a lost connection again only when the guest asks for something, and fails that request: so a guest is
+told to go on more than once.
+"""
+REACH_SECONDS = 2.0
+_LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
+LIMITS = (
+    "total_bytes_sec", "read_bytes_sec", "write_bytes_sec", "total_iops_sec", "read_iops_sec", "write_iops_sec",
+    "total_bytes_sec_max", "read_bytes_sec_max", "write_bytes_sec_max", "total_iops_sec_max", "read_iops_sec_max",
+    "write_iops_sec_max", "size_iops_sec",
+)  # fmt: skip
+"""All that ``disk.iotune`` may set; what it does not name has no limit."""
+
+
+class VolumeOperations(Domains):
+    """Volumes of guests."""
+
+    def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
+        domain, disk = self._domain(spec.uuid), self._reachable(disk)
+        with translated("give the guest the volume"):
+            _refuse_suspended(domain)
+            runs, defined = tree_of(domain, RUNS), tree_of(domain, DEFINED)
+            flags = _CONFIG if table.find(defined, disk) is None else 0
+            if domain.isActive() and table.find(runs, disk) is None:
+                _refuse_cold(disk)
+                self._clear_left(spec.uuid, domain, disk)
+                flags |= _LIVE
+            if flags:
+                _have_controller(domain, disk, runs if flags & _LIVE else defined, flags)
+                name = disk_xml.assign([(disk_xml.bus_of(disk), disk.device)], table.names_in(runs, defined))[0]
+                domain.attachDeviceFlags(_text(disk_xml.volume_element(disk, name)), flags)
+
+    def detach_volume(self, spec: InstanceSpec, disk: GuestDisk, *, force: bool = False) -> None:
+        domain = self._find(spec.uuid)
+        if domain is None:
+            return
+        with translated("take the volume from the guest"):
+            if force and not domain.isActive() and domain.hasManagedSaveImage():
+                domain.managedSaveRemove()
+            if table.find(tree_of(domain, RUNS), disk) is not None:
+                _refuse_suspended(domain)
+            self._unplug(domain, disk, force=force)
+            element = table.find(tree_of(domain, DEFINED), disk)
+            if element is not None:
+                domain.detachDeviceFlags(_text(element), _CONFIG)
+
+    def refresh_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
+        domain, disk = self._domain(spec.uuid), self._reachable(disk)
+        with translated("bring the guest's disk to its volume"):
+            if domain.isActive():
+                running = table.find(tree_of(domain, RUNS), disk)
+                if running is None:
+                    raise RetryableHostError("The guest does not have the volume.")
+                self._refresh(domain, running, disk)
+            self._redefine_disk(domain, disk, disk)
+
+    def swap_volume(self, spec: InstanceSpec, old: GuestDisk, new: GuestDisk, stopped: Stopped = never) -> None:
+        domain, new = self._domain(spec.uuid), self._reachable(new)
+        with translated("put the volume in the other's place"):
+            runs = tree_of(domain, RUNS)
+            element = table.find(runs, new)
+            if element is None:
+                element = table.find(runs, old)
+                if element is None:
+                    raise RetryableHostError("The guest does not have the volume.")
+                if not domain.isActive():
+                    raise UnsupportedError("A volume can be swapped only while its guest is on.")
+                if not swapping.is_on(element, new):  # else an earlier agent died at the very end
+                    reopening.wake(domain, _index(element))
+                    swapping.copy(domain, target_of(element), new, stopped)
+                table.note(domain, target_of(element), table.Owner.of(new))
+            if domain.isActive():
+                _set_limits(domain, target_of(element), new)
+            self._redefine_disk(domain, old, new)
+
+    def volumes(self) -> dict[str, list[str]]:
+        with translated("list the guests' volumes"):
+            seen = [(mark.uuid, unless_gone(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
+        return {uuid: sorted(volumes_in(tree)) for uuid, tree in seen if tree is not None}
+
+    def go_on_after_error(self, uuid: str) -> bool:
+        domain = self._find(uuid)
+        if domain is None:
+            return False
+        with translated("let the guest go on"):
+            if domain.state() != ERROR_STATE:
+                return False
+            failed = domain.diskErrors()
+            disks = {target_of(disk): disk for disk in volumes_in(tree_of(domain, RUNS)).values()}
+            places = [reopening.place(domain, _index(disk)) for target, disk in disks.items() if target in failed]
+            if not places or not all(_answers(where) for _, where in places):
+                return False
+            for _ in range(GOES_ON_TRIES):
+                domain.resume()
+                time.sleep(GOES_ON_PAUSE)
+                if domain.state() != ERROR_STATE:
+                    return True
+        return False
+
+    # --- parts ------------------------------------------------------------------------------------------------------
+
+    def _reachable(self, disk: GuestDisk) -> GuestDisk:
+        """Return the volume as QEMU reaches it."""
+        return replace(disk, connection=self._seen_by_qemu(disk.connection))
+
+    def _refresh(self, domain: Any, element: ET.Element, disk: GuestDisk) -> None:
+        """Bring the disk of a running guest to its volume; the guest goes on meanwhile."""
+        target = target_of(element)
+        reopening.move(domain, _index(element), disk.connection, str(self._paths.certificates))
+        # Also when QEMU has the new size already: only this tells the guest.
+        domain.blockResize(target, disk.size_gb * GIB, libvirt.VIR_DOMAIN_BLOCK_RESIZE_BYTES)
+        _set_limits(domain, target, disk)
+
+    @staticmethod
+    def _redefine_disk(domain: Any, before: GuestDisk, disk: GuestDisk) -> None:
+        """Put ``disk`` in the place of ``before`` in the guest's definition, with its name and its address."""
+        defined = tree_of(domain, DEFINED)
+        element = table.find(defined, before)
+        if element is None:
+            element = table.find(defined, disk)
+        if element is None:
+            raise RetryableHostError("The guest does not have the volume.", detail="it is not defined with it")
+        fresh = disk_xml.volume_element(disk, target_of(element))
+        bus, kept = element.find("target"), [element.find(tag) for tag in ("boot", "address")]
+        fresh.extend([each for each in kept if each is not None])
+        if bus is not None:
+            fresh.find("target").set("bus", bus.get("bus", ""))  # type: ignore[union-attr]
+        domain.updateDeviceFlags(_text(fresh), _CONFIG)
+
+    def _unplug(self, domain: Any, disk: GuestDisk, *, force: bool) -> None:
+        """Take the volume from the guest that is on, if it has it."""
+
+        def find() -> ET.Element | None:
+            return table.find(tree_of(domain, RUNS), disk)
+
+        def text() -> str | None:
+            element = find()
+            return None if element is None else _text(element)
+
+        element = find()
+        if element is None or not domain.isActive():
+            return
+        target = target_of(element)
+        try:
+            _refuse_cold(disk)
+            unplug(domain, text, "a volume", FORCED_AFTER if force else LETS_GO_WITHIN)
+        except (RetryableHostError, UnsupportedError):
+            element = find()
+            if not force or element is None:
+                raise
+            self._cut(domain, element)
+            table.note(domain, target, table.NOBODY)
+            if domain.state() == ERROR_STATE:
+                domain.resume()
+        else:
+            if domain.isActive():
+                table.note(domain, target, None)
+
+    @staticmethod
+    def _cut(domain: Any, element: ET.Element) -> None:
+        alias = element.find("alias")
+        swapping.end(domain, target_of(element))
+        reopening.cut(domain, _index(element), alias.get("name", "") if alias is not None else "")
+
+    def _clear_left(self, uuid: str, domain: Any, disk: GuestDisk) -> None:
+        """Remove what an agent that died over the same attachment has left in QEMU: libvirt does not know of it."""
+        device = f"{table.ALIAS}{disk.attachment_id}"
+        if disk.attachment_id and device in _devices(domain):
+            log.warning("A volume that %s was just being given is taken back first.", domain.name())
+            monitor.tell(domain, "device_del", {"id": device})
+            deadline = time.monotonic() + LETS_GO_WITHIN
+            while device in _devices(domain):
+                if time.monotonic() > deadline:
+                    raise RetryableHostError("The guest has not let go of a volume.", detail=f"device {device}")
+                time.sleep(GOES_ON_PAUSE)
+        with self._no_copy_begins(uuid):
+            for node in monitor.nodes_of_nobody(domain):
+                monitor.tell(domain, "blockdev-del", {"node-name": node})
+
+
+def _refuse_suspended(domain: Any) -> None:
+    if not domain.isActive() and domain.hasManagedSaveImage():
+        raise UnsupportedError("A suspended guest takes and gives no volumes.")
+
+
+def _refuse_cold(disk: GuestDisk) -> None:
+    if disk_xml.bus_of(disk) in COLD_BUSES:
+        raise UnsupportedError(f"A running guest takes and gives no disks on the bus {disk.bus!r}.")
+
+
+def _have_controller(domain: Any, disk: GuestDisk, tree: ET.Element, flags: int) -> None:
+    """Give the guest a SCSI controller when the disk needs one and there is none."""
+    if disk_xml.bus_of(disk) == "scsi" and tree.find("./devices/controller[@type='scsi']") is None:
+        domain.attachDeviceFlags(_text(disk_xml.scsi_controller()), flags)
+
+
+def _set_limits(domain: Any, target: str, disk: GuestDisk) -> None:
+    """Bring the limits of a running guest's disk to those of the volume."""
+    wanted = {name: disk.iotune.get(name, 0) for name in LIMITS}
+    has = domain.blockIoTune(target, _LIVE)
+    if any(has.get(name, 0) != value for name, value in wanted.items()):
+        domain.setBlockIoTune(target, wanted, _LIVE)
+
+
+def _devices(domain: Any) -> set[str]:
+    return {each["name"] for each in monitor.ask(domain, "qom-list", {"path": "/machine/peripheral"})}
+
+
+def _index(disk: ET.Element) -> str:
+    """Return the number in the names of the disk's block nodes."""
+    source = disk.find("source")
+    return source.get("index", "") if source is not None else ""
+
+
+def _answers(where: str) -> bool:
+    """Return whether somebody listens at a socket or at an address with a port."""
+    try:
+        if where.startswith("/"):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(REACH_SECONDS)
+                client.connect(where)
+        else:
+            address, _, port = where.rpartition(":")
+            socket.create_connection((address.strip("[]"), int(port)), REACH_SECONDS).close()
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _text(element: ET.Element) -> str:
+    return ET.tostring(element, encoding="unicode")

@@ -1,0 +1,152 @@
+"""A driver that passes everything on to another one: what some methods are to do differently is a subclass."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from compute_agent.contract.build import GuestDisk, InstanceSpec, PortRef
+from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.messages import Leftover
+from compute_agent.contract.power import PowerState
+from compute_agent.virt.driver import (
+    BootFiles,
+    ComputeDriver,
+    ConsoleChunk,
+    Guest,
+    HostCapacity,
+    PowerListener,
+    Stopped,
+    never,
+)
+
+
+class PassingOn(ComputeDriver):
+    """Does what ``inner`` does."""
+
+    def __init__(self, inner: ComputeDriver) -> None:
+        self.inner = inner
+
+    def init_host(self) -> None:
+        self.inner.init_host()
+
+    def close(self) -> None:
+        self.inner.close()
+
+    def capacity(self) -> HostCapacity:
+        return self.inner.capacity()
+
+    def guests(self) -> list[Guest]:
+        return self.inner.guests()
+
+    def leftovers(self) -> list[Leftover]:
+        return self.inner.leftovers()
+
+    def has_disk(self, uuid: str) -> bool:
+        return self.inner.has_disk(uuid)
+
+    def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
+        self.inner.create_disk(spec, base, keep_ephemeral=keep_ephemeral)
+
+    def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:
+        self.inner.create_boot_files(spec, files)
+
+    def create_seed(self, spec: InstanceSpec) -> None:
+        self.inner.create_seed(spec)
+
+    def define(self, spec: InstanceSpec, attempt: int) -> None:
+        self.inner.define(spec, attempt)
+
+    def start(self, uuid: str) -> None:
+        self.inner.start(uuid)
+
+    def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
+        return self.inner.wait_for_boot(uuid, timeout)
+
+    def stop(self, uuid: str, timeout: float) -> None:
+        self.inner.stop(uuid, timeout)
+
+    def reboot(self, uuid: str, *, hard: bool, timeout: float) -> None:
+        self.inner.reboot(uuid, hard=hard, timeout=timeout)
+
+    def destroy(self, uuid: str) -> None:
+        self.inner.destroy(uuid)
+
+    def power_state(self, uuid: str) -> PowerState:
+        return self.inner.power_state(uuid)
+
+    def console_output(self, uuid: str, offset: int | None, max_bytes: int) -> ConsoleChunk:
+        return self.inner.console_output(uuid, offset, max_bytes)
+
+    def pause(self, uuid: str) -> None:
+        self.inner.pause(uuid)
+
+    def unpause(self, uuid: str) -> None:
+        self.inner.unpause(uuid)
+
+    def suspend(self, uuid: str) -> None:
+        self.inner.suspend(uuid)
+
+    def resume(self, uuid: str) -> None:
+        self.inner.resume(uuid)
+
+    def crash_dump(self, uuid: str) -> None:
+        self.inner.crash_dump(uuid)
+
+    def set_password(self, uuid: str, user: str, password: str) -> None:
+        self.inner.set_password(uuid, user, password)
+
+    def trim(self, uuid: str, timeout: float) -> None:
+        self.inner.trim(uuid, timeout)
+
+    def frozen(self, uuid: str) -> AbstractContextManager[None]:
+        return self.inner.frozen(uuid)
+
+    def diagnostics(self, uuid: str) -> Diagnostics:
+        return self.inner.diagnostics(uuid)
+
+    def rescue(self, spec: InstanceSpec, attempt: int, base: Path | None, files: BootFiles) -> None:
+        self.inner.rescue(spec, attempt, base, files)
+
+    def unrescue(self, spec: InstanceSpec, attempt: int) -> None:
+        self.inner.unrescue(spec, attempt)
+
+    def resize(self, spec: InstanceSpec, attempt: int) -> None:
+        self.inner.resize(spec, attempt)
+
+    def confirm_resize(self, uuid: str) -> None:
+        self.inner.confirm_resize(uuid)
+
+    def revert_resize(self, spec: InstanceSpec, attempt: int) -> None:
+        self.inner.revert_resize(spec, attempt)
+
+    def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
+        self.inner.snapshot(uuid, target, disk_format, stopped)
+
+    def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        self.inner.attach_interface(spec, port)
+
+    def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
+        self.inner.detach_interface(spec, port)
+
+    def attach_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
+        self.inner.attach_volume(spec, disk)
+
+    def detach_volume(self, spec: InstanceSpec, disk: GuestDisk, *, force: bool = False) -> None:
+        self.inner.detach_volume(spec, disk, force=force)
+
+    def refresh_volume(self, spec: InstanceSpec, disk: GuestDisk) -> None:
+        self.inner.refresh_volume(spec, disk)
+
+    def swap_volume(self, spec: InstanceSpec, old: GuestDisk, new: GuestDisk, stopped: Stopped = never) -> None:
+        self.inner.swap_volume(spec, old, new, stopped)
+
+    def volumes(self) -> dict[str, list[str]]:
+        return self.inner.volumes()
+
+    def go_on_after_error(self, uuid: str) -> bool:
+        return self.inner.go_on_after_error(uuid)
+
+    def console_socket(self, uuid: str, protocol: str) -> Path:
+        return self.inner.console_socket(uuid, protocol)
+
+    def on_power_change(self, listener: PowerListener) -> None:
+        self.inner.on_power_change(listener)

@@ -1,0 +1,1 @@
+"""Volumes on a host: pools, storage daemons, and the commands about them."""

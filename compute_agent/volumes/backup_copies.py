@@ -1,0 +1,135 @@
+"""Volumes of the pools of a host as backups see them: moments are snapshots, read and written through a daemon.
+
+The snapshot of a backup, ``backup-<id>``, stays until the next backup is made since it: what has changed meanwhile is
+what its driver says (``VolumeDriver.changes``).
+"""
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from compute_agent.contract.volume import VolumeSpec
+from compute_agent.disk_formats.extents import Extent
+from compute_agent.virt.driver import Stopped, never
+from compute_agent.virt.errors import HostError, StoppedError
+from compute_agent.virt.programs import ProgramError, run_long
+from compute_agent.volumes import copying
+from compute_agent.volumes.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
+from compute_agent.volumes.driver import VolumeDriver
+from compute_agent.volumes.errors import CopyFailedError, VolumeNotFoundError
+from compute_agent.volumes.nbd_reader import NbdReader
+from compute_agent.volumes.services import Volumes
+
+log = logging.getLogger(__name__)
+
+MOMENT = "backup-"
+NOT_KEPT = "What has changed since the backup before is not known any more."
+
+
+def moment_of(backup_id: str) -> str:
+    """Return the name of the snapshot that a backup is made of."""
+    return f"{MOMENT}{backup_id}"
+
+
+class PoolCopies(VolumeCopies):
+    """The volumes of this host's pools."""
+
+    def __init__(self, volumes: Volumes, staging: Path) -> None:
+        """``staging``: a folder with room for a whole volume."""
+        self._volumes, self._staging = volumes, staging
+
+    @contextmanager
+    def freeze(self, volume: VolumeSpec, wanted: WantedBackup, stopped: Stopped) -> Iterator[BackupSource]:
+        driver = self._volumes.driver(volume.pool_id)
+        since = moment_of(wanted.parent_id) if wanted.parent_id else ""
+        if since and since not in _snapshots(driver, volume.id):
+            since = ""
+        moment = wanted.snapshot_id or moment_of(wanted.backup_id)
+        try:
+            if not wanted.snapshot_id:
+                self._volumes.snapshot(volume, moment)
+            with ExitStack() as held:
+                since, found = _changes(driver, volume, moment, since)
+                reason = NOT_KEPT if wanted.parent_id and not since else ""
+                size, read = driver.size(volume.id), _nothing
+                if driver.daemons_needed:
+                    name, opening = moment_of(wanted.backup_id), driver.snapshot_opening(volume, moment)
+                    path = held.enter_context(self._volumes.daemons.serving(name, opening, read_only=True))
+                    reader = held.enter_context(NbdReader(path, name))
+                    size, read = reader.size, reader.read
+                yield BackupSource(size, found if since else whole(found, size), read, not since, reason)
+        except BaseException:
+            if not wanted.snapshot_id:
+                self._forget(volume, moment)
+            raise
+
+    def backed_up(self, volume: VolumeSpec, wanted: WantedBackup) -> None:
+        if wanted.snapshot_id:
+            return
+        driver = self._volumes.driver(volume.pool_id)
+        for name in _snapshots(driver, volume.id):
+            if name.startswith(MOMENT) and name != moment_of(wanted.backup_id):
+                self._forget(volume, name)
+
+    def overwrite(self, volume: VolumeSpec, content: Path, stopped: Stopped) -> None:
+        driver = self._volumes.driver(volume.pool_id)
+        size, given = driver.size(volume.id), content.stat().st_size
+        if given > size:
+            raise CopyFailedError("The backup is larger than the volume.", detail=f"{given} > {size}")
+        os.truncate(content, size)
+        if not driver.daemons_needed:
+            return
+        name = f"restore-{volume.id}"
+        with self._volumes.daemons.locked(volume.id), ExitStack() as stack:
+            held = driver.hold(volume.id)
+            for descriptor in held:
+                stack.callback(os.close, descriptor)
+            serving = self._volumes.daemons.serving(name, driver.opening(volume), held, read_only=False)
+            _write(content, copying.local(name, stack.enter_context(serving)), stopped)
+
+    def staging(self, volume: VolumeSpec) -> Path:
+        self._staging.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self._staging
+
+    def _forget(self, volume: VolumeSpec, moment: str) -> None:
+        """Remove the snapshot of a backup; what cannot be removed now goes with the next one."""
+        try:
+            self._volumes.delete_snapshot(volume, moment, never)
+        except HostError as error:
+            log.warning("The snapshot %s of volume %s stays: %s %s", moment, volume.id, error.message, error.detail)
+
+
+def _snapshots(driver: VolumeDriver, volume_id: str) -> list[str]:
+    for stored in driver.contents():
+        if stored.id == volume_id:
+            return list(stored.snapshots)
+    raise VolumeNotFoundError
+
+
+def _changes(driver: VolumeDriver, volume: VolumeSpec, moment: str, since: str) -> tuple[str, list[Extent]]:
+    """Return what has changed, and since which moment: none when the volume does not go back to it (a revert)."""
+    if since:
+        try:
+            return since, [Extent(*each) for each in driver.changes(volume, moment, since)]
+        except VolumeNotFoundError as error:
+            log.warning("What has changed of volume %s since %s is not known: %s", volume.id, since, error.message)
+    return "", [Extent(*each) for each in driver.changes(volume, moment)]
+
+
+def _write(content: Path, target: str, stopped: Stopped) -> None:
+    """Write a raw file, its holes as zeros, over an export of the same size."""
+    words = ("convert", "-p", "-n", "-f", "raw", "-O", "raw", "-W", "-m", "8")
+    try:
+        total = content.stat().st_size
+        run_long("qemu-img", *words, str(content), target, limits=copying.LIMITS, stopped=stopped, total=total)
+    except ProgramError as error:
+        if stopped():
+            raise StoppedError("The backup was not written back to its end.") from error
+        raise CopyFailedError("The backup could not be written to the volume.", detail=str(error)) from error
+
+
+def _nothing(offset: int, length: int, /) -> bytes:
+    """A simulated volume has no data but zeros."""
+    return bytes(length)

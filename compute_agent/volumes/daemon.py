@@ -1,0 +1,371 @@
+"""Storage daemons: one ``qemu-storage-daemon`` for each open volume, which exports it by NBD.
+
+A daemon outlives the agent.  What it was started with lies in its folder below the runtime folder, in memory only
+(``/run``): when it has died, the same daemon is started again, at the same address and with the same names of exports,
+so that guests which were paused go on.  All but keys is kept on the disk as well, for a machine that starts anew: there
+an encrypted volume waits for a command with its key.  An export answers a write only when the file system of the host
+has it with all that leads to it (``writethrough``): a daemon that is killed loses no write that it has answered.
+
+Calls for one volume do not overlap; the regular check leaves a volume alone whose lock is held.
+"""
+
+import contextlib
+import logging
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from compute_agent.contract.build import VolumeConnection
+from compute_agent.contract.volume import VolumeClient, VolumeSpec
+from compute_agent.virt import processes
+from compute_agent.volumes import daemon_process, exports
+from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET, READY
+from compute_agent.volumes.driver import Opening, VolumeDriver
+from compute_agent.volumes.errors import NotExportedError, VolumeInUseError
+from compute_agent.volumes.exports import AUTHORIZED, CREDENTIALS, Description, Export
+from compute_agent.volumes.kept_descriptions import KeptDescriptions
+from compute_agent.volumes.qmp import Qmp
+
+log = logging.getLogger(__name__)
+
+DESCRIPTION = "daemon.json"
+TCP_WITHOUT_TLS = (
+    "The volume is on another host than the server, and this host has no certificates to export it over TLS."
+)
+
+
+class Certificates(Protocol):
+    """The certificates of the host, as QEMU's ``tls-creds-x509`` wants them."""
+
+    @property
+    def folder(self) -> Path:
+        """``ca-cert.pem``, ``server-cert.pem`` and ``server-key.pem``."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of them are there."""
+
+    @property
+    def tls_hostname(self) -> str:
+        """The name in the server's certificate."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where other hosts reach this one, and by what it shows who it is."""
+
+    reached_at: Callable[[], str]
+    """Returns the address; empty while the host does not know it."""
+    certificates: Certificates | None = None
+    ports: tuple[int, int] = (10809, 11832)
+    """The first and the last that daemons may listen at."""
+
+    @property
+    def any(self) -> str:
+        """Return what daemons listen at: packets for the address may come with another into a namespace."""
+        return "::" if ":" in self.reached_at() else "0.0.0.0"  # noqa: S104 (only certificates of the cloud get in)
+
+
+class Daemons:
+    """The storage daemons of one host."""
+
+    def __init__(self, runtime: Path, sockets: Path, address: Address, kept: Path) -> None:
+        """Keep descriptions, with keys, below ``runtime``, in memory, and sockets for guests in ``sockets``, where they
+        find them; both are short paths.  ``kept`` is a folder on the disk for what a restart of the machine leaves.
+        """
+        self.runtime = runtime
+        self.sockets = sockets
+        self._kept = KeptDescriptions(kept)
+        self._address = address
+        self._locks: dict[str, threading.RLock] = {}
+        self._guard = threading.Lock()
+
+    @property
+    def certificates(self) -> Certificates | None:
+        """By what this host opens volumes of others, and exports its own."""
+        return self._address.certificates
+
+    @contextlib.contextmanager
+    def locked(self, volume_id: str, *, wait: bool = True) -> Iterator[bool]:
+        """Keep the regular check, and other threads, from the volume's daemon; False without ``wait`` when somebody
+        else does.
+        """
+        with self._guard:
+            lock = self._locks.setdefault(volume_id, threading.RLock())
+        taken = lock.acquire(blocking=wait)
+        try:
+            yield taken
+        finally:
+            if taken:
+                lock.release()
+
+    # ----- what there is --------------------------------------------------------------------------------------------
+
+    def descriptions(self) -> list[Description]:
+        """Return what every daemon of this host was started with."""
+        found = (self.description(path.parent.name) for path in sorted(self.runtime.glob(f"*/{DESCRIPTION}")))
+        return [each for each in found if each is not None]
+
+    def description(self, volume_id: str) -> Description | None:
+        """Return what the volume's daemon was started with; None when it has none."""
+        try:
+            return msgspec.json.decode((self._folder(volume_id) / DESCRIPTION).read_bytes(), type=Description)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def runs(self, volume_id: str) -> bool:
+        """Return whether the volume's daemon runs, with all that it is to serve."""
+        return daemon_process.is_ready(self._folder(volume_id))
+
+    @contextlib.contextmanager
+    def opened(self, volume_id: str) -> Iterator[Qmp | None]:
+        """Give the volume's daemon to speak with; None when none runs."""
+        if not self.runs(volume_id):
+            yield None
+            return
+        with Qmp(self._folder(volume_id) / QMP_SOCKET) as qmp:
+            yield qmp
+
+    # ----- serving --------------------------------------------------------------------------------------------------
+
+    def connect(self, driver: VolumeDriver, volume: VolumeSpec, clients: Sequence[VolumeClient]) -> VolumeConnection:
+        """Let exactly these clients open the volume, and return how; the daemon is started when it does not run.
+
+        An export from before a grow is ended, and the connections of those who may no longer.  Raises NotExportedError
+        without certificates when a client is on another host.
+        """
+        before = self.description(volume.id) or self._kept.of(volume.id)
+        if before is not None and exports.is_of_others(before, volume, clients):
+            self.disconnect(volume.id)
+            before = None
+        remote = any(not client.local for client in clients)
+        tls = self._address.certificates is not None and self._address.certificates.complete
+        if remote and not tls:
+            raise NotExportedError(TCP_WITHOUT_TLS)
+        wanted = before or Description(volume=volume)
+        if not self.runs(volume.id) or not wanted.exports:
+            if not wanted.exports:
+                port = self._free_port() if tls and (remote or volume.multiattach) else 0
+                export = Export(exports.name_of(volume, clients, 1), driver.size(volume.id))
+                wanted = Description(volume=volume, exports=[export], counter=1, port=port)
+            wanted = msgspec.structs.replace(wanted, volume=volume, clients=list(clients))
+            self._describe(wanted)
+            self._start(driver, wanted)
+        elif remote and not wanted.port:
+            raise VolumeInUseError("The volume is in use by a server on its own host, and cannot be shared now.")
+        with Qmp(self._folder(volume.id) / QMP_SOCKET) as qmp:
+            kept = wanted.exports[-1:]
+            served = msgspec.structs.replace(wanted, volume=volume, clients=list(clients), exports=kept)
+            self._describe(served)
+            if served.port:
+                exports.authorize(qmp, served.clients)
+            exports.follow(qmp, served, driver.top(volume))
+        return self._connection(served)
+
+    def export_again(self, driver: VolumeDriver, volume: VolumeSpec) -> VolumeConnection | None:
+        """Give an open volume that has grown another export with its size, and return it; None when it is not open."""
+        before = self.description(volume.id)
+        if before is None or not before.exports:
+            return None
+        self.mend(driver, before)
+        before, size = self.description(volume.id) or before, driver.size(volume.id)
+        after = before
+        if before.exports[-1].size != size:
+            counter = before.counter + 1
+            export = Export(exports.name_of(volume, before.clients, counter), size)
+            after = msgspec.structs.replace(before, volume=volume, counter=counter, exports=[*before.exports, export])
+            self._describe(after)
+        with Qmp(self._folder(volume.id) / QMP_SOCKET) as qmp:
+            exports.follow(qmp, after, driver.top(volume))
+        return self._connection(after)
+
+    def mend(self, driver: VolumeDriver, description: Description) -> bool:
+        """Start the daemon again if it has died; say whether it had.  Raises VolumeInUseError when the volume was given
+        to another host meanwhile.
+        """
+        if self.runs(description.volume.id):
+            return False
+        self._start(driver, description, again=True)
+        return True
+
+    @contextlib.contextmanager
+    def paused(self, driver: VolumeDriver, volume_id: str) -> Iterator[None]:
+        """Have the volume's daemon, if there is one, end for the time of the block and start again with its exports."""
+        if self.description(volume_id) is None:
+            yield
+            return
+        daemon_process.end(self._folder(volume_id))
+        try:
+            yield
+        finally:
+            now = self.description(volume_id)
+            if now is not None:
+                self.mend(driver, now)
+
+    def disconnect(self, volume_id: str) -> None:
+        """End the volume's daemon, and all that was promised of it; nothing when there is none."""
+        folder = self._folder(volume_id)
+        daemon_process.end(folder)
+        self._socket(volume_id).unlink(missing_ok=True)
+        self._kept.forget(volume_id)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def serving(self, name: str, opening: Opening, held: Sequence[int] = (), *, read_only: bool) -> Iterator[Path]:
+        """Export what ``opening`` says for the time of the block, under the export's name ``name``, on a unix socket of
+        which the path is given: for copies by programs of this host.  Nothing of it outlives the agent's command.
+        """
+        folder = self._folder(f"copy-{name}")
+        daemon_process.end(folder)
+        self._make(folder)
+        try:
+            daemon_process.launch(folder, held)
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                exports.open_nodes(qmp, opening)
+                exports.serve(qmp, {"type": "unix", "data": {"path": str(folder / NBD_SOCKET)}})
+                exports.add_export(qmp, name, opening.node, read_only=read_only)
+            yield folder / NBD_SOCKET
+        finally:
+            daemon_process.end(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def at_work(self, name: str, opening: Opening, held: Sequence[int]) -> Iterator[Qmp]:
+        """Give a daemon that has open what ``opening`` says and exports nothing, for the time of the block."""
+        folder = self._folder(f"copy-{name}")
+        daemon_process.end(folder)
+        self._make(folder)
+        try:
+            daemon_process.launch(folder, held)
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                exports.open_nodes(qmp, opening)
+                yield qmp
+        finally:
+            daemon_process.end(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def remember(self) -> None:
+        """Take daemons that a machine which starts anew has lost for ones that have died; not those that need a key."""
+        for each in self._kept.all():
+            if each.volume.encryption is None and self.description(each.volume.id) is None:
+                self._describe(each)
+
+    def without_key(self) -> list[VolumeSpec]:
+        """Return the volumes that are to be served and cannot be before a command brings their keys."""
+        kept = [each.volume for each in self._kept.all() if each.volume.encryption is not None]
+        return [volume for volume in kept if self.description(volume.id) is None]
+
+    def sweep(self) -> None:
+        """End what copies of an agent that was killed have left."""
+        for folder in self.runtime.glob("copy-*"):
+            daemon_process.end(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+        for pid in daemon_process.strays(self.runtime):
+            log.warning("A storage daemon that nothing is known of is ended: %s", pid)
+            processes.kill(pid)
+        described = {each.volume.id for each in self.descriptions()}
+        for path in self.sockets.glob("*.sock"):
+            if path.stem not in described:
+                path.unlink(missing_ok=True)
+
+    def end_all(self) -> list[str]:
+        """End every daemon; return the volumes they held (``novella-agent clean``)."""
+        self.sweep()
+        kept = {each.volume.id for each in self._kept.all()}
+        ended = sorted(kept | {path.name for path in self.runtime.glob("*") if path.is_dir()})
+        for volume_id in ended:
+            self.disconnect(volume_id)
+        shutil.rmtree(self.runtime, ignore_errors=True)
+        return ended
+
+    # ----- inside ---------------------------------------------------------------------------------------------------
+
+    def _folder(self, volume_id: str) -> Path:
+        return self.runtime / volume_id
+
+    def _socket(self, volume_id: str) -> Path:
+        return self.sockets / f"{volume_id}.sock"
+
+    def _make(self, folder: Path) -> None:
+        self.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+    def _describe(self, description: Description) -> None:
+        folder = self._folder(description.volume.id)
+        self._make(folder)
+        part = folder / f"{DESCRIPTION}.part"
+        part.touch(mode=0o600)
+        part.write_bytes(msgspec.json.encode(description))
+        part.replace(folder / DESCRIPTION)
+        self._kept.keep(description)
+
+    def _start(self, driver: VolumeDriver, description: Description, *, again: bool = False) -> None:
+        """Start the daemon and all that its description promises; when that fails it is ended."""
+        volume, folder = description.volume, self._folder(description.volume.id)
+        daemon_process.end(folder)
+        held = driver.hold(volume.id, again=again)
+        try:
+            daemon_process.launch(folder, held)
+            with Qmp(folder / QMP_SOCKET) as qmp:
+                opening = driver.opening(volume)
+                exports.open_nodes(qmp, opening)
+                self._listen(qmp, description)
+                exports.follow(qmp, description, opening.node)
+            (folder / READY).touch()
+        except Exception:
+            daemon_process.end(folder)
+            raise
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+
+    def _listen(self, qmp: Qmp, description: Description) -> None:
+        if not description.port:
+            self.sockets.mkdir(mode=0o711, parents=True, exist_ok=True)
+            path = self._socket(description.volume.id)
+            path.unlink(missing_ok=True)
+            exports.serve(qmp, {"type": "unix", "data": {"path": str(path)}})
+            os.chown(path, -1, self.sockets.stat().st_gid)  # of the account that guests run under
+            path.chmod(0o660)
+            return
+        certificates = self._address.certificates
+        if certificates is None or not certificates.complete:
+            raise NotExportedError(TCP_WITHOUT_TLS)
+        exports.authorize(qmp, description.clients)
+        credentials = {"qom_type": "tls-creds-x509", "id": CREDENTIALS, "endpoint": "server", "verify_peer": True}
+        qmp.execute("object-add", **credentials, dir=str(certificates.folder))
+        place = {"type": "inet", "data": {"host": self._address.any, "port": str(description.port)}}
+        exports.serve(qmp, place, tls_creds=CREDENTIALS, tls_authz=AUTHORIZED)
+
+    def _free_port(self) -> int:
+        taken = {description.port for description in (*self.descriptions(), *self._kept.all())}
+        first, last = self._address.ports
+        for port in range(first, last + 1):
+            if port in taken:
+                continue
+            with socket.socket(socket.AF_INET6 if ":" in self._address.any else socket.AF_INET) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with contextlib.suppress(OSError):
+                    probe.bind((self._address.any, port))
+                    return port
+        raise NotExportedError("The host has no port left to export volumes to other hosts.")
+
+    def _connection(self, description: Description) -> VolumeConnection:
+        export = description.exports[-1].name
+        if not description.port:
+            return VolumeConnection(export=export, socket=str(self._socket(description.volume.id)))
+        certificates = self._address.certificates
+        return VolumeConnection(
+            export=export,
+            address=self._address.reached_at(),
+            port=description.port,
+            tls=True,
+            tls_hostname=certificates.tls_hostname if certificates is not None else "",
+        )

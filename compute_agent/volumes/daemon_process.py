@@ -1,0 +1,117 @@
+"""The process of a storage daemon: started, found again by an agent that was killed, ended."""
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from compute_agent.virt import processes
+from compute_agent.virt.programs import SYSTEM_PATH
+from compute_agent.volumes.qmp import DaemonError, Qmp
+
+log = logging.getLogger(__name__)
+
+PROGRAM = "qemu-storage-daemon"
+QMP_SOCKET, NBD_SOCKET, PID_FILE, LOG = "qmp.sock", "nbd.sock", "pid", "log"
+READY = "ready"
+"""There when the daemon has all open that it is to serve: an agent may be killed before."""
+START_SECONDS = 20.0
+STARTS, ANSWER_SECONDS = 3, 5.0
+"""How often a daemon is started that does not answer within so many seconds."""
+QUIT_SECONDS = 30.0
+
+
+def launch(folder: Path, held: Sequence[int]) -> None:
+    """Start a daemon that has nothing open yet; return when it answers.  It inherits ``held``.  Raises DaemonError.
+
+    One that is spoken to before it has started altogether may never answer (about one in a hundred on a busy host): it
+    goes into the background when it has.  One that is mute all the same is ended, and another one is started.
+    """
+    for left in reversed(range(STARTS)):
+        _spawn(folder, held)
+        try:
+            Qmp(folder / QMP_SOCKET, ANSWER_SECONDS).close()
+        except DaemonError as error:
+            pid = running(folder)
+            if pid is not None:
+                processes.kill(pid)
+            if not left:
+                raise
+            log.warning("A storage daemon that does not answer is started again: %s", error.detail)
+        else:
+            return
+
+
+def _spawn(folder: Path, held: Sequence[int]) -> None:
+    """Start the program; it writes its number into the pid file itself: the agent may be killed at any moment.
+
+    Raises DaemonError.
+    """
+    for name in (QMP_SOCKET, NBD_SOCKET, PID_FILE, READY):
+        (folder / name).unlink(missing_ok=True)
+    monitor = f"socket,path={folder / QMP_SOCKET},server=on,wait=off,id=monitor"
+    background = ("--daemonize", "--pidfile", str(folder / PID_FILE))
+    with (folder / LOG).open("wb") as output:
+        try:
+            done = subprocess.run(  # noqa: S603
+                (PROGRAM, *background, "--chardev", monitor, "--monitor", "chardev=monitor"),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
+                pass_fds=tuple(held),
+                cwd="/",
+                timeout=START_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise DaemonError(f"{PROGRAM}: {error}") from error
+    if done.returncode != 0:
+        said = (folder / LOG).read_text(errors="replace")[-500:]
+        raise DaemonError(f"it does not start: {said or done.returncode}")
+
+
+def running(folder: Path) -> int | None:
+    """Return the daemon of a folder if it is alive, and is ours."""
+    pid = processes.read_pid(folder / PID_FILE)
+    if pid is None:
+        return None
+    processes.collect(pid)
+    return pid if _is_of(pid, folder / QMP_SOCKET) else None
+
+
+def is_ready(folder: Path) -> bool:
+    """Return whether the daemon of a folder runs, and serves what it is to serve."""
+    return (folder / READY).exists() and running(folder) is not None
+
+
+def end(folder: Path) -> None:
+    """End a daemon in an orderly way, else by force; nothing when none runs."""
+    pid = running(folder)
+    if pid is None:
+        return
+    with contextlib.suppress(DaemonError), Qmp(folder / QMP_SOCKET, QUIT_SECONDS) as qmp:
+        qmp.execute("quit")
+    if not processes.ended(pid, QUIT_SECONDS):
+        log.warning("The storage daemon %s does not end; it is killed.", pid)
+        processes.kill(pid, signal.SIGKILL)
+
+
+def strays(runtime: Path) -> Iterator[int]:
+    """Yield the daemons whose sockets were below ``runtime`` and that no folder there knows any more."""
+    known = {running(path.parent) for path in runtime.glob(f"*/{PID_FILE}")}
+    for path in Path("/proc").glob("[0-9]*"):
+        pid = int(path.name)
+        if pid not in known and _is_of(pid, runtime, end="/"):
+            yield pid
+
+
+def _is_of(pid: int, path: Path, end: str = ",") -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return os.fsencode(f"socket,path={path}{end}") in command

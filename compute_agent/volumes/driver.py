@@ -1,0 +1,286 @@
+"""The contract every volume driver keeps.  Its docstrings are the specification; ``tests/agent/volumes`` holds every
+driver to it.
+
+A driver runs one pool.  Its methods are synchronous and are called from worker threads: several at once for different
+volumes, and also for one volume while it is copied, so a driver locks what it changes.  Every method can be repeated:
+after a crash it is called again from the start, on what the unfinished run has left.
+
+A volume that is in use is held open by one storage daemon; methods that change a volume get it as ``daemon`` when it
+runs on this host, and do their work through it.  All of them raise PoolUnavailableError when the pool cannot be
+reached, VolumeNotFoundError when what they are about is not there, VolumeInUseError when another host has it open.
+"""
+
+import abc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from compute_agent.contract.build import ImageRef
+from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeClient, VolumeSpec
+from compute_agent.virt.driver import Stopped, never
+from compute_agent.virt.errors import UnsupportedError
+
+Json = Mapping[str, Any]
+
+GIB = 1 << 30
+ROOT = "root-"
+"""How the ids of guests' root disks begin, which are no volumes of the cloud."""
+TOO_LARGE = "The image is larger than the volume."
+
+
+class OpenVolume(Protocol):
+    """A storage daemon that holds a volume open, as drivers use it."""
+
+    def execute(self, command: str, /, **arguments: object) -> Any:
+        """Carry out a QMP command (``-`` in arguments' names is written ``_``) and return its ``return``.
+
+        Raises DaemonError.
+        """
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a storage daemon opens a volume or a snapshot."""
+
+    blockdev: Json
+    """Arguments of ``blockdev-add``, with all nodes below; nothing that a file says of others is followed."""
+    objects: Sequence[Json] = ()
+    """Arguments of ``object-add``, before it: the secrets."""
+
+    @property
+    def node(self) -> str:
+        """Return the name of the node that is exported."""
+        return str(self.blockdev["node-name"])
+
+
+class Extent(NamedTuple):
+    """A piece of a volume, in bytes."""
+
+    offset: int
+    length: int
+    zero: bool
+    """It reads as zeros; nothing need be copied."""
+
+
+@dataclass(frozen=True)
+class PoolCapacity:
+    """What a pool has, in bytes."""
+
+    total: int
+    free: int
+    warning: str = ""
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    """One ``--volume-pool NAME=DRIVER:LOCATION`` of a host."""
+
+    name: str
+    driver: str
+    location: str
+    host: str
+    """This host's name, for messages of other hosts about who has a volume open."""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class VolumeDriver(abc.ABC):
+    """One pool of volumes.
+
+    A further driver is one module of ``compute_agent.volumes.drivers`` with a subclass that bears its name.
+    """
+
+    name: ClassVar[str]
+    shared: ClassVar[bool] = False
+    """Whether every host that serves the pool reaches all of its volumes."""
+    remote: ClassVar[bool] = False
+    """Whether its calls wait for other machines, which may be silent for long."""
+    capabilities: ClassVar[Mapping[str, str]] = {}
+    """What is told of the pool (``PoolState.capabilities``)."""
+    opened_by_many: ClassVar[bool] = False
+    """Whether daemons of several hosts may have one volume open, each for a guest of its own (multiattach)."""
+    daemons_needed: ClassVar[bool] = True
+    """False for simulated pools: volumes are never opened by a storage daemon."""
+
+    def __init__(self, settings: PoolSettings) -> None:
+        """Take the pool as the host's settings name it; nothing is touched before ``prepare``."""
+        self.settings = settings
+
+    # ----- the pool -------------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def prepare(self) -> str:
+        """Make the pool ready to use and return its UUID, which is kept in the pool: made the first time."""
+
+    @abc.abstractmethod
+    def capacity(self) -> PoolCapacity:
+        """Measure the pool."""
+
+    @abc.abstractmethod
+    def contents(self) -> list[StoredVolume]:
+        """List the volumes with their snapshots (``daemon`` and ``attachments`` are left to the caller)."""
+
+    def names(self) -> list[str]:
+        """List the ids of all that volumes can be, quickly."""
+        return [each.id for each in self.contents() if not each.gone]
+
+    def snapshots(self, volume_id: str) -> list[str]:
+        """List the snapshots of one volume; empty when there is none."""
+        return [name for each in self.contents() if each.id == volume_id for name in each.snapshots]
+
+    def has_image(self, image: ImageRef) -> bool:
+        """Return whether ``clone_image`` needs no file of this image."""
+        return False
+
+    @abc.abstractmethod
+    def sweep(self) -> list[str]:
+        """Remove what unfinished work has left and what is needed no more; return a line for each thing removed."""
+
+    def prune(self) -> list[str]:
+        """Remove images that the pool keeps and no volume has needed for long, while other work goes on here and on
+        other hosts; return a line for each thing removed.
+        """
+        return []
+
+    # ----- volumes --------------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def create(self, volume: VolumeSpec) -> None:
+        """Make the volume; it reads as zeros.  One that is there already is left as it is."""
+
+    @abc.abstractmethod
+    def create_from_image(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> None:
+        """Make the volume with the data of ``image``, a raw file that the caller has checked and that may go
+        afterwards; what is beyond it reads as zeros.
+
+        Raises ImageUnacceptableError when it is larger than the volume, StoppedError.
+        """
+
+    def reimage(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> bool:
+        """Give a volume that nobody has open the data of ``image``, a raw file, in one step; what is beyond it reads as
+        zeros, and snapshots stay.  False: the pool cannot, and the caller writes over what is there.
+
+        Raises ImageUnacceptableError when it is larger than the volume, StoppedError.
+        """
+        return False
+
+    def clone_image(self, volume: VolumeSpec, image: ImageRef) -> bool:
+        """Make the volume of an image that the pool has already, whichever host brought it there, and return True;
+        False when this host has to get the image first.  Raises ImageUnacceptableError when it is larger than the
+        volume.
+        """
+        return False
+
+    def unmanaged(self) -> list[UnmanagedDisk]:
+        """List the disks in the pool that are nobody's and could become volumes."""
+        return []
+
+    def adopt(self, volume: VolumeSpec, name: str) -> None:
+        """Make the volume of a disk that is nobody's, which is then no more; what is beyond it reads as zeros.
+
+        Data is neither copied nor lost, wherever this ends.  Raises VolumeNotFoundError, UnmanageableError.
+        """
+        raise UnsupportedError("A pool of this kind takes nothing over.")
+
+    def leave(self, volume: VolumeSpec, name: str, write: Callable[[Path], None]) -> None:
+        """Leave the volume's data as a disk that is nobody's, and remove the volume; ``write`` writes all of it as
+        qcow2 to a file.  A volume that is not there any more is left alone.
+        """
+        raise UnsupportedError("A pool of this kind keeps nothing beside volumes.")
+
+    @abc.abstractmethod
+    def create_from_snapshot(self, volume: VolumeSpec, source_id: str, snapshot_id: str) -> None:
+        """Make the volume with the data of a snapshot of the volume ``source_id`` in this pool, whether or not that is
+        open.  The snapshot can be deleted afterwards.  The volume is not smaller than the snapshot, and has the key of
+        its source if that is encrypted.
+        """
+
+    @abc.abstractmethod
+    def delete(self, volume_id: str) -> None:
+        """Remove the volume with its snapshots; nothing when there is none.  Data that clones need stays for them."""
+
+    @abc.abstractmethod
+    def grow(self, volume: VolumeSpec, daemon: OpenVolume | None = None) -> None:
+        """Give the volume the size of ``volume``, never a smaller one.
+
+        When it is open, a new export of its node has the new size, and those from before keep theirs.
+        """
+
+    @abc.abstractmethod
+    def size(self, volume_id: str) -> int:
+        """Return the volume's size in bytes."""
+
+    @abc.abstractmethod
+    def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:
+        """Freeze what the volume has now under ``snapshot_id``; one that is there is left as it is.
+
+        Also used for what is frozen for a moment (copies, backups): any name of letters, digits and ``-``.
+        """
+
+    @abc.abstractmethod
+    def delete_snapshot(
+        self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None, stopped: Stopped = never
+    ) -> None:
+        """Remove a snapshot; nothing when there is none.  Volumes made from it stay whole.
+
+        What could be merged may stay for later (``sweep``) when somebody has it open.
+        """
+
+    def can_merge(self, volume_id: str) -> bool:
+        """Whether data of deleted snapshots could be merged now (``merge``)."""
+        return False
+
+    def merge(self, volume: VolumeSpec, daemon: OpenVolume, stopped: Stopped) -> None:  # noqa: B027 - nothing to merge
+        """Merge it by a daemon that has the volume open and exports nothing.  Raises StoppedError when ``stopped``
+        returns True first; what is merged by then stays so.
+        """
+
+    @abc.abstractmethod
+    def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
+        """Give a volume that nobody has open what its newest snapshot has; the snapshot and the size stay."""
+
+    # ----- opening --------------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def opening(self, volume: VolumeSpec) -> Opening:
+        """Return how a daemon opens the volume for writing."""
+
+    @abc.abstractmethod
+    def snapshot_opening(self, volume: VolumeSpec, snapshot_id: str) -> Opening:
+        """Return how a daemon opens a snapshot, read-only, beside the one that has the volume open."""
+
+    @abc.abstractmethod
+    def top(self, volume: VolumeSpec) -> str:
+        """Return the name of the node that is exported of the open volume now: a snapshot may have changed it."""
+
+    def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
+        """Take the volume for one daemon and return file descriptors that the daemon inherits: it is free again when
+        all copies of them are closed, however the daemon ends.  Raises VolumeInUseError when somebody else has it.
+
+        ``again``: for a daemon that has died, by no order of the portal: another host may have been given the volume.
+        """
+        return []
+
+    # ----- simulated daemons (``daemons_needed`` False) -------------------------------------------------------------
+
+    def clients(self, volume_id: str) -> list[VolumeClient]:
+        """Return who may open a volume of a simulated pool."""
+        return []
+
+    def let_in(self, volume_id: str, clients: Sequence[VolumeClient]) -> None:
+        """Keep who may open a volume of a simulated pool."""
+        raise NotImplementedError
+
+    # ----- increments (backups) -------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def changes(self, volume: VolumeSpec, snapshot_id: str, since: str = "") -> list[Extent]:
+        """Return in order what of a snapshot may differ from the older snapshot ``since`` of the volume; without it,
+        all that does not read as zeros.  What is in no extent has not changed, or is zeros.
+
+        Both are there while the volume is backed up: a backup keeps its own snapshot (``snapshot`` with a name made of
+        the backup's id) until the next one is made since it.
+        """
+
+
+DriverMaker = Callable[[PoolSettings], VolumeDriver]

@@ -1,0 +1,19 @@
+"""The volume drivers: each module here that has a ``DRIVER`` offers one, imported when a pool asks for it."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from compute_agent.volumes.driver import PoolSettings, VolumeDriver
+
+
+def names() -> list[str]:
+    """Return the names of the drivers there are."""
+    return sorted(module.name for module in iter_modules(__path__))
+
+
+def make(settings: PoolSettings) -> VolumeDriver:
+    """Make the driver of a pool.  Raises ValueError for a name that no driver has."""
+    if settings.driver not in names():
+        raise ValueError(f"there is no volume driver {settings.driver!r}; there are {', '.join(names())}")
+    driver: type[VolumeDriver] = import_module(f"{__name__}.{settings.driver}").DRIVER
+    return driver(settings)

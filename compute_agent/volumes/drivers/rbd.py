@@ -1,0 +1,365 @@
+"""Volumes as images in a pool of a Ceph cluster, for those who outgrow one machine.
+
+A volume is the image ``volume-ID``, its snapshots are the image's.  An image of the cloud comes into the pool once, as
+``image-…@base``; volumes made from it, as those made from snapshots, are clones: nothing is copied.  An encrypted
+volume is LUKS in the image, opened by the storage daemon: the cluster never has the key.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+from compute_agent.contract.build import ImageRef
+from compute_agent.contract.volume import StoredVolume, VolumeEncryption, VolumeSpec
+from compute_agent.images.cache import cached_name
+from compute_agent.images.use import NAME as CACHED_NAME
+from compute_agent.virt.driver import Stopped, never
+from compute_agent.virt.errors import ImageUnacceptableError
+from compute_agent.volumes import luks
+from compute_agent.volumes.driver import GIB, Extent, Opening, OpenVolume, PoolCapacity, PoolSettings, VolumeDriver
+from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
+from compute_agent.volumes.qmp import DaemonError
+from compute_agent.volumes.rbd.bases import IMAGE, UNFINISHED, ImageBases, base_name
+from compute_agent.volumes.rbd.images import COPY, NAMESPACE, CephError, CephImages
+from compute_agent.volumes.rbd.location import parse
+
+log = logging.getLogger(__name__)
+
+VOLUME = "volume-"
+ENDS_WITHIN = 2.0
+"""Seconds that a daemon which is ending may take to let go."""
+NODE, FILE, KEY = "volume", "-file", "key"
+
+
+class RbdDriver(VolumeDriver):
+    """A pool of Ceph: ``--volume-pool NAME=rbd:POOL?conf=FILE&id=CLIENT``."""
+
+    name = "rbd"
+    shared = remote = True
+    capabilities: ClassVar[dict[str, str]] = {
+        "multiattach": "true",
+        "online_extend": "true",
+        "encryption": "true",
+        "fast_clone": "true",
+    }
+
+    def __init__(self, settings: PoolSettings) -> None:
+        """Read the location.  Raises ValueError."""
+        super().__init__(settings)
+        self.images = CephImages(parse(settings.location))
+        self._bases = ImageBases(self.images, settings.host)
+
+    # ----- the pool -------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> str:
+        """Look whether the programs are there and the cluster answers.  The id is that of cluster and pool."""
+        if reason := self.images.unfit():
+            raise PoolUnavailableError(reason)
+        return self.images.pool_id()
+
+    def capacity(self) -> PoolCapacity:
+        found = self.images.capacity()
+        return PoolCapacity(total=found.total, free=found.free)
+
+    def contents(self) -> list[StoredVolume]:
+        found = [
+            StoredVolume(id=image.removeprefix(VOLUME), snapshots=snapshots)
+            for image, snapshots in self.images.all_snapshots().items()
+            if image.startswith(VOLUME) and UNFINISHED not in image
+        ]
+        gone = {image.removeprefix(VOLUME) for image in self.images.trash().values() if image.startswith(VOLUME)}
+        return found + [StoredVolume(id=volume_id, gone=True) for volume_id in sorted(gone)]
+
+    def names(self) -> list[str]:
+        found = (image for image in self.images.names() if image.startswith(VOLUME) and UNFINISHED not in image)
+        return [image.removeprefix(VOLUME) for image in found]
+
+    def snapshots(self, volume_id: str) -> list[str]:
+        try:
+            return self.images.snapshots(_image(volume_id))
+        except CephError as error:
+            if error.number == errno.ENOENT:
+                return []
+            raise
+
+    def has_image(self, image: ImageRef) -> bool:
+        return self.images.size(base_name(cached_name(image))) is not None
+
+    def sweep(self) -> list[str]:
+        """Remove what this host left unfinished, and what ``prune`` does."""
+        removed = []
+        for image in self.images.names():
+            if image.endswith(self._bases.unfinished):
+                base = image.removesuffix(self._bases.unfinished)
+                if not self._bases.locks[base].acquire(blocking=False):
+                    continue
+                with contextlib.ExitStack() as held:
+                    held.callback(self._bases.locks[base].release)
+                    self.images.remove(image)
+                    removed.append(image)
+        return removed + self.prune()
+
+    def prune(self) -> list[str]:
+        """Remove images of the cloud without clones, and from the trash what no clone needs."""
+        return self.images.sweep((VOLUME, IMAGE)) + self._bases.prune()
+
+    # ----- volumes --------------------------------------------------------------------------------------------------
+
+    def create(self, volume: VolumeSpec) -> None:
+        """Make an empty image.  One with LUKS reads as noise, never as what somebody else has written."""
+        if volume.encryption is None:
+            self.images.create(_image(volume.id), volume.size_gb * GIB)
+            return
+        with self._whole(_image(volume.id)) as new:
+            if new:
+                self._format(volume, volume.encryption, new)
+
+    def create_from_image(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> None:
+        """Clone the image, which is imported before if the pool does not have it; with LUKS, copy it."""
+        if image.stat().st_size > volume.size_gb * GIB:
+            raise ImageUnacceptableError(f"The image is larger than {volume.size_gb} GiB.")
+        if volume.encryption is not None:
+            with self._whole(_image(volume.id)) as new:
+                if new:
+                    self._format(volume, volume.encryption, new)
+                    self._fill(volume.encryption, image, new, stopped)
+        elif CACHED_NAME.fullmatch(image.name):
+            while not self._bases.clone(self._bases.bring(image, stopped), _image(volume.id), volume.size_gb * GIB):
+                log.info("Image %s was removed from the pool as it was wanted: it comes once more.", image.name)
+        else:
+            with self._whole(_image(volume.id)) as new:
+                if new:
+                    self.images.import_file(image, new, stopped)
+                    self.images.grow(new, volume.size_gb * GIB)
+
+    def clone_image(self, volume: VolumeSpec, image: ImageRef) -> bool:
+        """Clone what any host has imported.  With LUKS the bits are needed here, to be encrypted."""
+        if volume.encryption is not None:
+            return False
+        base = base_name(cached_name(image))
+        size = self._bases.size(base)
+        if size is not None and size > volume.size_gb * GIB:
+            raise ImageUnacceptableError(f"The image is larger than {volume.size_gb} GiB.")
+        return size is not None and self._bases.clone(base, _image(volume.id), volume.size_gb * GIB)
+
+    def create_from_snapshot(self, volume: VolumeSpec, source_id: str, snapshot_id: str) -> None:
+        with _missing("snapshot"):
+            self.images.clone(_image(source_id), snapshot_id, _image(volume.id))
+        self.grow(volume)
+
+    def delete(self, volume_id: str) -> None:
+        """Remove the image, or leave it in the trash for clones; and those in the trash that it was made of."""
+        os.close(self._take(volume_id))
+        self.images.remove(_image(volume_id))
+        while self.images.sweep((VOLUME,)):
+            pass
+
+    def grow(self, volume: VolumeSpec, daemon: OpenVolume | None = None) -> None:
+        """Resize the image.  A daemon that has it open opens it once more: a node keeps the size that it began with.
+
+        The guest writes by one of the two nodes at a time, and the one that writes has the image's lock: Ceph has the
+        other write first what it keeps in memory.
+        """
+        image = _image(volume.id)
+        with _missing():
+            self.images.grow(image, volume.size_gb * GIB + self._header(volume))
+        if daemon is None:
+            return
+        known = {node["node-name"] for node in daemon.execute("query-named-block-nodes", flat=True)}
+        if self.top(volume) not in known:
+            daemon.execute("blockdev-add", **self.opening(volume).blockdev)
+        for name in known:
+            if name.startswith(f"{NODE}-") and not name.endswith(FILE) and name != self.top(volume):
+                with contextlib.suppress(DaemonError):  # it is exported
+                    daemon.execute("blockdev-del", node_name=name)
+
+    def size(self, volume_id: str) -> int:
+        found = self.images.size(_image(volume_id))
+        if found is None:
+            raise VolumeNotFoundError
+        return found - found % GIB
+
+    def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:
+        """Make the snapshot; Ceph has the daemon write first what it was told and keeps in memory."""
+        if daemon is None:
+            os.close(self._take(volume.id))
+        with _missing():
+            self.images.snapshot(_image(volume.id), snapshot_id)
+
+    def delete_snapshot(
+        self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None, stopped: Stopped = never
+    ) -> None:
+        self.images.remove_snapshot(_image(volume.id), snapshot_id)
+
+    def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
+        """Roll the image back; the time depends on how much it has."""
+        with _missing("snapshot"):
+            header = self._header(volume)
+            self.images.fence(_image(volume.id))
+            self.images.rollback(_image(volume.id), snapshot_id)
+        self.images.grow(_image(volume.id), volume.size_gb * GIB + header)
+
+    # ----- opening --------------------------------------------------------------------------------------------------
+
+    def opening(self, volume: VolumeSpec) -> Opening:
+        return _opening(self.images.location.node(_image(volume.id)), volume.encryption, self.top(volume))
+
+    def snapshot_opening(self, volume: VolumeSpec, snapshot_id: str) -> Opening:
+        node = self.images.location.node(_image(volume.id)) | {"snapshot": snapshot_id}
+        name = f"s{uuid.uuid5(NAMESPACE, snapshot_id).hex[:20]}"
+        return _opening({**node, "read-only": True}, volume.encryption, name)
+
+    def top(self, volume: VolumeSpec) -> str:
+        return f"{NODE}-{volume.size_gb}"
+
+    def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
+        """Take the volume on this host, and shut out whoever has the image open elsewhere or had it here.
+
+        The cloud has said that this host's daemon is the only one, and the image says then whose it is.  A daemon that
+        died, or that of a host that does, would keep the image locked for half a minute; one on a host that is only cut
+        off could go on to write.  A host that was cut off and starts its daemons again has the cloud's word of before:
+        it looks first whose the image is by now.
+        """
+        descriptor, image = self._take(volume_id), _image(volume_id)
+        try:
+            with _missing():
+                if again:
+                    self._check_owner(image)
+                else:
+                    self.images.set_owner(image, self.settings.host)
+                fenced = self.images.fence(image)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if fenced:
+            log.warning("Volume %s was still open at %s: that client is on Ceph's blocklist.", volume_id, fenced)
+        return [descriptor]
+
+    def _check_owner(self, image: str) -> None:
+        if self.images.owner(image) not in ("", self.settings.host):
+            raise VolumeInUseError("Another host has the volume by now.")
+
+    def _take(self, volume_id: str) -> int:
+        """Return what only one on this host has: a name for sockets.  Raises VolumeInUseError."""
+        mark = socket.socket(socket.AF_UNIX)
+        deadline = time.monotonic() + ENDS_WITHIN
+        while True:
+            try:
+                mark.bind(f"\0novella-rbd/{self.settings.host}/{volume_id}")
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    mark.close()
+                    raise VolumeInUseError("The volume is open on its host.") from error
+                time.sleep(0.02)
+            else:
+                return mark.detach()
+
+    # ----- increments -----------------------------------------------------------------------------------------------
+
+    def changes(self, volume: VolumeSpec, snapshot_id: str, since: str = "") -> list[Extent]:
+        """Ask the cluster.  Of an encrypted volume only what was never written is left out."""
+        with _missing("snapshot"):
+            header = self._header(volume)
+            found = self.images.differences(_image(volume.id), snapshot_id, since)
+        extents: list[Extent] = []
+        for offset, length, data in found:
+            begin, end = max(offset - header, 0), offset + length - header
+            zero = not data and volume.encryption is None
+            last = extents[-1] if extents else None
+            if last is not None and (last.offset + last.length, last.zero) == (begin, zero):
+                extents[-1] = Extent(last.offset, end - last.offset, zero)
+            elif end > begin:
+                extents.append(Extent(begin, end - begin, zero))
+        return extents
+
+    # ----- inside ---------------------------------------------------------------------------------------------------
+
+    def _header(self, volume: VolumeSpec) -> int:
+        """Return the bytes that LUKS takes of the image: a volume is whole GiB."""
+        if volume.encryption is None:
+            return 0
+        found = self.images.size(_image(volume.id))
+        if found is None:
+            raise VolumeNotFoundError
+        return found % GIB
+
+    @contextlib.contextmanager
+    def _whole(self, image: str) -> Iterator[str]:
+        """Give another name to make the image under, and the image its own at the end; "" when it is there already."""
+        if self.images.size(image) is not None:
+            yield ""
+            return
+        new = image + self._bases.unfinished
+        with self._bases.locks[image]:
+            self.images.remove(new)
+            yield new
+            self.images.rename(new, image)
+
+    def _format(self, volume: VolumeSpec, encryption: VolumeEncryption, image: str) -> None:
+        """Make an image with LUKS that has room for the volume beside its header."""
+        location = self.images.location
+        target = f"rbd:{location.pool}/{image}:conf={_escaped(str(location.conf))}:id={location.client}"
+        algorithm, mode, vector = encryption.cipher.split("-")
+        bits = encryption.key_size // 2 if mode == "xts" else encryption.key_size
+        derived = f"key-secret={KEY},iter-time={luks.ITERATIONS}"
+        options = f"{derived},cipher-alg={algorithm}-{bits},cipher-mode={mode},ivgen-alg={vector}"
+        words = ("-f", "luks", "-o", options, target, f"{volume.size_gb}G")
+
+        def make() -> None:
+            try:
+                with luks.key_file(encryption, KEY) as secret:
+                    self.images.qemu_img("create", "--object", secret, *words)
+            except CephError:
+                self.images.remove(image)
+                raise
+
+        luks.make_header(make)
+
+    def _fill(self, encryption: VolumeEncryption, path: Path, image: str, stopped: Stopped) -> None:
+        node = {f"file.{name}": value for name, value in self.images.location.node(image).items()}
+        target = ",".join(f"{name}={value}" for name, value in {"driver": "luks", "key-secret": KEY, **node}.items())
+        with luks.key_file(encryption, KEY) as secret:
+            words = ("--object", secret, *COPY, str(path), "--target-image-opts", target)
+            self.images.qemu_img("convert", *words, stopped=stopped)
+
+
+def _image(volume_id: str) -> str:
+    return VOLUME + volume_id
+
+
+@contextlib.contextmanager
+def _missing(what: str = "volume") -> Iterator[None]:
+    """Say of what Ceph does not find that it is not there."""
+    try:
+        yield
+    except CephError as error:
+        if error.number == errno.ENOENT:
+            raise VolumeNotFoundError(what) from error
+        raise
+
+
+def _opening(node: dict[str, Any], encryption: VolumeEncryption | None, name: str) -> Opening:
+    node = {**node, "discard": "unmap", "node-name": name if encryption is None else name + FILE}
+    if encryption is None:
+        return Opening(node)
+    read_only = bool(node.get("read-only"))
+    luks = {"driver": "luks", "node-name": name, "key-secret": KEY, "read-only": read_only, "file": node}
+    secret = {"qom-type": "secret", "id": KEY, "format": "base64", "data": encryption.key}
+    return Opening(luks, (secret,))
+
+
+def _escaped(text: str) -> str:
+    """Escape what QEMU's names of Ceph images use."""
+    for character in "\\:=@":
+        text = text.replace(character, "\\" + character)
+    return text
+
+
+DRIVER = RbdDriver

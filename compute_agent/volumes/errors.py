@@ -1,0 +1,36 @@
+"""Errors of volumes and pools; the messages are fit for users."""
+
+from compute_agent.virt.errors import HostError, RetryableHostError
+
+
+class VolumeNotFoundError(HostError):
+    """The pool has no such volume or snapshot."""
+
+    code = "volume_not_found"
+
+    def __init__(self, what: str = "volume") -> None:
+        super().__init__(f"The {what} is not in its pool any more.")
+
+
+class VolumeInUseError(RetryableHostError):
+    """Somebody else has the volume open."""
+
+    code = "volume_in_use"
+
+
+class PoolUnavailableError(RetryableHostError):
+    """The pool cannot be reached, is full, or its programs are not there."""
+
+    code = "pool_unavailable"
+
+
+class NotExportedError(HostError):
+    """The host cannot export the volume as it is wanted."""
+
+    code = "not_exported"
+
+
+class CopyFailedError(RetryableHostError):
+    """The volume's data could not be copied."""
+
+    code = "copy_failed"

@@ -1,0 +1,113 @@
+"""What a storage daemon serves, and the QMP commands that make it so."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from compute_agent.contract.volume import VolumeClient, VolumeSpec, client_export
+from compute_agent.volumes.driver import Json, Opening
+from compute_agent.volumes.qmp import DaemonError, Qmp
+
+CREDENTIALS, AUTHORIZED = "tls", "clients"
+
+
+class Export(msgspec.Struct, frozen=True):
+    """One export of a daemon."""
+
+    name: str
+    size: int  # bytes of the volume when it was made
+
+
+class Description(msgspec.Struct, frozen=True, kw_only=True):
+    """What a daemon was started with, and serves."""
+
+    volume: VolumeSpec
+    clients: list[VolumeClient] = []
+    exports: list[Export] = []
+    counter: int = 0
+    port: int = 0  # 0: a unix socket
+
+
+def name_of(volume: VolumeSpec, clients: Sequence[VolumeClient], counter: int) -> str:
+    """Return what an export is called.
+
+    Where one guest alone may have the volume its attachment is part of the name: the guest before, which may run on
+    after it was taken from it by force, finds nothing under the name that it knows.  Where several may, each has one
+    under this name with its own attachment's after it (``client_export``).
+    """
+    whose = "" if volume.multiattach or not clients else f".{clients[0].attachment_id}"
+    return f"{volume.id}{whose}.{counter}"
+
+
+def is_of_others(before: Description, volume: VolumeSpec, clients: Sequence[VolumeClient]) -> bool:
+    """Whether a volume for one guest alone is open for another one, whose connection must end."""
+    known = {client.attachment_id for client in before.clients}
+    return bool(known) and not volume.multiattach and not known & {client.attachment_id for client in clients}
+
+
+def open_nodes(qmp: Qmp, opening: Opening) -> None:
+    for each in opening.objects:
+        qmp.execute("object-add", **each)
+    qmp.execute("blockdev-add", **opening.blockdev)
+
+
+def serve(qmp: Qmp, place: Json, **more: Any) -> None:
+    qmp.execute("nbd-server-start", addr=place, max_connections=0, **more)
+
+
+def add_export(qmp: Qmp, name: str, node: str, *, read_only: bool) -> None:
+    qmp.execute(
+        "block-export-add",
+        type="nbd",
+        id=_export_id(name),
+        node_name=node,
+        name=name,
+        writable=not read_only,
+        writethrough=not read_only,
+    )
+
+
+def served(description: Description) -> dict[str, bool]:
+    """Return the names of all exports, and whether they are read-only."""
+    clients = description.clients
+    if description.volume.multiattach:
+        each = [(export.name, client) for export in description.exports for client in clients]
+        return {client_export(name, client.attachment_id): client.read_only for name, client in each}
+    read_only = bool(clients) and all(client.read_only for client in clients)
+    return {export.name: read_only for export in description.exports}
+
+
+def follow(qmp: Qmp, description: Description, node: str) -> None:
+    """Add those exports that are described and not there, and end the others with their connections."""
+    wanted = served(description)
+    there = {each["id"] for each in qmp.execute("query-block-exports")}
+    for name, read_only in wanted.items():
+        if _export_id(name) not in there:
+            add_export(qmp, name, node, read_only=read_only)
+    for key in sorted(there - {_export_id(name) for name in wanted}):
+        _end_export(qmp, key)
+
+
+def _end_export(qmp: Qmp, key: str) -> None:
+    try:
+        qmp.execute("block-export-del", id=key, mode="hard")
+    except DaemonError as error:
+        if not error.kind:
+            raise
+
+
+def _export_id(name: str) -> str:
+    return "export-" + name.replace(":", "-")
+
+
+def authorize(qmp: Qmp, clients: Sequence[VolumeClient]) -> None:
+    """Let the certificates of these clients' hosts connect from now on, and no others."""
+    with contextlib.suppress(DaemonError):
+        qmp.execute("object-del", id=AUTHORIZED)
+    rules = [
+        {"match": f"CN={host}", "policy": "allow", "format": "exact"}
+        for host in sorted({client.host_id for client in clients})
+    ]
+    qmp.execute("object-add", qom_type="authz-list", id=AUTHORIZED, policy="deny", rules=rules)

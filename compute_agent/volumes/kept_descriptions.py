@@ -1,0 +1,63 @@
+"""What the storage daemons of a host were to serve, kept over a restart of the machine: without keys.
+
+Guests are defined with the names of exports and the ports of daemons, here and on other hosts.  What daemons were
+started with is in memory only, so a machine that starts anew makes them the same again from here.
+"""
+
+import contextlib
+import os
+from pathlib import Path
+
+import msgspec
+
+from compute_agent.contract.volume import VolumeEncryption
+from compute_agent.volumes.driver import ROOT
+from compute_agent.volumes.exports import Description
+
+
+class KeptDescriptions:
+    """A file for each open volume in a folder, which is made when the first is.  Root disks are left out: their servers
+    open them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, description: Description) -> None:
+        """Keep what a daemon serves; it is on the disk then."""
+        volume = description.volume
+        if volume.id.startswith(ROOT):
+            return
+        if volume.encryption is not None:
+            volume = msgspec.structs.replace(volume, encryption=VolumeEncryption(key=""))
+        text = msgspec.json.encode(msgspec.structs.replace(description, volume=volume))
+        path = self._path(volume.id)
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == text:
+                return
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        with part.open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+
+    def of(self, volume_id: str) -> Description | None:
+        """Return what is kept of a volume, with an empty key if it is encrypted."""
+        try:
+            return msgspec.json.decode(self._path(volume_id).read_bytes(), type=Description)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def all(self) -> list[Description]:
+        """Return all that is kept."""
+        found = (self.of(path.stem) for path in sorted(self._folder.glob("*.json")))
+        return [each for each in found if each is not None]
+
+    def forget(self, volume_id: str) -> None:
+        """Keep nothing of a volume any more."""
+        self._path(volume_id).unlink(missing_ok=True)
+
+    def _path(self, volume_id: str) -> Path:
+        return self._folder / f"{volume_id}.json"

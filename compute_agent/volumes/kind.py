@@ -1,0 +1,164 @@
+"""Volumes as the engine knows them: the handlers of their commands."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from compute_agent.contract.build import VolumeConnection
+from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.volume import (
+    VOLUME,
+    VOLUME_COPY,
+    BackupVolumeRequest,
+    ConnectVolumeRequest,
+    CreateVolumeRequest,
+    DeleteSnapshotRequest,
+    DeleteVolumeRequest,
+    FetchVolumeRequest,
+    GrowVolumeRequest,
+    ReimageVolumeRequest,
+    RestoreVolumeRequest,
+    RevertVolumeRequest,
+    SnapshotVolumeRequest,
+    UnmanageVolumeRequest,
+    UploadVolumeRequest,
+    VolumeSpec,
+)
+from compute_agent.engine.context import CommandContext
+from compute_agent.engine.handlers import CommandHandler, SubjectKind
+from compute_agent.engine.outcomes import Outcome
+from compute_agent.engine.store import SubjectRecord
+from compute_agent.virt import progress
+from compute_agent.virt.driver import Stopped
+from compute_agent.volumes.backup_copies import PoolCopies
+from compute_agent.volumes.backups import Backup, Restore
+from compute_agent.volumes.services import Volumes
+
+B = TypeVar("B", bound=CommandBody)
+
+Work = Callable[[Volumes, B, Stopped], VolumeConnection | None]
+
+
+class VolumeHandler(CommandHandler[B]):
+    """Carries a command out by one call of the host's volumes; what that returns is told as its connection."""
+
+    def __init__(self, volumes: Volumes, work: Work[B], *, heavy: bool = False, removes: bool = False) -> None:
+        self.heavy, self.removes = heavy, removes
+        self._volumes = volumes
+        self._work = work
+
+    async def run(self, context: CommandContext, body: B) -> Outcome:
+        def work() -> VolumeConnection | None:
+            with progress.heard_by(context.moved, context.counted):
+                return self._work(self._volumes, body, context.stopped)
+
+        connection = await context.work(work)
+        detail = {} if connection is None else {"connection": msgspec.json.encode(connection).decode()}
+        return Outcome(gone=self.removes, detail=detail)
+
+
+class CreateVolume(VolumeHandler[CreateVolumeRequest]):
+    """Makes a volume; a delete stops it."""
+
+    makes = True
+
+
+class ReimageVolume(CommandHandler[ReimageVolumeRequest]):
+    """Writes an image over a volume."""
+
+    heavy = True
+
+    def __init__(self, volumes: Volumes) -> None:
+        self._volumes = volumes
+
+    async def run(self, context: CommandContext, body: ReimageVolumeRequest) -> Outcome:
+        def work() -> None:
+            with progress.heard_by(context.moved, context.counted):
+                self._volumes.reimage(body.volume, body.image, context.subject.id, context.stopped)
+
+        await context.work(work)
+        return Outcome()
+
+
+def _create(volumes: Volumes, body: CreateVolumeRequest, stopped: Stopped) -> None:
+    volumes.create(body.volume, body.source, stopped)
+
+
+def _delete(volumes: Volumes, body: DeleteVolumeRequest, _: Stopped) -> None:
+    volumes.delete(body.volume)
+
+
+def _connect(volumes: Volumes, body: ConnectVolumeRequest, _: Stopped) -> VolumeConnection | None:
+    return volumes.connect(body.volume, body.clients)
+
+
+def _grow(volumes: Volumes, body: GrowVolumeRequest, _: Stopped) -> VolumeConnection | None:
+    return volumes.grow(body.volume)
+
+
+def _snapshot(volumes: Volumes, body: SnapshotVolumeRequest, _: Stopped) -> None:
+    volumes.snapshot(body.volume, body.snapshot_id)
+
+
+def _delete_snapshot(volumes: Volumes, body: DeleteSnapshotRequest, stopped: Stopped) -> None:
+    volumes.delete_snapshot(body.volume, body.snapshot_id, stopped)
+
+
+def _revert(volumes: Volumes, body: RevertVolumeRequest, _: Stopped) -> None:
+    volumes.revert(body.volume, body.snapshot_id)
+
+
+def _fetch(volumes: Volumes, body: FetchVolumeRequest, stopped: Stopped) -> None:
+    volumes.fetch(body.volume, body.origin, stopped)
+
+
+def _unmanage(volumes: Volumes, body: UnmanageVolumeRequest, stopped: Stopped) -> None:
+    volumes.unmanage(body.volume, body.name, stopped)
+
+
+def _upload(volumes: Volumes, body: UploadVolumeRequest, stopped: Stopped) -> None:
+    volumes.upload(body, stopped)
+
+
+class VolumeKind(SubjectKind):
+    """The volumes of one host, or the copies of their data."""
+
+    def __init__(self, kind: str, handlers: dict[type, CommandHandler[Any]], volumes: Volumes) -> None:
+        self.kind = kind
+        self.handlers = handlers
+        self._volumes = volumes
+
+    def place(self, body: CommandBody) -> str:
+        volume = getattr(body, "volume", None)
+        return volume.pool_id if isinstance(volume, VolumeSpec) and self._volumes.remote(volume.pool_id) else ""
+
+    async def sweep(self, record: SubjectRecord) -> bool:
+        """Say that nothing is left: pools are swept as a whole, and the portal repeats a delete."""
+        return True
+
+    def settled(self, subject_id: str) -> None:
+        """Nothing waits for it."""
+
+
+def volume_kinds(volumes: Volumes) -> list[VolumeKind]:
+    """Return the kinds of subjects of a host with volumes."""
+    moments = PoolCopies(volumes, volumes.staging)
+    changes: dict[type, CommandHandler[Any]] = {
+        CreateVolumeRequest: CreateVolume(volumes, _create),
+        DeleteVolumeRequest: VolumeHandler(volumes, _delete, removes=True),
+        ConnectVolumeRequest: VolumeHandler(volumes, _connect),
+        GrowVolumeRequest: VolumeHandler(volumes, _grow),
+        SnapshotVolumeRequest: VolumeHandler(volumes, _snapshot),
+        DeleteSnapshotRequest: VolumeHandler(volumes, _delete_snapshot),
+        RevertVolumeRequest: VolumeHandler(volumes, _revert),
+        FetchVolumeRequest: VolumeHandler(volumes, _fetch, heavy=True),
+        ReimageVolumeRequest: ReimageVolume(volumes),
+        UnmanageVolumeRequest: VolumeHandler(volumes, _unmanage, heavy=True, removes=True),
+        RestoreVolumeRequest: Restore(volumes.backups, moments),
+    }
+    copies: dict[type, CommandHandler[Any]] = {
+        UploadVolumeRequest: VolumeHandler(volumes, _upload, heavy=True),
+        BackupVolumeRequest: Backup(volumes.backups, moments),
+    }
+    return [VolumeKind(VOLUME, changes, volumes), VolumeKind(VOLUME_COPY, copies, volumes)]

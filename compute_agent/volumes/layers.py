@@ -1,0 +1,250 @@
+"""A pool of qcow2 files in one folder: what the drivers ``nbd`` and ``dir`` have in common.
+
+A volume is a chain of **layers**, each a qcow2 file that is laid on another layer or on an image; the top one is
+written, those below are frozen.  ``volumes/ID/state.json`` says which layers a volume has, what each is laid on, and
+which of them its snapshots are: it is replaced in one step, and a file that it does not name is rubbish.
+
+- A snapshot puts a new top over the old one.  The state is written before the daemon goes over to the new top: when
+  the daemon dies between the two, it opens the new top and nothing is lost.
+- A clone has its first layer on a layer of its source.  A layer is needed while the state of any volume leads to it;
+  the folder of a deleted volume whose layers are needed stays, marked as ``gone``.
+- A live grow is a new, larger top.  Layers that nobody's snapshot is are merged downwards (``block-commit``) once
+  another is on top of them, unless clones need them: what is merged is frozen, so no crash can lose a write.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from compute_agent.contract.volume import StoredVolume
+from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
+
+STATE, LOCK, DAEMON_LOCK, HOLDER = "state.json", "lock", "daemon.lock", "holder"
+IMAGE = "image/"
+"""What ``Layer.below`` begins with for an image; for a layer it is ``VOLUME/NUMBER``."""
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """One file of a volume."""
+
+    below: str = ""
+    encrypted: bool = False
+
+
+class State(msgspec.Struct, kw_only=True):
+    """One volume."""
+
+    size: int  # bytes
+    top: int = 1
+    layers: dict[int, Layer]
+    snapshots: dict[str, int] = {}
+    gone: bool = False
+
+    @property
+    def next(self) -> int:
+        """Return the number of the next layer."""
+        return max(self.layers) + 1
+
+    def named(self) -> dict[int, list[str]]:
+        """Return the snapshots of each layer that is one."""
+        found: dict[int, list[str]] = {}
+        for name, number in self.snapshots.items():
+            found.setdefault(number, []).append(name)
+        return found
+
+
+class Layers:
+    """The folder of a pool: ``pool.json``, ``images/``, ``volumes/``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.volumes = folder / "volumes"
+        self.images = folder / "images"
+
+    def path(self, name: str) -> Path:
+        """Return the file of ``VOLUME/NUMBER`` or ``image/NAME``."""
+        if name.startswith(IMAGE):
+            return self.images / name.removeprefix(IMAGE)
+        volume_id, _, number = name.partition("/")
+        return self.volumes / volume_id / f"{number}.qcow2"
+
+    # ----- states ---------------------------------------------------------------------------------------------------
+
+    def find(self, volume_id: str) -> State | None:
+        """Return the state of a volume, also of one that is gone; None when there is none."""
+        try:
+            return msgspec.json.decode((self.volumes / volume_id / STATE).read_bytes(), type=State)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise PoolUnavailableError("The volume's record in its pool cannot be read.", detail=str(error)) from error
+
+    def get(self, volume_id: str) -> State:
+        """Return the state of a volume.  Raises VolumeNotFoundError when there is none, or it is gone."""
+        state = self.find(volume_id)
+        if state is None or state.gone:
+            raise VolumeNotFoundError
+        return state
+
+    def save(self, volume_id: str, state: State) -> None:
+        """Replace the state in one step that a crash of the machine does not undo."""
+        replace(self.volumes / volume_id / STATE, msgspec.json.encode(state))
+
+    def states(self) -> dict[str, State]:
+        """Return the state of every volume of the pool."""
+        try:
+            names = sorted(path.name for path in self.volumes.iterdir())
+        except OSError as error:
+            raise PoolUnavailableError("The pool's folder cannot be read.", detail=str(error)) from error
+        return {name: state for name in names if (state := self.find(name)) is not None}
+
+    def stored(self) -> list[StoredVolume]:
+        """Return every volume as it is listed."""
+        return [
+            StoredVolume(id=volume_id, snapshots=sorted(state.snapshots), gone=state.gone)
+            for volume_id, state in self.states().items()
+        ]
+
+    # ----- what is needed -------------------------------------------------------------------------------------------
+
+    def chain(self, name: str) -> list[str]:
+        """Return ``name`` and all it is laid on, from the top down."""
+        found = [name]
+        while not (name := found[-1]).startswith(IMAGE):
+            volume_id, _, number = name.partition("/")
+            state = self.find(volume_id)
+            if state is None or int(number) not in state.layers:
+                raise PoolUnavailableError("A layer of the volume is missing.", detail=name)
+            if not (below := state.layers[int(number)].below):
+                break
+            found.append(below)
+        return found
+
+    def needed(self, *, but: str = "") -> set[str]:
+        """Return the layers and images that volumes of the pool lead to, but for the volume ``but``."""
+        states, found = self.states(), set[str]()
+        for volume_id, state in states.items():
+            if state.gone or volume_id == but:
+                continue
+            for number in {state.top, *state.snapshots.values()}:
+                name = f"{volume_id}/{number}"
+                while name and name not in found:
+                    found.add(name)
+                    owner, _, below = name.partition("/")
+                    layer = states[owner].layers.get(int(below)) if owner in states else None
+                    name = layer.below if layer is not None else ""
+        return found
+
+    def collect(self, volume_id: str) -> list[str]:
+        """Remove the files of a volume's folder that nobody needs, and the folder of one that is gone with its last.
+
+        Call it with the volume's lock.  Returns a line for each thing removed.
+        """
+        folder, state = self.volumes / volume_id, self.find(volume_id)
+        if not folder.is_dir():
+            return []
+        needed = self.needed()
+        removed = []
+        for path in sorted(folder.glob("*.qcow2")):
+            if f"{volume_id}/{path.stem}" not in needed:
+                path.unlink(missing_ok=True)
+                removed.append(f"layer {path.stem} of volume {volume_id}")
+        if state is None or (state.gone and not any(folder.glob("*.qcow2"))):
+            for path in folder.iterdir():
+                path.unlink(missing_ok=True)
+            folder.rmdir()
+            removed.append(f"volume {volume_id}")
+        else:
+            kept = {number: each for number, each in state.layers.items() if f"{volume_id}/{number}" in needed}
+            if kept and kept.keys() != state.layers.keys():
+                state.layers = kept
+                self.save(volume_id, state)
+        return removed
+
+    def collect_images(self) -> list[str]:
+        """Remove images that no volume lies on; returns a line for each."""
+        removed = []
+        with self.locked_images():
+            needed = self.needed()
+            for path in sorted(self.images.glob("*")):
+                if path.name != LOCK and IMAGE + path.name not in needed:
+                    path.unlink(missing_ok=True)
+                    removed.append(f"image {path.name}")
+        return removed
+
+    # ----- locks ----------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def locked(self, volume_id: str, *, make: bool = False) -> Iterator[None]:
+        """Hold the volume's lock against other threads, processes and hosts.  Raises VolumeNotFoundError."""
+        folder = self.volumes / volume_id
+        if make:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        while True:
+            try:
+                descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except FileNotFoundError as error:
+                raise VolumeNotFoundError from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if (folder / LOCK).exists() and os.fstat(descriptor).st_ino == (folder / LOCK).stat().st_ino:
+                    yield
+                    return
+                if not make:
+                    raise VolumeNotFoundError
+                folder.mkdir(mode=0o700, exist_ok=True)
+            finally:
+                os.close(descriptor)
+
+    @contextlib.contextmanager
+    def locked_images(self) -> Iterator[None]:
+        """Hold the lock of the pool's images."""
+        with (self.images / LOCK).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def hold(self, volume_id: str, holder: str) -> int:
+        """Take the lock of the one daemon that has the volume open, and return its descriptor.
+
+        Raises VolumeInUseError; the message says which host has it.
+        """
+        folder = self.volumes / volume_id
+        try:
+            descriptor = os.open(folder / DAEMON_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except FileNotFoundError as error:
+            raise VolumeNotFoundError from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                holder = (folder / HOLDER).read_text()
+            raise VolumeInUseError("The volume is open elsewhere.", detail=f"by {holder}") from error
+        (folder / HOLDER).write_text(holder)
+        return descriptor
+
+
+def node_name(name: str) -> str:
+    """Return the name of a layer's node: at most 31 characters."""
+    return "l-" + hashlib.sha256(name.encode()).hexdigest()[:24]
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Give a file new content in one step that outlives a crash of the machine."""
+    part = path.with_name(path.name + ".part")
+    with part.open("wb") as file:
+        part.chmod(0o600)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,47 @@
+"""LUKS by QEMU's programs: the key of a volume for them, and headers that are made on a busy machine."""
+
+import base64
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from compute_agent.contract.volume import VolumeEncryption
+from compute_agent.virt.programs import ProgramError
+from compute_agent.volumes.errors import PoolUnavailableError
+
+ITERATIONS = 10
+"""Milliseconds of key derivation: the key is random, a slow derivation protects nothing."""
+MEASURED_WITHIN, PAUSE = 60.0, 0.1
+"""Seconds: QEMU gives up when it cannot measure how fast a busy processor is, and is asked again until then."""
+_UNMEASURED = "accurate CPU usage"
+_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each key)
+
+
+@contextlib.contextmanager
+def key_file(encryption: VolumeEncryption, name: str) -> Iterator[str]:
+    """Give QEMU's description of the secret ``name``, whose file is in memory only and goes at the end."""
+    base64.b64decode(encryption.key, validate=True)
+    folder = Path(tempfile.mkdtemp(prefix="novella-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    try:
+        (folder / "key").write_text(encryption.key)
+        yield f"secret,id={name},format=base64,file={folder / 'key'}"
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_header(make: Callable[[], object]) -> None:
+    """Call what makes a LUKS header, again while the processor could not be measured.  Raises what ``make`` raises."""
+    until = time.monotonic() + MEASURED_WITHIN
+    while True:
+        try:
+            make()
+        except (ProgramError, PoolUnavailableError) as error:
+            said = error.detail if isinstance(error, PoolUnavailableError) else str(error)
+            if _UNMEASURED not in said or time.monotonic() >= until:
+                raise
+        else:
+            return
+        time.sleep(PAUSE)

@@ -1,0 +1,424 @@
+"""The volume driver of pools of qcow2 files; ``nbd`` and ``dir`` differ in who reaches the folder."""
+
+import contextlib
+import functools
+import json
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeSpec
+from compute_agent.virt import progress
+from compute_agent.virt.driver import Stopped, never
+from compute_agent.virt.errors import ImageUnacceptableError, StoppedError
+from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.volumes import luks, merging
+from compute_agent.volumes.driver import (
+    GIB,
+    TOO_LARGE,
+    Extent,
+    Opening,
+    OpenVolume,
+    PoolCapacity,
+    PoolSettings,
+    VolumeDriver,
+)
+from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
+from compute_agent.volumes.layers import IMAGE, Layer, Layers, State, node_name, replace
+from compute_agent.volumes.qmp import DaemonError
+from compute_agent.volumes.unmanaged import UnmanageableError, UnmanagedDisks
+
+log = logging.getLogger(__name__)
+
+POOL = "pool.json"
+SECRET = "luks"  # noqa: S105 (the name of an object)
+COPY = Limits(seconds=6 * 3600, cpu_seconds=3 * 3600, memory=2 << 30)
+
+
+class Qcow2Driver(VolumeDriver):
+    """Keeps the pool in ``settings.location``."""
+
+    capabilities: ClassVar[Mapping[str, str]] = {
+        "multiattach": "true",
+        "online_extend": "true",
+        "encryption": "true",
+        "fast_clone": "true",
+        "thin_provisioning": "true",
+        "manage": "true",
+    }
+
+    def __init__(self, settings: PoolSettings) -> None:
+        super().__init__(settings)
+        self.layers = Layers(Path(settings.location))
+        self.disks = UnmanagedDisks(self.layers.folder)
+
+    # ----- the pool -------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> str:
+        folder = self.layers.folder
+        try:
+            for each in (folder, self.layers.volumes, self.layers.images):
+                each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self.layers.locked_images():
+                if not (folder / POOL).exists():
+                    replace(folder / POOL, json.dumps({"id": str(uuid.uuid4())}).encode())
+            return str(uuid.UUID(json.loads((folder / POOL).read_bytes())["id"]))
+        except (OSError, ValueError, KeyError) as error:
+            raise PoolUnavailableError("The pool's folder cannot be used.", detail=str(error)) from error
+
+    def capacity(self) -> PoolCapacity:
+        try:
+            room = os.statvfs(self.layers.volumes)
+        except OSError as error:
+            raise PoolUnavailableError("The pool's folder cannot be read.", detail=str(error)) from error
+        return PoolCapacity(room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize)
+
+    def contents(self) -> list[StoredVolume]:
+        return self.layers.stored()
+
+    def sweep(self) -> list[str]:
+        removed = []
+        for path in sorted(self.layers.volumes.glob("*")):
+            with contextlib.suppress(VolumeNotFoundError), self.layers.locked(path.name):
+                removed += self.layers.collect(path.name)
+        return removed + self.layers.collect_images()
+
+    # ----- making and removing --------------------------------------------------------------------------------------
+
+    def create(self, volume: VolumeSpec) -> None:
+        with self.layers.locked(volume.id, make=True):
+            self._make(volume, "")
+
+    def create_from_image(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> None:
+        if image.stat().st_size > volume.size_gb * GIB:
+            raise ImageUnacceptableError(TOO_LARGE)
+        with self.layers.locked(volume.id, make=True):
+            if self.layers.find(volume.id) is not None:
+                return
+            with self.layers.locked_images():
+                self._take_image(image, stopped)
+                self._make(volume, IMAGE + image.name)
+
+    def reimage(self, volume: VolumeSpec, image: Path, stopped: Stopped = never) -> bool:
+        """Lay a new top on the image; what was written before goes, but for what snapshots and clones need."""
+        with self._changing(volume, None) as state:
+            if image.stat().st_size > state.size:
+                raise ImageUnacceptableError(TOO_LARGE)
+            with self.layers.locked_images():
+                self._take_image(image, stopped)
+                self._lay(volume, state, IMAGE + image.name, state.size)
+            self.layers.collect(volume.id)
+        self.layers.collect_images()
+        return True
+
+    def _take_image(self, image: Path, stopped: Stopped) -> None:
+        """Let the pool have the image's file: a link where it can, else a copy (of references, where those can be)."""
+        target = self.layers.images / image.name
+        if target.exists():
+            return
+        part = target.with_name(target.name + ".part")
+        part.unlink(missing_ok=True)
+        try:
+            os.link(image, target)
+        except OSError:
+            try:
+                run_long("cp", "--reflink=auto", "--sparse=always", str(image), str(part), limits=COPY, stopped=stopped)
+            except ProgramError as error:
+                part.unlink(missing_ok=True)
+                if stopped():
+                    raise StoppedError("The image was not copied to its end.") from error
+                raise PoolUnavailableError("The pool has no room for the image.", detail=str(error)) from error
+            part.chmod(0o400)
+            part.replace(target)
+
+    def unmanaged(self) -> list[UnmanagedDisk]:
+        return self.disks.listed()
+
+    def adopt(self, volume: VolumeSpec, name: str) -> None:
+        image = f"adopted-{volume.id}"
+        first, below = self.layers.path(f"{volume.id}/1"), self.layers.path(IMAGE + image)
+        with self.layers.locked(volume.id, make=True), self.layers.locked_images():
+            if self.layers.find(volume.id) is None:
+                for unfinished in (first, below):
+                    unfinished.unlink(missing_ok=True)
+                kind, size = self.disks.look(name)
+                if size > volume.size_gb * GIB:
+                    raise UnmanageableError("The disk is larger than the volume.")
+                if kind == "raw":
+                    self.disks.take(name, below)
+                    self._make(volume, IMAGE + image)
+                else:
+                    self.disks.take(name, first)
+                    state = State(size=size, layers={1: Layer()})
+                    self.layers.save(volume.id, state)
+                    if size < volume.size_gb * GIB:
+                        self._push(volume, state, volume.size_gb * GIB)
+            self.disks.forget(name, below if below.exists() else first)
+
+    def leave(self, volume: VolumeSpec, name: str, write: Callable[[Path], None]) -> None:
+        if self.layers.find(volume.id) is not None:
+            self.disks.put(name, write)
+            self.delete(volume.id)
+
+    def create_from_snapshot(self, volume: VolumeSpec, source_id: str, snapshot_id: str) -> None:
+        with self.layers.locked(volume.id, make=True):
+            if self.layers.find(volume.id) is not None:
+                return
+            with self.layers.locked(source_id):
+                source = self.layers.get(source_id)
+                if snapshot_id not in source.snapshots:
+                    raise VolumeNotFoundError("snapshot")
+                self._make(volume, f"{source_id}/{source.snapshots[snapshot_id]}")
+
+    def _make(self, volume: VolumeSpec, below: str) -> None:
+        """Make the first layer of a volume that is not there, and then its state."""
+        if self.layers.find(volume.id) is not None:
+            return
+        state = State(
+            size=volume.size_gb * GIB, layers={1: Layer(below=below, encrypted=volume.encryption is not None)}
+        )
+        self._make_layer(volume, 1, below, state.size)
+        self.layers.save(volume.id, state)
+
+    def _make_layer(self, volume: VolumeSpec, number: int, below: str, size: int) -> None:
+        path = self.layers.path(f"{volume.id}/{number}")
+        path.unlink(missing_ok=True)
+        words = ["qemu-img", "create", "-q", "-f", "qcow2"]
+        if below:
+            words += ["-u", "-b", str(self.layers.path(below)), "-F", "raw" if below.startswith(IMAGE) else "qcow2"]
+        try:
+            with _key(volume) as key:
+                options = f"encrypt.format=luks,encrypt.key-secret={SECRET},encrypt.iter-time={luks.ITERATIONS}"
+                words += [*key, *(("-o", options) if key else ()), str(path), str(size)]
+                luks.make_header(functools.partial(run_program, *words))
+            path.chmod(0o600)
+        except (ProgramError, OSError) as error:
+            path.unlink(missing_ok=True)
+            raise PoolUnavailableError("The pool could not make the volume's file.", detail=str(error)) from error
+
+    def delete(self, volume_id: str) -> None:
+        try:
+            with self.layers.locked(volume_id):
+                state = self.layers.find(volume_id)
+                below: list[str] = []
+                if state is not None:
+                    os.close(self.layers.hold(volume_id, self.settings.host))
+                    with contextlib.suppress(PoolUnavailableError):
+                        below = self.layers.chain(f"{volume_id}/{state.top}")
+                    state.gone, state.snapshots = True, {}
+                    self.layers.save(volume_id, state)
+                self.layers.collect(volume_id)
+        except VolumeNotFoundError:
+            return
+        for owner in {name.partition("/")[0] for name in below if not name.startswith(IMAGE)} - {volume_id}:
+            with contextlib.suppress(VolumeNotFoundError), self.layers.locked(owner):
+                self.layers.collect(owner)
+        if any(name.startswith(IMAGE) for name in below):
+            self.layers.collect_images()
+
+    def size(self, volume_id: str) -> int:
+        return self.layers.get(volume_id).size
+
+    # ----- snapshots and size ---------------------------------------------------------------------------------------
+
+    def grow(self, volume: VolumeSpec, daemon: OpenVolume | None = None) -> None:
+        wanted = volume.size_gb * GIB
+        with self._changing(volume, daemon) as state:
+            if state.size < wanted:
+                self._push(volume, state, wanted)
+            self._follow(volume, state, daemon)
+
+    def snapshot(self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None) -> None:
+        with self._changing(volume, daemon) as state:
+            if snapshot_id not in state.snapshots:
+                frozen = state.top
+                state.snapshots[snapshot_id] = frozen
+                self._push(volume, state, state.size)
+            self._follow(volume, state, daemon)
+
+    def _push(self, volume: VolumeSpec, state: State, size: int) -> None:
+        """Put an empty layer on top, and say so in the state."""
+        self._lay(volume, state, f"{volume.id}/{state.top}", size)
+
+    def _lay(self, volume: VolumeSpec, state: State, below: str, size: int) -> None:
+        """Make an empty layer on ``below`` the top, and say so in the state."""
+        number = state.next
+        self._make_layer(volume, number, below, size)
+        state.layers[number] = Layer(below=below, encrypted=volume.encryption is not None)
+        state.top, state.size = number, size
+        self.layers.save(volume.id, state)
+
+    def _follow(self, volume: VolumeSpec, state: State, daemon: OpenVolume | None) -> None:
+        """Let the daemon write to the top of the state: it may still have one that is frozen by now."""
+        if daemon is None:
+            return
+        known = {each["node-name"] for each in daemon.execute("query-named-block-nodes", flat=True)}
+        missing = []
+        for name in self.layers.chain(f"{volume.id}/{state.top}"):
+            if node_name(name) in known:
+                break
+            missing.append(name)
+        else:
+            raise VolumeInUseError("The volume's storage daemon has another volume open.")
+        for name in reversed(missing):
+            old = self.layers.chain(name)[1]
+            daemon.execute("blockdev-add", **self._node(name, volume), backing=None)
+            daemon.execute("blockdev-snapshot", node=node_name(old), overlay=node_name(name))
+
+    def delete_snapshot(
+        self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None, stopped: Stopped = never
+    ) -> None:
+        try:
+            with self._changing(volume, daemon) as state:
+                if snapshot_id in state.snapshots:
+                    del state.snapshots[snapshot_id]
+                    self.layers.save(volume.id, state)
+                if daemon is not None:
+                    self._follow(volume, state, daemon)
+                    self._merge(volume.id, state, daemon, stopped)
+                self.layers.collect(volume.id)
+        except VolumeNotFoundError:
+            return
+
+    def can_merge(self, volume_id: str) -> bool:
+        return merging.mergeable(self.layers, volume_id, self.layers.get(volume_id)) is not None
+
+    def merge(self, volume: VolumeSpec, daemon: OpenVolume, stopped: Stopped) -> None:
+        with self._changing(volume, daemon) as state:
+            self._merge(volume.id, state, daemon, stopped)
+            self.layers.collect(volume.id)
+
+    def _merge(self, volume_id: str, state: State, daemon: OpenVolume, stopped: Stopped) -> None:
+        """Merge what can be merged now; what somebody reads stays for another time."""
+        try:
+            merging.merge(self.layers, volume_id, state, daemon, stopped)
+        except DaemonError as error:
+            if not error.kind:
+                raise
+            log.info("Layers of volume %s stay for now: %s", volume_id, error.detail)
+
+    def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
+        with self._changing(volume, None) as state:
+            if snapshot_id not in state.snapshots:
+                raise VolumeNotFoundError("snapshot")
+            state.top = state.snapshots[snapshot_id]
+            self._push(volume, state, state.size)
+            self.layers.collect(volume.id)
+
+    @contextlib.contextmanager
+    def _changing(self, volume: VolumeSpec, daemon: OpenVolume | None) -> Iterator[State]:
+        """Give the state of a volume that nobody but ``daemon`` has open.  Raises VolumeInUseError."""
+        with self.layers.locked(volume.id):
+            state = self.layers.get(volume.id)
+            if daemon is not None:
+                yield state
+                return
+            descriptor = self.layers.hold(volume.id, self.settings.host)
+            try:
+                yield state
+            finally:
+                os.close(descriptor)
+
+    # ----- opening --------------------------------------------------------------------------------------------------
+
+    def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
+        return [self.layers.hold(volume_id, self.settings.host)]
+
+    def top(self, volume: VolumeSpec) -> str:
+        return node_name(f"{volume.id}/{self.layers.get(volume.id).top}")
+
+    def opening(self, volume: VolumeSpec) -> Opening:
+        state = self.layers.get(volume.id)
+        return self._opening(volume, f"{volume.id}/{state.top}", read_only=False)
+
+    def snapshot_opening(self, volume: VolumeSpec, snapshot_id: str) -> Opening:
+        return self._opening(volume, self._snapshot(volume.id, snapshot_id), read_only=True)
+
+    def _snapshot(self, volume_id: str, snapshot_id: str) -> str:
+        state = self.layers.get(volume_id)
+        if snapshot_id not in state.snapshots:
+            raise VolumeNotFoundError("snapshot")
+        return f"{volume_id}/{state.snapshots[snapshot_id]}"
+
+    def _opening(self, volume: VolumeSpec, name: str, *, read_only: bool) -> Opening:
+        node: dict[str, Any] | None = None
+        for each in reversed(self.layers.chain(name)):
+            above = each == name
+            current = self._node(each, volume, read_only=read_only or not above)
+            if not each.startswith(IMAGE):
+                current["backing"] = node
+            node = current
+        if node is None:  # pragma: no cover (a chain has its top)
+            raise VolumeNotFoundError
+        secret = {"qom-type": "secret", "id": SECRET, "format": "base64"}
+        objects = [secret | {"data": volume.encryption.key}] if volume.encryption is not None else []
+        return Opening(node, objects)
+
+    def _node(self, name: str, volume: VolumeSpec, *, read_only: bool = False) -> dict[str, Any]:
+        """Return how one layer is opened, without what lies below it."""
+        file: dict[str, Any] = {"driver": "file", "filename": str(self.layers.path(name)), "discard": "unmap"}
+        if name.startswith(IMAGE):
+            file["locking"] = "off"  # nobody ever writes it
+            return {"driver": "raw", "node-name": node_name(name), "read-only": True, "file": file}
+        owner, _, number = name.partition("/")
+        state = self.layers.find(owner)
+        node: dict[str, Any] = {"driver": "qcow2", "node-name": node_name(name), "discard": "unmap", "file": file}
+        if read_only:
+            node["read-only"] = True
+        if state is not None and int(number) in state.layers and state.layers[int(number)].encrypted:
+            if volume.encryption is None:
+                raise PoolUnavailableError("The key of the volume is missing.")
+            node["encrypt"] = {"format": "luks", "key-secret": SECRET}
+        return node
+
+    # ----- increments -----------------------------------------------------------------------------------------------
+
+    def changes(self, volume: VolumeSpec, snapshot_id: str, since: str = "") -> list[Extent]:
+        name = self._snapshot(volume.id, snapshot_id)
+        depth = len(self.layers.chain(name))
+        if since:
+            chain = self.layers.chain(name)
+            older = self._snapshot(volume.id, since)
+            if older not in chain:
+                raise VolumeNotFoundError("older snapshot")
+            depth = chain.index(older)
+        opening = self._opening(volume, name, read_only=True)
+        words = ["qemu-img", "map", "-U", "--output=json"]
+        try:
+            with _key(volume) as key:
+                text = run_program(*words, *key, "json:" + json.dumps(opening.blockdev), limits=COPY)
+        except ProgramError as error:
+            raise PoolUnavailableError("The volume cannot be read.", detail=str(error)) from error
+        return list(_extents(json.loads(text), depth, all_of_it=not since))
+
+
+def _extents(pieces: list[dict[str, Any]], depth: int, *, all_of_it: bool) -> Iterator[Extent]:
+    """Yield the pieces that come from less than ``depth`` layers down, neighbours joined."""
+    last: Extent | None = None
+    for piece in pieces:
+        progress.moved()
+        here = piece["present"] if "present" in piece else piece["data"] or piece["zero"]
+        if piece["depth"] >= depth or not here or (all_of_it and piece["zero"]):
+            continue
+        extent = Extent(piece["start"], piece["length"], piece["zero"])
+        if last is not None and last.offset + last.length == extent.offset and last.zero == extent.zero:
+            last = Extent(last.offset, last.length + extent.length, last.zero)
+            continue
+        if last is not None:
+            yield last
+        last = extent
+    if last is not None:
+        yield last
+
+
+@contextlib.contextmanager
+def _key(volume: VolumeSpec) -> Iterator[tuple[str, ...]]:
+    """Give the words by which a program of QEMU gets the key of an encrypted volume; none for others."""
+    if volume.encryption is None:
+        yield ()
+        return
+    with luks.key_file(volume.encryption, SECRET) as secret:
+        yield "--object", secret

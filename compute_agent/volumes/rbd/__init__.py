@@ -1,0 +1,1 @@
+"""Volumes in a pool of a Ceph cluster."""

@@ -1,0 +1,144 @@
+"""Images of the cloud in a pool of Ceph: each comes once, from whichever host needs it first, and volumes are clones.
+
+Several hosts use one pool and nothing but Ceph stands between them: what is unfinished has a host's own name, and
+becomes everybody's, or ceases to be, by a rename.  Ceph lets two renames to one name succeed at once, and then both
+images are damaged: renames take turns.
+"""
+
+import contextlib
+import errno
+import logging
+import threading
+import uuid
+from collections import defaultdict
+from pathlib import Path
+
+from compute_agent.virt.driver import Stopped
+from compute_agent.volumes.rbd.images import NAMESPACE, CephError, CephImages
+from compute_agent.volumes.rbd.pool_lock import pool_lock
+
+log = logging.getLogger(__name__)
+
+IMAGE, BASE = "image-", "base"
+UNFINISHED = ".new"
+"""What is in the name of an image until it is whole."""
+KEPT_UNUSED = 24 * 3600.0
+"""Seconds for which an image of the cloud stays in the pool at least."""
+
+
+def base_name(name: str) -> str:
+    """Return how an image is called in the pool that every host's cache calls ``name``, by the hash of its bits."""
+    return f"{IMAGE}{uuid.uuid5(NAMESPACE, name)}"
+
+
+class ImageBases:
+    """The images of the cloud in one pool, as one host brings and removes them."""
+
+    def __init__(self, images: CephImages, host: str) -> None:
+        self._images = images
+        self.unfinished = f"{UNFINISHED}-{uuid.uuid5(NAMESPACE, host).hex[:12]}"
+        """How the names of images end that this host has not finished."""
+        self.locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        """Of the images that this host makes or removes, by the name they have when they are whole."""
+        self._sizes: dict[str, int] = {}
+
+    def size(self, base: str) -> int | None:
+        """Return the size of an image of the cloud; None when the pool does not have it.
+
+        One that was seen before is not asked for again, for its bits are what its name says: it may have gone.
+        """
+        if base not in self._sizes:
+            found = self._images.size(base)
+            if found is None:
+                return None
+            self._sizes[base] = found
+        return self._sizes[base]
+
+    def bring(self, path: Path, stopped: Stopped) -> str:
+        """Return the image of the pool with the bits of a file of the image cache; it is imported unless it is there.
+
+        Raises CephError, StoppedError.
+        """
+        base = base_name(path.name)
+        with self.locks[base]:
+            while not self._freeze(base):
+                self._import(path, base, stopped)
+        return base
+
+    def _freeze(self, base: str) -> bool:
+        """Give an image the snapshot that clones are made from; return False when there is no such image (any more)."""
+        try:
+            if BASE not in self._images.snapshots(base):
+                self._images.snapshot(base, BASE)
+        except CephError as error:
+            if error.number == errno.ENOENT:
+                return False
+            raise
+        return True
+
+    def _import(self, path: Path, base: str, stopped: Stopped) -> None:
+        new = base + self.unfinished
+        self._images.import_file(path, new, stopped)
+        try:
+            self._rename(new, base)
+        except CephError as error:
+            if error.number != errno.EEXIST:  # another host was faster
+                raise
+            self._images.remove(new)
+
+    def clone(self, base: str, image: str, size: int) -> bool:
+        """Make an image of ``size`` bytes from one of the cloud; return False when that has gone, or is not whole."""
+        try:
+            self._images.clone(base, BASE, image)
+        except CephError as error:
+            if error.number == errno.ENOENT:
+                return False
+            raise
+        self._images.grow(image, size)
+        return True
+
+    def prune(self) -> list[str]:
+        """Remove the images that have no clones; return their names.
+
+        1. The image gets this host's name for what is unfinished: no host finds it any more, and one that wants it
+           imports it anew.
+        2. If a clone was made until then, it gets its own name back; one that is made even now keeps it in the trash.
+        """
+        removed = []
+        for image in self._images.names():
+            if not image.startswith(IMAGE) or UNFINISHED in image or not self._is_unused(image):
+                continue
+            with contextlib.ExitStack() as held:
+                if self.locks[image].acquire(blocking=False):
+                    held.callback(self.locks[image].release)
+                    if self._remove_unused(image):
+                        removed.append(image)
+        return removed
+
+    def _is_unused(self, image: str) -> bool:
+        with contextlib.suppress(CephError):
+            return self._images.age(image) > KEPT_UNUSED and not self._images.has_clones(image)
+        return False
+
+    def _rename(self, image: str, name: str) -> None:
+        with pool_lock(self._images.location):
+            self._images.rename(image, name)
+
+    def _remove_unused(self, image: str) -> bool:
+        hidden = image + self.unfinished
+        try:
+            self._rename(image, hidden)
+        except CephError as error:
+            if error.number == errno.ENOENT:  # another host was faster
+                return False
+            raise
+        if self._images.has_clones(hidden):
+            try:
+                self._rename(hidden, image)
+            except CephError as error:
+                if error.number != errno.EEXIST:  # it was imported anew
+                    raise
+            else:
+                return False
+        self._images.remove(hidden)
+        return True

@@ -1,0 +1,312 @@
+"""Images and snapshots in a pool of a Ceph cluster, by its program ``rbd``.
+
+``rbd`` is a process of its own with limits: no thread of Ceph's lives in the agent, and what it says comes as JSON.
+Clones are of version 2 (``ceph osd set-require-min-compat-client mimic``): a snapshot with clones can be removed, and
+Ceph keeps its data until they are gone.  Sizes in bytes.
+"""
+
+import errno
+import json
+import logging
+import shutil
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compute_agent.virt.driver import Stopped, never
+from compute_agent.virt.errors import StoppedError
+from compute_agent.virt.programs import SYSTEM_PATH, Limits, ProgramError, run_long, run_program
+from compute_agent.volumes.errors import PoolUnavailableError
+from compute_agent.volumes.rbd.location import CephLocation
+
+log = logging.getLogger(__name__)
+
+QUICK = Limits(seconds=60, cpu_seconds=30, memory=4 << 30)
+LONG = Limits(seconds=6 * 3600, cpu_seconds=3600, memory=4 << 30)
+COPY = ("-f", "raw", "-n", "-W", "-m", "8")
+"""How ``qemu-img convert`` copies a raw file into an image that is there."""
+OWNER = "novella.host"
+"""The key in an image's metadata that says which host has it."""
+NAMESPACE = uuid.UUID("0c9b1d0e-5d2c-4d0f-9a55-5a3f8d0c6b11")
+"""Of the ids of pools."""
+
+
+class CephError(PoolUnavailableError):
+    """The cluster refused or did not answer."""
+
+    def __init__(self, detail: str, number: int | None = None) -> None:
+        """Keep what Ceph's program said, and its error number."""
+        super().__init__("The storage cluster did not do it.", detail=detail)
+        self.number = number
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Bytes that a pool can hold, and those that are free, both after replication."""
+
+    total: int
+    free: int
+
+
+class CephImages:
+    """What one pool has; ``image`` is a name in it, ``snapshot`` a name in an image."""
+
+    def __init__(self, location: CephLocation) -> None:
+        self.location = location
+
+    # --- the pool ---------------------------------------------------------------------------------------------------
+
+    def unfit(self) -> str:
+        """Say in a sentence why this machine cannot use the pool; empty when it can."""
+        for program in ("rbd", "ceph", "rados"):
+            if shutil.which(program, path=SYSTEM_PATH) is None:
+                return f"{program} is not installed (apt install ceph-common qemu-block-extra)."
+        if not list(Path("/usr/lib").glob("*/qemu/block-rbd.so")):
+            return "QEMU's driver for Ceph is not installed (apt install qemu-block-extra)."
+        if not self.location.conf.is_file():
+            return f"The file {self.location.conf} is missing."
+        return ""
+
+    def pool_id(self) -> str:
+        """Return the pool's UUID, made of the cluster's and of the pool's number in it, which Ceph never gives twice.
+
+        Every host that reaches the pool finds the same.  Raises CephError.
+        """
+        fsid = self._ceph("fsid").decode().strip()
+        return str(uuid.uuid5(NAMESPACE, f"{fsid}/{self._pool()['id']}"))
+
+    def capacity(self) -> Capacity:
+        """Measure the pool.  Raises CephError."""
+        stats = self._pool()["stats"]
+        return Capacity(total=stats["stored"] + stats["max_avail"], free=stats["max_avail"])
+
+    def _pool(self) -> dict[str, Any]:
+        pools: list[dict[str, Any]] = json.loads(self._ceph("df", "--format", "json"))["pools"]
+        for pool in pools:
+            if pool["name"] == self.location.pool:
+                return pool
+        raise CephError(f"there is no pool {self.location.pool}", errno.ENOENT)
+
+    # --- images -----------------------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        """List the images."""
+        found: list[str] = json.loads(self._rbd("ls", self.location.pool, "--format", "json"))
+        return found
+
+    def size(self, image: str) -> int | None:
+        """Return the image's size; None when there is none of this name."""
+        try:
+            return int(json.loads(self._rbd("info", self._spec(image), "--format", "json"))["size"])
+        except CephError as error:
+            if error.number == errno.ENOENT:
+                return None
+            raise
+
+    def create(self, image: str, size: int) -> None:
+        """Make an image that reads as zeros, unless it is there."""
+        self._unless(errno.EEXIST, "create", "--size", f"{size}B", self._spec(image))
+
+    def clone(self, image: str, snapshot: str, clone: str) -> None:
+        """Make an image that begins as the snapshot is, without copying, unless it is there."""
+        source, target = self._spec(image, snapshot), self._spec(clone)
+        self._unless(errno.EEXIST, "clone", "--rbd-default-clone-format", "2", source, target)
+
+    def import_file(self, path: Path, image: str, stopped: Stopped = never) -> None:
+        """Make an image with the content of a raw file; holes in it cost nothing.
+
+        What an unfinished run has left is overwritten.  Raises StoppedError when ``stopped`` returns True first.
+        """
+        self.remove(image)
+        self.create(image, path.stat().st_size)
+        target = ",".join(f"{name}={value}" for name, value in self.location.node(image).items())
+        self.qemu_img("convert", *COPY, "--target-is-zero", str(path), "--target-image-opts", target, stopped=stopped)
+
+    def qemu_img(self, *words: str, stopped: Stopped = never) -> None:
+        """Run ``qemu-img``, which speaks to Ceph by itself.  Raises CephError, StoppedError."""
+        self._program(stopped, "qemu-img", words[0], "-q", *words[1:])
+
+    def grow(self, image: str, size: int) -> None:
+        """Give the image ``size`` bytes; a larger one is left as it is."""
+        try:
+            self._rbd("resize", "--no-progress", "--size", f"{size}B", self._spec(image))
+        except CephError as error:
+            if error.number != errno.EINVAL or (self.size(image) or 0) < size:  # it says so rather than shrink
+                raise
+
+    def rename(self, image: str, name: str) -> None:
+        self._rbd("rename", self._spec(image), self._spec(name))
+
+    def remove(self, image: str) -> None:
+        """Remove the image and its snapshots; one that clones still need goes to the trash until ``sweep``.
+
+        Succeeds when there is none.  Whoever has it open is fenced.
+        """
+        if self.size(image) is None:
+            return
+        for snapshot in self.snapshots(image):
+            self.remove_snapshot(image, snapshot)
+        for fenced in (False, True):
+            try:
+                self._long(never, "rm", "--no-progress", self._spec(image))
+            except CephError as error:
+                if error.number == errno.ENOTEMPTY:
+                    self._unless(errno.ENOENT, "trash", "mv", self._spec(image))
+                elif error.number == errno.EBUSY and not fenced:
+                    self.fence(image)
+                    continue
+                else:
+                    raise
+            return
+
+    def trash(self) -> dict[str, str]:
+        """Return the names of the images in the trash by their numbers."""
+        listed = json.loads(self._rbd("trash", "ls", self.location.pool, "--format", "json"))
+        return {entry["id"]: entry["name"] for entry in listed}
+
+    def sweep(self, prefixes: Sequence[str]) -> list[str]:
+        """Remove for good those images with such names in the trash that no clone needs any more; return the names."""
+        removed = []
+        for number, name in self.trash().items():
+            if not name.startswith(tuple(prefixes)):
+                continue
+            try:
+                self._long(never, "trash", "rm", "--no-progress", f"{self.location.pool}/{number}")
+            except CephError as error:
+                if error.number not in (errno.ENOTEMPTY, errno.ENOENT):
+                    log.warning("An image stays in the trash of pool %s: %s", self.location.pool, error.detail)
+            else:
+                removed.append(name)
+        return removed
+
+    # --- snapshots --------------------------------------------------------------------------------------------------
+
+    def snapshots(self, image: str) -> list[str]:
+        """List the image's snapshots, oldest first; without those that only clones need."""
+        listed = json.loads(self._rbd("snap", "ls", self._spec(image), "--format", "json"))
+        return [entry["name"] for entry in listed]
+
+    def snapshot(self, image: str, snapshot: str) -> None:
+        """Freeze what the image has, in use or not, unless there is such a snapshot.
+
+        Whoever has the image open writes first what is only in its cache.
+        """
+        self._unless(errno.EEXIST, "snap", "create", "--no-progress", self._spec(image, snapshot))
+
+    def remove_snapshot(self, image: str, snapshot: str) -> None:
+        """Remove a snapshot; clones of it stay whole.  Succeeds when there is none."""
+        self._unless(errno.ENOENT, "snap", "rm", "--no-progress", self._spec(image, snapshot))
+
+    def rollback(self, image: str, snapshot: str) -> None:
+        """Give an image that nobody has open the data and the size of its snapshot."""
+        self._long(never, "snap", "rollback", "--no-progress", self._spec(image, snapshot))
+
+    def has_clones(self, image: str) -> bool:
+        """Return whether clones need data of the image."""
+        return bool(json.loads(self._rbd("children", "--all", self._spec(image), "--format", "json")))
+
+    def all_snapshots(self) -> dict[str, list[str]]:
+        """List the images with their snapshots, oldest first, in one call."""
+        found: dict[str, list[str]] = {}
+        for entry in json.loads(self._rbd("ls", "-l", self.location.pool, "--format", "json")):
+            snapshots = found.setdefault(entry["image"], [])
+            if "snapshot" in entry:
+                snapshots.append(entry["snapshot"])
+        return found
+
+    def age(self, image: str) -> float:
+        """Return how many seconds ago the image was made."""
+        text = json.loads(self._rbd("info", self._spec(image), "--format", "json"))["create_timestamp"]
+        return time.time() - time.mktime(time.strptime(text))
+
+    # --- what has changed -------------------------------------------------------------------------------------------
+
+    def differences(self, image: str, snapshot: str, since: str = "") -> list[tuple[int, int, bool]]:
+        """List offset, length and whether there is data of what a snapshot has, or of what may differ since another."""
+        earlier = ["--from-snap", since] if since else []
+        listed = json.loads(self._rbd("diff", *earlier, self._spec(image, snapshot), "--format", "json"))
+        return [(each["offset"], each["length"], each["exists"] == "true") for each in listed]
+
+    def export_diff(self, image: str, snapshot: str, path: Path, since: str = "", stopped: Stopped = never) -> None:
+        """Write what a snapshot has to a file, or what has changed in it since an earlier one."""
+        earlier = ["--from-snap", since] if since else []
+        self._long(stopped, "export-diff", "--no-progress", *earlier, self._spec(image, snapshot), str(path))
+
+    def import_diff(self, path: Path, image: str, stopped: Stopped = never) -> None:
+        """Write a file of ``export_diff`` over an image that has the earlier snapshot; the newer one is made."""
+        self._long(stopped, "import-diff", "--no-progress", str(path), self._spec(image))
+
+    # --- who has an image open --------------------------------------------------------------------------------------
+
+    def watchers(self, image: str) -> list[str]:
+        """List the addresses of the clients that have the image open for writing, here or elsewhere."""
+        status = json.loads(self._rbd("status", self._spec(image), "--format", "json"))
+        return [watcher["address"] for watcher in status["watchers"]]
+
+    def set_owner(self, image: str, host: str) -> None:
+        """Write down which host was the last to be told that the image is its."""
+        self._rbd("image-meta", "set", self._spec(image), OWNER, host)
+
+    def owner(self, image: str) -> str:
+        """Return that host; empty when none was."""
+        listed: dict[str, str] = json.loads(
+            self._rbd("image-meta", "list", self._spec(image), "--format", "json") or "{}"
+        )
+        return listed.get(OWNER, "")
+
+    def fence(self, image: str) -> list[str]:
+        """Let nobody who has the image open now write to it again, and return their addresses.
+
+        A client that died holds the image's lock until its watch ends: the next writer would wait for 17 to 30 s.
+        Breaking the lock puts the client on the cluster's blocklist (``profile rbd`` of the monitor allows that), so
+        that not even one that only seemed to be dead can write; a watcher without the lock is put there as well.
+        """
+        fenced = []
+        for lock in json.loads(self._rbd("lock", "ls", self._spec(image), "--format", "json")):
+            self._unless(errno.ENOENT, "lock", "rm", self._spec(image), lock["id"], lock["locker"])
+            fenced.append(lock["address"])
+        for address in self.watchers(image):
+            if address not in fenced:
+                self._ceph("osd", "blocklist", "add", address)
+                fenced.append(address)
+        return fenced
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _spec(self, image: str, snapshot: str = "") -> str:
+        return f"{self.location.pool}/{image}" + (f"@{snapshot}" if snapshot else "")
+
+    def _ceph(self, *words: str) -> bytes:
+        try:
+            return run_program("ceph", *self.location.arguments, *words, limits=QUICK)
+        except ProgramError as error:
+            raise CephError(str(error), error.number) from error
+
+    def _rbd(self, *words: str) -> bytes:
+        try:
+            return run_program("rbd", *self.location.arguments, *words, limits=QUICK)
+        except ProgramError as error:
+            raise CephError(str(error), error.number) from error
+
+    def _unless(self, number: int, *words: str) -> None:
+        """Run ``rbd``; the error with this number says that there is nothing left to do."""
+        try:
+            self._rbd(*words)
+        except CephError as error:
+            if error.number != number:
+                raise
+
+    def _long(self, stopped: Stopped, *words: str) -> None:
+        self._program(stopped, "rbd", *self.location.arguments, *words)
+
+    @staticmethod
+    def _program(stopped: Stopped, *command: str) -> None:
+        try:
+            run_long(*command, limits=LONG, stopped=stopped)
+        except ProgramError as error:
+            if stopped():
+                raise StoppedError("The copy was not made to its end.") from error
+            raise CephError(str(error), error.number) from error

@@ -1,0 +1,51 @@
+"""Where a pool of a Ceph cluster is and how its client signs in: ``POOL?conf=FILE&id=NAME``.
+
+The client's key is where the configuration says (``keyring`` of ``[client.NAME]``), else in
+/etc/ceph/ceph.client.NAME.keyring.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+DEFAULT_CONF = Path("/etc/ceph/ceph.conf")
+DEFAULT_CLIENT = "novella"
+OPTIONS = ("conf", "id")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+
+
+@dataclass(frozen=True)
+class CephLocation:
+    """A pool, the cluster's configuration, and the client whose key opens it."""
+
+    pool: str
+    conf: Path = DEFAULT_CONF
+    client: str = DEFAULT_CLIENT
+    """Without ``client.`` before it."""
+
+    @property
+    def arguments(self) -> list[str]:
+        """What Ceph's programs are told of it."""
+        return ["--conf", str(self.conf), "--id", self.client]
+
+    def node(self, image: str) -> dict[str, str]:
+        """Return how QEMU's programs open an image (``BlockdevOptionsRbd``)."""
+        return {"driver": "rbd", "pool": self.pool, "image": image, "conf": str(self.conf), "user": self.client}
+
+
+def parse(text: str) -> CephLocation:
+    """Read the location of a ``--volume-pool``; raises ValueError with a sentence."""
+    pool, _, query = text.partition("?")
+    if not _NAME.fullmatch(pool):
+        raise ValueError(f"{pool!r} is not the name of a Ceph pool")
+    given = dict(parse_qsl(query, keep_blank_values=True))
+    for name, value in given.items():
+        if name not in OPTIONS:
+            raise ValueError(f"{name!r} is not one of {', '.join(OPTIONS)}")
+        if name != "id" and not value.startswith("/"):
+            raise ValueError(f"{name}={value} is not the whole path of a file")
+    client = given.get("id", DEFAULT_CLIENT).removeprefix("client.")
+    if not _NAME.fullmatch(client):
+        raise ValueError(f"{client!r} is not the name of a Ceph client")
+    return CephLocation(pool, Path(given.get("conf", DEFAULT_CONF)), client)

@@ -1,0 +1,425 @@
+"""The volumes of one host: its pools, its storage daemons, and what commands do with them, in worker threads."""
+
+import contextlib
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from compute_agent.contract.build import ImageRef, VolumeConnection
+from compute_agent.contract.volume import (
+    PoolContents,
+    PoolState,
+    StoredVolume,
+    UnmanagedDisk,
+    UploadVolumeRequest,
+    VolumeClient,
+    VolumeSource,
+    VolumeSpec,
+)
+from compute_agent.virt.driver import Stopped
+from compute_agent.virt.errors import HostError, ImageUnacceptableError, UnsupportedError
+from compute_agent.volumes import copying, moments
+from compute_agent.volumes.backup_outlet import BackupOutlet
+from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.driver import GIB, ROOT, TOO_LARGE, VolumeDriver
+from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError
+from compute_agent.volumes.exports import Description
+from compute_agent.volumes.qmp import Qmp
+from compute_agent.volumes.watch import ANSWERS_WITHIN, PoolWatch
+
+log = logging.getLogger(__name__)
+
+MERGE_SECONDS = 20.0
+"""For which a closed volume is merged: somebody may be about to open it."""
+REIMAGE = "reimage-"
+UNFINISHED = ("restore-", REIMAGE)
+"""What files in the staging folder begin with: a killed agent leaves them."""
+
+
+class CachedImage(Protocol):
+    """An image's bits on this host."""
+
+    @property
+    def path(self) -> Path | None:
+        """The raw file; None in a fake cache."""
+
+
+class Images(Protocol):
+    """The image cache, as volumes need it."""
+
+    def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped) -> CachedImage:
+        """Return the image's bits, by the right of a command for a server or a volume."""
+
+
+class Outlet(Protocol):
+    """The way out for images that are made here."""
+
+    def file(self, name: str) -> AbstractContextManager[Path]:
+        """Give a place for a copy; whatever is there afterwards is removed."""
+
+    def send(self, path: Path, instance_uuid: str, image_id: str, stopped: Stopped) -> None:
+        """Send a file as an image's data."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What volumes need of the rest of the host."""
+
+    images: Images
+    outgoing: Outlet | None = None
+    backups: BackupOutlet | None = None
+    """None: this host sends no backups."""
+    staging: Path = Path("/var/tmp/novella")  # noqa: S108 - for hosts that say no other
+    """A folder with room for a volume that is put together from its backups."""
+
+
+class Volumes:
+    """The pools of one host.  Methods block and are called from worker threads; they raise HostError."""
+
+    def __init__(self, drivers: Sequence[VolumeDriver], daemons: Daemons, outside: Outside) -> None:
+        self.daemons = daemons
+        self._outside = outside
+        self.backups, self.staging = outside.backups, outside.staging
+        self._watches = [PoolWatch(driver) for driver in drivers]
+        self._mended: deque[str] = deque()
+        self._moments: set[str] = set()
+
+    # ----- pools ----------------------------------------------------------------------------------------------------
+
+    def driver(self, pool_id: str) -> VolumeDriver:
+        """Return the driver of a pool.  Raises PoolUnavailableError, also while the pool does not answer."""
+        watch = self._watch(pool_id)
+        if watch is None:
+            self.states()
+            watch = self._watch(pool_id)
+        if watch is None:
+            raise PoolUnavailableError("The volume's pool is not on this host now.")
+        watch.check()
+        return watch.driver
+
+    def remote(self, pool_id: str) -> bool:
+        """Return whether calls for the pool may wait long for other machines; asks nobody."""
+        watch = self._watch(pool_id)
+        return watch is not None and watch.driver.remote
+
+    def pool_id(self, name: str) -> str:
+        """Return the id of the pool that the host's settings name so.  Raises PoolUnavailableError."""
+        for ask in (False, True):
+            if ask:
+                self.states()
+            for watch in self._watches:
+                if watch.driver.settings.name == name and watch.id:
+                    return watch.id
+        raise PoolUnavailableError(f"The pool {name} cannot be used on this host now.")
+
+    def known_state(self, name: str) -> PoolState | None:
+        """Return what was last heard of the pool that the host's settings name so; asks nobody."""
+        return next((watch.known for watch in self._watches if watch.driver.settings.name == name), None)
+
+    def _watch(self, pool_id: str) -> PoolWatch | None:
+        return next((watch for watch in reversed(self._watches) if watch.id == pool_id), None)
+
+    def states(self) -> list[PoolState]:
+        """Say what every pool has; one that was never reached is left out, for its id is not known.
+
+        Those that do not answer are waited for a few seconds.
+        """
+        for watch in self._watches:
+            watch.ask()
+        until = time.monotonic() + ANSWERS_WITHIN
+        found = [watch.state(until) for watch in self._watches]
+        waiting = self.daemons.without_key()
+        return [
+            replace(state, unserved=[each.id for each in waiting if each.pool_id == state.id]) if waiting else state
+            for state in found
+            if state is not None
+        ]
+
+    def contents(self, pool_id: str) -> PoolContents:
+        """List what a pool has, and which daemons run for it here."""
+        driver = self.driver(pool_id)
+        described = {each.volume.id: each for each in self.daemons.descriptions() if each.volume.pool_id == pool_id}
+        listed = {each.id: each for each in driver.contents()}
+        for volume_id in described.keys() - listed.keys():
+            listed[volume_id] = StoredVolume(id=volume_id, gone=True)
+        found = []
+        for volume_id, each in sorted(listed.items()):
+            if volume_id.startswith(ROOT):  # a guest's: the servers' part of the host looks after it
+                continue
+            description = described.get(volume_id)
+            clients = description.clients if description is not None else driver.clients(volume_id)
+            names = [client.attachment_id for client in clients]
+            daemon = self.daemons.runs(volume_id) if driver.daemons_needed else bool(clients)
+            found.append(replace(each, attachments=names, daemon=daemon))
+        return PoolContents(volumes=found)
+
+    # ----- commands -------------------------------------------------------------------------------------------------
+
+    def create(self, volume: VolumeSpec, source: VolumeSource, stopped: Stopped) -> None:
+        """Make a volume; see ``CreateVolumeRequest``."""
+        driver = self.driver(volume.pool_id)
+        if source.image is not None:
+            if not driver.clone_image(volume, source.image):
+                image = self._outside.images.get(source.image, volume.id, stopped)
+                driver.create_from_image(volume, image.path or Path(os.devnull), stopped)
+        elif source.unmanaged:
+            driver.adopt(volume, source.unmanaged)
+        elif source.snapshot_id:
+            driver.create_from_snapshot(volume, source.volume_id, source.snapshot_id)
+        elif source.volume_id:
+            name = moments.moment(driver, moments.CLONE, volume.id)
+            with self._moment(driver, replace(volume, id=source.volume_id), name, stopped):
+                driver.create_from_snapshot(volume, source.volume_id, name)
+        else:
+            driver.create(volume)
+
+    def delete(self, volume: VolumeSpec) -> None:
+        """End the volume's daemon and remove it."""
+        with self.daemons.locked(volume.id):
+            self.daemons.disconnect(volume.id)
+            self.driver(volume.pool_id).delete(volume.id)
+
+    def unmanaged(self, pool_id: str) -> list[UnmanagedDisk]:
+        """List the disks in a pool that are nobody's."""
+        return self.driver(pool_id).unmanaged()
+
+    def unmanage(self, volume: VolumeSpec, name: str, stopped: Stopped) -> None:
+        """Leave a closed volume's data in its pool as a disk that is nobody's."""
+        driver = self.driver(volume.pool_id)
+        if self.daemons.description(volume.id) is not None or driver.clients(volume.id):
+            raise VolumeInUseError("The volume is in use.")
+
+        def write(path: Path) -> None:
+            name = moments.moment(driver, moments.UNMANAGED, volume.id)
+            with self._moment(driver, volume, name, stopped):
+                self.copy_out(volume, name, path, "qcow2", stopped)
+
+        driver.leave(volume, name, write)
+
+    def connect(self, volume: VolumeSpec, clients: Sequence[VolumeClient]) -> VolumeConnection | None:
+        """Let exactly these clients open the volume; None when there are none."""
+        driver = self.driver(volume.pool_id)
+        with self.daemons.locked(volume.id):
+            if not driver.daemons_needed:
+                return self._pretend(driver, volume, clients)
+            if not clients:
+                self.daemons.disconnect(volume.id)
+                return None
+            return self.daemons.connect(driver, volume, clients)
+
+    def _pretend(
+        self, driver: VolumeDriver, volume: VolumeSpec, clients: Sequence[VolumeClient]
+    ) -> VolumeConnection | None:
+        size = driver.size(volume.id) if clients else 0
+        driver.let_in(volume.id, clients)
+        if not clients:
+            return None
+        return VolumeConnection(export=f"{volume.id}.{size // GIB}", socket=f"/run/novella-fake/{volume.id}.sock")
+
+    def grow(self, volume: VolumeSpec) -> VolumeConnection | None:
+        """Make the volume larger; return the export with the new size when it is open."""
+        driver = self.driver(volume.pool_id)
+        with self.daemons.locked(volume.id):
+            with self._opened(driver, volume.id) as daemon:
+                driver.grow(volume, daemon)
+            if not driver.daemons_needed:
+                clients = driver.clients(volume.id)
+                return self._pretend(driver, volume, clients) if clients else None
+            return self.daemons.export_again(driver, volume)
+
+    def snapshot(self, volume: VolumeSpec, snapshot_id: str) -> None:
+        """Freeze what the volume has now."""
+        driver = self.driver(volume.pool_id)
+        with self.daemons.locked(volume.id), self._opened(driver, volume.id) as daemon:
+            driver.snapshot(volume, snapshot_id, daemon)
+
+    def delete_snapshot(self, volume: VolumeSpec, snapshot_id: str, stopped: Stopped) -> None:
+        """Remove a snapshot."""
+        driver = self.driver(volume.pool_id)
+        with self.daemons.locked(volume.id), self._opened(driver, volume.id) as daemon:
+            driver.delete_snapshot(volume, snapshot_id, daemon, stopped)
+            if daemon is None:
+                self._merge(driver, volume, stopped)
+
+    def _merge(self, driver: VolumeDriver, volume: VolumeSpec, stopped: Stopped) -> None:
+        """Merge what a closed volume needs no more, for a while; what is left then waits for the next time."""
+        until = time.monotonic() + MERGE_SECONDS
+        try:
+            if not driver.can_merge(volume.id):
+                return
+            held = driver.hold(volume.id)
+            try:
+                with self.daemons.at_work(f"merge-{volume.id}", driver.opening(volume), held) as daemon:
+                    driver.merge(volume, daemon, lambda: stopped() or time.monotonic() > until)
+            finally:
+                for descriptor in held:
+                    os.close(descriptor)
+        except HostError as error:
+            log.info("Layers of volume %s stay for now: %s %s", volume.id, error.message, error.detail)
+
+    def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
+        """Give a closed volume what its newest snapshot has."""
+        with self.daemons.locked(volume.id):
+            if self.daemons.description(volume.id) is not None:
+                raise VolumeInUseError("The volume is in use.")
+            self.driver(volume.pool_id).revert(volume, snapshot_id)
+
+    def fetch(self, volume: VolumeSpec, origin: VolumeConnection, stopped: Stopped) -> None:
+        """Make the volume as a copy of one that another host exports."""
+        driver = self.driver(volume.pool_id)
+        driver.create(volume)
+        if driver.daemons_needed:
+            with self.daemons.locked(volume.id), self._written(driver, volume) as target:
+                copying.fetch(origin, self.daemons.certificates, target, driver.size(volume.id), stopped)
+
+    def reimage(self, volume: VolumeSpec, image: ImageRef, subject_id: str, stopped: Stopped) -> None:
+        """Give a volume that nobody uses the data of an image, which the command of ``subject_id`` may have."""
+        driver, path = self.driver(volume.pool_id), self._outside.images.get(image, subject_id, stopped).path
+        with self.daemons.locked(volume.id), self.daemons.paused(driver, volume.id):
+            if driver.reimage(volume, path or Path(os.devnull), stopped) or path is None:
+                return
+            size = driver.size(volume.id)
+            if path.stat().st_size > size:
+                raise ImageUnacceptableError(TOO_LARGE)
+            self.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._written(driver, volume) as target:
+                copying.over(path, self.staging / f"{REIMAGE}{volume.id}", size, target, stopped)
+
+    def upload(self, request: UploadVolumeRequest, stopped: Stopped) -> None:
+        """Send a consistent copy of the volume as the data of an image."""
+        outgoing, volume = self._outside.outgoing, request.volume
+        driver = self.driver(volume.pool_id)
+        if outgoing is None:
+            raise UnsupportedError("This host sends no images.")
+        name = moments.moment(driver, moments.IMAGE, request.image_id)
+        with outgoing.file(request.image_id) as path:
+            with self._moment(driver, volume, name, stopped):
+                self.copy_out(volume, name, path, request.disk_format, stopped)
+            outgoing.send(path, request.image_id, request.image_id, stopped)
+
+    def copy_out(self, volume: VolumeSpec, snapshot_id: str, path: Path, disk_format: str, stopped: Stopped) -> None:
+        """Write what a snapshot has to a new file."""
+        driver = self.driver(volume.pool_id)
+        opening = driver.snapshot_opening(volume, snapshot_id)
+        with self.daemons.serving(snapshot_id, opening, read_only=True) as socket:
+            source = copying.local(snapshot_id, socket)
+            copying.to_file(source, path, disk_format, driver.size(volume.id), stopped)
+
+    # ----- between commands -----------------------------------------------------------------------------------------
+
+    def check(self) -> list[str]:
+        """Start daemons again that have died; return a line for each that was found so by now."""
+        dead: dict[PoolWatch | None, list[Description]] = {}
+        for description in self.daemons.descriptions():
+            if not self.daemons.runs(description.volume.id):
+                dead.setdefault(self._watch(description.volume.pool_id), []).append(description)
+        for watch, found in dead.items():
+            if watch is None:
+                self._mend(found)
+            else:
+                watch.mend(partial(self._mend, found))
+        for watch in self._watches:
+            watch.ask_again()
+        return [self._mended.popleft() for _ in range(len(self._mended))]
+
+    def _mend(self, descriptions: Sequence[Description]) -> None:
+        for volume_id in (each.volume.id for each in descriptions):
+            try:
+                with self.daemons.locked(volume_id, wait=False) as taken:
+                    now = self.daemons.description(volume_id) if taken else None
+                    if now is not None and self.daemons.mend(self.driver(now.volume.pool_id), now):
+                        self._mended.append(f"the storage daemon of volume {volume_id} had ended")
+            except HostError as error:
+                log.warning("Volume %s is not served: %s %s", volume_id, error.message, error.detail)
+
+    def sweep(self) -> None:
+        """Remove what an agent that was killed has left; once, before commands are carried out.
+
+        A pool that other machines serve is swept beside them.
+        """
+        self.daemons.remember()
+        self.daemons.sweep()
+        for path in (path for name in UNFINISHED for path in self.staging.glob(f"{name}*")):
+            path.unlink(missing_ok=True)
+        self.states()
+        self._clean(lambda driver: self._forget_moments(driver) + driver.sweep())
+
+    def prune(self) -> None:
+        """Remove the images of pools that no volume has needed for long."""
+        self._clean(lambda driver: driver.prune())
+
+    def _forget_moments(self, driver: VolumeDriver) -> list[str]:
+        """Remove what was frozen for copies that were cut off: a copy that is made again freezes anew."""
+        removed, until = [], time.monotonic() + MERGE_SECONDS
+        pool_id = next(watch.id for watch in self._watches if watch.driver is driver)
+        for volume_id, name in list(moments.left(driver)):
+            description = self.daemons.description(volume_id)
+            volume = VolumeSpec(id=volume_id, pool_id=pool_id, size_gb=0)
+            volume = volume if description is None else description.volume
+            try:
+                with self.daemons.locked(volume_id):
+                    if name in self._moments:  # it is made again by now
+                        continue
+                    with self._opened(driver, volume_id) as daemon:
+                        driver.delete_snapshot(volume, name, daemon, lambda: time.monotonic() > until)
+                removed.append(f"snapshot {name} of volume {volume_id}")
+            except HostError as error:
+                log.warning("Snapshot %s of volume %s stays: %s %s", name, volume_id, error.message, error.detail)
+        return removed
+
+    def _clean(self, work: Callable[[VolumeDriver], list[str]]) -> None:
+        for watch in {watch.id: watch for watch in self._watches if watch.id}.values():
+            watch.clean(partial(self._clean_one, watch.driver, work))
+
+    @staticmethod
+    def _clean_one(driver: VolumeDriver, work: Callable[[VolumeDriver], list[str]]) -> None:
+        try:
+            for line in work(driver):
+                log.info("Removed from pool %s: %s", driver.settings.name, line)
+        except HostError as error:
+            log.warning("Pool %s was not cleaned: %s %s", driver.settings.name, error.message, error.detail)
+
+    # ----- inside ---------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _opened(self, driver: VolumeDriver, volume_id: str) -> Iterator[Qmp | None]:
+        """Give the volume's daemon, started again if it has died."""
+        description = self.daemons.description(volume_id)
+        if description is not None:
+            self.daemons.mend(driver, description)
+        with self.daemons.opened(volume_id) as daemon:
+            yield daemon
+
+    @contextlib.contextmanager
+    def _moment(self, driver: VolumeDriver, volume: VolumeSpec, name: str, stopped: Stopped) -> Iterator[None]:
+        """Freeze the volume for the time of the block."""
+        self._moments.add(name)
+        try:
+            self.snapshot(volume, name)
+            try:
+                yield
+            finally:
+                self.delete_snapshot(volume, name, stopped)
+        finally:
+            self._moments.discard(name)
+
+    @contextlib.contextmanager
+    def _written(self, driver: VolumeDriver, volume: VolumeSpec) -> Iterator[str]:
+        """Let a program of this host write a closed volume; give it the URI."""
+        held = driver.hold(volume.id)
+        try:
+            name = f"fetch-{volume.id}"
+            with self.daemons.serving(name, driver.opening(volume), held, read_only=False) as socket:
+                yield copying.local(name, socket)
+        finally:
+            for descriptor in held:
+                os.close(descriptor)

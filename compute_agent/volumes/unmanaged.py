@@ -1,0 +1,130 @@
+"""Disks that lie in a pool of files and are nobody's volume: listed, taken over, and left there by volumes.
+
+They are the files of one folder of the pool, ``unmanaged/``; no link is followed and no path leads out of it.  A file
+is taken over by a second name, and loses its first one when the volume's state names it: whatever ends in between, the
+data stays.
+"""
+
+import os
+import stat
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from compute_agent.contract.volume import UnmanagedDisk
+from compute_agent.disk_formats import qcow2
+from compute_agent.disk_formats.reading import DiskFormatError, read_at
+from compute_agent.virt.errors import HostError
+from compute_agent.volumes.errors import PoolUnavailableError, VolumeNotFoundError
+
+NAME = "unmanaged"
+PART = ".part"
+FEATURES = struct.Struct(">Q")
+CORRUPT, DATA_ELSEWHERE = 1 << 1, 1 << 2
+"""Bits of a qcow2 file's incompatible features."""
+
+
+class UnmanageableError(HostError):
+    """What is to be taken over cannot be."""
+
+    code = "unmanageable"
+
+
+class UnmanagedDisks:
+    """The folder of a pool with what is nobody's."""
+
+    def __init__(self, pool: Path) -> None:
+        self.folder = pool / NAME
+
+    def listed(self) -> list[UnmanagedDisk]:
+        """Return every file that has a name in print, and why those cannot be taken over that cannot."""
+        try:
+            names = sorted(path.name for path in self.folder.iterdir())
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise PoolUnavailableError("The pool's folder cannot be read.", detail=str(error)) from error
+        return [self._described(name) for name in names if name.isprintable() and not name.endswith(PART)]
+
+    def _described(self, name: str) -> UnmanagedDisk:
+        try:
+            _, size = self.look(name)
+        except HostError as error:
+            return UnmanagedDisk(name=name, reason=error.message)
+        return UnmanagedDisk(name=name, size=size)
+
+    def look(self, name: str) -> tuple[str, int]:
+        """Return the format of a disk, ``raw`` or ``qcow2``, and its size in bytes.
+
+        Raises VolumeNotFoundError, UnmanageableError.
+        """
+        if not name or name in {".", ".."} or "/" in name or "\0" in name:
+            raise UnmanageableError("A disk is called by the name of its file.")
+        try:
+            descriptor = os.open(self.folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise VolumeNotFoundError("disk") from error
+        except OSError as error:
+            raise UnmanageableError("It is no file that can be read.", detail=str(error)) from error
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise UnmanageableError("It is no file.")
+        with os.fdopen(descriptor, "rb") as file:
+            if status.st_nlink > 1:
+                raise UnmanageableError("The file has another name: something else may use it.")
+            try:
+                found = _read(file, status.st_size)
+            except DiskFormatError as error:
+                raise UnmanageableError(f"The file {error}.") from error
+        if not found[1]:
+            raise UnmanageableError("The file is empty.")
+        return found
+
+    def take(self, name: str, target: Path) -> None:
+        """Give a file the name ``target`` as well."""
+        target.unlink(missing_ok=True)
+        try:
+            os.link(self.folder / name, target, follow_symlinks=False)
+        except OSError as error:
+            raise PoolUnavailableError("The pool could not take the file over.", detail=str(error)) from error
+
+    def forget(self, name: str, target: Path) -> None:
+        """Take away the first name of a file that has been taken over, if it is still that file's."""
+        try:
+            if (self.folder / name).lstat().st_ino == target.stat().st_ino:
+                (self.folder / name).unlink()
+        except FileNotFoundError:
+            return
+
+    def put(self, name: str, write: Callable[[Path], None]) -> None:
+        """Leave a disk, which ``write`` writes to the file that it is given; in one step."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        part = self.folder / f"{name}{PART}"
+        part.unlink(missing_ok=True)
+        try:
+            write(part)
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.replace(self.folder / name)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _read(file: BinaryIO, size: int) -> tuple[str, int]:
+    if file.read(len(qcow2.MAGIC)) != qcow2.MAGIC:
+        return "raw", size
+    file.seek(0)
+    if qcow2.backing_file(file):
+        raise UnmanageableError("It is laid on another file.")
+    if struct.unpack(">I", read_at(file, 4, 4))[0] > 2:
+        _check_features(*FEATURES.unpack(read_at(file, 72, FEATURES.size)))
+    return "qcow2", qcow2.check(file, size)
+
+
+def _check_features(features: int) -> None:
+    if features & DATA_ELSEWHERE:
+        raise UnmanageableError("Its data is in another file.")
+    if features & CORRUPT:
+        raise UnmanageableError("It is marked as damaged.")

@@ -1,0 +1,150 @@
+"""Pools that may not answer: measured, swept and mended in threads of their own, so that nothing else waits for them.
+
+A pool on this machine answers at once or with an error, and is asked directly.  One that other machines serve may be
+silent for minutes; what only looks at it waits a few seconds at most, and what would change it is refused meanwhile.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from compute_agent.contract.volume import PoolState
+from compute_agent.virt.errors import HostError
+from compute_agent.volumes.driver import GIB, VolumeDriver
+from compute_agent.volumes.errors import PoolUnavailableError
+
+log = logging.getLogger(__name__)
+
+ANSWERS_WITHIN = 5.0
+"""Seconds after which a pool that was asked for its size counts as away."""
+ASKED_EVERY = 30.0
+"""Seconds after which a pool that other machines serve is asked again whether it answers."""
+SILENT = "The pool does not answer."
+
+
+class Aside:
+    """One thing at a time in a thread of its own, which nobody has to wait for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._ended.set()
+        self.began = 0.0
+
+    @property
+    def busy(self) -> bool:
+        return not self._ended.is_set()
+
+    def start(self, work: Callable[[], object]) -> None:
+        """Begin ``work``, unless the last one goes on."""
+        with self._lock:
+            if self.busy:
+                return
+            self._ended.clear()
+            self.began = time.monotonic()
+
+        def run() -> None:
+            try:
+                work()
+            except HostError as error:
+                log.warning("%s: %s %s", self._name, error.message, error.detail)
+            except Exception:
+                log.exception("%s broke off.", self._name)
+            finally:
+                self._ended.set()
+
+        threading.Thread(target=run, name=self._name, daemon=True).start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; say whether it has come."""
+        return self._ended.wait(max(seconds, 0))
+
+
+class PoolWatch:
+    """What is known of one pool."""
+
+    def __init__(self, driver: VolumeDriver) -> None:
+        self.driver = driver
+        self.id = ""
+        """Empty until the pool has answered once."""
+        name = driver.settings.name
+        self.cleaning, self.mending = Aside(f"cleaning pool {name}"), Aside(f"mending daemons of pool {name}")
+        self._measuring = Aside(f"measuring pool {name}")
+        self._preparing = threading.Lock()
+        self.known: PoolState | None = None
+        """What it said the last time."""
+        self._silent = False
+
+    @property
+    def away(self) -> bool:
+        """Whether the pool was asked and does not answer, or did not the last time."""
+        return self._silent or (self._measuring.busy and time.monotonic() - self._measuring.began > ANSWERS_WITHIN)
+
+    def check(self) -> None:
+        """Raise PoolUnavailableError when the pool does not answer."""
+        if self.away:
+            raise PoolUnavailableError(SILENT)
+
+    def ask_again(self) -> None:
+        """Ask a pool that other machines serve when that is due: often while it is away."""
+        due = self._silent or time.monotonic() - self._measuring.began > ASKED_EVERY
+        if self.driver.remote and due:
+            self.ask()
+
+    def ask(self) -> None:
+        """Measure the pool; ``state`` says what came of it."""
+        if self.driver.remote:
+            self._measuring.start(self._measure)
+        else:
+            self._measure()
+
+    def state(self, until: float) -> PoolState | None:
+        """Return what the pool has, waiting for an answer until that moment (``time.monotonic``); None for one that was
+        never reached: its id is not known.
+        """
+        answered = self._measuring.wait(until - time.monotonic())
+        known = self.known
+        if answered or known is None:
+            return known
+        return PoolState(
+            id=known.id, name=known.name, driver=known.driver, shared=known.shared, total_gb=known.total_gb,
+            free_gb=known.free_gb, capabilities=known.capabilities, warning=SILENT,
+        )  # fmt: skip
+
+    def clean(self, work: Callable[[], object]) -> None:
+        """Do what may wait for the pool: at once, or aside, unless the last of it goes on."""
+        self._do(self.cleaning, work)
+
+    def mend(self, work: Callable[[], object]) -> None:
+        """Do what may wait for the pool, beside what cleans it."""
+        self._do(self.mending, work)
+
+    def _do(self, aside: Aside, work: Callable[[], object]) -> None:
+        if self.driver.remote:
+            aside.start(work)
+        else:
+            work()
+
+    def _measure(self) -> None:
+        driver, began = self.driver, time.monotonic()
+        try:
+            with self._preparing:
+                self.id = self.id or driver.prepare()
+        except HostError as error:
+            log.warning("Pool %s cannot be used: %s %s", driver.settings.name, error.message, error.detail)
+            self.known = None
+            return
+        total = free = 0.0
+        try:
+            capacity = driver.capacity()
+            total, free, warning = capacity.total / GIB, capacity.free / GIB, capacity.warning
+            self._silent = False
+        except HostError as error:
+            warning = error.message
+            self._silent = driver.remote and time.monotonic() - began > ANSWERS_WITHIN
+        self.known = PoolState(
+            id=self.id, name=driver.settings.name, driver=driver.name, shared=driver.shared, total_gb=total,
+            free_gb=free, capabilities=dict(driver.capabilities), warning=warning,
+        )  # fmt: skip
