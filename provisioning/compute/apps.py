@@ -23,7 +23,7 @@ class ComputeConfig(AppConfig):
         import_module("provisioning.compute.deadlines").check()
         import_module("provisioning.compute.jobs")
         for module in (
-            "server_subjects", "launch.schedule", "upkeep.reaper", "upkeep.reclaim",
+            "server_subjects", "volume_user", "launch.schedule", "upkeep.reaper", "upkeep.reclaim",
             "upkeep.offload", "upkeep.confirm_resizes",
         ):  # fmt: skip
             import_module(f"provisioning.compute.{module}")

@@ -8,8 +8,8 @@ from django.core.exceptions import ImproperlyConfigured
 from provisioning.compute.states import TaskState as T
 
 SETTING_OF: dict[T, str] = {
-    **dict.fromkeys((T.SCHEDULING, T.NETWORKING, T.BLOCK_DEVICE_MAPPING), "CAST_TIMEOUT"),
-    T.SPAWNING: "BUILD_TIMEOUT",
+    **dict.fromkeys((T.SCHEDULING, T.NETWORKING), "CAST_TIMEOUT"),
+    **dict.fromkeys((T.BLOCK_DEVICE_MAPPING, T.SPAWNING), "BUILD_TIMEOUT"),
 }
 """task_state → the setting that says its seconds, without its ``NOVELLA_``; TASK_TIMEOUTS overrides it for one task.
 Each server action adds its tasks when it is registered.

@@ -10,15 +10,18 @@ from django.db import transaction
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.compute import state
 from provisioning.compute.actions.power import start, stop
-from provisioning.compute.models import Instance
+from provisioning.compute.actions.volumes import send_refresh
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
 from provisioning.events.services import Entry, record_all
 
 log = logging.getLogger(__name__)
 
 POWER_UPDATE = "power-update"
-NEED_A_TAG = frozenset({"volume-extended", POWER_UPDATE, "accelerator-request-bound"})
+EXTENDED = "volume-extended"
+NEED_A_TAG = frozenset({EXTENDED, POWER_UPDATE, "accelerator-request-bound"})
 _TOPIC = "external_events"
 
 
@@ -59,6 +62,8 @@ def deliver(context: RequestContext, events: Sequence[ExternalEvent]) -> list[De
     with transaction.atomic():
         record_all(entries)
     for event, answer in zip(events, answers, strict=True):
+        if event.name == EXTENDED and answer is Delivery.DELIVERED:
+            _extended(event)
         if event.name == POWER_UPDATE and answer is Delivery.DELIVERED:
             _power(context, event)
     return answers
@@ -89,3 +94,16 @@ def _power(context: RequestContext, event: ExternalEvent) -> None:
             stop(context, server.id)
     except NovellaError as error:
         log.warning("Instance %s: %s %s came to nothing: %s", server.id, event.name, event.tag, error.message)
+
+
+def _extended(event: ExternalEvent) -> None:
+    """Have the guest's host bring the disk to how its volume is now."""
+    with transaction.atomic():
+        server_id = read_id(event.server_id) or NOBODY
+        state.lock([server_id])
+        device = BlockDevice.objects.filter(
+            instance_id=server_id, volume_id=read_id(event.tag or "") or NOBODY, plugged=True, leaving=False
+        ).first()
+        instance = Instance.objects.select_related("host").filter(id=server_id).first()
+        if device is not None and instance is not None:
+            send_refresh(instance, device)

@@ -34,14 +34,19 @@ def check_image(context: RequestContext, image_id: str) -> Image:
     return image
 
 
-def check_fit(flavor: Flavor, image: Image) -> None:
-    """Raise InvalidInputError for ``flavorRef`` when the image needs more memory or disk than the flavor has."""
+def check_memory(flavor: Flavor, image: Image) -> None:
+    """Raise InvalidInputError for ``flavorRef`` when the image needs more memory than the flavor has."""
     if image.min_ram > flavor.memory_mb:
         raise InvalidInputError(
             f"The image needs {image.min_ram} MiB of memory (min_ram); flavor"
             f" {flavor.name} has {flavor.memory_mb} MiB.",
             field="flavorRef",
         )
+
+
+def check_fit(flavor: Flavor, image: Image) -> None:
+    """Raise InvalidInputError for ``flavorRef`` when the image needs more memory or disk than the flavor has."""
+    check_memory(flavor, image)
     if flavor.root_gb == 0:
         return
     if image.min_disk > flavor.root_gb:

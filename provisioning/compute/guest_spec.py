@@ -16,10 +16,10 @@ from compute_agent.contract.build import (
     RescueImage,
 )
 from provisioning.common.errors import NotFoundError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
-from provisioning.compute import passwords
+from provisioning.compute import block_devices, passwords
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
@@ -46,7 +46,7 @@ def guest_spec(
     ``password``: the administrator's, in place of the one that is kept.  ``with_bits``: a host is to fetch its images;
     NotFoundError when one of them is not there any more.
     """
-    images = _images(instance)
+    images, devices = _images(instance), block_devices.devices_of(instance.id)
     if with_bits and not all(image and image.status == Image.Status.ACTIVE for image in images.values()):
         raise NotFoundError("The image was removed before the server could be built.", field="imageRef")
     kernel, ramdisk = images.get(KERNEL), images.get(RAMDISK)
@@ -58,7 +58,7 @@ def guest_spec(
         hostname=instance.hostname,
         project_id=str(instance.project_id),
         user_id=str(instance.user_id),
-        image=_image_of(instance, images[IMAGE]),
+        image=_image_of(instance, images.get(IMAGE)),
         flavor=flavor_ref(instance.flavor),
         ports=_tagged(network.port_refs(instance.id), instance),
         key_pair=KeyPairRef(name=instance.key_name or "", public_key=instance.public_key)
@@ -77,6 +77,8 @@ def guest_spec(
         ramdisk=image_ref(ramdisk) if ramdisk else None,
         rescue=_rescue(rescue, instance.project_id) if rescue else None,
         posted_password=instance.password,
+        volumes=block_devices.guest_disks(instance, devices),
+        local_disks=block_devices.local_disks(instance, devices),
     )
 
 
@@ -110,12 +112,15 @@ def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> Imag
 
 
 def _images(instance: Instance) -> dict[str, Image | None]:
-    """Return the image of an instance and the kernel and ramdisk that boot it, whatever has become of them."""
+    """Return the image of an instance that does not boot from a volume, and the kernel and ramdisk that boot it,
+    whatever has become of them.
+    """
     properties = instance.image_properties
     on_shelf = instance.vm_state == VmState.SHELVED_OFFLOADED  # it comes back from the copy of its disk
-    ids = {IMAGE: instance.snapshot_image_id if on_shelf else instance.image_id} | {
-        name: read_id(str(properties[name])) for name in (KERNEL, RAMDISK) if properties.get(name)
-    }
+    root = {IMAGE: instance.snapshot_image_id if on_shelf else instance.image_id}
+    if block_devices.boots_from_volume(instance):
+        root = {}
+    ids = root | {name: read_id(str(properties[name])) for name in (KERNEL, RAMDISK) if properties.get(name)}
     wanted = {identity for identity in ids.values() if identity is not None}
     rows = {row.id: row for row in _IMAGES(ids=wanted)} if wanted else {}
     return {name: rows.get(identity) if identity is not None else None for name, identity in ids.items()}
@@ -130,7 +135,7 @@ def _image_of(instance: Instance, row: Image | None) -> ImageRef:
     if row is not None:
         return image_ref(row, properties or None)
     return ImageRef(
-        id=str(instance.image_id or NOBODY),
+        id=str(instance.image_id) if instance.image_id else "",
         name=instance.image_name,
         disk_format="",
         size=0,

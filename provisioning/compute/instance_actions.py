@@ -41,6 +41,18 @@ _CURRENT = Prepared(
 )
 
 
+def first_detail(row: InstanceAction) -> Mapping[str, str]:
+    """Return what the first step of an action says of the request; empty when it says nothing."""
+    first = InstanceActionEvent.objects.filter(action=row, name=f"api_{row.action}")
+    return first.values_list("detail", flat=True).first() or {}
+
+
+def started(row: InstanceAction, name: str, attempt: int) -> datetime:
+    """Return when a step of an action began; now for one that is not written yet."""
+    found = InstanceActionEvent.objects.filter(action=row, name=name, attempt=attempt)
+    return found.values_list("started_at", flat=True).first() or timezone.now()
+
+
 def finish(instance_id: uuid.UUID, action: str | None = None, *, message: str | None = None) -> None:
     """Close the unfinished actions of an instance (of one kind, or all); ``message`` says why they failed."""
     if action is not None:
@@ -64,12 +76,21 @@ _FINISH = PreparedUpdate(
 
 def of_port(instance_id: uuid.UUID, action: str, port_id: str) -> InstanceAction | None:
     """Return the newest action of this kind about an interface that has not finished: its first step names the port."""
+    return _about(instance_id, action, detail__port_id=port_id)
+
+
+def of_volume(instance_id: uuid.UUID, action: str, volume_id: str) -> InstanceAction | None:
+    """Return the same about a volume."""
+    return _about(instance_id, action, detail__volume_id=volume_id)
+
+
+def _about(instance_id: uuid.UUID, action: str, **named: str) -> InstanceAction | None:
     steps = InstanceActionEvent.objects.select_related("action").filter(
         action__instance_id=instance_id,
         action__action=action,
         action__finished_at=None,
         name=f"api_{action}",
-        detail__port_id=port_id,
+        **named,
     )
     found = steps.order_by("-id").first()
     return found.action if found is not None else None

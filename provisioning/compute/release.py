@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.prepared import Prepared
-from provisioning.compute import host_commands, instance_actions, state
+from provisioning.compute import block_devices, host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.migration_records import close_migration
 from provisioning.compute.models import Allocation, Instance
@@ -72,7 +72,10 @@ def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
 
 
 def leave_host(instance_id: uuid.UUID) -> None:
-    """Give back the room on the host alone: the server keeps its ports and addresses; a repeat is harmless."""
+    """Give back the room on the host alone: the server keeps its ports, addresses and
+    volumes; a repeat is harmless.
+    """
+    block_devices.disconnect(instance_id)
     network.bind_ports(instance_id, "")
     network.set_ports_status(instance_id, "DOWN")
     give_back(instance_id)
@@ -101,6 +104,7 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     Returns None when the instance is not being deleted (any more).
     """
     now = timezone.now()
+    state.lock_volumes([instance.id])
     gone = state.advance(
         instance,
         "deleted",
@@ -118,8 +122,11 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     Instance.objects.filter(id=gone.id).update(**FORGOTTEN)  # only now: the notification of the delete has metadata
     if confirmed:
         release(gone.id)
+        block_devices.give_back(gone.id)
         release_place(gone.id, keep_quota=True)  # there is none left
     else:
+        if _said_to_be_dead(gone.id):
+            block_devices.give_back(gone.id)
         release(gone.id, keep=network.OF_PORTS)
         commit(gone.id)
     if gone.snapshot_image_id is not None:
@@ -127,6 +134,21 @@ def finish_delete(instance: Instance, *, confirmed: bool) -> Instance | None:
     instance_actions.finish(gone.id, "delete")
     instance_actions.finish(gone.id, message="The server was deleted.")
     return gone
+
+
+def _said_to_be_dead(instance_id: uuid.UUID) -> bool:
+    """Whether an operator says that the host is down which holds room for a server: nobody there writes any more."""
+    return Allocation.objects.filter(instance_id=instance_id, host__forced_down=True).exists()
+
+
+def give_back_of_dead(host_id: uuid.UUID) -> None:
+    """Give back the volumes of deleted servers that waited for the word of a host that is said to be down."""
+    waiting = Allocation.objects.filter(host_id=host_id, instance__vm_state=VmState.DELETED)
+    waiting = waiting.filter(instance__block_devices__isnull=False)
+    ids = sorted(set(waiting.values_list("instance_id", flat=True)))
+    state.lock(ids)
+    for instance_id in ids:
+        block_devices.give_back(instance_id)
 
 
 def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:

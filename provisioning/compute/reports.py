@@ -16,7 +16,7 @@ from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.text import one_line
-from provisioning.compute import guest_changes, instance_actions, passwords, state
+from provisioning.compute import block_devices, guest_changes, instance_actions, passwords, state
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
@@ -179,6 +179,8 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
         else:
             if waiting and not hold_again(instance):
                 return
+            if not waiting:
+                block_devices.give_back(instance.id, failed=instance.vm_state != VmState.DELETED)
             release_place(instance.id, keep_quota=waiting)
         if waiting:
             cast_schedule(instance)

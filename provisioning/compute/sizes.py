@@ -19,13 +19,13 @@ class Room:
     disk_gb: int
 
 
-def flavor_copy(flavor: Flavor, virtual_size: int) -> dict[str, Any]:
+def flavor_copy(flavor: Flavor, virtual_size: int, *, local_root: bool = True) -> dict[str, Any]:
     """Return what an instance keeps of its flavor.
 
     ``disk_gb`` is the room on the host: root, ephemeral and swap together, rounded up to GiB; a root disk of 0 counts
-    as the image's ``virtual_size`` (bytes).
+    as the image's ``virtual_size`` (bytes), and one that is a volume (``local_root`` False) takes nothing there.
     """
-    root_gb = flavor.root_gb or math.ceil(virtual_size / GIB)
+    root_gb = (flavor.root_gb or math.ceil(virtual_size / GIB)) if local_root else 0
     return {
         "flavorid": flavor.flavorid,
         "name": flavor.name,
@@ -40,7 +40,9 @@ def flavor_copy(flavor: Flavor, virtual_size: int) -> dict[str, Any]:
 
 
 def root_gb(flavor: Mapping[str, Any]) -> int:
-    """Return the GiB that an instance's root disk takes on its host, those of its image when the flavor says 0."""
+    """Return the GiB that an instance's root disk takes on its host, those of its image when the flavor says 0; none
+    when it is a volume.
+    """
     return int(flavor["disk_gb"]) - int(flavor["ephemeral_gb"]) - math.ceil(int(flavor["swap_mb"]) / 1024)
 
 

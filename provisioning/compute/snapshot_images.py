@@ -14,7 +14,7 @@ from provisioning.compute.models import Instance
 from provisioning.images import protections
 from provisioning.images import services as images
 from provisioning.images.models import Image
-from provisioning.images.records import check_name
+from provisioning.images.records import BASE, check_name
 
 DISK_FORMAT, CONTAINER_FORMAT = "qcow2", "bare"
 SNAPSHOT, BACKUP = "snapshot", "backup"
@@ -24,8 +24,10 @@ _NOT_INHERITED = frozenset(
     {"cache_in_nova", "bittorrent"}
     | {"img_signature", "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid"}
     | {"cinder_encryption_key_id", "cinder_encryption_key_deletion_policy"}
+    | {"image_id", "image_name"}
+    | BASE
 )
-"""Properties that say something of the bits of one image; Nova hands on none of them."""
+"""What says something of the bits of one image; Nova hands on none of it.  A volume has its image's attributes, too."""
 READY = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)
 
 
@@ -37,6 +39,7 @@ class MadeImage:
     name: str
     kind: str = SNAPSHOT
     more: Mapping[str, str] = field(default_factory=dict)
+    disk_format: str = DISK_FORMAT
 
 
 def check_properties(context: RequestContext, properties: Mapping[str, str]) -> None:
@@ -73,7 +76,7 @@ def make_record(context: RequestContext, instance: Instance, made: MadeImage) ->
         image_id=made.id,
         name=made.name,
         visibility=Image.Visibility.PRIVATE if own else Image.Visibility.SHARED,
-        disk_format=DISK_FORMAT,
+        disk_format=made.disk_format,
         container_format=CONTAINER_FORMAT,
         min_disk=max(base.min_disk if base else 0, instance.flavor["root_gb"]),
         min_ram=base.min_ram if base else 0,

@@ -17,20 +17,31 @@ from compute_agent.contract.power import PowerState
 from provisioning.common.prepared import PreparedUpdate
 from provisioning.compute import notifications
 from provisioning.compute.deadlines import deadline_of
-from provisioning.compute.models import Instance
+from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.states import LEGAL, TRANSITION_NAMES, State, TaskState, VmState, api_status
 from provisioning.events.services import Entry, record_all
+from provisioning.volumes.models import Volume
+from provisioning.volumes.state import keep_still
 
 
 def lock(ids: Iterable[uuid.UUID]) -> None:
     """Let nobody else move these instances before the caller's transaction ends, where the database locks rows.
 
-    Commands, quota and hosts are locked behind instances: whoever would touch one of them first calls this, so that no
-    two wait in a ring.
+    Volumes, quota, hosts and commands are locked behind instances, in this order (``provisioning.volumes.state``):
+    whoever would touch one of them first calls this, so that no two wait in a ring.  Their volumes are locked with
+    them.
     """
     if connection.features.has_select_for_update:
-        list(Instance.objects.select_for_update(no_key=True).filter(id__in=list(ids)).order_by("id").values_list("id"))
+        keys = list(ids)
+        list(Instance.objects.select_for_update(no_key=True).filter(id__in=keys).order_by("id").values_list("id"))
+        lock_volumes(keys)
+
+
+def lock_volumes(ids: Iterable[uuid.UUID]) -> None:
+    """Lock the volumes of these instances, where what follows locks them behind their project's quota."""
+    theirs = BlockDevice.objects.filter(instance_id__in=list(ids), volume_id__isnull=False)
+    keep_still(Volume.objects.filter(id__in=theirs.values("volume_id")))
 
 
 def advance(

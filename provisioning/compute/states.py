@@ -46,6 +46,8 @@ class TaskState(models.TextChoices):
     RESCUING = "rescuing"
     UNRESCUING = "unrescuing"
     REBUILDING = "rebuilding"
+    REBUILD_BLOCK_DEVICE_MAPPING = "rebuild_block_device_mapping"
+    REBUILD_SPAWNING = "rebuild_spawning"
     RESIZE_PREP = "resize_prep"
     RESIZE_MIGRATING = "resize_migrating"
     RESIZE_FINISH = "resize_finish"

@@ -17,3 +17,5 @@ class HostsConfig(AppConfig):
         import_module("provisioning.hosts.retention").register()
         again = import_module("provisioning.hosts.sealing").encrypt_again
         import_module("provisioning.identity.encrypted").register("command", again)
+        again = import_module("provisioning.hosts.certificates").encrypt_again
+        import_module("provisioning.identity.encrypted").register("authority of hosts", again)

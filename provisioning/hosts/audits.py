@@ -9,6 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.messages import MOST_MENDED, GuestState, Owned, ResourceAudit
+from compute_agent.contract.volume import PoolState
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
@@ -49,6 +50,8 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         with transaction.atomic():
             for handler in handlers():
                 handler.moved(host_id)
+    if known and report.pools is not None:
+        take_pools(host_id, report.pools)
     if known:
         leftovers.take(host_id, report)
 
@@ -59,6 +62,14 @@ def _condition(report: ResourceAudit) -> dict[str, object]:
         return {}
     mended = [{"at": _amount(each.at), "what": one_line(each.what, 255)} for each in report.mended[-MOST_MENDED:]]
     return {"warnings": [one_line(said, 500) for said in report.warnings[:MOST_WARNINGS]], "mended": mended}
+
+
+@when_broken_off
+def take_pools(host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
+    """Let the service of volumes know which pools a host serves."""
+    with transaction.atomic():
+        for handler in handlers():
+            handler.take_pools(host_id, pools)
 
 
 @when_broken_off

@@ -16,6 +16,7 @@ from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.events import services as events
+from provisioning.hosts import command_times
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.sealing import opened, sealed
 from provisioning.hosts.selectors import is_alive
@@ -192,8 +193,11 @@ def send_again(host_id: uuid.UUID) -> int:
 
 
 def prune() -> int:
-    """Remove commands that finished long ago; returns how many."""
-    return HostCommand.objects.filter(finished_at__lt=timezone.now() - KEPT).delete()[0]
+    """Remove commands that finished long ago, and keep how long they took; returns how many."""
+    before = timezone.now() - KEPT
+    with transaction.atomic():
+        command_times.fold(before)
+        return HostCommand.objects.filter(finished_at__lt=before).delete()[0]
 
 
 def _read_ids(ids: Iterable[str]) -> list[uuid.UUID]:

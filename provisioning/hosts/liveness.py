@@ -64,6 +64,11 @@ def ownership(host_id: uuid.UUID) -> Ownership:
     return Ownership(subjects=subjects, open=awaited(host_id))
 
 
+def is_known(host_id: uuid.UUID) -> bool:
+    """Say whether the host is still one: an operator may have it forgotten while it is let in."""
+    return Host.objects.filter(id=host_id).exists()
+
+
 def heartbeat(host_id: uuid.UUID, clock: float | None = None) -> None:
     """Note that the host is there; ``clock`` is its own time, Unix seconds."""
     Host.objects.filter(id=host_id).update(

@@ -67,6 +67,33 @@ class Host(models.Model):
         return self.name
 
 
+class CertificateAuthority(models.Model):
+    """Who signs the certificates of hosts; ``state``: ``current`` signs, hosts trust ``next`` and ``old`` besides."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    state = models.CharField(max_length=10, unique=True)
+    certificate = models.TextField()  # PEM
+    key = models.TextField()  # PEM, encrypted with the keys of credentials
+    created_at = models.DateTimeField(auto_now_add=True)
+    ends_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.state
+
+
+class HostCertificate(models.Model):
+    """The certificates that a host was given last."""
+
+    host = models.OneToOneField(Host, on_delete=models.CASCADE, related_name="certificate")
+    digest = models.CharField(max_length=64)  # of all that it was given
+    trusted = models.CharField(max_length=64)  # SHA-256 of the authorities that it was told, hex
+    issued_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"until {self.ends_at:%Y-%m-%d}"
+
+
 class CachedImage(models.Model):
     """An image that a host has in its cache, as its last audit said; written with ``Host.cached_images``."""
 
@@ -150,6 +177,18 @@ class HostCommand(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.subject_kind} {self.subject_id} #{self.generation}"
+
+
+class CommandTotal(models.Model):
+    """How long commands of one kind took whose rows have gone; ``buckets`` as those of ``common.tally``."""
+
+    kind = models.CharField(max_length=40, unique=True)
+    count = models.PositiveBigIntegerField(default=0)
+    seconds = models.FloatField(default=0)
+    buckets = models.JSONField(default=list)
+
+    def __str__(self) -> str:
+        return self.kind
 
 
 class RejectedReport(models.Model):

@@ -92,6 +92,9 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
     key = _subject(events[0])
     subject, handler = records.subjects.get(key), handler_of(key[0])
     if subject is None or handler is None:
+        for event in events:
+            if event.kind in ("finished", "failed") and (ended := _command(event, records)) is not None:
+                commands.finish(host_id, ended.id)  # of what no record has any more: nobody else waits for it
         return
     if events[0].kind in _STEPS:
         handler.take_steps(subject, [(event, found) for event in events if (found := _command(event, records))])
@@ -100,6 +103,8 @@ def _take(host_id: uuid.UUID, events: Sequence[AgentEvent], records: _Records) -
     (event,) = events
     if event.kind in _SIGNS:
         _take_life(handler, subject, event, records)
+        if event.detail and (moving := _command(event, records)) is not None:
+            handler.take_progress(subject, event, moving)
         return
     if event.kind in _STATES:
         handler.take_state(host_id, subject, event)

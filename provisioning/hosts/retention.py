@@ -15,9 +15,12 @@ def register() -> None:
     retention.keep(
         {
             "hosts.Host": "Made and removed by operators.",
+            "hosts.CertificateAuthority": "Goes when another one has followed it.",
+            "hosts.HostCertificate": "One for each host.",
             "hosts.CachedImage": "What the host's last audit said.",
             "hosts.Leftover": "What the host's last audit said, bounded for each host.",
             "hosts.HostCommand": "Goes an hour after its end.",
+            "hosts.CommandTotal": "One for each kind of command.",
             "hosts.HostCall": "Goes with its answer, or a minute after nobody waits for one.",
             "hosts.RejectedReport": "Goes some days after it was given up.",
         }

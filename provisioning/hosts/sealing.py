@@ -1,4 +1,4 @@
-"""Passwords in commands to hosts: encrypted in the database, so that neither its log nor a backup has them in clear."""
+"""Passwords and keys in commands to hosts: encrypted in the database, so that no log and no backup shows them."""
 
 import logging
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from compute_agent.contract.commands import CommandBody, PasswordRequest, spec_of
 from compute_agent.contract.messages import decode_command_body, encode
+from compute_agent.contract.volume import VolumeSpec
 from provisioning.hosts.models import HostCommand
 from provisioning.identity import keys
 from provisioning.identity.encrypted import renewed
@@ -50,6 +51,12 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
 def _with_password(body: B, change: Callable[[str], str]) -> B:
     if isinstance(body, PasswordRequest):
         return msgspec.structs.replace(body, password=change(body.password))
+    volume = getattr(body, "volume", None)
+    if isinstance(volume, VolumeSpec):
+        if volume.encryption is None:
+            return body
+        encryption = msgspec.structs.replace(volume.encryption, key=change(volume.encryption.key))
+        return msgspec.structs.replace(body, volume=msgspec.structs.replace(volume, encryption=encryption))
     spec = spec_of(body)
     if spec is None or not spec.admin_password:
         return body

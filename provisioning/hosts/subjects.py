@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from compute_agent.contract.messages import AgentEvent, GuestState
+from compute_agent.contract.volume import PoolState
 from provisioning.hosts.models import HostCommand, Leftover
 
 S = TypeVar("S")
@@ -56,6 +57,12 @@ class SubjectHandler(ABC, Generic[S]):
 
     def take_state(self, host_id: uuid.UUID, subject: S, event: AgentEvent) -> None:
         """Take a change that no command made (``power``, ``posted``, ``lease``)."""
+
+    def take_progress(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
+        """Hear how far a command is: ``detail`` may have ``done`` and ``total``, in bytes."""
+
+    def take_pools(self, host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
+        """Take which pools of volumes a host serves now."""
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         """Return what a host holds by the records: an agent that starts anew undoes what is not among it."""

@@ -22,7 +22,12 @@ class OwnService(NamedTuple):
     """What tools written for OpenStack expect."""
     description: str
     path: str
-    """Where its endpoint is, after the cloud's address."""
+    """Where its endpoint is, after the cloud's address; it may have ``$(project_id)s`` at its end."""
+
+    @property
+    def face(self) -> str:
+        """The first part of the path: ``compute``, ``volume``."""
+        return self.path.split("/")[1]
 
     @property
     def id(self) -> uuid.UUID:
@@ -44,8 +49,11 @@ OWN = (
     OwnService("compute", "nova", "Compute service", "/compute/v2.1"),
     OwnService("image", "glance", "Image service", "/image"),
     OwnService("network", "neutron", "Network service", "/network"),
+    OwnService("block-storage", "cinder", "Block Storage service", "/volume/v3/$(project_id)s"),
+    OwnService("volumev3", "cinderv3", "Block Storage service, by its older type", "/volume/v3/$(project_id)s"),
 )
-PATHS = {own.type: own.path for own in OWN}
+PATHS = {own.face: own.path.removesuffix("/$(project_id)s") for own in OWN}
+"""First part of the path → address of the endpoint, without a project."""
 
 
 def check_url(url: str) -> None:

@@ -15,6 +15,8 @@ from provisioning.jobs.models import JobRun
 
 FREE = datetime(2000, 1, 1, tzinfo=UTC)
 """The lock of a message that any group may take: it lies in the past on every machine's clock."""
+ASIDE = 10
+"""Seconds for which a message is left to the process that has put it aside."""
 
 
 class Taken(NamedTuple):
@@ -29,6 +31,20 @@ def put(topic: str, text: str) -> int:
     message = OrmQ.objects.create(key=topic, payload=text, lock=FREE)
     wake.announce(wake.QUEUE)
     return int(message.pk)
+
+
+def put_aside(topic: str, text: str) -> int:
+    """Add a message that workers take only when it is freed, or is still there after ``ASIDE`` seconds."""
+    lock = timezone.now() + timedelta(seconds=ASIDE)
+    return int(OrmQ.objects.create(key=topic, payload=text, lock=lock).pk)
+
+
+def free(message_id: int) -> None:
+    """Let workers have a message that was put aside; nothing when one has it already."""
+    with transaction.atomic():
+        if not JobRun.objects.filter(message_id=message_id).exists():
+            OrmQ.objects.filter(id=message_id).update(lock=FREE)
+            wake.announce(wake.QUEUE)
 
 
 def is_waiting(topic: str) -> bool:

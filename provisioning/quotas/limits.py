@@ -34,6 +34,10 @@ VOLUME: dict[str, int] = {
     "volumes": 10,
     "gigabytes": 1000,
     "snapshots": 10,
+    "backups": 10,
+    "backup_gigabytes": 1000,
+    "groups": 10,
+    "per_volume_gigabytes": -1,
 }
 IMAGE: dict[str, int] = {
     "image_size_total": 51_200,
@@ -57,13 +61,21 @@ EACH = frozenset(
         "injected_file_content_bytes",
         "injected_file_path_bytes",
         "server_group_members",
+        "per_volume_gigabytes",
     }
 )
 """Limits of one thing, not of a sum: nothing is kept of them, ``services.check_each`` compares."""
 MEASURED = frozenset(IMAGE)
 """Counted anew from the records at each question, while nobody else of the project may add to them."""
+PER_TYPE = ("volumes_", "gigabytes_", "snapshots_")
+"""Beginnings of the names of limits of one volume type, which the type's name ends; unlimited unless somebody says."""
 LEDGER = frozenset(DEFAULTS) - EACH - MEASURED
 """Held in sum: what is used of them is written down by ``services.reserve`` and ``hold``."""
+
+
+def is_per_type(resource: str) -> bool:
+    """Whether a resource is that of one volume type."""
+    return resource.startswith(PER_TYPE)
 
 
 def delivered() -> dict[str, int]:

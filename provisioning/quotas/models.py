@@ -7,7 +7,7 @@ class QuotaLimit(models.Model):
     """A limit of one project, or the default when ``project_id`` is None.  -1: unlimited."""
 
     project_id = models.UUIDField(null=True, blank=True)
-    resource = models.CharField(max_length=40)
+    resource = models.CharField(max_length=300)
     limit = models.IntegerField()
 
     class Meta:
@@ -24,7 +24,7 @@ class QuotaUsage(models.Model):
     """How much of a resource a project holds: in use and reserved."""
 
     project_id = models.UUIDField()
-    resource = models.CharField(max_length=40)
+    resource = models.CharField(max_length=300)
     in_use = models.IntegerField(default=0)
     reserved = models.IntegerField(default=0)
 
@@ -43,7 +43,7 @@ class Reservation(models.Model):
 
     project_id = models.UUIDField()
     owner_id = models.UUIDField(db_index=True)
-    resource = models.CharField(max_length=40)
+    resource = models.CharField(max_length=300)
     amount = models.IntegerField()
     committed = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -8,7 +8,7 @@ from django.db.models import Q, UUIDField
 
 from provisioning.common.prepared import Prepared
 from provisioning.quotas import registry
-from provisioning.quotas.limits import DEFAULTS, delivered
+from provisioning.quotas.limits import DEFAULTS, UNLIMITED, delivered, is_per_type
 from provisioning.quotas.models import QuotaLimit, QuotaUsage
 
 
@@ -16,7 +16,7 @@ def limits_of(project_id: uuid.UUID) -> dict[str, int]:
     """Return resource → limit for the project: its own, else the operator's default, else Nova's.  -1: unlimited."""
     limits = delivered()
     for owner, resource, limit in sorted(_LIMITS(project_id=project_id), key=lambda row: row[0] is not None):
-        if resource in limits or owner is not None:
+        if resource in limits or owner is not None or is_per_type(resource):
             limits[resource] = limit
     return limits
 
@@ -49,19 +49,23 @@ class Detail(NamedTuple):
     reserved: int
 
 
-def detail_of(scope_id: uuid.UUID) -> dict[str, Detail]:
+def detail_of(scope_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail]:
     """Return every resource of a project in the order of the defaults, in two queries.
+
+    Of volume types those with a limit are among them, and those that ``more`` names.
 
     ``key_pairs`` belong to users and are 0 here, as in Nova; so is what is limited for each thing and not in sum.
     """
     rows = QuotaUsage.objects.filter(project_id=scope_id).values_list("resource", "in_use", "reserved")
     held = {resource: (in_use, reserved) for resource, in_use, reserved in rows}
-    return {name: Detail(limit, *held.get(name, (0, 0))) for name, limit in limits_of(scope_id).items()}
+    limits = limits_of(scope_id)
+    limits |= {name: UNLIMITED for name in more if name not in limits}
+    return {name: Detail(limit, *held.get(name, (0, 0))) for name, limit in limits.items()}
 
 
-def whole_detail_of(project_id: uuid.UUID) -> dict[str, Detail]:
+def whole_detail_of(project_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail]:
     """Return as ``detail_of``, and what is not kept in the ledger counted from the records."""
-    found, used = detail_of(project_id), registry.measured(project_id)
+    found, used = detail_of(project_id, more), registry.measured(project_id)
     return found | {name: found[name]._replace(in_use=amount) for name, amount in used.items()}
 
 
@@ -78,15 +82,18 @@ def projects_with_limits(resources: Iterable[str] = DEFAULTS) -> list[uuid.UUID]
     return [found for found in rows.order_by("project_id").values_list("project_id", flat=True).distinct() if found]
 
 
-def own_limits(project_id: uuid.UUID | None) -> dict[str, int]:
-    """Return resource → limit where the project has one of its own; for None where the operator set the default."""
-    rows = QuotaLimit.objects.filter(project_id=project_id, resource__in=DEFAULTS)
+def own_limits(project_id: uuid.UUID | None, more: Iterable[str] = ()) -> dict[str, int]:
+    """Return resource → limit where the project has one of its own; for None where the operator set the default.
+
+    ``more``: names of limits of volume types that are wanted, too.
+    """
+    rows = QuotaLimit.objects.filter(project_id=project_id, resource__in=[*DEFAULTS, *more])
     return dict(rows.values_list("resource", "limit"))
 
 
-def default_limits() -> dict[str, int]:
-    """Return what a project without limits of its own has: the operator's default, else Nova's."""
-    return delivered() | own_limits(None)
+def default_limits(more: Iterable[str] = ()) -> dict[str, int]:
+    """Return what a project without limits of its own has: the operator's default, else Nova's; ``more`` as above."""
+    return delivered() | own_limits(None, more)
 
 
 def holdings(project_ids: Iterable[uuid.UUID], resources: Collection[str]) -> dict[uuid.UUID, dict[str, Detail]]:

@@ -67,6 +67,8 @@ class Stage:
     task: TaskState
     doing: str
     """What pages call it while it lasts."""
+    of_volume: bool = False
+    """Whether it waits for a volume: no command about the server is open meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,11 +384,16 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
         host = self.host_of(instance, started)
         prepared = self.prepare(context, instance, request)
         self.write_begin(context, instance, started, prepared.detail)
+        body = self.command(instance, prepared)
         if self.notification:
-            notify(instance, f"{self.notification}.start", Note(context))
-        self.send(host, instance, self.command(instance, prepared))
+            notify(instance, f"{self.notification}.start", Note(context, more=self.told_of(body)))
+        self.send(host, instance, body)
         state.announce_all(instance, [{}])
         return instance
+
+    def told_of(self, body: B) -> Mapping[str, Any]:
+        """Return what its notifications say beside the server."""
+        return {}
 
     def _check_alone(self, instance: Instance) -> None:
         """Refuse while one of the same kind goes on; of several at once one begins."""
@@ -406,7 +413,8 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
             record_fault(instance, said, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
         if self.notification:
             phase = "end" if outcome.well else "error"
-            notify(instance, f"{self.notification}.{phase}", Note(fault=said, cause=outcome.code))
+            note = Note(fault=said, cause=outcome.code, more=self.told_of(body))
+            notify(instance, f"{self.notification}.{phase}", note)
         self.write_end(instance, self.row_of(instance, body), outcome)
         return instance
 

@@ -1,6 +1,6 @@
 """Other hosts for servers: every check of the reference, and then why it cannot be.
 
-Guests' disks lie on their hosts, and no two hosts share them yet.
+Where a guest's root disk lies in a pool that several hosts reach, nobody tells them yet whose it is to be.
 """
 
 import uuid
@@ -20,7 +20,7 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 
 NO_OTHER_HOST = (
-    "No valid host was found. The server's disks are on its own host, and no other host can reach them: servers are not"
+    "No valid host was found. The server's disks are its own host's, and are given to no other host: servers are not"
     " moved between the hosts of this cloud."
 )
 _OFF = {VmState.ACTIVE, VmState.STOPPED}

@@ -1,23 +1,26 @@
 """Rebuild: a server's disks are made anew from an image; its id, its size, its interfaces and addresses stay."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.commands import RebuildRequest
+from compute_agent.contract.commands import CommandBody, PowerRequest, RebuildRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, NovellaError
 from provisioning.common.unset import UNSET, Unset
-from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared
+from provisioning.compute import instance_actions, state, volume_rebuilds
+from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.rescue import own_image
+from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.flavor_and_image import check_disk, check_fit, check_image
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.guest_data import check_files, check_user_data
 from provisioning.compute.launch.request import InjectedFile
-from provisioning.compute.models import Flavor, Instance, KeyPair
+from provisioning.compute.models import Flavor, Instance, InstanceAction, KeyPair
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.passwords import sealed
 from provisioning.compute.services.instances import Changes, check_changes
@@ -27,6 +30,11 @@ from provisioning.identity import policy
 from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
 from provisioning.quotas import selectors as quotas
+
+WRITE, SPAWN = "rebuild_volume", "rebuild_guest"
+"""The transitions into the tasks that follow where a volume is written."""
+NOT_THERE = "instance_not_found"
+"""What a host says of a guest that somebody has removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +52,32 @@ class Rebuild:
     user_data: str | Unset | None = UNSET
     """Base64; None: none."""
     trusted_certificates: Sequence[str] | Unset | None = UNSET
+    writes_volume: bool = False
+    """Whether the volume that a server boots from is to have the image, as is meant from 2.93 on."""
 
 
-class RebuildAction(HostAction[Rebuild, RebuildRequest]):
-    """Make a server's disks anew; one that is stopped stays so.  The records say at once what was asked for."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a rebuild's command needs."""
+
+    preserve_ephemeral: bool = False
+    volume_image_id: str = ""
+    """The image that the volume which the server boots from is given; empty: it keeps its data."""
+
+    def detail(self) -> dict[str, str]:
+        """Return it as the first step of the action record keeps it, for the steps that follow."""
+        if not self.volume_image_id:
+            return {}
+        return {"volume_image": self.volume_image_id, "preserve_ephemeral": str(self.preserve_ephemeral).lower()}
+
+
+class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
+    """Make a server's disks anew; one that is stopped stays so.  The records say at once what was asked for.
+
+    Where the volume that a server boots from is to have the image: 1. the guest is stopped (``rebuilding``); 2. the
+    image is written over the volume, which stays attached (``rebuild_block_device_mapping``, ``volume_written``);
+    3. the guest is made again (``rebuild_spawning``).
+    """
 
     key = record = api = notification = "rebuild"
     done = "Rebuilt"
@@ -56,48 +86,135 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest]):
     rule_description = "Make a server's disks anew from an image."
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.REBUILDING
+    stages = (
+        Stage(WRITE, TaskState.REBUILD_BLOCK_DEVICE_MAPPING, "Writing the image to its volume", of_volume=True),
+        Stage(SPAWN, TaskState.REBUILD_SPAWNING, "Rebuilding"),
+    )
     ends = {"rebuilt": VmState.ACTIVE, "rebuilt_stopped": VmState.STOPPED}
     badly = BROKE
     status = {VmState.ACTIVE: "REBUILD", VmState.STOPPED: "REBUILD", VmState.ERROR: "REBUILD"}
     timeout, heavy_io = "BUILD_TIMEOUT", True
     body = RebuildRequest
 
+    def awaits(self, body: CommandBody) -> bool:
+        """Whether it is the command to stop the guest, or that to make it anew."""
+        return isinstance(body, RebuildRequest) or (isinstance(body, PowerRequest) and body.action == "stop")
+
     def prepare(self, context: RequestContext, instance: Instance, request: Rebuild) -> Prepared:
         """Check what is asked for; InvalidInputError with the ``field``, OverQuotaError, ForbiddenError."""
-        return Prepared(_columns(context, instance, request), request.preserve_ephemeral)
+        writes = request.writes_volume and boots_from_volume(instance)
+        plan = _Plan(request.preserve_ephemeral, request.image_id if writes else "")
+        return Prepared(_columns(context, instance, request), plan, plan.detail())
 
-    def command(self, instance: Instance, prepared: Prepared) -> RebuildRequest:
-        """Describe the guest as it is to be."""
+    def command(self, instance: Instance, prepared: Prepared) -> RebuildRequest | PowerRequest:
+        """Describe the guest as it is to be, or stop it first."""
+        plan: _Plan = prepared.value
+        if plan.volume_image_id:
+            return PowerRequest(action="stop")
         return RebuildRequest(
             instance=guest_spec(instance, with_bits=True),
             start=instance.vm_state != VmState.STOPPED,
-            preserve_ephemeral=prepared.value,
+            preserve_ephemeral=plan.preserve_ephemeral,
         )
 
-    def finished(self, instance: Instance, body: RebuildRequest, outcome: Outcome) -> Ending:
+    def end(self, instance: Instance, body: RebuildRequest | PowerRequest, outcome: Outcome) -> Instance | None:
+        """The guest is made anew; or it is off, and its volume is written."""
+        if isinstance(body, RebuildRequest):
+            return super().end(instance, body, outcome)
+        if instance.task_state != TaskState.REBUILDING:
+            return None
+        if not outcome.well and outcome.code != NOT_THERE:  # what is not there does not run
+            return super().end(instance, body, outcome)
+        row = instance_actions.current(instance.id, self.record)
+        try:
+            with transaction.atomic():
+                volume_rebuilds.write(instance, _plan_of(row).volume_image_id)
+        except NovellaError as error:
+            return super().end(instance, body, replace(outcome, well=False, message=error.message, code=error.code))
+        changes = {} if outcome.power is None else {"power_state": int(outcome.power)}
+        moved = state.advance(instance, WRITE, attempt=instance.attempt, changes=changes)
+        if moved is not None and row is not None:
+            volume_rebuilds.show_begun(moved, row, outcome)
+        return moved
+
+    def volume_written(self, instance: Instance, failure: str) -> None:
+        """Go on when the volume has its data, or end with why it has not; the server is locked.
+
+        Nothing for a server that does not wait for it.
+        """
+        if instance.task_state != TaskState.REBUILD_BLOCK_DEVICE_MAPPING:
+            return
+        row = instance_actions.current(instance.id, self.record)
+        if row is not None:
+            volume_rebuilds.show_ended(instance, row, failure)
+        code = volume_rebuilds.FAILED
+        if not failure:
+            try:
+                self._make_again(instance, _plan_of(row))
+            except NovellaError as error:
+                failure, code = error.message, error.code
+        if failure:
+            now = timezone.now()
+            outcome = Outcome(well=False, begun_at=now, ended_at=now, message=failure, code=code)
+            super().end(instance, PowerRequest(action="stop"), outcome)
+
+    def _make_again(self, instance: Instance, plan: _Plan) -> None:
+        volume_rebuilds.check_there(instance)
+        body = self.command(instance, Prepared(value=replace(plan, volume_image_id="")))
+        moved = state.advance(instance, SPAWN, attempt=instance.attempt)
+        if moved is not None and moved.host is not None:
+            self.send(moved.host, moved, body)
+
+    def finished(self, instance: Instance, body: RebuildRequest | PowerRequest, outcome: Outcome) -> Ending:
         """Forget the password, which the guest has now; a server that was stopped is stopped."""
         forget = {"admin_password": ""}
-        if not outcome.well:
+        if not outcome.well or not isinstance(body, RebuildRequest):
             return Ending(columns=forget)
         end = "rebuilt" if body.start else "rebuilt_stopped"
         return Ending(end, {**forget, "launched_at": timezone.now()})
 
+    def overdue(self, instance: Instance) -> None:
+        """Wait on for a volume that is being written: its own deadline ends that."""
+        if instance.task_state != TaskState.REBUILD_BLOCK_DEVICE_MAPPING:
+            super().overdue(instance)
+        elif volume_rebuilds.goes_on(instance):
+            state.extend_deadline(instance)
+        else:
+            self.volume_written(instance, volume_rebuilds.LOST)
 
-rebuild = register(RebuildAction()).begin
+
+REBUILD = register(RebuildAction())
+rebuild = REBUILD.begin
 
 
 def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:
     """Check a rebuild and return what changes in the records."""
+    if boots_from_volume(instance):
+        of_volume = volume_rebuilds.columns(context, instance, request.image_id, writes=request.writes_volume)
+        return of_volume | _others(context, instance, request)
     foreign = context.project_id != instance.project_id  # an operator sees to another project's server
     same = foreign and request.image_id == str(instance.image_id)
     image = own_image(instance) if same else check_image(context, request.image_id)
     _check_fit(instance, image)
-    limits = quotas.limits_of(instance.project_id)
-    columns: dict[str, Any] = {
-        **check_changes(request.changes),
+    of_image = {
         "image_id": image.id,
         "image_name": image.name,
         "image_properties": {str(key): str(value) for key, value in image.properties.items()},
+    }
+    return of_image | _others(context, instance, request)
+
+
+def _plan_of(row: InstanceAction | None) -> _Plan:
+    """Return what was asked for, from the first step of its record."""
+    detail = instance_actions.first_detail(row) if row is not None else {}
+    return _Plan(detail.get("preserve_ephemeral") == "true", detail.get("volume_image", ""))
+
+
+def _others(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:
+    """Check what a rebuild says beside the image."""
+    limits = quotas.limits_of(instance.project_id)
+    columns: dict[str, Any] = {
+        **check_changes(request.changes),
         "injected_files": check_files(request.injected_files, limits),
         "admin_password": sealed(request.admin_password),
         "rescue_image_id": None,

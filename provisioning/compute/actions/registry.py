@@ -84,7 +84,8 @@ def abandoned(instance: Instance, body: CommandBody) -> bool:
 
 def commanded_tasks() -> list[TaskState]:
     """Return the tasks during which a host has a command for them; a removal is asked for again until it is done."""
-    return [task for task, action in of_task.items() if action.body is not DestroyRequest]
+    of_volumes = {stage.task for action in of_task.values() for stage in action.stages if stage.of_volume}
+    return [task for task, action in of_task.items() if action.body is not DestroyRequest and task not in of_volumes]
 
 
 def with_buttons() -> list[ServerAction[Any]]:

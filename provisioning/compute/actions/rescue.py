@@ -8,6 +8,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import register
+from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.flavor_and_image import check_disk
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.models import Instance
@@ -18,6 +19,9 @@ from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
 
 FIELD = "rescue_image_ref"
+DEVICES = frozenset({"disk", "cdrom"})
+BUSES = frozenset({"scsi", "virtio", "ide", "usb"})
+"""What ``hw_rescue_device`` and ``hw_rescue_bus`` of a rescue image may be: all other disks keep their names then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class RescueWith:
 
     image_id: str | None = None
     password: str | None = None
+    boots_from_volume: bool = False
+    """Whether a server that boots from a volume may be rescued (from 2.87 on)."""
 
 
 class Rescue(HostAction[RescueWith, RescueRequest]):
@@ -44,6 +50,12 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
 
     def prepare(self, context: RequestContext, instance: Instance, request: RescueWith) -> Prepared:
         """Find the image; InvalidInputError for one that cannot be used."""
+        if boots_from_volume(instance) and not request.boots_from_volume:
+            raise InvalidInputError(
+                f"Instance {instance.id} cannot be rescued: Cannot rescue a volume-backed instance", field=FIELD
+            )
+        if not request.image_id and instance.image_id is None:
+            raise InvalidInputError("The server boots from a volume: say which image rescues it.", field=FIELD)
         image = _image(context, instance, request.image_id)
         return Prepared({"rescue_image_id": image.id}, (image, request.password, instance.vm_state == VmState.ACTIVE))
 
@@ -95,14 +107,19 @@ unrescue = register(Unrescue()).begin
 
 
 def rescue(
-    context: RequestContext, instance_id: uuid.UUID | str, *, image_id: str | None = None, password: str | None = None
+    context: RequestContext,
+    instance_id: uuid.UUID | str,
+    *,
+    image_id: str | None = None,
+    password: str | None = None,
+    boots_from_volume: bool = True,
 ) -> Instance:
     """Start a server from ``image_id``, without one from a fresh copy of its own image.
 
-    ``password``: the administrator's in the rescue system.  Raises InvalidInputError for an image that cannot be used,
-    and as every host action.
+    ``password``: the administrator's in the rescue system; ``boots_from_volume`` False: not a server that does.  Raises
+    InvalidInputError for an image that cannot be used, and as every host action.
     """
-    return _rescue(context, instance_id, RescueWith(image_id, password))
+    return _rescue(context, instance_id, RescueWith(image_id, password, boots_from_volume))
 
 
 def own_image(instance: Instance) -> Image:
@@ -115,12 +132,23 @@ def own_image(instance: Instance) -> Image:
     return image
 
 
+def _check_device(image: Image) -> None:
+    """Refuse what a rescue image says of its disk when there is no such (Nova's UnsupportedRescueDevice and …Bus)."""
+    device, bus = (str(image.properties.get(name, "")) for name in ("hw_rescue_device", "hw_rescue_bus"))
+    if device and device not in DEVICES:
+        raise InvalidInputError(f"Requested rescue device '{device[:32]}' is not supported")
+    if bus and (bus not in BUSES or (device, bus) == ("cdrom", "virtio")):
+        raise InvalidInputError(f"Requested rescue bus '{bus[:32]}' is not supported")
+
+
 def _image(context: RequestContext, instance: Instance, image_id: str | None) -> Image:
     """Return what the server is to be rescued with; InvalidInputError when nothing can boot from it."""
     try:
         image = images.usable_image_for(context, image_id) if image_id else own_image(instance)
         companions(image, instance.project_id)
-        check_disk(instance.flavor, image)  # the rescue disk lies on the host beside the server's own
+        _check_device(image)
+        if not boots_from_volume(instance):
+            check_disk(instance.flavor, image)  # the rescue disk lies on the host beside the server's own
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field=FIELD) from error
     memory = instance.flavor["memory_mb"]

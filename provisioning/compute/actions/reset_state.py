@@ -61,6 +61,7 @@ class ResetState(ServerAction[Literal["active", "error"]]):
         started = timezone.now()
         with transaction.atomic():
             instance = selectors.instance_for(context, instance_id)
+            state.lock([instance.id])
             homeless = not_handed_over(instance) or instance.task_state == TaskState.SHELVING_OFFLOADING
             if request == "active" and (instance.host_id is None or homeless):
                 raise ConflictError("The server is on no host: it cannot be set to active.")

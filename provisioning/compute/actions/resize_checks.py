@@ -7,6 +7,7 @@ from typing import Any
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
+from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.flavor_and_image import check_fit
 from provisioning.compute.launch.decisions import SchedulingAttempt, rank_one_host
 from provisioning.compute.models import Flavor, Instance
@@ -28,14 +29,15 @@ def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[s
     not fit into, or with less disk than the server has.
     """
     flavor = _flavor(context, ref)
-    if instance.flavor["root_gb"] and not flavor.root_gb:
+    local_root = not boots_from_volume(instance)
+    if local_root and instance.flavor["root_gb"] and not flavor.root_gb:
         raise _disk("Resize to zero disk flavor is not allowed.")
     if flavor.flavorid == instance.flavor["flavorid"]:
         raise InvalidInputError("When resizing, instances must change flavor!", field=FIELD)
     image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
     if image is not None:
         check_fit(flavor, image)
-    copy = flavor_copy(flavor, root_gb(instance.flavor) * GIB)
+    copy = flavor_copy(flavor, root_gb(instance.flavor) * GIB, local_root=local_root)
     _check_disks(instance.flavor, copy)
     return copy
 

@@ -2,16 +2,18 @@
 
 import uuid
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
+from compute_agent.contract.commands import CommandBody, DestroyRequest, PowerRequest, SnapshotRequest
 from provisioning.common.context import RequestContext, system_context
 from provisioning.compute import host_commands, state
 from provisioning.compute.actions.base import Button, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.snapshot import ImageAction, NewImage, judged
+from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_offload, send_destroy
@@ -52,13 +54,26 @@ class Shelve(ImageAction[None]):
         """Name the image after the server."""
         return NewImage(MadeImage(uuid.uuid4(), instance.name[: LONGEST - len(SUFFIX)] + SUFFIX))
 
+    def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
+        """Begin; a server that boots from a volume needs no copy: it is stopped, and leaves its host at once."""
+        if boots_from_volume(instance):
+            return self.carry_out(context, instance, Prepared(), started)
+        return super().start(context, instance, request, started)
+
+    def awaits(self, body: CommandBody) -> bool:
+        return isinstance(body, SnapshotRequest | PowerRequest)
+
     def command(self, instance: Instance, prepared: Prepared) -> SnapshotRequest:
         """Ask for the copy of a stopped guest."""
+        if not prepared.image_id:
+            return PowerRequest(action="stop", timeout=STOP_WITHIN)  # type: ignore[return-value] # it has no copy
         return SnapshotRequest(image_id=prepared.image_id, stop=True, timeout=STOP_WITHIN)
 
     def finished(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Ending:
         """Keep the image that the server comes back from."""
-        kept = {"snapshot_image_id": body.image_id, "shelved_at": timezone.now()}
+        kept: dict[str, object] = {"shelved_at": timezone.now()}
+        if isinstance(body, SnapshotRequest):
+            kept["snapshot_image_id"] = body.image_id
         return Ending(columns=kept if outcome.well else {})
 
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
@@ -66,6 +81,8 @@ class Shelve(ImageAction[None]):
 
         The image stays locked until the server's row names it: from then on it is not deleted.
         """
+        if isinstance(body, PowerRequest):
+            return self._end_stop(instance, body, outcome)
         ready = outcome.well and holds_ready(body.image_id)
         older = instance.snapshot_image_id
         moved = HostAction.end(self, instance, body, judged(outcome, ready=ready, well=ready))
@@ -74,6 +91,13 @@ class Shelve(ImageAction[None]):
         elif older is not None:  # it was taken off its shelf by hand
             remove_image(older)
         if ready and moved is not None and settings.SHELVED_OFFLOAD_TIME == 0:
+            OFFLOAD.start(system_context(), moved, None, timezone.now())
+        return moved
+
+    def _end_stop(self, instance: Instance, body: PowerRequest, outcome: Outcome) -> Instance | None:
+        """End the task of a server that boots from a volume; one that comes to its shelf leaves its host."""
+        moved = HostAction[None, Any].end(self, instance, body, outcome)
+        if moved is not None and outcome.well:
             OFFLOAD.start(system_context(), moved, None, timezone.now())
         return moved
 

@@ -12,10 +12,11 @@ from compute_agent.contract.commands import SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
 from compute_agent.contract.steps import COPY_DISK
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, OverQuotaError
-from provisioning.compute import host_commands, instance_actions, state
+from provisioning.common.errors import ForbiddenError, InvalidInputError, OverQuotaError
+from provisioning.compute import host_commands, instance_actions, selectors, state, volume_images
 from provisioning.compute.actions.base import HostAction, Prepared, R, Stage
 from provisioning.compute.actions.registry import action_of, register
+from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.services.metadata import check_metadata
@@ -146,6 +147,10 @@ def create_image(
     UnavailableError when its host is down, InvalidInputError and ForbiddenError for the metadata.
     """
     made = MadeImage(uuid.uuid4(), name, more=_checked(context, metadata))
+    instance = selectors.instance_for(context, instance_id)
+    if boots_from_volume(instance):
+        volume_images.make(context, instance, made)
+        return made.id
     _create_image(context, instance_id, NewImage(made))
     return made.id
 
@@ -161,6 +166,8 @@ def create_backup(
     """Make an image of a server's root disk, and when it is there remove all but the ``rotation`` newest of this server
     and ``backup_type``.  Returns the image's id; raises as ``create_image``.
     """
+    if boots_from_volume(selectors.instance_for(context, instance_id)):
+        raise InvalidInputError("Backup is not supported for volume-backed instances.")
     more = {**_checked(context, metadata), "backup_type": backup_type}
     made = MadeImage(uuid.uuid4(), name, BACKUP, more)
     detail = {"rotation": str(rotation), "backup_type": backup_type}

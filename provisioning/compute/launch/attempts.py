@@ -10,7 +10,8 @@ from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.compute import instance_actions, state
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 
-STEPS = ("schedule", "claim", "allocate_network", "hand_off", *BUILD_STEPS)
+MAPPING = "block_device_mapping"
+STEPS = ("schedule", "claim", "allocate_network", MAPPING, "hand_off", *BUILD_STEPS)
 """The steps of one try in running order."""
 MOST_OF_A_REASON = 200
 """Characters of one earlier reason in the fault of the last try."""
@@ -33,7 +34,8 @@ def record(action: InstanceAction, failure: Failure, instance: Instance, finishe
     rows = {row.name: row for row in InstanceActionEvent.objects.filter(action=action, attempt=failure.attempt)}
     if any(row.result == instance_actions.ERROR for row in rows.values()):
         return
-    name = next((step for step in STEPS if step not in rows or rows[step].finished_at is None), None)
+    steps = [step for step in STEPS if step != MAPPING or step in rows]  # most servers have no volumes
+    name = next((step for step in steps if step not in rows or rows[step].finished_at is None), None)
     if name is None:
         return
     ended = finished or timezone.now()

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.compute.flavor_and_image import check_fit, check_flavor, check_image
-from provisioning.compute.launch.destination import Place, check_place, group_of
+from provisioning.compute.flavor_and_image import check_flavor
+from provisioning.compute.launch.block_devices import CheckedDisks, check_disks
+from provisioning.compute.launch.destination import Place, check_place, group_of, in_zones
 from provisioning.compute.launch.guest_data import check_files, check_key_pair, check_user_data
-from provisioning.compute.launch.local_disks import check_local_disks
 from provisioning.compute.launch.networks import check_networks
 from provisioning.compute.launch.quote import LaunchQuote, quote
 from provisioning.compute.launch.request import LaunchRequest
@@ -45,6 +45,7 @@ class CheckedLaunch:
     place: Place
     server_group: ServerGroup | None
     injected_files: list[dict[str, str]]
+    disks: CheckedDisks
 
 
 def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
@@ -58,24 +59,23 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     name = check_name(request.name)
     hostname = check_hostname(request.hostname) if request.hostname is not None else None
     description = check_text(request.description, "description") if request.description is not None else None
-    flavor, image = check_flavor(context, request.flavor_ref), check_image(context, request.image_id)
-    check_fit(flavor, image)
+    flavor = check_flavor(context, request.flavor_ref)
+    disks = check_disks(context, request, flavor)
     limits = quotas.limits_of(context.project_id)
     metadata, tags = check_metadata(request.metadata, limits), check_tags(request.tags)
     key = check_key_pair(context, request.key_name)
     check_user_data(request.user_data)
     files = check_files(request.injected_files, limits)
-    check_local_disks(request.local_disks, flavor)
     if request.trusted_certificates is not None:
         policy.enforce(context, "os_compute_api:servers:create:trusted_certs")
-    place = check_place(context, request)
+    place = in_zones(check_place(context, request), disks.zones)
     networks = check_networks(context, request, max(counts))
     security_groups = network.security_group_ids_for(context, request.security_groups)
     amounts = quota_amounts(flavor) | quota_of(networks)
     outside = automatic_network(networks)
     if outside is not None:
         amounts["floatingips"] = 1
-    quoted = quote(flavor, image, amounts, counts, limits, quotas.usage_of(context.project_id))
+    quoted = quote(flavor, disks.image, amounts, counts, limits, quotas.usage_of(context.project_id))
     return CheckedLaunch(
         quote=quoted,
         name=name,
@@ -90,6 +90,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
         place=place,
         server_group=group_of(context, place, quoted.count),
         injected_files=files,
+        disks=disks,
     )
 
 

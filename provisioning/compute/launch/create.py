@@ -1,5 +1,8 @@
 """Launching: checks, quota, records, first event and the cast to the scheduler in one transaction."""
 
+import uuid
+from collections.abc import Sequence
+from copy import copy
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
@@ -11,10 +14,11 @@ from provisioning.common.retry import when_broken_off
 from provisioning.compute import instance_actions, state
 from provisioning.compute.launch.checks import check
 from provisioning.compute.launch.idempotency import LaunchIdentity, identity_of
+from provisioning.compute.launch.map_block_devices import keep_volumes_still, reserve_volumes
 from provisioning.compute.launch.quote import LaunchQuote
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.launch.reserve import reserve_servers
-from provisioning.compute.models import Instance, InstanceAction
+from provisioning.compute.models import BlockDevice, Instance, InstanceAction
 from provisioning.compute.services.tags import write_tag_rows
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
@@ -30,9 +34,9 @@ def launch(context: RequestContext, request: LaunchRequest) -> list[Instance]:
     """Accept a launch: ``min_count`` to ``max_count`` servers, as many as the quota allows, in ``building`` /
     ``scheduling``.
 
-    In one transaction: 1. every part is checked; 2. the quota is reserved; 3. the default security group is there; 4.
-    the records, the action and the first event are written; 5. the scheduler is cast to.  An error leaves nothing
-    behind.
+    In one transaction: 1. every part is checked; 2. volumes that are there are locked, then the quota is reserved; 3.
+    the default security group is there; 4. the records, the action and the first event are written; 5. the scheduler
+    is cast to.  An error leaves nothing behind.
 
     A request that repeats the ``idempotency_key`` of an earlier one changes nothing and returns what that one made.
 
@@ -55,17 +59,31 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
         if made:
             return made
         checked = check(context, request)
+        keep_volumes_still(checked.disks.devices)
         instances = reserve_servers(context, request, checked, identity)
         groups = checked.security_groups or [str(network.ensure_default_security_group(instances[0].project_id).id)]
         for instance in instances:
             instance.security_groups = groups
         Instance.objects.bulk_create(instances)
         write_tag_rows(instances)
+        for instance in instances:
+            _write_disks(instance, checked.disks.devices)
         _record_actions(context, instances, started)
         for instance in instances:
             state.announce_all(instance, [{}])
             cast("scheduler", "compute.schedule", instance_id=str(instance.id), attempt=instance.attempt)
     return instances
+
+
+def _write_disks(instance: Instance, asked: Sequence[BlockDevice]) -> None:
+    """Write the disks of a server, and reserve the volumes that are there; InvalidInputError for one it cannot have."""
+    if not asked:
+        return
+    devices = [copy(device) for device in asked]
+    for device in devices:
+        device.id, device.instance = uuid.uuid4(), instance
+    reserve_volumes(instance, devices)
+    BlockDevice.objects.bulk_create(devices)
 
 
 def _record_actions(context: RequestContext, instances: list[Instance], started: datetime) -> None:

@@ -1,6 +1,7 @@
 """Where a launch wants its servers to be: a zone, for operators a host, and what the scheduler is to heed."""
 
-from dataclasses import dataclass, field
+from collections.abc import Set
+from dataclasses import dataclass, field, replace
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -51,6 +52,27 @@ def check_place(context: RequestContext, request: LaunchRequest) -> Place:
         policy.enforce(context, "compute:servers:create:requested_destination")
         avoided[IGNORED] = _ignored(request.scheduler_hints[IGNORED])
     return Place(zone, _host(host, node), check_hints(request.scheduler_hints) | avoided)
+
+
+def in_zones(place: Place, zones: Set[str]) -> Place:
+    """Return the place with the zone that volumes are in, where servers may have those of their own zone alone.
+
+    Raises InvalidInputError when no place is in all of them.
+    """
+    if not zones:
+        return place
+    if len(zones) > 1:
+        raise InvalidInputError(
+            f"Volumes are in different availability zones: {', '.join(sorted(zones))}.", field="block_device_mapping"
+        )
+    [zone] = zones
+    if place.zone and place.zone != zone:
+        raise InvalidInputError(
+            f"Server and volumes are not in the same availability zone. Server is in: {place.zone}. Volumes are in:"
+            f" {zone}",
+            field="availability_zone",
+        )
+    return replace(place, zone=zone)
 
 
 def group_of(context: RequestContext, place: Place, count: int) -> ServerGroup | None:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import BuildRequest, CommandBody
 from compute_agent.contract.power import PowerState
-from provisioning.compute import instance_actions, state
+from provisioning.compute import block_devices, instance_actions, state
 from provisioning.compute.launch import attempts
 from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.launch.retry import fail, retry
@@ -55,11 +55,13 @@ def _built(instance: Instance, body: CommandBody, outcome: Outcome) -> None:
     if build_kind_of(instance) is UNSHELVE:
         _came_back(instance, changes)
         return
-    note = Note(ports=body.instance.ports) if isinstance(body, BuildRequest) else None
+    devices = block_devices.volumes_of(instance.id)
+    note = Note(ports=body.instance.ports, devices=devices) if isinstance(body, BuildRequest) else None
     if state.advance(instance, "activate", attempt=instance.attempt, changes=changes, note=note) is None:
         return
     commit(instance.id)
     network.set_ports_status(instance.id, "ACTIVE")
+    block_devices.plugged(devices)
     instance_actions.finish(instance.id, "create")
 
 
@@ -70,6 +72,7 @@ def _came_back(instance: Instance, changes: Mapping[str, Any]) -> None:
     if back is None:
         return
     network.set_ports_status(back.id, "ACTIVE")
+    block_devices.plugged(block_devices.volumes_of(back.id))
     instance_actions.finish(back.id, "unshelve")
     if image_id is not None:
         remove_image(image_id)

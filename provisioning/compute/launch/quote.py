@@ -12,7 +12,8 @@ class LaunchQuote:
     """What a launch would take: ``amounts`` per server, limits (-1: unlimited) and what the project holds."""
 
     flavor: Flavor
-    image: Image
+    image: Image | None
+    """Of a root disk on the host; None: the server boots from a volume."""
     count: int
     """How many servers would be made: as many of ``max_count`` as the quota allows."""
     amounts: dict[str, int]
@@ -22,7 +23,7 @@ class LaunchQuote:
 
 def quote(
     flavor: Flavor,
-    image: Image,
+    image: Image | None,
     amounts: dict[str, int],
     counts: tuple[int, int],
     limits: dict[str, int],

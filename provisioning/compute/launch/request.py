@@ -23,12 +23,27 @@ Networks = tuple[NetworkRequest, ...] | Literal["auto", "none"] | None
 
 
 @dataclass(frozen=True, slots=True)
-class LocalDisk:
-    """One empty local disk asked for beside the root disk; the flavor says what there may be."""
+class DiskRequest:
+    """One disk that is asked for (the reference's ``block_device_mapping_v2``)."""
 
-    swap: bool = False
+    source_type: str
+    """``image``, ``volume``, ``snapshot`` or ``blank``."""
+    destination_type: str
+    """``local`` or ``volume``."""
+    source_id: str | None = None
+    """Of the image, the volume or the snapshot, as the caller gave it."""
+    boot_index: int | None = None
+    """0: the server boots from it; negative and None: it does not."""
     size: int | None = None
-    """GiB, of swap MiB; None: as large as the flavor's."""
+    """GiB, of swap MiB."""
+    volume_type: str = ""
+    delete_on_termination: bool = False
+    device_name: str = ""
+    disk_bus: str = ""
+    device_type: str = ""
+    guest_format: str = ""
+    """``swap``, or the file system of a local disk."""
+    tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +60,7 @@ class LaunchRequest:
 
     name: str
     image_id: str
+    """Empty: the server boots from one of ``disks``."""
     flavor_ref: str
     """A flavor's id, as in ``flavorRef``."""
     networks: Networks = None
@@ -70,7 +86,10 @@ class LaunchRequest:
     disk_config: str = "MANUAL"
     """``MANUAL`` or ``AUTO``."""
     injected_files: tuple[InjectedFile, ...] = ()
-    local_disks: tuple[LocalDisk, ...] = ()
+    disks: tuple[DiskRequest, ...] = ()
+    """Beside a root disk made from the image, or with the one to boot from."""
+    shares_volumes: bool = True
+    """Whether one of ``disks`` may be a multiattach volume (from 2.60 on)."""
     trusted_certificates: tuple[str, ...] | None = None
     """Ids, kept as given: image signatures are not checked."""
     host: str | None = None

@@ -59,6 +59,7 @@ def _columns(
     """Return what all servers of the request share."""
     now = timezone.now()
     image = checked.quote.image
+    size = max(image.virtual_size or 0, image.size or 0) if image else 0
     return {
         "project_id": context.project_id,
         "user_id": context.user_id,
@@ -68,10 +69,10 @@ def _columns(
         "availability_zone": checked.place.zone,
         "requested_host": checked.place.host,
         "server_group": checked.server_group,
-        "image_id": image.id,
-        "image_name": image.name,
-        "image_properties": {str(key): str(value) for key, value in image.properties.items()},
-        "flavor": flavor_copy(checked.quote.flavor, max(image.virtual_size or 0, image.size or 0)),
+        "image_id": image.id if image else None,
+        "image_name": image.name if image else "",
+        "image_properties": checked.disks.properties,
+        "flavor": flavor_copy(checked.quote.flavor, size, local_root=image is not None),
         "key_name": checked.key.name if checked.key else None,
         "public_key": checked.key.public_key if checked.key else None,
         "user_data": request.user_data or None,

@@ -5,7 +5,7 @@ import uuid
 from django.conf import settings
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.compute import host_commands, instance_actions, state
+from provisioning.compute import block_devices, host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.faults import record_fault
 from provisioning.compute.launch import attempts
@@ -46,6 +46,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     if holder is not None:
         changes["attempt"] = instance.attempt + 1
     note = Note(fault=message, cause="BuildFailed" if host_name else "NoValidHost")
+    state.lock_volumes([instance.id])
     failed = state.advance(instance, kind.give_up, attempt=instance.attempt, changes=changes, note=note)
     if failed is None:
         return None
@@ -55,6 +56,8 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     instance_actions.finish(failed.id, kind.action, message=message)
     commit(failed.id)
     if holder is None:
+        if kind is not UNSHELVE:
+            block_devices.give_back(failed.id, failed=True)
         (leave_host if kind is UNSHELVE else release_place)(failed.id)
     else:
         host_commands.withdraw(failed.id, failed.attempt)

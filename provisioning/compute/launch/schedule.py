@@ -12,13 +12,16 @@ from django.utils import timezone
 from provisioning.common.errors import NovellaError
 from provisioning.common.prepared import Prepared
 from provisioning.compute import instance_actions, state
+from provisioning.compute.block_devices import volumes_of
 from provisioning.compute.launch.allocate import allocate
 from provisioning.compute.launch.build_kinds import BUILD_KINDS, build_kind_of, is_waiting
 from provisioning.compute.launch.claim import find_place
 from provisioning.compute.launch.hand_off import hand_off
+from provisioning.compute.launch.map_block_devices import begins_mapping, map_block_devices
 from provisioning.compute.launch.retry import fail
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.selectors.hosts import state_of
+from provisioning.compute.states import TaskState
 from provisioning.jobs.registry import job
 from provisioning.scheduler import HostState
 
@@ -40,8 +43,9 @@ def schedule(instance_id: str, attempt: int) -> None:
     """Carry one try of a launch on from wherever it stands; for any other try or state this does nothing.
 
     1. rank the hosts; 2. one transaction: claim room on one → ``networking``; 3. one transaction: ports and addresses →
-    ``block_device_mapping``, the command to the host → ``spawning``.  A worker that dies in between leaves a state from
-    which the same job, delivered again, goes on.
+    ``block_device_mapping``, the command to the host → ``spawning``.  A server with volumes stays in
+    ``block_device_mapping`` until they are connected: what becomes of them casts this job again.  A worker that dies
+    in between leaves a state from which the same job, delivered again, goes on.
     """
     action = _waiting(instance_id, attempt)
     if action is None:
@@ -53,8 +57,8 @@ def schedule(instance_id: str, attempt: int) -> None:
         return  # the host tried before has not confirmed yet that it holds nothing; its word casts this job again
     else:
         host = find_place(action.instance, action)
-    if host is not None:
-        _build(action.instance, host, action)
+    while host is not None and action is not None and _build(action.instance, host, action):
+        action = _waiting(instance_id, attempt)
 
 
 def _waiting(instance_id: str, attempt: int) -> InstanceAction | None:
@@ -82,25 +86,45 @@ _BEGUN = Prepared(
 )
 
 
+def _as_read(instance: Instance) -> dict[str, object]:
+    """Return the columns by which a server is found that has not moved since it was read."""
+    read = {"id": instance.id, "attempt": instance.attempt}
+    return read | {"vm_state": instance.vm_state, "task_state": instance.task_state, "host_id": instance.host_id}
+
+
 def _place_of(instance: Instance) -> HostState:
     """Return the host that a worker before us has claimed."""
     return state_of(Allocation.objects.select_related("host").get(instance=instance).host, timezone.now())
 
 
-def _build(instance: Instance, host: HostState, action: InstanceAction) -> None:
-    """Allocate and hand off in one transaction; what cannot be had anywhere ends the launch."""
+def _build(instance: Instance, host: HostState, action: InstanceAction) -> bool:
+    """Allocate, map block devices and hand off; what cannot be had anywhere ends the launch.
+
+    All of it is one transaction; but what is allocated stays for a server that is to have volumes: returns whether
+    there is more to do.
+    """
     try:
         with transaction.atomic():
             state.lock([instance.id])
-            allocated = allocate(instance, host, action)
-            handed = hand_off(instance, host, action)
-            if handed is None:
+            if not Instance.objects.filter(**_as_read(instance)).exists():
+                return False
+            devices, steps = volumes_of(instance.id), []
+            if instance.task_state != TaskState.BLOCK_DEVICE_MAPPING:
+                steps = [allocate(instance, host, action)]
+            if devices and begins_mapping(instance, action, steps):
+                return True
+            mapped, more = map_block_devices(instance, devices, host, action)
+            handed = hand_off(instance, host, action) if mapped else None
+            if mapped and handed is None:
                 transaction.set_rollback(True)
-                return
-            instance_actions.write([allocated, handed])
+                return False
+            instance_actions.write([*steps, *more, *([handed] if handed else [])])
+            if not mapped:
+                state.announce_all(instance, [{"step": instance_actions.shown(step)} for step in more])
     except NovellaError as error:
         log.warning("Instance %s cannot be built: %s", instance.id, error.message)
         stopped = _waiting(str(instance.id), instance.attempt)
         if stopped is not None:
             with transaction.atomic():
                 fail(stopped.instance, error.message, clean=True)
+    return False

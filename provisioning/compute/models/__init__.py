@@ -1,5 +1,6 @@
 """Instances and what stands around them, with Nova's fields."""
 
+from provisioning.compute.models.block_devices import BlockDevice
 from provisioning.compute.models.catalog import Flavor, FlavorAccess, KeyPair
 from provisioning.compute.models.groups import Aggregate, AggregateHost, ServerGroup
 from provisioning.compute.models.history import (
@@ -16,6 +17,7 @@ __all__ = [
     "Aggregate",
     "AggregateHost",
     "Allocation",
+    "BlockDevice",
     "ConsoleToken",
     "Flavor",
     "FlavorAccess",

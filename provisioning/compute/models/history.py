@@ -134,7 +134,7 @@ class UsageAudit(models.Model):
 class Total(models.Model):
     """What was counted of the history for the metrics, and is in no row of it any more: one row for each set of labels.
 
-    ``buckets`` are how many took no longer than each of ``selectors.totals.BOUNDS`` and more than the one before it.
+    ``buckets`` are how many took no longer than each of ``common.tally.BOUNDS`` and more than the one before it.
     """
 
     family = models.CharField(max_length=20)  # launch step action

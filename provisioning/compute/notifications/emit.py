@@ -8,9 +8,10 @@ from typing import Any
 from compute_agent.contract.build import PortRef
 from provisioning.common import tracing
 from provisioning.common.context import RequestContext
-from provisioning.compute.models import Aggregate, Instance, InstanceAction
+from provisioning.compute.models import Aggregate, BlockDevice, Instance, InstanceAction
 from provisioning.compute.notifications import payloads
 from provisioning.compute.notifications.table import ACTIONS, ERROR_OF_TASK, FAILURES, OF_TRANSITION, payload_of
+from provisioning.compute.selectors.block_devices import volumes_shown
 from provisioning.compute.states import VmState
 from provisioning.events.services import Entry, record_all
 from provisioning.network import selectors as network
@@ -28,7 +29,7 @@ class Note:
 
     ``context`` None: whoever began the action, by its record.  ``fault`` is in words for the owner, ``cause`` a code.
     ``host`` is the name of the host when the instance's row alone does not have it; ``ports`` are its interfaces as its
-    host was told.  ``more`` is what only its own payload has.
+    host was told, ``devices`` its volumes.  ``more`` is what only its own payload has.
     """
 
     context: RequestContext | None = None
@@ -38,6 +39,7 @@ class Note:
     zone: str = ""
     image_id: str = ""
     ports: Sequence[PortRef] | None = None
+    devices: Sequence[BlockDevice] | None = None
     service: str = "nova-compute"
     more: Mapping[str, Any] = field(default_factory=dict)
 
@@ -49,7 +51,7 @@ State = tuple[str, str | None]
 def moved(instance: Instance, was: State, transitions: Sequence[str], note: Note | None = None) -> list[Entry]:
     """Return the notifications of transitions just made from the state ``was``, as events of the same transaction.
 
-    No query for a launch; for anything else at most one for the addresses, and one for who asked.
+    No query for a launch; for anything else at most one for the addresses, one for the volumes and one for who asked.
     """
     names = [name for transition in transitions for name in _names(instance, was, transition)]
     return _entries(instance, [UPDATE, *names], note or NOTHING, was)
@@ -68,15 +70,17 @@ def notify(instance: Instance, name: str, note: Note | None = None) -> None:
 
 
 def usage(instances: Iterable[Instance], beginning: datetime, ending: datetime) -> None:
-    """Send ``instance.exists`` of servers, which have their hosts with them, for a period; one query for them all."""
+    """Send ``instance.exists`` of servers, which have their hosts with them, for a period; two queries for them all."""
     event, rows = "instance.exists", list(instances)
     if not rows or not is_wanted(event):
         return
     addresses = network.addresses_of([row.id for row in rows])
     period = payloads.audit_period(beginning, ending)
     found = []
+    devices = volumes_shown([row.id for row in rows])
     for row in rows:
-        data = _data(row, NOTHING, payloads.addresses(addresses.get(row.id, [])))
+        volumes = payloads.block_devices(devices.get(row.id, []))
+        data = _data(row, NOTHING, payloads.addresses(addresses.get(row.id, [])), volumes)
         data |= {"request_id": None, "action_initiator_user": None, "action_initiator_project": None}
         data["audit_period"] = period
         found.append(_of(row, event, data, NOTHING))
@@ -111,7 +115,8 @@ def _entries(instance: Instance, names: Sequence[str], note: Note, was: State) -
     if not wanted:
         return []
     addresses = _addresses(instance, wanted, note)
-    common = {**_data(instance, note, addresses), **_initiator(instance, wanted[-1], note)}
+    volumes = payloads.block_devices(_devices(instance, note))
+    common = {**_data(instance, note, addresses, volumes), **_initiator(instance, wanted[-1], note)}
     found = []
     for name in wanted:
         data = {**common, **_more(instance, name, note, was)}
@@ -132,12 +137,13 @@ def _at(note: Note, host: str) -> str:
     return host if note.service == "nova-compute" else ""
 
 
-def _data(instance: Instance, note: Note, addresses: list[Payload]) -> dict[str, Any]:
+def _data(instance: Instance, note: Note, addresses: list[Payload], volumes: list[Payload]) -> dict[str, Any]:
     name, node, zone = note.host or None, note.host or None, note.zone
     if not note.host and instance.host is not None:
         name, zone = instance.host.name, instance.host.availability_zone
         node = instance.host.hypervisor_hostname or name
-    return {**payloads.instance_data(instance, (name, node), zone), "ip_addresses": addresses}
+    data = payloads.instance_data(instance, (name, node), zone)
+    return {**data, "ip_addresses": addresses, "block_devices": volumes}
 
 
 def _addresses(instance: Instance, names: Sequence[str], note: Note) -> list[Payload]:
@@ -147,6 +153,12 @@ def _addresses(instance: Instance, names: Sequence[str], note: Note) -> list[Pay
     if instance.vm_state == VmState.BUILDING or (others and others <= NO_ADDRESSES):
         return []
     return payloads.addresses(network.addresses_of([instance.id]).get(instance.id, []))
+
+
+def _devices(instance: Instance, note: Note) -> Sequence[BlockDevice]:
+    if note.devices is not None:
+        return note.devices
+    return [] if instance.vm_state == VmState.BUILDING else volumes_shown([instance.id]).get(instance.id, [])
 
 
 def _initiator(instance: Instance, name: str, note: Note) -> dict[str, Any]:
@@ -219,6 +231,9 @@ _MORE: dict[str, Any] = {
     },
     "rebuild": lambda instance, note: {"trusted_image_certificates": instance.trusted_certificates},
     "open_tunnel": lambda instance, note: note.more,
+    "volume_attach": lambda instance, note: note.more,
+    "volume_detach": lambda instance, note: note.more,
+    "volume_swap": lambda instance, note: note.more,
     "resize_prep": lambda instance, note: {
         "new_flavor": payloads.flavor(instance.old_flavor) if instance.old_flavor else None
     },

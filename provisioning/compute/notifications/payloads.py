@@ -8,7 +8,7 @@ from typing import Any
 
 from compute_agent.contract.build import PortRef
 from compute_agent.contract.power import PowerState
-from provisioning.compute.models import Aggregate, Instance
+from provisioning.compute.models import Aggregate, BlockDevice, Instance
 from provisioning.network.selectors import PortAddress
 from provisioning.notifications.messages import Payload, versioned, when
 
@@ -25,7 +25,7 @@ TAP_LENGTH = 14
 
 
 def instance_data(instance: Instance, host: tuple[str | None, str | None], zone: str) -> dict[str, Any]:
-    """Return what every payload of a server says, but for its addresses; ``host`` are those of Nova's host and node."""
+    """Return what every payload of a server says, but for its addresses and volumes; ``host``: Nova's host and node."""
     properties = instance.image_properties
     return {
         "uuid": str(instance.id),
@@ -52,7 +52,6 @@ def instance_data(instance: Instance, host: tuple[str | None, str | None], zone:
         "key_name": instance.key_name,
         "metadata": instance.metadata,
         "auto_disk_config": instance.disk_config,
-        "block_devices": [],
         "flavor": flavor(instance.flavor),
         "created_at": when(instance.created_at),
         "updated_at": when(instance.updated_at),
@@ -60,6 +59,24 @@ def instance_data(instance: Instance, host: tuple[str | None, str | None], zone:
         "terminated_at": when(instance.terminated_at),
         "deleted_at": when(instance.deleted_at),
     }
+
+
+def block_devices(devices: Iterable[BlockDevice]) -> list[Payload]:
+    """Return the disks of a server that are volumes."""
+    return [
+        versioned(
+            "BlockDevicePayload",
+            "1.0",
+            {
+                "device_name": each.device_name or None,
+                "volume_id": str(each.volume_id),
+                "delete_on_termination": each.delete_on_termination,
+                "boot_index": each.boot_index,
+                "tag": each.tag or None,
+            },
+        )
+        for each in devices
+    ]
 
 
 def flavor(copy: dict[str, Any]) -> Payload:

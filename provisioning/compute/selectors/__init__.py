@@ -11,7 +11,15 @@ from provisioning.compute.selectors.catalog import (
     limits_for,
 )
 from provisioning.compute.selectors.explained import decisions_for
-from provisioning.compute.selectors.history import Step, action_for, actions_for, decision_for, timeline_for, tunnels_of
+from provisioning.compute.selectors.history import (
+    Step,
+    action_for,
+    actions_for,
+    decision_for,
+    running_steps_of,
+    timeline_for,
+    tunnels_of,
+)
 from provisioning.compute.selectors.host_rows import host_states
 from provisioning.compute.selectors.instances import fault_of, has_its_name_alone, instance_for, instances_for
 from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
@@ -42,6 +50,7 @@ __all__ = [
     "migrations_for",
     "no_live_migration",
     "nodes_of",
+    "running_steps_of",
     "timeline_for",
     "tunnels_of",
 ]

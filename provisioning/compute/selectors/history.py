@@ -15,6 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, SchedulingDecision
+from provisioning.compute.selectors.block_devices import have_volumes
 from provisioning.compute.selectors.instances import ALL_PROJECTS, instance_for
 from provisioning.compute.states import VmState
 from provisioning.identity import policy
@@ -26,6 +27,7 @@ LABELS: dict[str, str] = {
     "schedule": "Choose a host",
     "claim": "Claim room on the host",
     "allocate_network": "Allocate addresses",
+    "block_device_mapping": "Connect volumes",
     "hand_off": "Hand over to the host",
     steps.PLUG_NETWORK: "Plug the network",
     steps.FETCH_IMAGE: "Fetch the image",
@@ -37,6 +39,8 @@ LABELS: dict[str, str] = {
     steps.WAIT_FOR_BOOT: "Wait until it runs",
 }
 """The steps of a launch in running order, and what a page calls them."""
+MAPPING = "block_device_mapping"
+"""The step that only servers with volumes have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,15 @@ def tunnels_of(actions: Iterable[InstanceAction]) -> dict[int, Mapping[str, str]
     ids = [action.pk for action in actions if action.action == TUNNEL]
     rows = InstanceActionEvent.objects.filter(action__in=ids, name=TUNNEL).order_by("id") if ids else ()
     return {row.action_id: row.detail for row in rows}
+
+
+def running_steps_of(actions: Iterable[InstanceAction]) -> dict[int, Step]:
+    """Return the newest step that runs of those among the actions that go on, without hosts, by the action's number; no
+    query when none goes on.
+    """
+    ids = [action.pk for action in actions if action.finished_at is None]
+    rows = InstanceActionEvent.objects.filter(action__in=ids, finished_at=None).order_by("id") if ids else ()
+    return {row.action_id: _step(row, with_host=False) for row in rows}
 
 
 def actions_for(
@@ -165,6 +178,8 @@ def _to_come(instance: Instance, done: list[Step]) -> list[Step]:
     if instance.vm_state != VmState.BUILDING or instance.task_state == "deleting":
         return []
     seen = {step.name for step in done if step.attempt == instance.attempt} | {"api_create"}
+    if not have_volumes([instance.id]):
+        seen.add(MAPPING)
     return [
         Step(name=name, label=label, attempt=instance.attempt) for name, label in LABELS.items() if name not in seen
     ]

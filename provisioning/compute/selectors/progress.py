@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Iterable
 
 from provisioning.compute.models import Instance, InstanceActionEvent
-from provisioning.compute.selectors.history import LABELS, Step
+from provisioning.compute.selectors.history import LABELS, MAPPING, Step
 from provisioning.compute.states import VmState
 
 SHOWN = tuple(name for name in LABELS if name != "api_create")
@@ -24,7 +24,12 @@ def progress_of(instances: Iterable[Instance]) -> dict[uuid.UUID, list[Step]]:
         if row.attempt == building[row.action.instance_id].attempt:
             known[row.action.instance_id][row.name] = row
     return {
-        key: [_step(name, events.get(name), building[key].attempt) for name in SHOWN] for key, events in known.items()
+        key: [
+            _step(name, events.get(name), building[key].attempt)
+            for name in SHOWN
+            if name != MAPPING or name in events  # most servers have no volumes
+        ]
+        for key, events in known.items()
     }
 
 

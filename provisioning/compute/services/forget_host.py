@@ -8,7 +8,7 @@ from django.db.models import Q
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import state
+from provisioning.compute import block_devices, state
 from provisioning.compute.models import Allocation, Instance, Migration
 from provisioning.compute.release import release_place
 from provisioning.hosts import notifications
@@ -42,6 +42,7 @@ def forget_host(context: RequestContext, host_id: uuid.UUID) -> None:
         ids = [instance_id for (instance_id,) in waiting]
         state.lock(ids)
         for gone in Instance.objects.filter(id__in=ids, deleted_at__isnull=False).order_by("id"):
+            block_devices.give_back(gone.id)
             release_place(gone.id)
         host = Host.objects.select_for_update().filter(id=host_id).first()
         if host is None:

@@ -13,6 +13,7 @@ from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.compute.models import Aggregate, Instance
 from provisioning.compute.names import check_text
+from provisioning.compute.release import give_back_of_dead
 from provisioning.hosts import notifications
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import INTERNAL_ZONE
@@ -58,6 +59,8 @@ def change_host(
         host = Host.objects.filter(id=host_id).first()
         if host is None:
             raise NotFoundError(f"Host {host_id} could not be found.")
+        if forced_down:
+            give_back_of_dead(host.id)
         if columns:
             notifications.notify(host, "update")
     return host

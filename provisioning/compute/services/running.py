@@ -6,7 +6,14 @@ from provisioning.compute.models import Instance
 from provisioning.compute.states import TaskState, VmState
 
 _NO_GUEST = {VmState.BUILDING, VmState.SHELVED_OFFLOADED, VmState.SOFT_DELETED, VmState.DELETED}
-_GOING = {TaskState.DELETING, TaskState.SOFT_DELETING, TaskState.SHELVING_OFFLOADING, TaskState.REBUILDING}
+_GOING = {
+    TaskState.DELETING,
+    TaskState.SOFT_DELETING,
+    TaskState.SHELVING_OFFLOADING,
+    TaskState.REBUILDING,
+    TaskState.REBUILD_BLOCK_DEVICE_MAPPING,
+    TaskState.REBUILD_SPAWNING,
+}
 
 
 def check_running(instance: Instance) -> None:

@@ -6,9 +6,10 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from provisioning.common.retry import when_broken_off
+from provisioning.common.tally import Tally
 from provisioning.compute.models import Total
 from provisioning.compute.selectors import totals
-from provisioning.compute.selectors.totals import Key, Tally
+from provisioning.compute.selectors.totals import Key
 
 BATCH = 1000
 MOST_BATCHES = 50

@@ -17,6 +17,7 @@ from provisioning.compute.actions.registry import of_task
 from provisioning.compute.deadlines import seconds_of
 from provisioning.compute.faults import record_fault
 from provisioning.compute.launch.build_kinds import UNSHELVE, is_waiting
+from provisioning.compute.launch.map_block_devices import volumes_are_made
 from provisioning.compute.launch.retry import cast_schedule, fail, retry
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.outcome import SILENT
@@ -42,6 +43,7 @@ What passed meanwhile does not count, for hosts may have reports that wait for u
 """
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
+VOLUMES_LATE = "The server's volumes were not there in time."
 TOO_LONG = "The launch made no progress for too long."
 CUT_OFF = "What was going on with the server was cut off, and nobody knows how far it came."
 
@@ -158,6 +160,12 @@ def _before_hand_off(instance: Instance) -> None:
     allocation = Allocation.objects.filter(instance=instance).first()
     if allocation is not None and allocation.attempt < instance.attempt:
         fail(instance, NOT_CONFIRMED)
+        return
+    if volumes_are_made(instance):
+        state.extend_deadline(instance)
+        return
+    if instance.task_state == TaskState.BLOCK_DEVICE_MAPPING:
+        fail(instance, VOLUMES_LATE, clean=True)
         return
     back = instance_actions.current(instance.id, UNSHELVE.action)
     begun = instance.created_at if back is None else back.started_at

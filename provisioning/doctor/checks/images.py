@@ -56,7 +56,10 @@ def _remove(image_id: uuid.UUID) -> Mend:
 KEPT_IMAGES = Prepared(
     lambda: Instance.objects.exclude(snapshot_image_id=None).values_list("snapshot_image_id", flat=True)
 )
-ON_SHELF = Prepared(lambda: Instance.objects.filter(vm_state=VmState.SHELVED_OFFLOADED).order_by("id"))
+ON_SHELF = Prepared(
+    lambda: Instance.objects.filter(vm_state=VmState.SHELVED_OFFLOADED, image_id__isnull=False).order_by("id")
+)
+"""But for those that boot from volumes, which need no image."""
 DELETED = Prepared(
     lambda: Instance.objects.exclude(snapshot_image_id=None).filter(vm_state=VmState.DELETED).order_by("id")
 )

@@ -20,6 +20,7 @@ WORDS = {
     "domain": "a guest whose description the host has lost",
     "folder": "a folder of disks",
     "disk": "a disk",
+    "root_disk": "a root disk in its pool",
     "seed": "a config drive",
     "tap": "a network interface",
     "lease": "a DHCP lease",

@@ -15,6 +15,7 @@ from provisioning.identity.policies import (
     image,
     network,
     quotas,
+    volume,
 )
 from provisioning.identity.policies.base import EVERY_SCOPE, MEMBER, READER, Rule
 
@@ -45,6 +46,8 @@ SHARED = (
             ("project_reader_or_admin", "rule:project_reader_api or rule:context_is_admin", "Either of the two"),
             ("project_member_or_admin", "rule:project_member_api or rule:context_is_admin", "Either of the two"),
             ("project_manager_or_admin", "rule:project_manager_api or rule:context_is_admin", "Either of the two"),
+            ("xena_system_admin_or_project_reader", "rule:project_reader_or_admin", "Either of the two, in Cinder"),
+            ("xena_system_admin_or_project_member", "rule:project_member_or_admin", "Either of the two, in Cinder"),
             ("service_role", "role:service", "Is a service of the cloud: the name in Keystone"),
             ("service_api", "role:service", "Is a service of the cloud: the name in Nova and Glance"),
             ("service_or_admin", "rule:service_api or rule:context_is_admin", "Either of the two"),
@@ -58,6 +61,7 @@ _PARTS: dict[str, tuple[Rule, ...]] = {
     "Quotas and limits": quotas.RULES,
     "Image": image.RULES,
     "Network": network.RULES,
+    "Block Storage": volume.RULES,
     "Identity: tokens": authentication.RULES,
     "Identity: domains, projects, users and groups": directory.RULES,
     "Identity: roles, assignments and the catalog": grants.RULES,

@@ -23,7 +23,7 @@ from provisioning.common.errors import OverQuotaError
 from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.identity import owner_locks
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import LEDGER, PER_USER, UNLIMITED
+from provisioning.quotas.limits import LEDGER, PER_USER, UNLIMITED, is_per_type
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 
 Amounts = Mapping[str, int]
@@ -57,8 +57,8 @@ def check_room(scope_id: uuid.UUID, amounts: Amounts) -> None:
     limits, used = selectors.limits_of(scope_id), selectors.usage_of(scope_id)
     for resource, amount in sorted(amounts.items()):
         limit = limits.get(resource, UNLIMITED)
-        if limit != UNLIMITED and used[resource] + amount > limit:
-            raise OverQuotaError(resource, limit=limit, used=used[resource], asked=amount)
+        if limit != UNLIMITED and used.get(resource, 0) + amount > limit:
+            raise OverQuotaError(resource, limit=limit, used=used.get(resource, 0), asked=amount)
 
 
 def _claim(
@@ -99,7 +99,8 @@ def raise_counters(
 
 def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str], int]:
     """Return (owner, resource) → amount of what is asked for and not held."""
-    unknown = {resource for amounts in holdings.values() for resource in amounts} - LEDGER
+    named = {resource for amounts in holdings.values() for resource in amounts}
+    unknown = {resource for resource in named - LEDGER if not is_per_type(resource)}
     if unknown:
         raise ValueError(f"No ledger is kept of {', '.join(sorted(unknown))}.")
     held = set(_held(list(holdings)))
@@ -159,7 +160,7 @@ def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: 
     for resource, amount in totals.items():
         row = QuotaUsage.objects.filter(_room(limits, resource, amount), project_id=scope_id, resource=resource)
         if not row.update(**{column: F(column) + amount}):
-            used = selectors.usage_of(scope_id)[resource]
+            used = selectors.usage_of(scope_id).get(resource, 0)
             raise OverQuotaError(resource, limit=limits[resource], used=used, asked=amount)
 
 

@@ -9,8 +9,8 @@ from provisioning.common.errors import InvalidInputError, OverQuotaError
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import DEFAULTS, EACH, UNLIMITED
-from provisioning.quotas.models import QuotaLimit
+from provisioning.quotas.limits import DEFAULTS, EACH, UNLIMITED, is_per_type
+from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 
 
 def check_each(limits: Mapping[str, int], resource: str, asked: int) -> None:
@@ -30,7 +30,7 @@ def set_limit(project_id: uuid.UUID | None, resource: str, limit: int | None) ->
 
     A limit below what is used takes nothing away; it only stops more.
     """
-    if resource not in DEFAULTS:
+    if resource not in DEFAULTS and not is_per_type(resource):
         raise InvalidInputError(f"There is no quota named {resource}.", field=resource)
     if limit is None:
         QuotaLimit.objects.filter(project_id=project_id, resource=resource).delete()
@@ -69,3 +69,11 @@ def reset_limits(project_id: uuid.UUID | None, resources: Iterable[str] | None =
     if resources is not None:
         rows = rows.filter(resource__in=list(resources))
     return bool(rows.delete()[0])
+
+
+@transaction.atomic
+def rename_resources(names: Mapping[str, str]) -> None:
+    """Let limits, counters and reservations follow the new name of a volume type: old resource → new."""
+    for old, new in names.items():
+        for model in (QuotaLimit, QuotaUsage, Reservation):
+            model.objects.filter(resource=old).update(resource=new)

@@ -73,5 +73,8 @@ def _mend(findings: Iterable[Finding]) -> None:
 def _set_counters(scope_id: uuid.UUID) -> None:
     for found in drift.find(scope_id):
         if found.kind == "counter":
-            counter = QuotaUsage.objects.filter(project_id=scope_id, resource=found.resource)
-            counter.update(in_use=found.right[0], reserved=found.right[1])
+            QuotaUsage.objects.update_or_create(  # a type of volumes may have had no counter yet
+                project_id=scope_id,
+                resource=found.resource,
+                defaults={"in_use": found.right[0], "reserved": found.right[1]},
+            )

@@ -34,6 +34,12 @@ RULES = (
     rule("os_compute_api:os-volumes-attachments:show", READER, "Show one volume of a server."),
     rule("os_compute_api:os-volumes-attachments:create", MEMBER, "Attach a volume."),
     rule("os_compute_api:os-volumes-attachments:update", MEMBER, "Change how a volume is attached."),
+    rule(
+        "os_compute_api:os-volumes-attachments:swap",
+        ADMIN,
+        "Put another volume in the place of one that a server has.",
+        "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
+    ),
     rule("os_compute_api:os-volumes-attachments:delete", MEMBER, "Detach a volume."),
     rule("os_compute_api:os-instance-actions:list", READER, "List what was done with a server."),
     rule("os_compute_api:os-instance-actions:show", READER, "Show one action."),

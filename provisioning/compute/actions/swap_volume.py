@@ -1,0 +1,174 @@
+"""Another volume in the place of one that a running guest has: its data is copied while the guest goes on."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, ClassVar
+
+from msgspec.structs import replace
+
+from compute_agent.contract.build import GuestDisk, InstanceSpec
+from compute_agent.contract.commands import SwapVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.compute import block_devices, state
+from provisioning.compute.actions.base import COULD_NOT, Prepared
+from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.volumes import VolumeAction, find_device, is_attached
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.notifications import Note, notify
+from provisioning.compute.outcome import Outcome
+from provisioning.compute.states import VmState
+from provisioning.volumes import selectors as volumes
+from provisioning.volumes.models import Attachment
+from provisioning.volumes.services import attachments, swapped
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """The volume that a server has, and the one that takes its place; ids as the caller gave them."""
+
+    old: str
+    new: str
+
+
+class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
+    """Copy a volume to another one and let the guest go on with that; the old one is given back.
+
+    Raises NotFoundError, InvalidInputError for a volume that cannot take the place.
+    """
+
+    key = record = "swap_volume"
+    done = "Volume exchanged"
+    notification = "volume_swap"
+    from_states: ClassVar[tuple[VmState, ...]] = (VmState.ACTIVE, VmState.PAUSED, VmState.RESIZED)
+    timeout = "BUILD_TIMEOUT"
+    body = SwapVolumeRequest
+
+    def start(self, context: RequestContext, instance: Instance, request: Swap, started: datetime) -> Instance:
+        """Reserve the new volume and have it connected; the command follows when it is."""
+        device = find_device(instance, request.old)
+        if not self.offered(instance):
+            raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+        host = self.host_of(instance, started)
+        attachment = self._reserve(context, instance, device, request)
+        detail = {"volume_id": str(device.volume_id), "new_volume_id": str(attachment.volume_id)}
+        self.write_begin(context, instance, started, detail)
+        more = {"old_volume_id": detail["volume_id"], "new_volume_id": detail["new_volume_id"]}
+        notify(instance, f"{self.notification}.start", Note(context, more=more))
+        attachments.connect(attachment, host)
+        state.announce_all(instance, [{}])
+        return instance
+
+    def told_of(self, body: SwapVolumeRequest) -> Mapping[str, Any]:
+        return {"old_volume_id": body.old.id, "new_volume_id": body.new.id}
+
+    def told_of_device(self, device: BlockDevice) -> Mapping[str, Any]:
+        return {"old_volume_id": str(device.volume_id), "new_volume_id": str(device.swap_volume_id)}
+
+    def _reserve(self, context: RequestContext, instance: Instance, device: BlockDevice, request: Swap) -> Attachment:
+        old, new = (
+            volumes.volume_for(context.in_project(instance.project_id), each) for each in (request.old, request.new)
+        )
+        if device.leaving or device.swap_attachment_id is not None or not is_attached(device):
+            raise InvalidInputError(f"Invalid volume: Volume {old.id} must be attached and at rest.", field="volumeId")
+        if new.size_gb < old.size_gb:
+            raise InvalidInputError("Invalid volume: New volume must be the same size or larger.", field="volumeId")
+        if old.multiattach:
+            raise InvalidInputError("Invalid volume: A multiattach volume cannot be swapped.", field="volumeId")
+        try:
+            owner = context.in_project(instance.project_id)
+            row = attachments.reserve(owner, new.id, instance.id, mountpoint=device.device_name)
+        except (ConflictError, InvalidInputError) as error:
+            raise InvalidInputError(f"Invalid volume: {error.message}", field="volumeId") from error
+        BlockDevice.objects.filter(id=device.id).update(swap_attachment_id=row.id, swap_volume_id=new.id)
+        return row
+
+    def command(self, instance: Instance, prepared: Prepared) -> SwapVolumeRequest:
+        """Describe the guest with the new disk."""
+        device: BlockDevice = prepared.value
+        rows = Attachment.objects.select_related("volume").in_bulk([device.attachment_id, device.swap_attachment_id])
+        old = block_devices.guest_disk(device, rows[_key(device.attachment_id)])
+        new = block_devices.guest_disk(device, rows[_key(device.swap_attachment_id)])
+        if device.swap_volume_id is None:  # the same volume, whose data moves
+            new = replace(new, id=old.id, serial=old.serial)
+        return SwapVolumeRequest(instance=_exchanged(guest_spec(instance), old.id, new), old=old, new=new)
+
+    def go_on(self, instance: Instance, device: BlockDevice) -> None:
+        """Have the guest's disk copied to the volume that is connected to its host now."""
+        if instance.host is not None:
+            self.send(instance.host, instance, self.command(instance, Prepared(value=device)))
+
+    def move(self, instance: Instance, device: BlockDevice, new_attachment_id: str) -> bool:
+        """Have the guest go on with the volume's data in another pool; whether it was begun.  Inside the caller's
+        transaction with the server locked.
+        """
+        if instance.vm_state not in self.from_states or instance.host is None or not is_attached(device):
+            return False
+        if device.swap_attachment_id is not None:
+            return str(device.swap_attachment_id) == new_attachment_id
+        device.swap_attachment_id = uuid.UUID(new_attachment_id)
+        BlockDevice.objects.filter(id=device.id).update(swap_attachment_id=device.swap_attachment_id)
+        self.go_on(instance, device)
+        return True
+
+    def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
+        """End the exchange with a volume that could not be connected."""
+        self.drop(device)
+        self.tell(instance, device, message)
+
+    def drop(self, device: BlockDevice) -> None:
+        """Give the volume back that was to take the place."""
+        BlockDevice.objects.filter(id=device.id).update(swap_attachment_id=None, swap_volume_id=None)
+        if device.swap_attachment_id is not None:
+            attachments.release(device.swap_attachment_id)
+
+    def end(self, instance: Instance, body: SwapVolumeRequest, outcome: Outcome) -> Instance | None:
+        """The guest has the new volume and the old one is given back; or it is as it was."""
+        device = BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).first()
+        if device is not None and device.swap_volume_id is None:
+            _moved(device, outcome)
+        elif device is not None and outcome.well:
+            attachments.complete(_key(device.swap_attachment_id), device.device_name)
+            BlockDevice.objects.filter(id=device.id).update(
+                volume_id=device.swap_volume_id,
+                attachment_id=device.swap_attachment_id,
+                swap_volume_id=None,
+                swap_attachment_id=None,
+            )
+            if device.attachment_id is not None:
+                attachments.release(device.attachment_id)
+        elif device is not None:
+            self.drop(device)
+        return super().end(instance, body, outcome)
+
+
+def _moved(device: BlockDevice, outcome: Outcome) -> None:
+    """Tell the volume whether the guest goes on with its data in the other pool."""
+    new = _key(device.swap_attachment_id)
+    columns: dict[str, uuid.UUID | None] = {"swap_attachment_id": None}
+    if outcome.well:
+        columns["attachment_id"] = new
+    BlockDevice.objects.filter(id=device.id).update(**columns)
+    swapped(new, failed="" if outcome.well else outcome.message or COULD_NOT)
+
+
+SWAP = register(SwapVolume())
+
+
+def swap_volume(context: RequestContext, instance_id: uuid.UUID | str, old: str, new: str) -> None:
+    """Put a volume in the place of one that a server has.  Raises as ``SwapVolume``."""
+    SWAP.begin(context, instance_id, Swap(old, new))
+
+
+def _exchanged(spec: InstanceSpec, old: str, new: GuestDisk) -> InstanceSpec:
+    return replace(spec, volumes=[new if disk.id == old else disk for disk in spec.volumes])
+
+
+def _key(attachment_id: uuid.UUID | None) -> uuid.UUID:
+    if attachment_id is None:
+        raise ConflictError("The volume is not attached.")
+    return attachment_id

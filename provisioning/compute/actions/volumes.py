@@ -1,0 +1,398 @@
+"""Volumes of a server that is there: one more, one less, one in another's place, one that has changed.
+
+As with interfaces no task stands in the records meanwhile.  A volume is the server's from the request on.  It is
+connected to the server's host first, which takes a storage host some time; then the server's own host gives it to the
+guest (``volume_user`` goes on with it).
+"""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Generic
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.build import GuestDisk, VolumeConnection
+from compute_agent.contract.commands import (
+    AttachVolumeRequest,
+    CommandBody,
+    DetachVolumeRequest,
+    RefreshVolumeRequest,
+)
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import block_devices, device_names, host_commands, instance_actions, selectors, state
+from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
+from provisioning.compute.actions.registry import register
+from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.faults import record_fault
+from provisioning.compute.guest_spec import guest_spec
+from provisioning.compute.launch.block_devices import OLD_MULTIATTACH
+from provisioning.compute.models import BlockDevice, Instance, InstanceAction
+from provisioning.compute.notifications import Note, notify
+from provisioning.compute.outcome import Outcome
+from provisioning.compute.states import VmState
+from provisioning.hosts.models import Host
+from provisioning.volumes import selectors as volumes
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.services import attachments
+from provisioning.volumes.states import AttachStatus
+
+log = logging.getLogger(__name__)
+
+NOT_TAKEN_BACK = "not_taken_back"
+"""What a host says when a disk could not be plugged in, and may be there all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeToAttach:
+    """A volume that a server is to have."""
+
+    volume_id: str
+    device: str = ""
+    """What it is to be called, as far as that is possible."""
+    tag: str = ""
+    delete_on_termination: bool = False
+    shared: bool = True
+    """Whether it may be a multiattach volume (from 2.60 on)."""
+
+
+class VolumeAction(TasklessAction[R, B], Generic[R, B]):
+    """What changes the volumes of a server, which is locked meanwhile."""
+
+    from_states: ClassVar[tuple[VmState, ...]] = (
+        VmState.ACTIVE,
+        VmState.PAUSED,
+        VmState.STOPPED,
+        VmState.RESIZED,
+        VmState.SOFT_DELETED,
+        VmState.SHELVED,
+        VmState.SHELVED_OFFLOADED,
+    )
+    timeout = "POWER_TIMEOUT"
+    takes_request = True
+
+    def find(self, context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+        """Return the server as it is now that nobody else changes it; NotFoundError."""
+        return locked_instance(context, instance_id)
+
+    def tell(self, instance: Instance, device: BlockDevice, message: str) -> None:
+        """Tell why a volume could not be connected, and close the action record about it."""
+        record_fault(instance, message, details=f"{self.record}: not connected", host_name=instance.host_name)
+        note = Note(fault=message, cause="not connected", more=self.told_of_device(device))
+        notify(instance, f"{self.notification}.error", note)
+        row = instance_actions.of_volume(instance.id, self.record, str(device.volume_id))
+        if row is not None:
+            self.close(row, message)
+        state.announce_all(instance, [{}])
+
+    def told_of(self, body: B) -> Mapping[str, Any]:
+        disk: GuestDisk = body.disk  # type: ignore[union-attr] # a swap has its own
+        return {"volume_id": disk.id}
+
+    def told_of_device(self, device: BlockDevice) -> Mapping[str, Any]:
+        """Return the same of a volume for which there was no command."""
+        return {"volume_id": str(device.volume_id)}
+
+    def row_of(self, instance: Instance, body: B) -> InstanceAction | None:
+        """Return the action record about this volume."""
+        disk: GuestDisk = getattr(body, "disk", None) or body.old  # type: ignore[union-attr] # one or the other
+        row = instance_actions.of_volume(instance.id, self.record, disk.id)
+        if row is None:
+            state.announce_all(instance, [{}])
+        return row
+
+
+class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
+    """Give a server one more volume; one that is on no host has it when it comes back.
+
+    Raises InvalidInputError for a volume that cannot be attached, NotFoundError and ForbiddenError as well.
+    """
+
+    key = record = "attach_volume"
+    done = "Volume attached"
+    notification = "volume_attach"
+    body = AttachVolumeRequest
+
+    def start(
+        self, context: RequestContext, instance: Instance, request: VolumeToAttach, started: datetime
+    ) -> Instance:
+        """Reserve the volume and have it connected; the command follows when it is."""
+        volume = volumes.volume_for(context.in_project(instance.project_id), request.volume_id)
+        if not self.offered(instance):
+            raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+        host = None if instance.vm_state == VmState.SHELVED_OFFLOADED else self.host_of(instance, started)
+        device = self._add(context, instance, request, volume, host)
+        detail = {"volume_id": str(device.volume_id), "device": device.device_name}
+        row = self.write_begin(context, instance, started, detail)
+        if self.notification:
+            more = {"volume_id": str(device.volume_id)}
+            notify(instance, f"{self.notification}.start", Note(context, more=more))
+        if host is None:
+            self.close(row, None)
+        state.announce_all(instance, [{}])
+        return instance
+
+    @staticmethod
+    def _add(
+        context: RequestContext, instance: Instance, request: VolumeToAttach, volume: Volume, host: Host | None
+    ) -> BlockDevice:
+        """Reserve the volume for the server, and have it connected to its host, inside the caller's transaction."""
+        device_names.check_path(request.device)
+        devices = block_devices.devices_of(instance.id)
+        if any(device.volume_id == volume.id for device in devices):
+            raise InvalidInputError(f"Invalid volume: volume {volume.id} already attached", field="volumeId")
+        if volume.multiattach and not request.shared:
+            raise InvalidInputError(OLD_MULTIATTACH, field="volumeId")
+        block_devices.check_zone(instance, volume)
+        device = BlockDevice(
+            instance=instance,
+            position=max((each.position for each in devices), default=-1) + 1,
+            source_type="volume",
+            destination_type="volume",
+            volume_id=volume.id,
+            size=volume.size_gb,
+            delete_on_termination=request.delete_on_termination,
+            device_name=request.device,
+            tag=request.tag,
+        )
+        local_root = not block_devices.boots_from_volume(instance)
+        taken = device_names.of_flavor(instance.flavor, devices, local_root=local_root)
+        device_names.choose([device], taken | {each.device_name.removeprefix("/dev/") for each in devices})
+        device.attachment_id = _reserve(context, instance, volume, device.device_name, host).id
+        device.save(force_insert=True)
+        return device
+
+    def command(self, instance: Instance, prepared: Prepared) -> AttachVolumeRequest:
+        """Describe the guest with the disk."""
+        spec = guest_spec(instance)
+        disk = next(disk for disk in spec.volumes if disk.attachment_id == str(prepared.value))
+        return AttachVolumeRequest(instance=spec, disk=disk)
+
+    def go_on(self, instance: Instance, device: BlockDevice) -> None:
+        """Give the guest a volume that is connected to its host now."""
+        if instance.host is not None and not device.plugged and not device.leaving:
+            self.send(instance.host, instance, self.command(instance, Prepared(value=device.attachment_id)))
+
+    def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
+        """End the attaching of a volume that could not be connected: it is given back."""
+        block_devices.take(device)
+        self.tell(instance, device, message)
+
+    def end(self, instance: Instance, body: AttachVolumeRequest, outcome: Outcome) -> Instance | None:
+        """The guest has the volume, or it is given back.
+
+        Where the guest may have it all the same, or a command that follows would plug it in, the host is told to take
+        it out first, however long that takes: nobody else gets the volume before.
+        """
+        device = device_of(body.disk.attachment_id)
+        if device is None or device.instance_id != instance.id:
+            return None
+        if outcome.well:
+            attachments.complete(_key(device), device.device_name)
+            BlockDevice.objects.filter(id=device.id).update(plugged=True)
+        elif not (outcome.silent or outcome.code == NOT_TAKEN_BACK or host_commands.is_busy_with(instance.id)):
+            block_devices.take(device)
+        elif not device.leaving:
+            send_detach(instance, device, body.disk)
+        return super().end(instance, body, outcome)
+
+
+class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
+    """Take a volume out of a server; the request is the volume's id.  One that is being taken out is left alone."""
+
+    key = record = "detach_volume"
+    done = "Volume detached"
+    notification = "volume_detach"
+    from_states = (*VolumeAction.from_states, VmState.SUSPENDED)
+    body = DetachVolumeRequest
+
+    def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
+        """Begin; a server that is on no host has no more to let go of it."""
+        device = find_device(instance, request)
+        if not self.offered(instance):
+            raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
+        if device.leaving:
+            return instance
+        if device.is_root:
+            raise InvalidInputError("Cannot detach a root device volume", field="volumeId")
+        if instance.vm_state != VmState.SHELVED_OFFLOADED:
+            return super().start(context, instance, request, started)
+        block_devices.take(device)
+        row = self.write_begin(context, instance, started, {"volume_id": str(device.volume_id)})
+        self.close(row, None)
+        state.announce_all(instance, [{}])
+        return instance
+
+    def prepare(self, context: RequestContext, instance: Instance, request: str) -> Prepared:
+        """Mark the volume: no command that is given from now on has it."""
+        device = find_device(instance, request)
+        attachment = Attachment.objects.select_related("volume").get(id=_key(device))
+        if not device.plugged or attachment.status != AttachStatus.ATTACHED or device.swap_attachment_id is not None:
+            raise InvalidInputError(
+                f"Invalid volume: Unable to detach volume. Volume status must be 'in-use' and attach_status must be"
+                f" 'attached' to detach. Currently: status: '{attachment.volume.status}', attach_status:"
+                f" '{attachment.status}.'",
+                field="volumeId",
+            )
+        attachments.begin_detaching(attachment.id)
+        BlockDevice.objects.filter(id=device.id).update(leaving=True)
+        disk = block_devices.guest_disk(device, attachment)
+        return Prepared(value=disk, detail={"volume_id": str(device.volume_id), "device": device.device_name})
+
+    def command(self, instance: Instance, prepared: Prepared) -> DetachVolumeRequest:
+        """Describe the guest without the disk."""
+        return DetachVolumeRequest(instance=guest_spec(instance), disk=prepared.value)
+
+    def end(self, instance: Instance, body: DetachVolumeRequest, outcome: Outcome) -> Instance | None:
+        """The disk is out, and its volume can be attached again; or the guest keeps it.
+
+        Where the host may have taken it out all the same, or a command that follows would, the host is told to plug it
+        in again.
+        """
+        device = device_of(body.disk.attachment_id)
+        if device is not None and device.instance_id == instance.id:
+            if outcome.well:
+                block_devices.take(device)
+            else:
+                attachments.roll_detaching(_key(device))
+                BlockDevice.objects.filter(id=device.id).update(leaving=False)
+                if outcome.silent or host_commands.is_busy_with(instance.id):
+                    device.leaving = False
+                    _send(instance, ATTACH.command(instance, Prepared(value=device.attachment_id)))
+        return super().end(instance, body, outcome)
+
+
+class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):
+    """Let a server's host know how a volume is now; the cloud does this by itself, so it has no record."""
+
+    key = record = "refresh_volume"
+    timeout = "POWER_TIMEOUT"
+    body = RefreshVolumeRequest
+
+    def command(self, instance: Instance, prepared: Prepared) -> RefreshVolumeRequest:
+        spec = guest_spec(instance)
+        disk = next(disk for disk in spec.volumes if disk.attachment_id == str(prepared.value))
+        return RefreshVolumeRequest(instance=spec, disk=disk)
+
+    def end(self, instance: Instance, body: RefreshVolumeRequest, outcome: Outcome) -> Instance | None:
+        """Tell the volume that its guest follows; one that does not is a fault of the server."""
+        if outcome.well:
+            attachment = Attachment.objects.filter(id=body.disk.attachment_id).select_related("volume").first()
+            if attachment is not None:
+                attachments.refreshed(attachment)
+        else:
+            log.warning(
+                "Volume %s of instance %s was not brought up to date: %s", body.disk.id, instance.id, outcome.message
+            )
+            message = outcome.message or COULD_NOT
+            record_fault(instance, message, details=f"{self.record}: {outcome.code}", host_name=instance.host_name)
+        return instance
+
+
+ATTACH = register(AttachVolume())
+DETACH = register(DetachVolume())
+REFRESH = register(RefreshVolume())
+
+
+@when_broken_off
+def attach_volume(context: RequestContext, instance_id: uuid.UUID | str, wanted: VolumeToAttach) -> BlockDevice:
+    """Give a server one more volume; returns its disk.  Raises as ``AttachVolume``."""
+    with transaction.atomic():
+        instance = ATTACH.begin(context, instance_id, wanted)
+        return find_device(instance, wanted.volume_id)
+
+
+def detach_volume(context: RequestContext, instance_id: uuid.UUID | str, volume_id: str) -> None:
+    """Take a volume out of a server.  Raises NotFoundError, InvalidInputError, and as every host action."""
+    DETACH.begin(context, instance_id, volume_id)
+
+
+@when_broken_off
+def keep_or_delete(
+    context: RequestContext, instance_id: uuid.UUID | str, volume_id: str, *, delete_on_termination: bool
+) -> None:
+    """Say whether a volume goes with its server.  Raises NotFoundError, InstanceLockedError."""
+    with transaction.atomic():
+        instance = locked_instance(context, instance_id)
+        check_lock(context, instance)
+        device = find_device(instance, volume_id)
+        BlockDevice.objects.filter(id=device.id).update(delete_on_termination=delete_on_termination)
+
+
+# ----- inside the caller's transaction, with the server locked --------------------------------------------------------
+
+
+def locked_instance(context: RequestContext, instance_id: uuid.UUID | str) -> Instance:
+    """Return a server as it is now that nobody else changes it; NotFoundError."""
+    state.lock([selectors.instance_for(context, instance_id).id])
+    return selectors.instance_for(context, instance_id)
+
+
+def find_device(instance: Instance, volume_id: str) -> BlockDevice:
+    """Return the disk of a server that is this volume; NotFoundError."""
+    wanted = read_id(volume_id)
+    for device in block_devices.volumes_of(instance.id):
+        if wanted is not None and device.volume_id == wanted:
+            return device
+    raise NotFoundError(f"Instance {instance.id} is not attached to volume {volume_id[:64]}")
+
+
+def is_attached(device: BlockDevice) -> bool:
+    """Whether the guest has it, and nothing goes on with it."""
+    status = Attachment.objects.filter(id=_key(device)).values_list("status", flat=True).first()
+    return device.plugged and not device.leaving and status == AttachStatus.ATTACHED
+
+
+def device_of(attachment_id: str | uuid.UUID) -> BlockDevice | None:
+    """Return the disk of an attachment; None when it is no more."""
+    return BlockDevice.objects.filter(attachment_id=attachment_id or NOBODY).first()
+
+
+def send_refresh(instance: Instance, device: BlockDevice) -> None:
+    """Let a server's host bring a disk to how its volume is now."""
+    if instance.host is not None:
+        REFRESH.send(instance.host, instance, REFRESH.command(instance, Prepared(value=device.attachment_id)))
+
+
+def send_detach(instance: Instance, device: BlockDevice, disk: GuestDisk) -> None:
+    """Tell a server's host to take a disk out whenever it can.  No command that is given from now on has the disk."""
+    BlockDevice.objects.filter(id=device.id).update(leaving=True)
+    body = DetachVolumeRequest(instance=guest_spec(instance), disk=disk, force=True)
+    if instance.host_id is not None:
+        host_commands.send(instance.host_id, instance.id, instance.attempt, body, None, beside=True)
+
+
+def send_removal(instance: Instance, volume_id: uuid.UUID, attachment_id: str = "") -> None:
+    """Tell a server's host to take a volume out, whenever it can, that is not the server's any more."""
+    nowhere = VolumeConnection(export="")
+    disk = GuestDisk(id=str(volume_id), attachment_id=attachment_id, size_gb=0, connection=nowhere)
+    body = DetachVolumeRequest(instance=guest_spec(instance), disk=disk, force=True)
+    if instance.host_id is not None:
+        host_commands.send(instance.host_id, instance.id, instance.attempt, body, None, beside=True)
+
+
+def _send(instance: Instance, body: CommandBody) -> None:
+    deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
+    if instance.host_id is not None:
+        host_commands.send(instance.host_id, instance.id, instance.attempt, body, deadline, beside=True)
+
+
+def _reserve(context: RequestContext, instance: Instance, volume: Volume, name: str, host: Host | None) -> Attachment:
+    owner = context.in_project(instance.project_id)
+    try:
+        return attachments.reserve(owner, volume.id, instance.id, mountpoint=name, host=host)
+    except (ConflictError, InvalidInputError) as error:
+        raise InvalidInputError(f"Invalid volume: {error.message}", field="volumeId") from error
+
+
+def _key(device: BlockDevice) -> uuid.UUID:
+    if device.attachment_id is None:
+        raise ConflictError("The volume is not attached.")
+    return device.attachment_id

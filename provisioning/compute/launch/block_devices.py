@@ -1,0 +1,220 @@
+"""The disks of a launch: whether there can be such, what the server boots from, and what it needs of its host."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from django.conf import settings
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.compute import device_names
+from provisioning.compute.flavor_and_image import check_fit, check_image, check_memory
+from provisioning.compute.launch.image_disks import disks_of
+from provisioning.compute.launch.request import DiskRequest, LaunchRequest
+from provisioning.compute.models import BlockDevice, Flavor
+from provisioning.compute.sizes import GIB, flavor_copy
+from provisioning.images import selectors as images
+from provisioning.images.models import Image
+from provisioning.volumes import selectors as volumes
+from provisioning.volumes.models import Snapshot, Volume
+
+FIELD = "block_device_mapping_v2"
+BOOT_SEQUENCE = "Boot sequence for the instance and image/block device mapping combination is not valid."
+BUSES = frozenset(device_names.PREFIXES)
+DEVICE_TYPES = frozenset({"disk", "cdrom", "lun"})
+MOST_GB = 2**31 - 1
+OLD_MULTIATTACH = "Multiattach volumes are only supported starting with compute API version 2.60."
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDisks:
+    """Disks that a launch may have."""
+
+    image: Image | None
+    """What the root disk on the host is made from; None: the server boots from a volume."""
+    properties: dict[str, str]
+    """What the image of the root disk, or of the volume it boots from, says."""
+    devices: tuple[BlockDevice, ...] = ()
+    """In the order they were asked for, without a server; the same for each server of the request."""
+    zones: frozenset[str] = field(default_factory=frozenset)
+    """Where the server has to be for its volumes' sake; empty: anywhere."""
+
+
+def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor) -> CheckedDisks:
+    """Return the disks of a launch.  Raises InvalidInputError and ForbiddenError."""
+    disks = request.disks
+    image = check_image(context, request.image_id) if request.image_id and not _boots(disks) else None
+    if image is not None and (named := disks_of(image.properties)):
+        disks = (*named, *disks)
+        image = None if _boots(named) else image
+    _check_sequence(disks, local_root=image is not None)
+    _check_local(disks, flavor)
+    found = [_Disk(context, position, asked) for position, asked in enumerate(disks)]
+    if not request.shares_volumes and any(each.volume is not None and each.volume.multiattach for each in found):
+        raise InvalidInputError(OLD_MULTIATTACH, field=FIELD)
+    devices = tuple(each.device for each in found)
+    if image is not None:
+        check_fit(flavor, image)
+        properties, size = _text(image.properties), max(image.virtual_size or 0, image.size or 0)
+    else:
+        root = next(each for each in found if each.device.is_root)
+        properties, size = root.check_root(flavor), 0
+    copy = flavor_copy(flavor, size, local_root=image is not None)
+    device_names.choose(devices, device_names.of_flavor(copy, devices, local_root=image is not None))
+    return CheckedDisks(image, properties, devices, frozenset(zone for each in found if (zone := each.zone)))
+
+
+def invalid(sentence: str) -> InvalidInputError:
+    """Return the refusal of a block device mapping."""
+    return InvalidInputError(f"Block Device Mapping is Invalid: {sentence}", field=FIELD)
+
+
+def _boots(disks: Sequence[DiskRequest]) -> bool:
+    return any(disk.boot_index == 0 for disk in disks)
+
+
+def _check_sequence(disks: Sequence[DiskRequest], *, local_root: bool) -> None:
+    """One device is the first to boot from, and each further one has the next number."""
+    indexes = [disk.boot_index for disk in disks if disk.boot_index is not None and disk.boot_index >= 0]
+    if local_root:
+        indexes.append(0)
+    if sorted(indexes) != list(range(len(indexes))):
+        raise invalid(BOOT_SEQUENCE)
+    if not indexes:
+        if disks:
+            raise invalid(BOOT_SEQUENCE)
+        raise InvalidInputError("Invalid imageRef provided.", field="imageRef")
+    if any(disk.destination_type == "local" for disk in disks if disk.boot_index is not None and disk.boot_index >= 0):
+        raise invalid(BOOT_SEQUENCE)
+
+
+def _check_local(disks: Sequence[DiskRequest], flavor: Flavor) -> None:
+    local = [disk for disk in disks if disk.destination_type == "local"]
+    swaps, empty = ([disk for disk in local if (disk.guest_format == "swap") is swap] for swap in (True, False))
+    if len(swaps) > 1:
+        raise invalid("More than one swap drive requested.")
+    if swaps and max(swaps[0].size or 0, 1) > flavor.swap_mb:
+        raise invalid("Swap drive requested is larger than instance type allows.")
+    if sum(disk.size or max(flavor.ephemeral_gb, 1) for disk in empty) > flavor.ephemeral_gb:
+        raise invalid(
+            "Ephemeral disks requested are larger than the instance type allows. If no size is given in one block"
+            " device mapping, flavor ephemeral size will be used."
+        )
+
+
+def _check_type(context: RequestContext, named: str) -> None:
+    try:
+        volumes.type_for(context, named)
+    except NotFoundError as error:
+        raise InvalidInputError(error.message, field=FIELD) from error
+
+
+class _Disk:
+    """One disk that was asked for, with what it is made of."""
+
+    def __init__(self, context: RequestContext, position: int, asked: DiskRequest) -> None:
+        """Look it up; raises InvalidInputError."""
+        self.asked, self.image, self.volume, self.snapshot = asked, None, None, None
+        device_names.check_path(asked.device_name)
+        size = asked.size
+        if asked.source_type == "image":
+            self.image = _image(context, asked)
+            if not size:
+                raise invalid("Images with destination_type 'volume' need to have a non-zero size specified")
+        elif asked.source_type == "volume":
+            self.volume = _volume(context, asked)
+            size = self.volume.size_gb
+        elif asked.source_type == "snapshot":
+            self.snapshot = _snapshot(context, asked)
+            size = size or self.snapshot.size_gb
+        elif asked.destination_type == "volume" and not size:
+            raise invalid("Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size")
+        if size is not None and size > MOST_GB:
+            raise invalid(f"a size is at most {MOST_GB}.")
+        if asked.volume_type:
+            _check_type(context, asked.volume_type)
+        if asked.disk_bus and asked.disk_bus not in BUSES:
+            raise invalid(f"Provided disk bus {asked.disk_bus[:32]} is not valid.")
+        if asked.device_type and asked.device_type not in DEVICE_TYPES:
+            raise invalid(f"Provided device type {asked.device_type[:32]} is not valid.")
+        source = self.image or self.snapshot
+        self.device = BlockDevice(
+            position=position,
+            source_type=asked.source_type,
+            destination_type=asked.destination_type,
+            source_id=source.id if source else None,
+            volume_id=self.volume.id if self.volume else None,
+            boot_index=asked.boot_index if asked.boot_index is not None and asked.boot_index >= 0 else None,
+            size=size,
+            volume_type=asked.volume_type,
+            delete_on_termination=asked.delete_on_termination,
+            device_name=asked.device_name,
+            disk_bus=asked.disk_bus,
+            device_type=asked.device_type,
+            guest_format=asked.guest_format,
+            tag=asked.tag,
+            made=asked.destination_type == "volume" and self.volume is None,
+        )
+
+    @property
+    def zone(self) -> str:
+        """Where its volume is, when a server elsewhere may not have it; else empty."""
+        return self.volume.availability_zone if self.volume is not None and not settings.CROSS_AZ_ATTACH else ""
+
+    def check_root(self, flavor: Flavor) -> dict[str, str]:
+        """Check that a server of this size can boot from it, and return what its image says."""
+        volume = self.snapshot.volume if self.snapshot else self.volume
+        if self.image is not None:
+            check_memory(flavor, self.image)
+            properties, least = _text(self.image.properties), self.image.min_disk
+            data = max(self.image.virtual_size or 0, self.image.size or 0)
+        elif volume is not None:
+            if not volume.bootable:
+                raise invalid(f"Block Device {volume.id} is not bootable.")
+            properties, least, data = _text(volume.image_metadata), _number(volume.image_metadata.get("min_disk")), 0
+        else:
+            raise invalid(BOOT_SEQUENCE)  # nobody boots from an empty volume
+        least = max(least, -(-data // GIB))
+        if least > (self.device.size or 0):
+            raise InvalidInputError(
+                "Volume is smaller than the minimum size specified in image metadata. Volume size is"
+                f" {(self.device.size or 0) * GIB} bytes, minimum size is {least * GIB} bytes.",
+                field=FIELD,
+            )
+        return properties
+
+
+def _image(context: RequestContext, asked: DiskRequest) -> Image:
+    try:
+        return images.usable_image_for(context, asked.source_id or "")
+    except (NotFoundError, InvalidInputError) as error:
+        raise invalid(f"failed to get image {(asked.source_id or '')[:64]}.") from error
+
+
+def _volume(context: RequestContext, asked: DiskRequest) -> Volume:
+    try:
+        return volumes.volume_for(context, _id(asked))
+    except NotFoundError as error:
+        raise invalid(f"failed to get volume {(asked.source_id or '')[:64]}.") from error
+
+
+def _snapshot(context: RequestContext, asked: DiskRequest) -> Snapshot:
+    try:
+        return volumes.snapshot_for(context, _id(asked))
+    except NotFoundError as error:
+        raise invalid(f"failed to get snapshot {(asked.source_id or '')[:64]}.") from error
+
+
+def _id(asked: DiskRequest) -> str:
+    if read_id(asked.source_id or "") is None:
+        raise NotFoundError("There is no such id.")
+    return asked.source_id or ""
+
+
+def _text(properties: dict[str, object]) -> dict[str, str]:
+    return {str(key): str(value) for key, value in properties.items()}
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, int | str) and str(value).isdigit() else 0

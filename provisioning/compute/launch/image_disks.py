@@ -1,0 +1,51 @@
+"""The disks that an image names which was made of a server that boots from a volume."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.launch.request import DiskRequest
+from provisioning.compute.volume_images import PROPERTY
+
+_TEXTS = ("device_name", "disk_bus", "device_type", "guest_format", "tag", "volume_type")
+
+
+def disks_of(properties: Mapping[str, Any]) -> tuple[DiskRequest, ...]:
+    """Return the disks that an image names; none for an ordinary one.
+
+    Whoever owns an image writes what it likes there: InvalidInputError for what makes no sense.
+    """
+    text = properties.get(PROPERTY)
+    if not text:
+        return ()
+    try:
+        return tuple(_disk(entry) for entry in _entries(str(text)) if not entry.get("no_device"))
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise InvalidInputError("The image's block_device_mapping makes no sense.", field="imageRef") from error
+
+
+def _entries(text: str) -> list[Any]:
+    entries = json.loads(text)
+    if not isinstance(entries, list):
+        raise TypeError(text)
+    return entries
+
+
+def _disk(entry: Mapping[str, Any]) -> DiskRequest:
+    source, index, size = str(entry["source_type"]), entry.get("boot_index"), entry.get("volume_size")
+    if (source, entry.get("destination_type")) not in {
+        ("snapshot", "volume"),
+        ("image", "volume"),
+        ("blank", "volume"),
+    }:
+        raise ValueError(source)
+    return DiskRequest(
+        source_type=source,
+        destination_type="volume",
+        source_id=None if source == "blank" else str(entry[f"{source}_id"]),
+        boot_index=None if index is None else int(index),
+        size=None if size is None else int(size),
+        delete_on_termination=entry.get("delete_on_termination") is True,
+        **{name: str(entry.get(name) or "")[:32] for name in _TEXTS},
+    )

@@ -1,0 +1,27 @@
+"""The volumes of servers, as their owners see them."""
+
+import uuid
+from collections.abc import Collection, Mapping
+
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
+from provisioning.compute.models import BlockDevice
+
+_SHOWN = Prepared(
+    lambda ids: BlockDevice.objects.filter(Among("instance_id", ids), volume_id__isnull=False).order_by("position"),
+    ids=Ids(),
+)
+
+
+def volumes_shown(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, list[BlockDevice]]:
+    """Return server → its disks that are volumes, in their order, in one query."""
+    found: dict[uuid.UUID, list[BlockDevice]] = {}
+    for device in _SHOWN(ids=ids):
+        found.setdefault(device.instance_id, []).append(device)
+    return found
+
+
+def have_volumes(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return those of the servers that have volumes, or will have."""
+    rows = BlockDevice.objects.filter(instance_id__in=list(ids), destination_type="volume")
+    return set(rows.values_list("instance_id", flat=True))

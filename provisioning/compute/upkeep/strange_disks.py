@@ -1,0 +1,70 @@
+"""Volumes that guests have as disks and no attachment says so: those of hosts that were said to be dead and came back,
+and those that operators took by force.  They are taken out, so that no two servers write to one volume.
+"""
+
+import logging
+import uuid
+from collections.abc import Collection, Sequence
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.messages import GuestState
+from provisioning.common.ids import read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import host_commands, state
+from provisioning.compute.actions.volumes import send_removal
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
+from provisioning.compute.upkeep.reconcile import SETTLED
+from provisioning.volumes.models import Attachment, Volume
+
+log = logging.getLogger(__name__)
+
+
+def order_away(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
+    """Look at what a host says that its guests have; ``complete`` as in ``reconcile.compare``.
+
+    A volume that the records do not know at all is left alone: the records may be the ones that are lost.
+    """
+    has = {
+        key: {volume for each in guest.volumes if (volume := read_id(each)) is not None}
+        for guest in guests
+        if guest.volumes and (key := read_id(guest.instance_id)) is not None
+    }
+    if not has:
+        return
+    known = _attached(has)
+    for key in sorted(has):
+        strange = has[key] - known.get(key, set())
+        if strange and Volume.objects.filter(id__in=strange).exists():
+            _take_out(host_id, key, strange, complete=complete)
+
+
+def _attached(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
+    """Return server → its volumes; one that is about to take another's place is both."""
+    found: dict[uuid.UUID, set[uuid.UUID]] = {}
+    rows = Attachment.objects.filter(instance_id__in=ids)
+    for key, volume_id, other in rows.values_list("instance_id", "volume_id", "volume__migration_of"):
+        if key is not None:
+            found.setdefault(key, set()).update({volume_id} | ({other} if other else set()))
+    return found
+
+
+@when_broken_off
+def _take_out(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid.UUID], *, complete: bool) -> None:
+    with transaction.atomic():
+        state.lock([instance_id])
+        instance = Instance.objects.select_related("host").filter(id=instance_id, host_id=host_id).first()
+        if instance is None or instance.task_state is not None or instance.vm_state == VmState.DELETED:
+            return
+        if host_commands.is_busy_with(instance.id):
+            return
+        if not complete and instance.updated_at >= timezone.now() - SETTLED:
+            return
+        strange = set(strange) - _attached([instance.id]).get(instance.id, set())
+        for volume in Volume.objects.filter(id__in=strange).order_by("id"):
+            log.warning(
+                "The guest of instance %s has the volume %s and should not; it is taken out.", instance.id, volume.id
+            )
+            send_removal(instance, volume.id)

@@ -1,0 +1,42 @@
+"""How far the data of a server's volumes is, as a step of its launch or its rebuild shows it."""
+
+from django.db.models import Sum
+
+from provisioning.compute import instance_actions, state
+from provisioning.compute.block_devices import BEING_MADE
+from provisioning.compute.launch.attempts import MAPPING
+from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
+from provisioning.compute.states import TaskState
+from provisioning.compute.volume_rebuilds import STEP
+from provisioning.volumes.models import Volume
+
+STEPS = {
+    TaskState.BLOCK_DEVICE_MAPPING: ("create", MAPPING),
+    TaskState.REBUILD_BLOCK_DEVICE_MAPPING: ("rebuild", STEP),
+}
+"""Task → the action and its step that wait for volumes."""
+
+
+def show(volume: Volume) -> None:
+    """Write the bytes on the step that waits for this volume, with those of the server's other new volumes; no server
+    is locked or changed.
+    """
+    waiting = BlockDevice.objects.filter(volume_id=volume.id, instance__task_state__in=STEPS)
+    for device in waiting.select_related("instance"):
+        _show(device.instance)
+
+
+def _show(instance: Instance) -> None:
+    action, name = STEPS[TaskState(instance.task_state or "")]
+    row = instance_actions.current(instance.id, action)
+    running = InstanceActionEvent.objects.filter(action=row, name=name, attempt=instance.attempt, finished_at=None)
+    step = running.select_related("action").first() if row is not None else None
+    if step is None:
+        return
+    ids = BlockDevice.objects.filter(instance=instance, volume_id__isnull=False).values("volume_id")
+    sums = Volume.objects.filter(id__in=ids, status__in=BEING_MADE, progress_total__gt=0).aggregate(
+        done=Sum("progress_bytes"), total=Sum("progress_total")
+    )
+    step.detail = {**step.detail, **{key: str(value or 0) for key, value in sums.items()}}
+    if running.update(detail=step.detail):
+        state.announce_all(instance, [{"step": instance_actions.shown(step)}])

@@ -1,0 +1,225 @@
+"""What follows at servers from what happens to their volumes.
+
+Volumes call back with the volume locked; a server is locked before its volumes everywhere.  So each call casts a job,
+which locks in that order: where somebody waits for the next step, it runs as soon as the call's transaction is over.
+"""
+
+import uuid
+from collections.abc import Callable
+
+from django.db import transaction
+from django.db.models import Q
+
+from provisioning.common.ids import NOBODY
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import block_devices, host_commands, state, volume_progress
+from provisioning.compute.actions.rebuild import REBUILD
+from provisioning.compute.actions.swap_volume import SWAP
+from provisioning.compute.actions.volumes import ATTACH, send_refresh, send_removal
+from provisioning.compute.launch.build_kinds import is_waiting
+from provisioning.compute.launch.retry import cast_schedule, fail
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.states import TaskState
+from provisioning.compute.volume_rebuilds import NOT_WRITTEN
+from provisioning.jobs.cast import cast, cast_here
+from provisioning.jobs.registry import job
+from provisioning.volumes import uses
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.services import attachments, swapped
+
+TOPIC = "scheduler"
+CONNECTED, REFUSED = "compute.volume_connected", "compute.volume_refused"
+READY, FAILED, CHANGED = "compute.volume_ready", "compute.volume_failed", "compute.volume_changed"
+REIMAGED = "compute.volume_reimaged"
+MOVED, RELEASED = "compute.volume_moved", "compute.volume_released"
+AWAY = "The server does not run on its host now."
+NOT_CONNECTED = "Volume {volume} could not be connected: {reason}"
+NOT_MADE = "Block Device Mapping is Invalid: volume {volume} could not be made. {reason}"
+
+
+class Servers(uses.VolumeUser):
+    """Servers as users of volumes."""
+
+    def connected(self, attachment: Attachment, *, again: bool = False) -> None:
+        if attachment.instance_id is not None:
+            cast_here(TOPIC, CONNECTED, attachment_id=str(attachment.id), again=again)
+
+    def refused(self, attachment: Attachment, message: str) -> None:
+        if attachment.instance_id is not None:
+            cast(TOPIC, REFUSED, attachment_id=str(attachment.id), message=message)
+
+    def ready(self, volume: Volume) -> None:
+        if BlockDevice.objects.filter(volume_id=volume.id).exists():
+            cast_here(TOPIC, READY, volume_id=str(volume.id))
+
+    def failed(self, volume: Volume, message: str) -> None:
+        if BlockDevice.objects.filter(volume_id=volume.id).exists():
+            cast(TOPIC, FAILED, volume_id=str(volume.id), message=message)
+
+    def reimaged(self, volume: Volume, message: str = "") -> None:
+        waiting = TaskState.REBUILD_BLOCK_DEVICE_MAPPING
+        if BlockDevice.objects.filter(volume_id=volume.id, instance__task_state=waiting).exists():
+            cast_here(TOPIC, REIMAGED, volume_id=str(volume.id), message=message)
+
+    def progressed(self, volume: Volume) -> None:
+        volume_progress.show(volume)
+
+    def changed(self, volume: Volume) -> None:
+        cast_here(TOPIC, CHANGED, volume_id=str(volume.id))
+
+    def released(self, attachment: Attachment) -> None:
+        if attachment.instance_id is not None:
+            cast(TOPIC, RELEASED, attachment_id=str(attachment.id))
+
+    def has(self, attachment: Attachment) -> bool:
+        return BlockDevice.objects.filter(_of(attachment.id)).exists()
+
+    def swap(self, old: Attachment, new: Attachment) -> None:
+        cast(TOPIC, MOVED, attachment_id=str(old.id), new_attachment_id=str(new.id))
+
+
+uses.register(Servers())
+
+
+@job(CONNECTED, topic=TOPIC)
+def connected(attachment_id: str, *, again: bool = False) -> None:
+    """Go on with whatever waits for the connection: a build, or a disk for a guest that is there.
+
+    ``again``: only where the server does nothing else, and no command of it is on the way.
+    """
+
+    def go_on(instance: Instance, device: BlockDevice) -> None:
+        attachment = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
+        if again and (instance.task_state or device.swap_attachment_id or host_commands.is_busy_with(instance.id)):
+            return
+        if is_waiting(instance):
+            cast_schedule(instance)
+        elif attachment is not None and block_devices.is_connected(attachment, instance):
+            (ATTACH if attachment.id == device.attachment_id else SWAP).go_on(instance, device)
+
+    _with_server(attachment_id, go_on)
+
+
+@job(REFUSED, topic=TOPIC)
+def refused(attachment_id: str, message: str) -> None:
+    """End what waits for a connection that cannot be."""
+
+    def end(instance: Instance, device: BlockDevice) -> None:
+        attachment = Attachment.objects.filter(id=attachment_id).first()
+        if attachment is None or attachment.connection:
+            return
+        said = NOT_CONNECTED.format(volume=attachment.volume_id, reason=message)
+        if is_waiting(instance):
+            fail(instance, said, clean=True)
+        elif attachment.id == device.swap_attachment_id:
+            SWAP.give_up(instance, device, said)
+        elif not device.plugged:
+            ATTACH.give_up(instance, device, said)
+
+    _with_server(attachment_id, end)
+
+
+@job(READY, topic=TOPIC)
+def ready(volume_id: str) -> None:
+    """Go on with the builds that wait for a new volume."""
+    _for_builds(volume_id, cast_schedule)
+
+
+@job(FAILED, topic=TOPIC)
+def failed(volume_id: str, message: str) -> None:
+    """End the builds that wait for a volume that could not be made."""
+    said = NOT_MADE.format(volume=volume_id, reason=message)
+    _for_builds(volume_id, lambda instance: fail(instance, said, clean=True))
+
+
+@job(REIMAGED, topic=TOPIC)
+@when_broken_off
+def reimaged(volume_id: str, message: str) -> None:
+    """Go on with the rebuild that waits for the volume a server boots from, or end it with the reason."""
+    failure = NOT_WRITTEN.format(volume=volume_id, reason=message) if message else ""
+    with transaction.atomic():
+        for key in BlockDevice.objects.filter(volume_id=volume_id, boot_index=0).values_list("instance_id", flat=True):
+            state.lock([key])
+            REBUILD.volume_written(Instance.objects.select_related("host").get(id=key), failure)
+
+
+@job(CHANGED, topic=TOPIC)
+def changed(volume_id: str) -> None:
+    """Have each guest's host bring its disk to how the volume is now; where no guest has it, it is so already."""
+    for attachment in Attachment.objects.filter(volume_id=volume_id, instance_id__isnull=False):
+        if not _with_server(str(attachment.id), _refresh):
+            attachments.refreshed(attachment)
+
+
+@job(MOVED, topic=TOPIC)
+def moved(attachment_id: str, new_attachment_id: str) -> None:
+    """Have the guest that uses a volume go on with its data in another pool."""
+    begun = []
+
+    def begin(instance: Instance, device: BlockDevice) -> None:
+        begun.append(SWAP.move(instance, device, new_attachment_id))
+
+    _with_server(attachment_id, begin)
+    if True not in begun:
+        swapped(uuid.UUID(new_attachment_id), failed=AWAY)
+
+
+@job(RELEASED, topic=TOPIC)
+def released(attachment_id: str) -> None:
+    """Forget the disk of a volume that an operator has taken, and have it taken from the guest; a root disk stays the
+    server's, without its volume.
+    """
+
+    def forget(instance: Instance, device: BlockDevice) -> None:
+        row = BlockDevice.objects.filter(id=device.id)
+        if device.plugged and device.volume_id is not None and str(device.attachment_id) == attachment_id:
+            send_removal(instance, device.volume_id, attachment_id)
+        if str(device.swap_attachment_id) == attachment_id:
+            row.update(swap_attachment_id=None, swap_volume_id=None)
+        elif device.is_root:
+            row.update(attachment_id=None, plugged=False)
+        else:
+            row.delete()
+
+    if not Attachment.objects.filter(id=attachment_id).exists():
+        _with_server(attachment_id, forget)
+
+
+def _refresh(instance: Instance, device: BlockDevice) -> None:
+    attachment = Attachment.objects.select_related("volume").filter(id=device.attachment_id or NOBODY).first()
+    if attachment is None:
+        return
+    BlockDevice.objects.filter(id=device.id).update(size=attachment.volume.size_gb)
+    if device.plugged and not device.leaving and block_devices.is_connected(attachment, instance):
+        send_refresh(instance, device)
+    else:
+        attachments.refreshed(attachment)
+
+
+def _of(attachment_id: str | uuid.UUID) -> Q:
+    return Q(attachment_id=attachment_id) | Q(swap_attachment_id=attachment_id)
+
+
+@when_broken_off
+def _with_server(attachment_id: str, work: Callable[[Instance, BlockDevice], object]) -> bool:
+    """Do something with the server and the disk of an attachment, both locked; False when there is no such disk."""
+    with transaction.atomic():
+        mine = _of(attachment_id)
+        device = BlockDevice.objects.filter(mine).first()
+        if device is None:
+            return False
+        state.lock([device.instance_id])
+        again = BlockDevice.objects.filter(mine, id=device.id).first()
+        if again is not None:
+            work(Instance.objects.select_related("host").get(id=again.instance_id), again)
+        return again is not None
+
+
+@when_broken_off
+def _for_builds(volume_id: str, work: Callable[[Instance], object]) -> None:
+    with transaction.atomic():
+        ids = list(BlockDevice.objects.filter(volume_id=volume_id).values_list("instance_id", flat=True))
+        state.lock(ids)
+        for instance in Instance.objects.select_related("host").filter(id__in=ids).order_by("id"):
+            if is_waiting(instance):
+                work(instance)

@@ -1,0 +1,345 @@
+"""Volumes, their attachments and their pools: the records with each other, and with what hosts have."""
+
+import re
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from compute_agent.contract.volume import (
+    VOLUME,
+    VOLUME_COPY,
+    DeleteSnapshotRequest,
+    DeleteVolumeRequest,
+    PoolContents,
+    PoolContentsCall,
+    StoredVolume,
+    VolumeSpec,
+)
+from provisioning.common.errors import UnavailableError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.prepared import Prepared
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.states import VmState
+from provisioning.doctor.finding import Finding, Mend, check, number
+from provisioning.doctor.repairs import alone
+from provisioning.hosts import calls
+from provisioning.hosts.commands import send, unfinished
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.selectors import alive
+from provisioning.hosts.subjects import Subject
+from provisioning.volumes import placement, state
+from provisioning.volumes.host_commands import data_id_of, spec_of
+from provisioning.volumes.host_commands import send as tell
+from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, StoragePool, Volume
+from provisioning.volumes.services import attachments
+from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
+
+LONG_PAST = timedelta(minutes=5)
+"""How late the reaper may be with what nothing is heard of."""
+PATIENCE = 10.0
+"""Seconds for a host to list a pool."""
+REMOVAL = "delete_volume_request"
+COPIES = re.compile(r"(?P<what>clone|image|backup)-(?P<id>[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(-[0-9a-f]{8})?")
+"""What hosts call the moments of copies (``compute_agent.volumes.moments``, ``backup_copies``)."""
+KEPT_BACKUPS = (BackupStatus.CREATING, BackupStatus.AVAILABLE, BackupStatus.RESTORING)
+TOLD = 20
+"""Strange volumes of one pool that are told one by one."""
+
+
+@check("volumes")
+def volumes() -> Iterator[Finding]:
+    """Find volumes whose status does not follow from who has them, and tasks that nothing ends."""
+    for volume in Volume.objects.filter(status__in=state.RESTING).order_by("id"):
+        should = state.at_rest(volume)
+        if volume.status != should:
+            sentence = f"It is {volume.status}, and by its attachments it would be {should}."
+            mend = alone(lambda key=volume.id: _settle(key))  # type: ignore[misc]
+            yield Finding("error", _named(volume), sentence, "Follow the attachments.", mend, volume.version)
+    busy = Volume.objects.filter(status__in=state.TIMEOUTS)
+    late = timezone.now() - LONG_PAST
+    snapshots = Snapshot.objects.filter(status__in=[SnapshotStatus.CREATING, SnapshotStatus.DELETING])
+    for snapshot in (snapshots.filter(deadline=None) | snapshots.filter(deadline__lt=late)).order_by("id"):
+        sentence = f"It is {snapshot.status}, and its deadline is {snapshot.deadline or 'none'}."
+        yield Finding("error", f"snapshot {snapshot.id}", sentence, evidence=snapshot.status)
+    for volume in (busy.filter(deadline=None) | busy.filter(deadline__lt=late)).order_by("id"):
+        over = "without a deadline" if volume.deadline is None else f"past {volume.deadline:%Y-%m-%d %H:%M:%S}"
+        yield Finding("error", _named(volume), f"It is {volume.status}, {over}.", evidence=volume.version)
+
+
+def _settle(volume_id: uuid.UUID) -> str | None:
+    volume = state.lock([volume_id]).get(volume_id)
+    if volume is None or volume.status not in state.RESTING or volume.status == state.at_rest(volume):
+        return None
+    state.settle(volume)
+    return f"It is {volume.status} now."
+
+
+@check("attachments")
+def lost_attachments() -> Iterator[Finding]:
+    """Find volumes that are held for servers which are over, and of which no host has anything any more."""
+    there = Instance.objects.exclude(vm_state=VmState.DELETED, allocation=None).values("id")
+    rows = Attachment.objects.exclude(instance_id=None).exclude(instance_id__in=there).select_related("volume")
+    for row in rows.order_by("id"):
+        sentence = f"It is {row.status} for the server {row.instance_id}, which is over."
+        mend = alone(lambda row=row: _release(row))  # type: ignore[misc]
+        yield Finding("error", _named(row.volume), sentence, "Give it back.", mend, (row.id, row.status))
+
+
+def _release(row: Attachment) -> str | None:
+    there = Instance.objects.filter(id__in=[row.instance_id]).exclude(vm_state=VmState.DELETED, allocation=None)
+    over = not there.exists()
+    if not over or not Attachment.objects.filter(id=row.id).exists():
+        return None
+    attachments.release(row.id)
+    return "It is given back."
+
+
+@check("block_devices")
+def block_devices() -> Iterator[Finding]:
+    """Find disks of servers whose attachment is gone, and attachments that are no disk of their server.
+
+    What somebody asked for by the Block Storage API itself has a connector, and is no server's disk.
+    """
+    for disk in LOOSE():
+        sentence = f"Its disk {disk.device_name or disk.volume_id} is of an attachment that is no more. Detach it."
+        yield Finding("error", f"instance {disk.instance_id}", sentence, evidence=disk.attachment_id)
+    for row in DISKLESS():
+        sentence = f"It is {row.status} for the server {row.instance_id}, which has no such disk."
+        mend = alone(lambda key=row.id: _release_diskless(key))  # type: ignore[misc]
+        yield Finding("error", _named(row.volume), sentence, "Give it back.", mend, (row.id, row.status))
+
+
+def _diskless() -> QuerySet[Attachment]:
+    """Return the attachments of servers that are there, but for those that a moving volume is about to have."""
+    rows = Attachment.objects.filter(instance_id__in=Instance.objects.values("id"), host__isnull=False, connector={})
+    rows = rows.filter(volume__migration_of=None)
+    mine = BlockDevice.objects.exclude(attachment_id=None).values("attachment_id")
+    coming = BlockDevice.objects.exclude(swap_attachment_id=None).values("swap_attachment_id")
+    return rows.exclude(id__in=mine).exclude(id__in=coming)
+
+
+LOOSE = Prepared(
+    lambda: (
+        BlockDevice.objects.exclude(attachment_id=None)
+        .exclude(attachment_id__in=Attachment.objects.values("id"))
+        .order_by("id")
+    )
+)
+DISKLESS = Prepared(lambda: _diskless().select_related("volume").order_by("id"))
+
+
+def _release_diskless(attachment_id: uuid.UUID) -> str | None:
+    if not _diskless().filter(id=attachment_id).exists():
+        return None
+    attachments.release(attachment_id)
+    return "It is given back."
+
+
+@check("pool_counters")
+def pool_counters() -> Iterator[Finding]:
+    """Find pools that miscount what their volumes add up to."""
+    pools = list(StoragePool.objects.order_by("name", "id"))
+    sums = placement.sums([pool.id for pool in pools])
+    for pool in pools:
+        if pool.allocated_gb != sums[pool.id]:
+            sentence = f"It counts {pool.allocated_gb} GiB; its volumes have {sums[pool.id]} GiB."
+            mend = alone(lambda key=pool.id: _count_anew(key))  # type: ignore[misc]
+            evidence = (pool.allocated_gb, sums[pool.id])
+            yield Finding("error", f"pool {pool.name}", sentence, "Count anew.", mend, evidence)
+
+
+def _count_anew(pool_id: uuid.UUID) -> str | None:
+    pool = StoragePool.objects.select_for_update().filter(id=pool_id).first()
+    if pool is None or pool.allocated_gb == (should := placement.sums([pool_id])[pool_id]):
+        return None
+    StoragePool.objects.filter(id=pool_id).update(allocated_gb=should)
+    return f"It counts {should} GiB now."
+
+
+@check("pools")
+def pools() -> Iterator[Finding]:
+    """Find pools with volumes that no host serves, and what hosts say is wrong with theirs."""
+    for pool in StoragePool.objects.order_by("name", "id"):
+        if pool.warning:
+            yield Finding("warning", f"pool {pool.name}", pool.warning, evidence=pool.warning)
+        many = pool.volumes.count()
+        if many and not PoolHost.objects.filter(pool=pool).exists():
+            sentence = f"No host serves it any more; {number(many, 'volume')} {'is' if many == 1 else 'are'} in it."
+            yield Finding("error", f"pool {pool.name}", sentence, evidence="nobody")
+        elif many and not PoolHost.objects.filter(pool=pool, host__forced_down=False).exists():
+            whose = ", ".join(
+                PoolHost.objects.filter(pool=pool).order_by("host__name").values_list("host__name", flat=True)
+            )
+            sentence = f"It is on host {whose}, which is forced down: {number(many, 'volume')} cannot be reached."
+            yield Finding("warning", f"pool {pool.name}", sentence, evidence="forced down")
+
+
+# ----- what hosts have ------------------------------------------------------------------------------------------------
+
+
+@check("pool_contents")
+def pool_contents() -> Iterator[Finding]:
+    """Ask hosts what is in their pools and which storage daemons run; pools without data are not asked for."""
+    served = PoolHost.objects.exclude(pool__driver="fake").filter(alive(timezone.now(), "host__"), host__connected=True)
+    seen: set[uuid.UUID] = set()
+    for each in served.select_related("pool", "host").order_by("pool__name", "host__name"):
+        known = {data_id_of(volume): volume for volume in Volume.objects.filter(pool=each.pool).select_related("pool")}
+        try:
+            answer = calls.call(each.host_id, PoolContentsCall(pool_id=str(each.pool_id)), PATIENCE)
+        except UnavailableError:
+            continue
+        if not isinstance(answer, PoolContents):
+            continue
+        stored = {volume.id: volume for volume in answer.volumes}
+        if each.pool_id not in seen:
+            seen.add(each.pool_id)
+            yield from _missing(each.pool, known, stored)
+            yield from _strange(each, stored)
+            yield from _strange_snapshots(known, stored)
+        else:
+            yield from _strange(each, {key: volume for key, volume in stored.items() if volume.daemon})
+        yield from _daemons(each.host, known, stored)
+
+
+def _strange(served: PoolHost, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+    """Find what is in a pool, or is held open by a daemon, and is in no record.
+
+    Only what these records have themselves ordered to be deleted is removed: anything else may be another portal's, or
+    the records may be what is lost.  Commands are kept for a day, so a later look leaves it alone.
+    """
+    pool, host_id = served.pool, served.host_id
+    ids = {data_id_of(volume) for volume in Volume.objects.filter(pool=pool)}
+    strange = sorted(key for key, each in stored.items() if key not in ids and (each.daemon or not each.gone))
+    subject, left_alone = f"pool {pool.name}", 0
+    for key in strange:
+        if unfinished(VOLUME, read_id(key) or NOBODY).exists():
+            continue
+        if _ordered_away(key) is not None:
+            sentence = f"It has the volume {key}, which was deleted."
+            mend = alone(lambda key=key: _remove(pool.id, host_id, key))  # type: ignore[misc]
+            yield Finding("warning", subject, sentence, "Tell its host again to remove it.", mend, key)
+            continue
+        left_alone += 1
+        if left_alone <= TOLD:
+            sentence = f"It has the volume {key}, which no record knows. It is left alone: the records may be lost."
+            yield Finding("warning", subject, sentence, evidence=key)
+    if left_alone > TOLD:
+        sentence = f"It has {left_alone - TOLD} more such volumes. They are left alone."
+        yield Finding("warning", subject, sentence, evidence="more")
+
+
+def _ordered_away(key: str) -> HostCommand | None:
+    """Return the last command that was to remove a volume, when no record has it and the command has ended."""
+    named = read_id(key)
+    if named is None or (Volume.objects.filter(id=named) | Volume.objects.filter(data_id=named)).exists():
+        return None
+    rows = HostCommand.objects.filter(subject_kind=VOLUME, subject_id=named, kind=REMOVAL)
+    last = rows.order_by("-created_at").first()
+    return last if last is not None and last.finished_at is not None else None
+
+
+def _remove(pool_id: uuid.UUID, host_id: uuid.UUID, key: str) -> str | None:
+    last = _ordered_away(key)
+    if last is None:
+        return None
+    body = DeleteVolumeRequest(volume=VolumeSpec(id=key, pool_id=str(pool_id), size_gb=0))
+    subject = Subject(VOLUME, uuid.UUID(key), last.generation + 1)
+    send(host_id, subject, body, timezone.now() + LONG_PAST, beside=True)
+    return "Its host was told again to remove it."
+
+
+def _missing(pool: StoragePool, known: dict[str, Volume], stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+    for key, volume in known.items():
+        if volume.status not in state.RESTING or _in_work(volume):
+            continue
+        if key not in stored or stored[key].gone:
+            yield Finding("error", _named(volume), f"Its data is not in the pool {pool.name}.", evidence="data")
+            continue
+        rows = Snapshot.objects.filter(volume=volume, status="available").values_list("id", flat=True)
+        for snapshot_id in sorted(str(row) for row in rows):
+            if snapshot_id not in stored[key].snapshots:
+                sentence = f"Its data is not in the pool {pool.name}."
+                yield Finding("error", f"snapshot {snapshot_id}", sentence, evidence="data")
+
+
+def _strange_snapshots(known: dict[str, Volume], stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+    """Find snapshots of volumes that no record knows.
+
+    Those that copies have left (of clones, images, backups) hold room for nobody and are removed; any other may be one
+    whose record is lost.
+    """
+    for key, volume in known.items():
+        if key not in stored or volume.status not in state.RESTING or _in_work(volume):
+            continue
+        rows = {str(row) for row in Snapshot.objects.filter(volume=volume).values_list("id", flat=True)}
+        for name in sorted(set(stored[key].snapshots) - rows):
+            of_copy = COPIES.fullmatch(name)
+            if of_copy is None:
+                sentence = f"Its data has the snapshot {name}, which no record knows. It is left alone."
+                yield Finding("warning", _named(volume), sentence, evidence=name)
+            elif not _is_needed(of_copy["what"], uuid.UUID(of_copy["id"])):
+                sentence = f"Its data has the snapshot {name}, which a copy has left."
+                mend = alone(lambda key=volume.id, name=name: _forget(key, name))  # type: ignore[misc]
+                yield Finding("warning", _named(volume), sentence, "Tell its host to remove it.", mend, name)
+
+
+def _is_needed(what: str, key: uuid.UUID) -> bool:
+    """Whether a copy goes on, or (a backup) the next one is to begin where it has ended."""
+    if unfinished(VOLUME, key).exists() or unfinished(VOLUME_COPY, key).exists():
+        return True
+    return what == "backup" and Backup.objects.filter(id=key, status__in=KEPT_BACKUPS).exists()
+
+
+def _forget(volume_id: uuid.UUID, name: str) -> str | None:
+    volume, of_copy = state.lock([volume_id]).get(volume_id), COPIES.fullmatch(name)
+    if volume is None or volume.status not in state.RESTING or _in_work(volume):
+        return None
+    if of_copy is None or _is_needed(of_copy["what"], uuid.UUID(of_copy["id"])):
+        return None
+    tell(volume, DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=name), beside=True)
+    return "Its host was told to remove it."
+
+
+def _daemons(host: Host, known: dict[str, Volume], stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+    """Find storage daemons that nobody needs, and clients that a daemon knows and no record, or the other way."""
+    for key, volume in known.items():
+        here = stored.get(key)
+        if here is None or volume.status not in state.RESTING or _in_work(volume):
+            continue
+        own = attachments.each_its_own(volume)
+        using = Attachment.objects.filter(volume=volume).exclude(host=None)
+        using = using.exclude(status__in=[AttachStatus.RESERVED, AttachStatus.ERROR_ATTACHING])
+        if own:
+            using = using.filter(host=host)
+        serves = own or volume.daemon_host_id == host.id
+        wanted = {str(key) for (key,) in using.values_list("id")} if serves else set()
+        if set(here.attachments) != wanted and (here.daemon or wanted):
+            has = f"a storage daemon with {number(len(here.attachments), 'client')}" if here.daemon else "none"
+            should = f"one with {number(len(wanted), 'client')}" if wanted else "none"
+            sentence = f"Of storage daemons for it, host {host.name} has {has} and should have {should}."
+            evidence = (host.id, sorted(here.attachments), sorted(wanted), volume.version)
+            yield Finding(
+                "warning", _named(volume), sentence, "Tell the host again.", _tell(volume.id, host.id), evidence
+            )
+
+
+def _tell(volume_id: uuid.UUID, host_id: uuid.UUID) -> Mend:
+    def work() -> str | None:
+        volume = state.lock([volume_id]).get(volume_id)
+        if volume is None or volume.status not in state.RESTING or _in_work(volume):
+            return None
+        attachments.tell_clients(volume, left=host_id)
+        return "Its host was told who may open it."
+
+    return alone(work)
+
+
+def _in_work(volume: Volume) -> bool:
+    return unfinished("volume", volume.id).exists()
+
+
+def _named(volume: Volume) -> str:
+    return f"volume {volume.id}"

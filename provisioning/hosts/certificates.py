@@ -1,0 +1,162 @@
+"""Certificates of hosts for volumes on other hosts: who gets one, when it is renewed, and the authority's succession.
+
+A process that runs (a guest's QEMU, a storage daemon) keeps the certificate that it began with, and QEMU has no way to
+load another.  So certificates last much longer than they are kept: whatever runs has one that is good for another
+``LIFE - RENEW_AFTER``.  That is no open door: a daemon lets in only the ids of hosts that it was told
+(``ConnectVolumeRequest``), and a host that is forgotten is named to none and gets no new certificate.
+
+An authority is followed by another in three steps of an operator, with time between them for hosts, daemons and
+guests: 1. ``begin`` makes hosts trust the next one, too; 2. ``switch`` lets it sign; 3. ``finish`` ends the trust in
+the old one.
+"""
+
+import hashlib
+import logging
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+
+from cryptography.fernet import Fernet, InvalidToken
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from compute_agent.contract.certificates import Certificate, CertificateRequest, digest_of, tls_hostname
+from provisioning.common.errors import ConflictError
+from provisioning.hosts.authority import Authority, new_authority
+from provisioning.hosts.models import CertificateAuthority, Host, HostCertificate
+from provisioning.identity import keys
+from provisioning.identity.encrypted import renewed
+
+log = logging.getLogger(__name__)
+
+LIFE = timedelta(days=730)
+RENEW_AFTER = timedelta(days=30)
+NEXT, CURRENT, OLD = "next", "current", "old"
+"""States of an authority; at most one is in each."""
+
+
+def due(host_id: uuid.UUID, has: str | None) -> bool:
+    """Whether a host is to be asked for requests; ``has`` is what its audit says of its certificates."""
+    if has is None:
+        return False
+    kept = HostCertificate.objects.filter(host_id=host_id).first()
+    if kept is None or kept.digest != has or kept.issued_at < timezone.now() - RENEW_AFTER:
+        return True
+    return kept.trusted != _digest(trusted())
+
+
+def issue(host_id: uuid.UUID, request: CertificateRequest) -> Certificate | None:
+    """Sign what a host asks for under its own id, whatever the request says; None for a host that is not there.
+
+    Raises InvalidInputError for what is no request; InvalidToken when the key that opens the authority's is gone.
+    """
+    now = timezone.now()
+    current = _current()
+    authority = Authority(current.certificate, keys.CREDENTIALS.current().decrypt(current.key.encode()).decode())
+    name = str(host_id)
+    server = authority.sign(request.server, name, server_name=tls_hostname(name), now=now, life=LIFE)
+    client = authority.sign(request.client, name, now=now, life=LIFE)
+    ca = trusted()
+    ends_at = min(now + LIFE, current.ends_at)
+    values = {"digest": digest_of(ca, server, client), "trusted": _digest(ca), "issued_at": now, "ends_at": ends_at}
+    with transaction.atomic():
+        if not Host.objects.select_for_update().filter(id=host_id).exists():
+            return None
+        HostCertificate.objects.update_or_create(host_id=host_id, defaults=values)
+    log.info("Host %s has certificates until %s.", host_id, f"{ends_at:%Y-%m-%d}")
+    return Certificate(host_id=name, server=server, client=client, ca=ca)
+
+
+def trusted() -> str:
+    """Return the certificates of all authorities, the one that signs first; empty before there is one."""
+    order = {CURRENT: 0, NEXT: 1, OLD: 2}
+    rows = CertificateAuthority.objects.values_list("state", "certificate")
+    return "".join(certificate for _, certificate in sorted(rows, key=lambda row: order[row[0]]))
+
+
+def begin() -> None:
+    """Make the next authority, which hosts trust from now on beside the current one.  Raises ConflictError."""
+    _current()
+    if CertificateAuthority.objects.filter(state__in=[NEXT, OLD]).exists():
+        raise ConflictError("One authority is being followed by another already.")
+    _make(NEXT)
+
+
+def switch() -> list[str]:
+    """Let the next authority sign.  Returns the names of hosts that did not trust it when they were last here.
+
+    Raises ConflictError when there is none, or one of those hosts is there (and nothing changes then).
+    """
+    with transaction.atomic():
+        if not CertificateAuthority.objects.filter(state=NEXT).exists():
+            raise ConflictError("There is no next authority: begin first.")
+        behind = hosts_behind()
+        if Host.objects.filter(name__in=behind, connected=True).exists():
+            raise ConflictError(f"Wait for these hosts, which do not trust the next authority: {', '.join(behind)}.")
+        _move(CURRENT, OLD)
+        _move(NEXT, CURRENT)
+    return behind
+
+
+def finish() -> None:
+    """End the trust in the old authority.  Raises ConflictError when there is none, or a host is still behind."""
+    with transaction.atomic():
+        if not CertificateAuthority.objects.filter(state=OLD).exists():
+            raise ConflictError("There is no old authority.")
+        behind = hosts_behind()
+        if behind:
+            raise ConflictError(f"These hosts still have certificates of the old authority: {', '.join(behind)}.")
+        CertificateAuthority.objects.filter(state=OLD).delete()
+
+
+def hosts_behind() -> list[str]:
+    """Return the names of hosts whose certificates are not signed and trusted as they would be now."""
+    rows = HostCertificate.objects.exclude(trusted=_digest(trusted())).order_by("host__name")
+    return list(rows.values_list("host__name", flat=True))
+
+
+def authorities() -> Mapping[str, CertificateAuthority]:
+    """Return the authorities by their states."""
+    return {each.state: each for each in CertificateAuthority.objects.all()}
+
+
+def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
+    """Encrypt the keys of authorities with this key (``identity.encrypted``)."""
+    changed, lost = 0, []
+    for each in CertificateAuthority.objects.all():
+        try:
+            fresh = renewed(each.key, newest)
+        except InvalidToken:
+            lost.append(str(each.id))
+            continue
+        if fresh != each.key:
+            changed += CertificateAuthority.objects.filter(id=each.id, key=each.key).update(key=fresh)
+    return changed, lost
+
+
+def _current() -> CertificateAuthority:
+    """Return the authority that signs, which is made on first use."""
+    found = CertificateAuthority.objects.filter(state=CURRENT).first()
+    if found is None:
+        _make(CURRENT)
+        found = CertificateAuthority.objects.get(state=CURRENT)
+    return found
+
+
+def _make(state: str) -> None:
+    """Make an authority unless another process has just made the one of this state."""
+    certificate, key, ends_at = new_authority(timezone.now())
+    sealed = keys.CREDENTIALS.current().encrypt(key.encode()).decode()
+    try:
+        with transaction.atomic():
+            CertificateAuthority.objects.create(state=state, certificate=certificate, key=sealed, ends_at=ends_at)
+    except IntegrityError:
+        log.info("Another process has made the authority of hosts.")
+
+
+def _move(state: str, to: str) -> None:
+    CertificateAuthority.objects.filter(state=state).update(state=to)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

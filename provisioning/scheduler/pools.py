@@ -1,0 +1,311 @@
+"""Chooses pools for volumes: pure functions from pool states and a request to ranked pools and an explanation.
+
+The filters and weighers are Cinder's: availability zone, capabilities by the type's extra specs, capacity with
+over-subscription, and the hints ``same_host`` and ``different_host``.
+"""
+
+import abc
+import random
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from provisioning.scheduler.decision import FilterResult
+from provisioning.scheduler.operators import meets
+
+ZONES = "RESKEY:availability_zones"
+"""Extra spec: the zones, with commas between, in which volumes of the type are made."""
+NOT_CAPABILITIES = frozenset({"multiattach"})
+"""Extra specs that say something of the volume; a pool need not name them among its capabilities."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """A pool as a decision sees it; amounts in GiB."""
+
+    id: uuid.UUID
+    name: str
+    driver: str
+    zone: str
+    total_gb: float
+    free_gb: float
+    allocated_gb: int
+    reserved_percentage: int = 0
+    max_over_subscription_ratio: float = 20.0
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    enabled: bool = True
+    alive: bool = True
+    frozen: bool = False
+    warning: str = ""
+
+    @property
+    def limit_gb(self) -> float:
+        """How much may be allocated altogether."""
+        return self.total_gb * (1 - self.reserved_percentage / 100) * self.max_over_subscription_ratio
+
+    @property
+    def left_gb(self) -> int:
+        """How large a new volume may be: what may still be allocated, and what the free space stands for."""
+        really_free = max(self.free_gb - self.total_gb * self.reserved_percentage / 100, 0)
+        return max(int(min(self.limit_gb - self.allocated_gb, really_free * self.max_over_subscription_ratio)), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRequest:
+    """What a volume asks of its pool."""
+
+    size_gb: int
+    zone: str = ""
+    extra_specs: Mapping[str, str] = field(default_factory=dict)
+    encrypted: bool = False
+    multiattach: bool = False
+    same: frozenset[uuid.UUID] | None = None
+    """Only these pools: those of the volumes that ``same_host`` names, or that of the source."""
+    different: frozenset[uuid.UUID] = frozenset()
+    failed: frozenset[uuid.UUID] = frozenset()
+    """Pools that have failed this request before."""
+
+    @property
+    def zones(self) -> frozenset[str]:
+        """The zones that the type names; empty: any."""
+        return zones_of(self.extra_specs)
+
+
+def zones_of(extra_specs: Mapping[str, str]) -> frozenset[str]:
+    """Return the zones in which volumes of a type with these extra specs are made; empty: in any."""
+    return frozenset(filter(None, (zone.strip() for zone in extra_specs.get(ZONES, "").split(","))))
+
+
+class PoolFilter(abc.ABC):
+    """A condition that a pool must meet."""
+
+    name: ClassVar[str]
+    kept: ClassVar[tuple[str, str]]
+    """Wording for one pool, and for several, that passed."""
+
+    def applies(self, request: PoolRequest) -> bool:
+        """Whether the request asks for anything that this filter checks."""
+        return True
+
+    @abc.abstractmethod
+    def passes(self, pool: PoolView, request: PoolRequest) -> bool:
+        """Whether the pool meets the condition."""
+
+    @abc.abstractmethod
+    def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
+        """Say why those of ``pools`` that did not pass did not, without naming one."""
+
+
+class ServiceFilter(PoolFilter):
+    """Pools that are enabled, not frozen, without a fault, and served by a host that answers."""
+
+    name = "ServiceFilter"
+    kept = ("is in service", "are in service")
+
+    def passes(self, pool: PoolView, request: PoolRequest) -> bool:
+        return pool.enabled and pool.alive and not pool.frozen and not pool.warning
+
+    def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
+        silent = len([pool for pool in pools if not pool.alive])
+        off = len([pool for pool in pools if pool.alive and not pool.enabled])
+        frozen = len([pool for pool in pools if pool.alive and pool.enabled and pool.frozen])
+        broken = len([pool for pool in pools if pool.alive and pool.enabled and not pool.frozen and pool.warning])
+        said = [
+            (silent, "whose host is down or not connected"),
+            (off, "disabled by an operator"),
+            (frozen, "frozen by an operator"),
+            (broken, "with a fault"),
+        ]
+        return ", ".join(f"{many} {what}" for many, what in said if many)
+
+
+class AvailabilityZoneFilter(PoolFilter):
+    """Pools in the zone that was asked for, and in one of those that the type names."""
+
+    name = "AvailabilityZoneFilter"
+    kept = ("is in the zone", "are in the zone")
+
+    def applies(self, request: PoolRequest) -> bool:
+        return bool(request.zone or request.zones)
+
+    def passes(self, pool: PoolView, request: PoolRequest) -> bool:
+        return request.zone in ("", pool.zone) and (not request.zones or pool.zone in request.zones)
+
+    def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
+        said = [f"availability zone {request.zone}"] if request.zone else []
+        said += [f"a zone of the type ({', '.join(sorted(request.zones))})"] if request.zones else []
+        return f"none is in {' and '.join(said)}"
+
+
+class CapabilitiesFilter(PoolFilter):
+    """Pools that can do what the type's extra specs ask for, with Cinder's operators; scoped keys but
+    ``capabilities:`` are for others.
+    """
+
+    name = "CapabilitiesFilter"
+    kept = ("has what the type asks for", "have what the type asks for")
+
+    def passes(self, pool: PoolView, request: PoolRequest) -> bool:
+        if request.encrypted and pool.capabilities.get("encryption", "true") != "true":
+            return False
+        if request.multiattach and pool.capabilities.get("multiattach", "true") != "true":
+            return False
+        return all(_has(pool, name, wanted) for name, wanted in request.extra_specs.items())
+
+    def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
+        missing = [
+            f"{name}={wanted}"
+            for name, wanted in request.extra_specs.items()
+            if not any(_has(pool, name, wanted) for pool in pools)
+        ]
+        what = ", ".join(missing) or "all of it at once"
+        return f"no pool offers {what}"
+
+
+def _has(pool: PoolView, key: str, wanted: str) -> bool:
+    scope, _, name = key.rpartition(":")
+    if scope not in ("", "capabilities") or name in NOT_CAPABILITIES:
+        return True
+    if name == "volume_backend_name":
+        return any(meets(found, wanted) for found in (pool.name, pool.driver))
+    value = {"driver": pool.driver, "pool_name": pool.name, "storage_protocol": "nbd", **pool.capabilities}.get(name)
+    if value is None:
+        return False
+    sign, _, operand = wanted.strip().partition(" ")
+    if sign == "<is>":
+        return (value.lower() == "true") == (operand.strip().lower() == "true")
+    return meets(value, wanted) or value.lower() == wanted.lower()
+
+
+class RetryFilter(PoolFilter):
+    """Pools that have not failed this request before."""
+
+    name = "RetryFilter"
+    kept = ("has not failed it", "have not failed it")
+
+    def applies(self, request: PoolRequest) -> bool:
+        return bool(request.failed)
+
+    def passes(self, pool: PoolView, request: PoolRequest) -> bool:
+        return pool.id not in request.failed
+
+    def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
+        return "the others have failed to make it"
+
+
+class SameBackendFilter(PoolFilter):
+    """The pools of the volumes that ``same_host`` names, or of the source."""
+
+    name = "SameBackendFilter"
+    kept = ("is the pool that was asked for", "are pools that were asked for")
+
+    def applies(self, request: PoolRequest) -> bool:
+        return request.same is not None
+
+    def passes(self, pool: PoolView, request: PoolRequest) -> bool:
+        return request.same is None or pool.id in request.same
+
+    def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
+        return "the pool of the source, or of the volumes that same_host names, is not among them"
+
+
+class DifferentBackendFilter(PoolFilter):
+    """Pools without the volumes that ``different_host`` names."""
+
+    name = "DifferentBackendFilter"
+    kept = ("has none of the volumes named", "have none of the volumes named")
+
+    def applies(self, request: PoolRequest) -> bool:
+        return bool(request.different)
+
+    def passes(self, pool: PoolView, request: PoolRequest) -> bool:
+        return pool.id not in request.different
+
+    def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
+        return "the others have a volume that different_host names"
+
+
+class CapacityFilter(PoolFilter):
+    """Pools with the room."""
+
+    name = "CapacityFilter"
+    kept = ("has the room", "have the room")
+
+    def passes(self, pool: PoolView, request: PoolRequest) -> bool:
+        return pool.left_gb >= request.size_gb
+
+    def reason(self, pools: Sequence[PoolView], request: PoolRequest) -> str:
+        most = max((pool.left_gb for pool in pools), default=0)
+        return f"{request.size_gb} GiB asked, {most} GiB is the most free"
+
+
+FILTERS: tuple[PoolFilter, ...] = (
+    ServiceFilter(),
+    AvailabilityZoneFilter(),
+    CapabilitiesFilter(),
+    RetryFilter(),
+    SameBackendFilter(),
+    DifferentBackendFilter(),
+    CapacityFilter(),
+)
+"""In running order: what a user can most easily change comes last."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPool:
+    """A pool that can take the volume; more weight is better."""
+
+    pool: PoolView
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class PoolDecision:
+    """The pools in the order in which they should be tried, and what each filter did."""
+
+    ranked: tuple[RankedPool, ...]
+    filters: tuple[FilterResult, ...]
+    pools: int
+    losses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Filter → names of the pools that it rejected, for operators."""
+
+
+def decide_pool(
+    pools: Sequence[PoolView], request: PoolRequest, *, choose: random.Random | None = None
+) -> PoolDecision:
+    """Rank the pools that pass all filters, the one with the most room first, equal ones in random order."""
+    chance = choose or random.Random()  # noqa: S311 - spreads load, keeps no secret
+    left, results, losses = list(pools), list[FilterResult](), dict[str, tuple[str, ...]]()
+    for judge in FILTERS:
+        if not judge.applies(request) or not left:
+            continue
+        staying = [pool for pool in left if judge.passes(pool, request)]
+        lost = [pool for pool in left if pool not in staying]
+        words = judge.kept[len(staying) != 1]
+        reason = judge.reason(left, request) if lost else ""
+        results.append(FilterResult(judge.name, len(left), len(staying), reason=reason, words=words))
+        if lost:
+            losses[judge.name] = tuple(pool.name for pool in lost[:10])
+        left = staying
+    chance.shuffle(left)
+    ranked = sorted((RankedPool(pool, float(pool.left_gb)) for pool in left), key=lambda each: -each.weight)
+    return PoolDecision(tuple(ranked), tuple(results), len(pools), losses)
+
+
+def explain_pool(decision: PoolDecision) -> str:
+    """Say how many pools there were, how many passed each filter that rejected some, and why none is left.
+
+    No pool is named: the text is for the volume's owner.
+    """
+    if not decision.pools:
+        return "There are no storage pools in this cloud yet."
+    losing = [result for result in decision.filters if result.after < result.before]
+    stops = [_count(decision.pools), *(f"{result.after} {result.words}" for result in losing)]
+    if decision.ranked:
+        return f"{' → '.join(stops)}." if losing else f"{stops[0]}, and all will do."
+    return f"{' → '.join(stops)}: {losing[-1].reason}."
+
+
+def _count(many: int) -> str:
+    return "1 storage pool" if many == 1 else f"{many} storage pools"

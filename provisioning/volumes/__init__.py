@@ -1,0 +1,1 @@
+"""Volumes: records, rules and pools; their data lies with hosts."""

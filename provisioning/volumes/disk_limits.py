@@ -1,0 +1,60 @@
+"""Limits of guests' disks as QoS specs write them: which there are, what they come to, and which go together."""
+
+from collections.abc import Mapping
+
+KINDS = ("total", "read", "write")
+LIMITS = ("bytes_sec", "iops_sec")
+SIZE = "size_iops_sec"
+IOTUNE = frozenset(
+    f"{kind}_{limit}{burst}" for kind in KINDS for limit in LIMITS for burst in ("", "_max", "_max_length")
+) | {SIZE}
+"""libvirt's names, which are those of Cinder's QoS specs."""
+PER_GB = frozenset(f"{kind}_{limit}_per_gb" for kind in KINDS for limit in LIMITS)
+NAMES = IOTUNE | PER_GB | {f"{name}_min" for name in PER_GB}
+LARGEST = 10**15
+"""QEMU takes none above."""
+
+
+def number_in(value: object) -> int | None:
+    """Return the whole number from 0 to LARGEST that a text is; None: it is none."""
+    text = str(value)
+    if not (text.isascii() and text.isdigit() and len(text) <= 16):
+        return None
+    return int(text) if int(text) <= LARGEST else None
+
+
+def asked(specs: Mapping[str, object], size_gb: int) -> dict[str, int]:
+    """Return what specs say of a disk of this size, by libvirt's names; what is no limit is left out.
+
+    ``total_iops_sec_per_gb`` grows with the size and is at least ``total_iops_sec_per_gb_min``, as in Cinder.
+    """
+    read = {name: number_in(value) for name, value in specs.items()}
+    numbers = {name: value for name, value in read.items() if value is not None}
+    found = {name: value for name, value in numbers.items() if name in IOTUNE}
+    for name in PER_GB & numbers.keys():
+        wanted = max(numbers[name] * size_gb, numbers.get(f"{name}_min", 0))
+        found[name.removesuffix("_per_gb")] = min(wanted, LARGEST)
+    return found
+
+
+def kept(limits: Mapping[str, int]) -> dict[str, int]:
+    """Return those that QEMU takes together; with one more it would take none.
+
+    A total goes before its parts; a burst needs the limit that it exceeds, and its length the burst.
+    """
+    found = dict(limits)
+    for limit in LIMITS:
+        if found.get(f"total_{limit}"):
+            found.pop(f"read_{limit}", None)
+            found.pop(f"write_{limit}", None)
+        for kind in KINDS:
+            name = f"{kind}_{limit}"
+            usual, burst, length = (found.get(f"{name}{end}", 0) for end in ("", "_max", "_max_length"))
+            if burst and not 0 < usual <= burst:
+                del found[f"{name}_max"]
+                burst = 0
+            if length and not 0 < burst * length <= LARGEST:
+                del found[f"{name}_max_length"]
+    if not any(found.get(f"{kind}_iops_sec") for kind in KINDS):
+        found.pop(SIZE, None)
+    return found

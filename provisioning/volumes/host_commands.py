@@ -1,0 +1,114 @@
+"""Commands to hosts about volumes: which host does it, and what it is told of the volume."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import timedelta
+
+import msgspec
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from compute_agent.contract.commands import CommandBody
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import VOLUME, VOLUME_COPY, VolumeSpec, client_export
+from provisioning.common.errors import UnavailableError
+from provisioning.hosts import commands
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.selectors import is_alive
+from provisioning.hosts.subjects import Subject
+from provisioning.volumes.keys import encryption_of
+from provisioning.volumes.models import StoragePool, Volume
+from provisioning.volumes.state import CONNECTING, deadline_of
+
+NO_HOST = "No host serves the pool of this volume."
+DEAD = "The host of this volume is down."
+
+
+def spec_of(volume: Volume, *, size_gb: int | None = None, pool_id: uuid.UUID | None = None) -> VolumeSpec:
+    """Write a volume as its pool's hosts are told of it."""
+    return VolumeSpec(
+        id=data_id_of(volume),
+        pool_id=str(pool_id or volume.pool_id),
+        size_gb=size_gb or volume.size_gb,
+        encryption=encryption_of(volume),
+        multiattach=volume.multiattach,
+    )
+
+
+def data_id_of(volume: Volume) -> str:
+    """Return the id under which the volume's pool keeps it: another one than its own since it was migrated."""
+    return str(volume.data_id or volume.id)
+
+
+def hosts_of(pool: StoragePool) -> list[Host]:
+    """Return the hosts that serve a pool and that no operator says are dead, those that answer first."""
+    now = timezone.now()
+    rows = Host.objects.filter(servings__pool_id=pool.id, forced_down=False)
+    rows = rows.order_by("servings__last_seen_at", "name")
+    return sorted(rows, key=lambda host: not is_alive(host, now))
+
+
+def host_of(volume: Volume) -> uuid.UUID:
+    """Return the host for commands about a volume: the one whose daemon has it open, else one that serves its pool.
+
+    Raises UnavailableError when no host does, or an operator says that it is dead.
+    """
+    if volume.daemon_host_id is not None:
+        if Host.objects.filter(id=volume.daemon_host_id, forced_down=True).exists():
+            raise UnavailableError(DEAD)
+        return volume.daemon_host_id
+    found = hosts_of(volume.pool) if volume.pool is not None else []
+    if not found:
+        raise UnavailableError(NO_HOST)
+    return found[0].id
+
+
+def connection_for(event: AgentEvent, volume: VolumeSpec, attachment_id: uuid.UUID) -> dict[str, object]:
+    """Return how a client reaches a volume, of which a daemon's host has told; empty when it has not."""
+    said: dict[str, object] = json.loads(event.detail.get("connection") or "{}")
+    if said and volume.multiattach:
+        said["export"] = client_export(str(said["export"]), str(attachment_id))
+    return said
+
+
+def send(
+    volume: Volume, body: CommandBody, *, host_id: uuid.UUID | None = None, status: str = "", beside: bool = False
+) -> HostCommand:
+    """Command something about a volume in the caller's transaction.
+
+    ``status``: whose deadline it has (that of the volume); ``beside``: it belongs to no task of the volume.
+    """
+    subject = Subject(VOLUME, volume.id, volume.generation)
+    deadline = deadline_of(status or volume.status) or timezone.now() + timedelta(seconds=CONNECTING)
+    return commands.send(host_id or host_of(volume), subject, body, deadline, beside=beside)
+
+
+def send_copy(volume: Volume, copy_id: uuid.UUID, body: CommandBody, *, status: str) -> HostCommand:
+    """Command a copy of a volume's data that goes on beside other commands about it; ``copy_id``: what is written."""
+    return commands.send(host_of(volume), Subject(VOLUME_COPY, copy_id, 1), body, deadline_of(status))
+
+
+def open_commands(volume_id: uuid.UUID) -> QuerySet[HostCommand]:
+    """Return the commands about a volume that have not ended."""
+    return commands.unfinished(VOLUME, volume_id)
+
+
+def plain(message: msgspec.Struct) -> Mapping[str, object]:
+    """Return a struct of the contract as plain JSON for a column."""
+    found: Mapping[str, object] = msgspec.to_builtins(message)
+    return found
+
+
+__all__ = [
+    "NO_HOST",
+    "connection_for",
+    "data_id_of",
+    "host_of",
+    "hosts_of",
+    "open_commands",
+    "plain",
+    "send",
+    "send_copy",
+    "spec_of",
+]

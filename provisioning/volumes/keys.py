@@ -1,0 +1,72 @@
+"""The keys of encrypted volumes: encrypted with the credential keys in the records, sealed in commands."""
+
+import base64
+import hashlib
+import secrets
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from compute_agent.contract.volume import VolumeEncryption
+from provisioning.common.errors import GoneError
+from provisioning.identity import keys
+from provisioning.identity.encrypted import renewed
+from provisioning.volumes.models import Backup, TypeEncryption, Volume
+
+CIPHER, KEY_SIZE = "aes-xts-plain64", 256
+BYTES = 32
+"""Random ones of a passphrase: LUKS derives the key of the data from it.  It is text, for QEMU takes no other."""
+
+
+def new_columns(encryption: TypeEncryption | None) -> dict[str, str | int]:
+    """Return the columns of a new volume of a type that is encrypted so; empty for one that is not."""
+    if encryption is None:
+        return {}
+    key = base64.b64encode(secrets.token_hex(BYTES).encode())
+    return {
+        "encryption_key": keys.CREDENTIALS.current().encrypt(key).decode(),
+        "cipher": encryption.cipher or CIPHER,
+        "key_size": encryption.key_size or KEY_SIZE,
+    }
+
+
+def columns_of(volume: Volume) -> dict[str, str | int]:
+    """Return the columns of a volume that has the data of this one: the same key opens it."""
+    return {"encryption_key": volume.encryption_key, "cipher": volume.cipher, "key_size": volume.key_size}
+
+
+def encryption_of(volume: Volume) -> VolumeEncryption | None:
+    """Return how the volume is encrypted, with its key in clear; InvalidToken when no credential key opens it."""
+    if not volume.encryption_key:
+        return None
+    key = keys.CREDENTIALS.current().decrypt(volume.encryption_key.encode()).decode()
+    return VolumeEncryption(key=key, cipher=volume.cipher, key_size=volume.key_size)
+
+
+def data_key_of(backup: Backup) -> bytes:
+    """Return the 32 bytes that encrypt a backup's data; empty for one of a volume that is not encrypted.
+
+    Raises GoneError when no credential key opens the volume's key.
+    """
+    if not backup.encryption_key:
+        return b""
+    try:
+        key = keys.CREDENTIALS.current().decrypt(backup.encryption_key.encode())
+    except InvalidToken as error:
+        raise GoneError(f"The key of backup {backup.id} cannot be opened in this cloud.") from error
+    return hashlib.sha256(b"novella backup\0" + key).digest()
+
+
+def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
+    """Encrypt the keys of all volumes, and those of their backups, with this one (``identity.encrypted``)."""
+    changed, lost = 0, []
+    for model in (Volume, Backup):
+        rows = model._default_manager.exclude(encryption_key="")
+        for key, kept in list(rows.values_list("id", "encryption_key")):
+            try:
+                fresh = renewed(kept, newest)
+            except InvalidToken:
+                lost.append(str(key))
+                continue
+            if fresh != kept:
+                changed += rows.filter(id=key, encryption_key=kept).update(encryption_key=fresh)
+    return changed, lost

@@ -1,0 +1,34 @@
+"""Volumes and what stands around them, with Cinder's fields."""
+
+from provisioning.volumes.models.copies import Backup, Transfer
+from provisioning.volumes.models.groups import Group, GroupSnapshot
+from provisioning.volumes.models.messages import Message
+from provisioning.volumes.models.pools import PoolHost, StoragePool
+from provisioning.volumes.models.types import (
+    DefaultType,
+    GroupType,
+    QosSpec,
+    TypeEncryption,
+    VolumeType,
+    VolumeTypeAccess,
+)
+from provisioning.volumes.models.volumes import Attachment, Snapshot, Volume
+
+__all__ = [
+    "Attachment",
+    "Backup",
+    "DefaultType",
+    "Group",
+    "GroupSnapshot",
+    "GroupType",
+    "Message",
+    "PoolHost",
+    "QosSpec",
+    "Snapshot",
+    "StoragePool",
+    "Transfer",
+    "TypeEncryption",
+    "Volume",
+    "VolumeType",
+    "VolumeTypeAccess",
+]

@@ -1,0 +1,55 @@
+"""Backups, and volumes that are handed to another project."""
+
+from django.db import models
+
+from provisioning.volumes.models.base import Owned
+from provisioning.volumes.models.volumes import Volume
+from provisioning.volumes.states import BackupStatus
+
+
+class Backup(Owned):
+    """A copy of a volume's data outside its pool; ``parent`` has what this one does not repeat.
+
+    A backup outlives its volume, so ``volume_id`` is a plain id.
+    """
+
+    volume_id = models.UUIDField(db_index=True)
+    snapshot_id = models.UUIDField(null=True)
+    parent = models.ForeignKey("self", null=True, on_delete=models.PROTECT, related_name="children")
+    status = models.CharField(max_length=24, choices=BackupStatus, default=BackupStatus.CREATING)
+    fail_reason = models.CharField(max_length=255, blank=True)
+    deadline = models.DateTimeField(null=True)
+    size_gb = models.PositiveIntegerField()  # of the volume
+    object_count = models.PositiveIntegerField(default=0)
+    stored_bytes = models.PositiveBigIntegerField(default=0)
+    progress_bytes = models.PositiveBigIntegerField(default=0)
+    progress_total = models.PositiveBigIntegerField(default=0)  # 0: not known
+    container = models.CharField(max_length=255, blank=True)
+    service = models.CharField(max_length=40, default="folder")  # which store it is in: folder s3
+    digest = models.CharField(max_length=128, blank=True)  # SHA-256 of what is stored, hex
+    availability_zone = models.CharField(max_length=255, default="nova")
+    data_at = models.DateTimeField(null=True)  # the moment whose data it has
+    restored_volume_id = models.UUIDField(null=True)  # being written from it
+    metadata = models.JSONField(default=dict)  # text to text
+    encryption_key = models.TextField(blank=True)  # of the volume then, as it is kept there; empty: not encrypted
+    cipher = models.CharField(max_length=64, blank=True)
+    key_size = models.PositiveIntegerField(default=0)  # bits
+    volume_details = models.JSONField(default=dict)  # what a restored volume is given: name, bootable, image metadata
+
+
+class Transfer(models.Model):
+    """A volume that waits to be taken over by whoever has the key."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    volume = models.OneToOneField(Volume, on_delete=models.CASCADE, related_name="transfer")
+    name = models.CharField(max_length=255, blank=True)
+    source_project_id = models.UUIDField(db_index=True)
+    destination_project_id = models.UUIDField(null=True)
+    salt = models.CharField(max_length=32)
+    key_digest = models.CharField(max_length=64)  # of salt and key, hex
+    no_snapshots = models.BooleanField(default=False)
+    accepted = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name or str(self.id)

@@ -1,0 +1,32 @@
+"""What projects own in Block Storage."""
+
+from provisioning.identity import project_resources
+from provisioning.jobs import retention
+from provisioning.volumes.models import Backup, Group, Snapshot, Volume
+
+
+def register() -> None:
+    """Keep projects with volumes, snapshots, backups or groups of their own; and say what bounds those."""
+    project_resources.register("volumes", lambda ids: Volume.objects.filter(project_id__in=ids).count())
+    project_resources.register("volume snapshots", lambda ids: Snapshot.objects.filter(project_id__in=ids).count())
+    project_resources.register("backups", lambda ids: Backup.objects.filter(project_id__in=ids).count())
+    project_resources.register("volume groups", lambda ids: Group.objects.filter(project_id__in=ids).count())
+    models = ("Volume", "Snapshot", "Backup", "Group")
+    retention.keep({f"volumes.{name}": "Bounded by its quota, and there until it is deleted." for name in models})
+    retention.keep(
+        {
+            "volumes.Attachment": "One for each use of a volume; goes with it.",
+            "volumes.DefaultType": "One of a project; written by operators.",
+            "volumes.Group_volume_types": "Which types a group is for: goes with the group.",
+            "volumes.GroupSnapshot": "There until its owner deletes it; its snapshots are limited.",
+            "volumes.GroupType": "Written by operators, and there until they delete it.",
+            "volumes.Message": "Each has its own end, and a job removes it then.",
+            "volumes.PoolHost": "One for each host and each pool that it serves.",
+            "volumes.QosSpec": "Written by operators, and there until they delete it.",
+            "volumes.StoragePool": "One for each pool that hosts serve.",
+            "volumes.Transfer": "One of a volume; goes when it is taken over or withdrawn.",
+            "volumes.TypeEncryption": "One of a volume type.",
+            "volumes.VolumeType": "Written by operators, and there until they delete it.",
+            "volumes.VolumeTypeAccess": "One for each project that may use a type; goes with either.",
+        }
+    )

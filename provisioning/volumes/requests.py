@@ -1,0 +1,29 @@
+"""What is asked for, as one value."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeRequest:
+    """A new volume.  At most one source; ids are text as callers sent them.
+
+    ``size_gb`` None: that of the source.  ``volume_type``: a name or an id; empty: the project's default.
+    ``scheduler_hints``: ``same_host`` and ``different_host``, each an id of a volume or a list of them.
+    """
+
+    size_gb: int | None = None
+    name: str = ""
+    description: str = ""
+    volume_type: str = ""
+    availability_zone: str = ""
+    image_id: str = ""
+    snapshot_id: str = ""
+    source_volume_id: str = ""
+    backup_id: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    scheduler_hints: Mapping[str, Any] = field(default_factory=dict)
+    group_id: str = ""
+    multiattach: bool = False
+    """Asked for the old way; only a type can allow it."""

@@ -1,0 +1,28 @@
+"""Volumes and what stands around them as a caller may see them, and as guests have them."""
+
+from provisioning.volumes.selectors.access import (
+    attachment_for,
+    snapshot_for,
+    visible_attachments,
+    visible_snapshots,
+    visible_volumes,
+    volume_for,
+)
+from provisioning.volumes.selectors.guests import attachments_of, connection_of, guest_disk, iotune_of
+from provisioning.volumes.selectors.types import default_type, type_for, visible_types
+
+__all__ = [
+    "attachment_for",
+    "attachments_of",
+    "connection_of",
+    "default_type",
+    "guest_disk",
+    "iotune_of",
+    "snapshot_for",
+    "type_for",
+    "visible_attachments",
+    "visible_snapshots",
+    "visible_types",
+    "visible_volumes",
+    "volume_for",
+]

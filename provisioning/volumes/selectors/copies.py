@@ -1,0 +1,50 @@
+"""Which backups exist for a caller, and how they hang together."""
+
+import uuid
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.volumes.backup_errors import BackupNotFoundError, InvalidBackupError
+from provisioning.volumes.models import Backup
+from provisioning.volumes.states import BackupStatus
+
+LONGEST_CHAIN = 200
+"""Backups of which one may be the last: each writes back what the one before it lacks."""
+
+
+def visible_backups(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Backup]:
+    """Return the backups of the caller's project with ``has_dependents``; ``all_projects`` is for operators."""
+    rows = Backup.objects.annotate(has_dependents=Exists(Backup.objects.filter(parent=OuterRef("pk"))))
+    if all_projects and context.is_admin:
+        return rows
+    return rows.filter(project_id=context.project_id or NOBODY)
+
+
+def backup_for(context: RequestContext, backup_id: str | uuid.UUID) -> Backup:
+    """Return one backup; BackupNotFoundError when there is none or it is another project's."""
+    found = visible_backups(context, all_projects=True).filter(id=read_id(backup_id) or NOBODY).first()
+    if found is None:
+        raise BackupNotFoundError(backup_id)
+    return found
+
+
+def newest_of(volume_id: uuid.UUID, project_id: uuid.UUID, service: str) -> Backup | None:
+    """Return the backup that an incremental one of a volume builds on; it lies in the same store."""
+    rows = Backup.objects.filter(volume_id=volume_id, project_id=project_id, service=service)
+    return rows.filter(status=BackupStatus.AVAILABLE).order_by("-data_at", "-created_at").first()
+
+
+def chain_of(backup: Backup) -> list[Backup]:
+    """Return the backups that are written back for this one, the full one first.
+
+    Raises InvalidBackupError when one of them is not there.
+    """
+    chain = [backup]
+    while chain[-1].parent_id is not None and len(chain) <= LONGEST_CHAIN:
+        chain.append(Backup.objects.get(id=chain[-1].parent_id))
+    for each in chain[1:]:
+        if each.status not in {BackupStatus.AVAILABLE, BackupStatus.RESTORING}:
+            raise InvalidBackupError(f"Backup {each.id}, on which this one builds, is {each.status}.")
+    return chain[::-1]

@@ -1,0 +1,71 @@
+"""What the metrics say of block storage as it is now: numbers, in a constant number of queries."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, Exists, OuterRef, Sum
+
+from provisioning.hosts.selectors import alive
+from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, StoragePool, Volume
+
+
+@dataclass(frozen=True, slots=True)
+class PoolGauge:
+    """One pool: amounts in GiB; ``up``: one of its hosts was heard of lately."""
+
+    name: str
+    driver: str
+    zone: str
+    key: str
+    up: bool
+    enabled: bool
+    frozen: bool
+    faulty: bool
+    total: float
+    free: float
+    allocatable: float
+    allocated: int
+
+
+def pool_gauges(now: datetime) -> list[PoolGauge]:
+    """Return every pool, by name."""
+    served = PoolHost.objects.filter(alive(now, "host__"), pool=OuterRef("pk"))
+    return [
+        PoolGauge(
+            name=pool.name,
+            driver=pool.driver,
+            zone=pool.availability_zone,
+            key=str(pool.id),
+            up=pool.is_alive,
+            enabled=pool.enabled,
+            frozen=pool.frozen,
+            faulty=bool(pool.warning),
+            total=pool.total_gb,
+            free=pool.free_gb,
+            allocatable=pool.total_gb * (1 - pool.reserved_percentage / 100) * pool.max_over_subscription_ratio,
+            allocated=pool.allocated_gb,
+        )
+        for pool in StoragePool.objects.annotate(is_alive=Exists(served)).order_by("name", "id")
+    ]
+
+
+def volumes_by_status() -> dict[str, tuple[int, int]]:
+    """Return status → how many volumes have it, and their GiB together."""
+    rows = Volume.objects.order_by("status").values_list("status").annotate(many=Count("id"), gb=Sum("size_gb"))
+    return {status: (many, gb) for status, many, gb in rows}
+
+
+def snapshots_by_status() -> dict[str, int]:
+    rows = Snapshot.objects.order_by("status").values_list("status").annotate(many=Count("id"))
+    return dict(rows)
+
+
+def attachments_by_status() -> dict[str, int]:
+    rows = Attachment.objects.order_by("status").values_list("status").annotate(many=Count("id"))
+    return dict(rows)
+
+
+def backups_by_status() -> dict[str, tuple[int, int]]:
+    """Return status → how many backups have it, and the bytes that they take in their stores."""
+    rows = Backup.objects.order_by("status").values_list("status").annotate(many=Count("id"), size=Sum("stored_bytes"))
+    return {status: (many, size) for status, many, size in rows}

@@ -1,0 +1,53 @@
+"""Groups and group snapshots as a caller may see them."""
+
+from collections.abc import Iterable
+
+from django.db.models import QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.volumes.models import Group, GroupSnapshot, Snapshot
+from provisioning.volumes.states import SnapshotStatus
+
+
+def visible_groups(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Group]:
+    """Return the groups of the caller's project; ``all_projects`` is for operators."""
+    rows = Group.objects.select_related("group_type")
+    if all_projects and context.is_admin:
+        return rows
+    return rows.filter(project_id=context.project_id or NOBODY)
+
+
+def group_for(context: RequestContext, group_id: str) -> Group:
+    """Return one group; NotFoundError when there is none or it is another project's."""
+    found = visible_groups(context, all_projects=True).filter(id=read_id(group_id) or NOBODY).first()
+    if found is None:
+        raise NotFoundError(f"Group {str(group_id)[:64]} could not be found.")
+    return found
+
+
+def visible_group_snapshots(context: RequestContext, *, all_projects: bool = False) -> QuerySet[GroupSnapshot]:
+    """Return the group snapshots of the caller's project; ``all_projects`` is for operators."""
+    rows = GroupSnapshot.objects.select_related("group", "group_type")
+    if all_projects and context.is_admin:
+        return rows
+    return rows.filter(project_id=context.project_id or NOBODY)
+
+
+def group_snapshot_for(context: RequestContext, snapshot_id: str) -> GroupSnapshot:
+    """Return one group snapshot; NotFoundError when there is none or it is another project's."""
+    found = visible_group_snapshots(context, all_projects=True).filter(id=read_id(snapshot_id) or NOBODY).first()
+    if found is None:
+        raise NotFoundError(f"GroupSnapshot {str(snapshot_id)[:64]} could not be found.")
+    return found
+
+
+def status_of(stored: str, snapshots: Iterable[Snapshot]) -> str:
+    """Return the status of a group snapshot: while it is being made it follows from its snapshots."""
+    if stored != SnapshotStatus.CREATING:
+        return stored
+    found = {each.status for each in snapshots}
+    if SnapshotStatus.ERROR in found:
+        return SnapshotStatus.ERROR
+    return SnapshotStatus.CREATING if SnapshotStatus.CREATING in found else SnapshotStatus.AVAILABLE

@@ -1,0 +1,139 @@
+"""Pools as operators see them: as Cinder's services, pools and hosts, and as zones."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count, Q, Sum
+from django.utils import timezone
+
+from provisioning.common.errors import NotFoundError
+from provisioning.volumes.models import Snapshot, StoragePool, Volume
+
+DOWN_AFTER = timedelta(seconds=60)
+"""Without a sign of a host for so long a pool counts as down, as in Cinder."""
+VOLUME = "cinder-volume"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One service in Cinder's words."""
+
+    binary: str
+    host: str
+    zone: str
+    enabled: bool
+    up: bool
+    updated_at: datetime | None
+    disabled_reason: str = ""
+    frozen: bool = False
+
+
+def host_of(pool: StoragePool) -> str:
+    """Return Cinder's name of where a pool is: ``HOST@DRIVER#POOL``; a shared pool's host is the pool itself."""
+    return f"{backend_of(pool)}#{pool.name}"
+
+
+def backend_of(pool: StoragePool) -> str:
+    """Return ``HOST@DRIVER``."""
+    first = min((host.name for host in pool.hosts.all()), default=pool.name)
+    return f"{pool.name if pool.shared else first}@{pool.driver}"
+
+
+def is_up(pool: StoragePool, now: datetime | None = None) -> bool:
+    """Whether one of its hosts has been heard of."""
+    seen = pool.last_seen_at
+    connected = any(host.connected for host in pool.hosts.all())
+    return connected or (seen is not None and (now or timezone.now()) - seen < DOWN_AFTER)
+
+
+def pools() -> list[StoragePool]:
+    """Return every pool, by name, with its hosts."""
+    return list(StoragePool.objects.prefetch_related("hosts").order_by("name", "id"))
+
+
+def pool_named(host: str) -> StoragePool:
+    """Return the pool that ``HOST@DRIVER`` or ``HOST@DRIVER#POOL`` names; NotFoundError."""
+    wanted = host.strip()
+    for pool in pools():
+        if wanted in {backend_of(pool), host_of(pool)}:
+            return pool
+    raise NotFoundError(f"Host {host[:120]} could not be found.")
+
+
+def services(binary: str | None = None, host: str | None = None) -> list[Service]:
+    """Return a ``cinder-volume`` for each pool, and the scheduler and the backup service that the cloud itself is."""
+    now = timezone.now()
+    found = [
+        Service(
+            VOLUME,
+            backend_of(pool),
+            pool.availability_zone,
+            pool.enabled,
+            is_up(pool, now),
+            pool.last_seen_at or pool.created_at,
+            pool.disabled_reason,
+            pool.frozen,
+        )
+        for pool in pools()
+    ]
+    own = [
+        Service(name, "novella", "nova", enabled=True, up=True, updated_at=now)
+        for name in ("cinder-scheduler", "cinder-backup")
+    ]
+    every: Iterable[Service] = [*own, *found]
+    return [each for each in every if (not binary or each.binary == binary) and (not host or host in _names_of(each))]
+
+
+def _names_of(service: Service) -> set[str]:
+    return {service.host, service.host.partition("@")[0]}
+
+
+def zones() -> dict[str, bool]:
+    """Return zone → whether volumes can be made in it; ``nova`` is always there."""
+    found = {"nova": False}
+    for pool in StoragePool.objects.all():
+        found[pool.availability_zone] = found.get(pool.availability_zone, False) or pool.enabled
+    found["nova"] = found["nova"] or len(found) == 1
+    return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a project (None: all of them) has in a pool."""
+
+    project: str
+    volumes: int
+    volume_gb: int
+    snapshots: int
+    snapshot_gb: int
+
+
+def held_in(pool: StoragePool) -> list[Held]:
+    """Return what all projects together, and each, have in a pool."""
+    volumes = {
+        project: (count, size or 0)
+        for project, count, size in Volume.objects.filter(pool=pool)
+        .order_by()
+        .values_list("project_id")
+        .annotate(many=Count("pk"), gb=Sum("size_gb"))
+    }
+    snapshots = {
+        project: (count, size or 0)
+        for project, count, size in Snapshot.objects.filter(Q(volume__pool=pool))
+        .order_by()
+        .values_list("project_id")
+        .annotate(many=Count("pk"), gb=Sum("size_gb"))
+    }
+    each = [
+        Held(project.hex, *volumes.get(project, (0, 0)), *snapshots.get(project, (0, 0)))
+        for project in sorted({*volumes, *snapshots})
+    ]
+    total = Held(
+        "(total)",
+        sum(one.volumes for one in each),
+        sum(one.volume_gb for one in each),
+        sum(one.snapshots for one in each),
+        sum(one.snapshot_gb for one in each),
+    )
+    return [total, *each]

@@ -1,0 +1,24 @@
+"""Volumes that wait to be taken over, as a caller may see them."""
+
+from django.db.models import QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.volumes.models import Transfer
+
+
+def visible_transfers(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Transfer]:
+    """Return the offers of the caller's project; ``all_projects`` is for operators."""
+    rows = Transfer.objects.select_related("volume")
+    if all_projects and context.is_admin:
+        return rows
+    return rows.filter(source_project_id=context.project_id or NOBODY)
+
+
+def transfer_for(context: RequestContext, transfer_id: str) -> Transfer:
+    """Return one offer; NotFoundError when there is none or it is another project's."""
+    found = visible_transfers(context, all_projects=True).filter(id=read_id(transfer_id) or NOBODY).first()
+    if found is None:
+        raise NotFoundError(f"Transfer {transfer_id[:64]} could not be found.")
+    return found

@@ -1,0 +1,39 @@
+"""Which volume types a caller may use."""
+
+import uuid
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.volumes.models import DefaultType, VolumeType, VolumeTypeAccess
+
+DEFAULT = "__DEFAULT__"
+"""The name of Cinder's own type for volumes of which none is asked."""
+
+
+def visible_types(context: RequestContext) -> QuerySet[VolumeType]:
+    """Return public types and those that the caller's project was given; operators see every one."""
+    rows = VolumeType.objects.select_related("qos_spec", "encryption")
+    if context.is_admin:
+        return rows
+    given = VolumeTypeAccess.objects.filter(volume_type=OuterRef("pk"), project_id=context.project_id or NOBODY)
+    return rows.filter(Q(is_public=True) | Q(Exists(given)))
+
+
+def type_for(context: RequestContext, named: str | uuid.UUID) -> VolumeType:
+    """Return the type with this id or name.  Raises NotFoundError."""
+    known = read_id(named)
+    rows = visible_types(context)
+    found = (rows.filter(id=known).first() if known else None) or rows.filter(name=str(named)).first()
+    if found is None:
+        raise NotFoundError(f"Volume type {str(named)[:255]} could not be found.", field="volume_type")
+    return found
+
+
+def default_type(project_id: uuid.UUID) -> VolumeType | None:
+    """Return the type of new volumes of a project for which none is asked: its own default, else the cloud's."""
+    own = DefaultType.objects.filter(project_id=project_id).values("volume_type")
+    rows = VolumeType.objects.select_related("qos_spec", "encryption")
+    return rows.filter(id__in=own).first() or rows.filter(name=DEFAULT).first()

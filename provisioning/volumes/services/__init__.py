@@ -1,0 +1,70 @@
+"""Everything that writes volumes, snapshots and their attachments."""
+
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import attachments, messages
+from provisioning.volumes.services.changes import (
+    delete_item,
+    edit_volume,
+    force_detach,
+    give_back_of_dead_host,
+    give_back_of_host,
+    reset_status,
+    set_bootable,
+    set_items,
+    set_read_only,
+    update_volume,
+)
+from provisioning.volumes.services.create import create_volume
+from provisioning.volumes.services.delete import check_deletable, delete_volume
+from provisioning.volumes.services.extend import extend_volume
+from provisioning.volumes.services.limits import follow_limits
+from provisioning.volumes.services.migrate import migrate_volume, swapped
+from provisioning.volumes.services.reimage import check_reimage, reimage, reimage_of_server
+from provisioning.volumes.services.retype import retype
+from provisioning.volumes.services.revert import revert_to_snapshot
+from provisioning.volumes.services.snapshots import (
+    create_snapshot,
+    delete_snapshot,
+    delete_snapshot_metadata,
+    reset_snapshot_status,
+    set_snapshot_metadata,
+    update_snapshot,
+    update_snapshot_status,
+)
+from provisioning.volumes.services.upload import upload_to_image
+
+__all__ = [
+    "VolumeRequest",
+    "attachments",
+    "check_deletable",
+    "check_reimage",
+    "create_snapshot",
+    "create_volume",
+    "delete_item",
+    "delete_snapshot",
+    "delete_snapshot_metadata",
+    "delete_volume",
+    "edit_volume",
+    "extend_volume",
+    "follow_limits",
+    "force_detach",
+    "give_back_of_dead_host",
+    "give_back_of_host",
+    "messages",
+    "migrate_volume",
+    "reimage",
+    "reimage_of_server",
+    "reset_snapshot_status",
+    "reset_status",
+    "retype",
+    "revert_to_snapshot",
+    "set_bootable",
+    "set_items",
+    "set_read_only",
+    "set_snapshot_metadata",
+    "swapped",
+    "update_snapshot",
+    "update_snapshot_status",
+    "update_volume",
+    "upload_to_image",
+]

@@ -1,0 +1,183 @@
+"""Writes backups back: over a volume that nobody has open, or into a new one."""
+
+import uuid
+from typing import NamedTuple
+
+from django.db import transaction
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import RestoreVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.hosts import commands
+from provisioning.volumes import ends, host_commands, state, uses
+from provisioning.volumes.backup_errors import InvalidBackupError
+from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.models import Backup, Volume
+from provisioning.volumes.overdue import when_overdue
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.selectors import visible_types
+from provisioning.volumes.selectors.access import volume_for
+from provisioning.volumes.selectors.copies import backup_for, chain_of
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.backups import locked, move
+from provisioning.volumes.services.create import create_volume, ready
+from provisioning.volumes.states import BackupStatus, VolumeStatus
+
+UNLIKE = "Either the volume or the backup is encrypted, and the other one is not: choose a type that is like it."
+
+
+class Restored(NamedTuple):
+    """What a restore was begun with."""
+
+    backup: Backup
+    volume: Volume
+
+
+@transaction.atomic
+def restore_backup(context: RequestContext, backup_id: str, volume_id: str = "", name: str = "") -> Restored:
+    """Begin to write a backup over a volume, or, when none is named, into a new one called ``name``.
+
+    Raises BackupNotFoundError, VolumeNotFoundError, InvalidBackupError, InvalidVolumeError, and for a new volume what
+    ``create_volume`` raises.
+    """
+    backup = _available(backup_for(context, backup_id).id)
+    if volume_id:
+        volume = _target(context, backup, volume_id)
+        begin(backup, volume)
+        return Restored(backup, volume)
+    request = VolumeRequest(
+        size_gb=backup.size_gb,
+        name=name or f"restore_backup_{backup.id}",
+        description=str(backup.volume_details.get("description") or ""),
+        volume_type=_type_of(context, backup),
+        backup_id=str(backup.id),
+    )
+    volume = create_volume(context, request)
+    if volume.status == VolumeStatus.CREATING:
+        move(backup, BackupStatus.RESTORING, "restore.start", restored_volume_id=volume.id)
+    return Restored(backup, volume)
+
+
+def _type_of(context: RequestContext, backup: Backup) -> str:
+    """Return the type of the volume that was backed up, if the caller may use it still; else empty: the default."""
+    known = read_id(str(backup.volume_details.get("volume_type") or ""))
+    return str(known) if known and visible_types(context).filter(id=known).exists() else ""
+
+
+def _available(backup_id: uuid.UUID) -> Backup:
+    backup = locked(backup_id)
+    if backup.status != BackupStatus.AVAILABLE:
+        raise InvalidBackupError(f"Backup status must be available; it is {backup.status}.")
+    return backup
+
+
+def _target(context: RequestContext, backup: Backup, volume_id: str) -> Volume:
+    wanted = volume_for(context, volume_id)
+    volume = state.lock([wanted.id]).get(wanted.id)
+    if volume is None:
+        raise VolumeNotFoundError(volume_id)
+    if volume.status != VolumeStatus.AVAILABLE:
+        raise InvalidVolumeError(f"Volume to be restored to must be available; it is {volume.status}.")
+    if volume.size_gb < backup.size_gb:
+        message = f"The volume has {volume.size_gb} GiB, and the backup is one of {backup.size_gb} GiB."
+        raise InvalidVolumeError(message, field="volume_id")
+    if bool(volume.encryption_key) != bool(backup.encryption_key):
+        raise InvalidVolumeError(UNLIKE)
+    return volume
+
+
+def begin(backup: Backup, volume: Volume) -> None:
+    """Send the command that writes a backup over a volume, both locked."""
+    chain = chain_of(backup)
+    state.move(volume, VolumeStatus.RESTORING_BACKUP)
+    move(backup, BackupStatus.RESTORING, "restore.start", restored_volume_id=volume.id)
+    body = RestoreVolumeRequest(volume=host_commands.spec_of(volume), backup_ids=[str(each.id) for each in chain])
+    host_commands.send(volume, body, status=VolumeStatus.RESTORING_BACKUP)
+
+
+def fill(volume: Volume) -> None:
+    """Write a new volume, which is there and empty, from the backup that it is made of."""
+    backup = Backup.objects.select_for_update().filter(id=volume.source_backup_id or NOBODY).first()
+    reason = ""
+    if backup is None or backup.status not in {BackupStatus.AVAILABLE, BackupStatus.RESTORING}:
+        reason = "The backup that it is made of is not available any more."
+    elif bool(volume.encryption_key) != bool(backup.encryption_key):
+        reason = UNLIKE
+    if backup is None or reason:
+        state.move(volume, VolumeStatus.ERROR)
+        messages.of_volume(volume, messages.BACKUP_RESTORE, reason)
+        uses.user().failed(volume, reason)
+        return
+    begin(backup, volume)
+
+
+uses.register_restore(fill)
+
+
+@ends.takes_end(RestoreVolumeRequest)
+def take_end(volume: Volume, event: AgentEvent, body: RestoreVolumeRequest, host_id: uuid.UUID) -> None:
+    """Take what a host says of the end of a restore."""
+    if volume.status != VolumeStatus.RESTORING_BACKUP:
+        return
+    backup = Backup.objects.select_for_update().filter(id=body.backup_ids[-1]).first()
+    if event.kind == "finished" and backup is not None:
+        _finished(volume, backup)
+        return
+    failed(volume, backup, ends.reason_of(event))
+
+
+def _finished(volume: Volume, backup: Backup) -> None:
+    made_of_it = _is_new(volume)
+    changes = dict[str, object]()
+    details = backup.volume_details
+    if made_of_it or not volume.bootable:
+        changes["bootable"] = bool(details.get("bootable"))
+    if made_of_it or not volume.image_metadata:
+        changes["image_metadata"] = details.get("image_metadata") or {}
+    _give_back(backup, volume)
+    if made_of_it:
+        state.update(volume, changes)
+        ready(volume)
+    else:
+        state.end_task(volume, changes=changes)
+
+
+def _is_new(volume: Volume) -> bool:
+    """Whether it is being made of its backup, and not written over."""
+    return volume.source_backup_id is not None and volume.previous_status == VolumeStatus.CREATING
+
+
+def failed(volume: Volume, backup: Backup | None, reason: str) -> None:
+    """A restore has failed: the volume says so, and the backup can be tried again."""
+    new = _is_new(volume)
+    state.move(volume, VolumeStatus.ERROR_RESTORING, changes={"progress_bytes": 0, "progress_total": 0})
+    messages.of_volume(volume, messages.BACKUP_RESTORE, reason)
+    if backup is not None:
+        _give_back(backup, volume)
+    if new:
+        uses.user().failed(volume, reason)
+
+
+def _give_back(backup: Backup, volume: Volume) -> None:
+    if backup.status == BackupStatus.RESTORING and backup.restored_volume_id == volume.id:
+        move(backup, BackupStatus.AVAILABLE, "restore.end", restored_volume_id=None)
+
+
+@when_overdue(VolumeStatus.RESTORING_BACKUP)
+def _give_up(volume: Volume, reason: str) -> None:
+    commands.withdraw(host_commands.open_commands(volume.id).filter(kind="restore_volume_request"))
+    failed(volume, Backup.objects.select_for_update().filter(restored_volume_id=volume.id).first(), reason)
+
+
+@transaction.atomic
+def give_back_lost() -> int:
+    """Make backups available again whose volume is not being written any more; return how many."""
+    found = 0
+    for backup in Backup.objects.select_for_update().filter(status=BackupStatus.RESTORING):
+        volume = Volume.objects.filter(id=backup.restored_volume_id or NOBODY).first()
+        waits = volume is not None and volume.status in {VolumeStatus.RESTORING_BACKUP, VolumeStatus.CREATING}
+        if not waits:
+            move(backup, BackupStatus.AVAILABLE, restored_volume_id=None)
+            found += 1
+    return found

@@ -1,0 +1,230 @@
+"""Makes, changes and deletes backups; ``backup_restores`` writes them back, ``backup_records`` is for operators."""
+
+import logging
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.volume import VOLUME_COPY, BackupVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.hosts import commands
+from provisioning.jobs.cast import cast
+from provisioning.quotas.services import ledger
+from provisioning.volumes import host_commands, state
+from provisioning.volumes.backup_announcements import announce_backup
+from provisioning.volumes.backup_errors import BackupNotFoundError, InvalidBackupError
+from provisioning.volumes.backup_requests import BackupRequest
+from provisioning.volumes.backup_store import current
+from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.models import Backup, Snapshot, Volume
+from provisioning.volumes.selectors.access import snapshot_for, volume_for
+from provisioning.volumes.selectors.copies import LONGEST_CHAIN, backup_for, chain_of, newest_of
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.checks import check_metadata, check_texts, check_zone
+from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus
+
+log = logging.getLogger(__name__)
+
+TOPIC, REMOVE, DISCARD = "backups", "volumes.remove_backup", "volumes.discard_backup_data"
+ENDED = frozenset({BackupStatus.AVAILABLE, BackupStatus.ERROR, BackupStatus.ERROR_DELETING})
+
+
+@transaction.atomic
+def create_backup(context: RequestContext, request: BackupRequest) -> Backup:
+    """Begin to back a volume up.
+
+    1. The volume is locked, its state and that of the snapshot are looked at, and the parent is chosen.
+    2. The quota is held, the record is made, and the volume (or the snapshot) is ``backing-up``.
+    3. A host of its pool is told.
+    Raises InvalidInputError, VolumeNotFoundError, SnapshotNotFoundError, InvalidVolumeError, InvalidSnapshotError,
+    InvalidBackupError, OverQuotaError, and UnavailableError when no host serves the pool.
+    """
+    check_texts(request.name, request.description)
+    check_metadata(request.metadata)
+    check_zone(request.availability_zone)
+    wanted = volume_for(context, request.volume_id)
+    volume = state.lock([wanted.id]).get(wanted.id)
+    if volume is None:
+        raise VolumeNotFoundError(request.volume_id)
+    snapshot = _snapshot(context, request, volume)
+    _check(volume, snapshot, force=request.force)
+    project_id = context.project_id or volume.project_id
+    store = current()
+    now = timezone.now()
+    data_at = snapshot.created_at if snapshot else now
+    parent = _parent(volume, project_id, store.service, data_at) if request.incremental else None
+    backup = Backup(
+        project_id=project_id,
+        user_id=context.user_id,
+        name=request.name,
+        description=request.description,
+        volume_id=volume.id,
+        snapshot_id=snapshot.id if snapshot else None,
+        parent=parent,
+        deadline=state.deadline_of(VolumeStatus.BACKING_UP),
+        size_gb=snapshot.size_gb if snapshot else volume.size_gb,
+        container=request.container or store.container(),
+        service=store.service,
+        availability_zone=request.availability_zone or volume.availability_zone,
+        data_at=data_at,
+        metadata=dict(request.metadata),
+        volume_details=_details(volume),
+        encryption_key=volume.encryption_key,
+        cipher=volume.cipher,
+        key_size=volume.key_size,
+    )
+    ledger.hold(project_id, backup.id, {"backups": 1, "backup_gigabytes": backup.size_gb})
+    backup.save(force_insert=True)
+    if snapshot is None:
+        state.move(volume, VolumeStatus.BACKING_UP)
+    else:
+        Snapshot.objects.filter(id=snapshot.id).update(status=SnapshotStatus.BACKING_UP, updated_at=now)
+    body = BackupVolumeRequest(
+        volume=host_commands.spec_of(volume),
+        backup_id=str(backup.id),
+        parent_id=str(parent.id) if parent else "",
+        snapshot_id=str(snapshot.id) if snapshot else "",
+    )
+    host_commands.send_copy(volume, backup.id, body, status=VolumeStatus.BACKING_UP)
+    announce_backup(backup, "create.start")
+    return backup
+
+
+def _snapshot(context: RequestContext, request: BackupRequest, volume: Volume) -> Snapshot | None:
+    if not request.snapshot_id:
+        return None
+    snapshot = snapshot_for(context, request.snapshot_id)
+    if snapshot.volume_id != volume.id:
+        raise InvalidSnapshotError("The snapshot is not one of this volume.", field="snapshot_id")
+    return Snapshot.objects.select_for_update().get(id=snapshot.id)
+
+
+def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
+    """Refuse a volume, or a snapshot, that cannot be backed up now."""
+    if volume.pool_id is None:
+        raise InvalidVolumeError(f"Volume {volume.id} has no data.", field="volume_id")
+    if snapshot is not None:
+        if snapshot.status != SnapshotStatus.AVAILABLE:
+            raise InvalidSnapshotError(f"The snapshot must be available; it is {snapshot.status}.", field="snapshot_id")
+        return
+    if volume.status not in {VolumeStatus.AVAILABLE, VolumeStatus.IN_USE}:
+        message = f"Volume to be backed up must be available or in-use, but the current status is '{volume.status}'."
+        raise InvalidVolumeError(message, field="volume_id")
+    if volume.status == VolumeStatus.IN_USE and not force:
+        raise InvalidVolumeError("Backing up an in-use volume must use the force flag.", field="force")
+
+
+def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: datetime) -> Backup:
+    """Return the backup that a new incremental one builds on.  Raises InvalidBackupError."""
+    parent = newest_of(volume.id, project_id, service)
+    if parent is None:
+        raise InvalidBackupError("No backups available to do an incremental backup.", field="incremental")
+    if parent.data_at is None or parent.data_at > data_at:
+        raise InvalidBackupError("The newest backup is younger than the snapshot.", field="incremental")
+    if parent.encryption_key != volume.encryption_key:
+        raise InvalidBackupError("The volume has another key than its newest backup.", field="incremental")
+    if len(chain_of(parent)) >= LONGEST_CHAIN:
+        raise InvalidBackupError(f"No more than {LONGEST_CHAIN} backups may build on each other.", field="incremental")
+    return Backup.objects.select_for_update().get(id=parent.id)
+
+
+def _details(volume: Volume) -> dict[str, object]:
+    """Return what a volume that is made from the backup is given."""
+    return {
+        "name": volume.name,
+        "description": volume.description,
+        "bootable": volume.bootable,
+        "image_metadata": volume.image_metadata,
+        "volume_type": str(volume.volume_type_id) if volume.volume_type_id else "",
+    }
+
+
+@transaction.atomic
+def update_backup(context: RequestContext, backup_id: str, changes: Mapping[str, Any]) -> Backup:
+    """Change ``name``, ``description`` and ``metadata``."""
+    backup = backup_for(context, backup_id)
+    check_texts(changes.get("name"), changes.get("description"))
+    check_metadata(changes.get("metadata", {}))
+    fields = {name: changes[name] for name in ("name", "description", "metadata") if name in changes}
+    for name, value in fields.items():
+        setattr(backup, name, value)
+    backup.save(update_fields=[*fields, "updated_at"])
+    announce_backup(backup)
+    return backup
+
+
+@transaction.atomic
+def delete_backup(context: RequestContext, backup_id: str, *, force: bool = False) -> None:
+    """Begin to delete a backup on which no other builds; ``force``: one that is being made or in whatever state.
+
+    Raises BackupNotFoundError, InvalidBackupError.
+    """
+    backup = locked(backup_for(context, backup_id).id)
+    if backup.status == BackupStatus.DELETING:
+        return
+    if not force and backup.status not in {BackupStatus.AVAILABLE, BackupStatus.ERROR}:
+        raise InvalidBackupError(f"Backup status must be available or error; it is {backup.status}.")
+    if backup.children.exists():
+        raise InvalidBackupError("Incremental backups exist for this backup.")
+    if backup.restored_volume_id is not None and backup.status == BackupStatus.RESTORING:
+        raise InvalidBackupError(f"It is being written to volume {backup.restored_volume_id}.")
+    if backup.status == BackupStatus.CREATING:
+        stop(backup)
+    move(backup, BackupStatus.DELETING, "delete.start", deadline=None)
+    cast(TOPIC, REMOVE, backup_id=str(backup.id))
+
+
+def locked(backup_id: uuid.UUID) -> Backup:
+    """Keep a backup from everybody else until the caller's transaction ends.  Raises BackupNotFoundError."""
+    backup = Backup.objects.select_for_update().filter(id=backup_id).first()
+    if backup is None:
+        raise BackupNotFoundError(backup_id)
+    return backup
+
+
+def move(backup: Backup, status: BackupStatus, *tell: str, **changes: object) -> None:
+    """Move a locked backup to a status, with further columns, and write its event."""
+    for name, value in {"status": status, **changes}.items():
+        setattr(backup, name, value)
+    backup.save(update_fields=["status", *changes, "updated_at"])
+    announce_backup(backup, *tell)
+
+
+def stop(backup: Backup) -> None:
+    """Make the host leave off: its command is withdrawn, and its volume and snapshot are free again."""
+    commands.withdraw(commands.unfinished(VOLUME_COPY, backup.id))
+    let_go(backup)
+
+
+def let_go(backup: Backup) -> None:
+    """Give the volume, or the snapshot, the status it had before the backup."""
+    if backup.snapshot_id is not None:
+        rows = Snapshot.objects.filter(id=backup.snapshot_id, status=SnapshotStatus.BACKING_UP)
+        rows.update(status=SnapshotStatus.AVAILABLE, updated_at=timezone.now())
+        return
+    volume = state.lock([backup.volume_id]).get(backup.volume_id)
+    if volume is not None and volume.status == VolumeStatus.BACKING_UP:
+        state.end_task(volume)
+
+
+def fail(backup: Backup, reason: str) -> None:
+    """A backup that was being made has failed: it says why, its volume goes on, and its data is removed."""
+    stop(backup)
+    move(backup, BackupStatus.ERROR, fail_reason=reason[:255], deadline=None)
+    messages.write(backup.project_id, "VOLUME_BACKUP", backup.id, messages.BACKUP_CREATE, reason)
+    cast(TOPIC, DISCARD, backup_id=str(backup.id))
+
+
+def complete(backup: Backup, *, full: bool) -> None:
+    """A host has sent all of a backup; ``full``: nothing of its parent is needed."""
+    if not backup.digest:
+        fail(backup, "The host said that it was done, and the data is not whole.")
+        return
+    let_go(backup)
+    parent = None if full else backup.parent
+    total = backup.progress_total
+    move(backup, BackupStatus.AVAILABLE, "create.end", deadline=None, parent=parent, progress_bytes=total)

@@ -1,0 +1,205 @@
+"""What is changed of a volume's record alone: what it is called, what is said of it, and what operators reset."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.retry import when_broken_off
+from provisioning.hosts.models import Host
+from provisioning.volumes import state, uses
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.selectors import attachment_for
+from provisioning.volumes.services import attachments
+from provisioning.volumes.services.checks import check_metadata, check_texts, locked_volume
+from provisioning.volumes.states import AttachStatus, VolumeStatus
+
+Bag = Literal["metadata", "admin_metadata", "image_metadata"]
+"""The columns that hold text to text."""
+Id = str | uuid.UUID
+
+
+@when_broken_off
+@transaction.atomic
+def update_volume(
+    context: RequestContext,
+    volume_id: Id,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+) -> Volume:
+    """Call a volume something else; None leaves it; ``metadata`` comes in place of what it has."""
+    check_texts(name, description)
+    check_metadata(metadata or {})
+    volume = locked_volume(context, volume_id)
+    given = {"name": name, "description": description, "metadata": None if metadata is None else dict(metadata)}
+    return state.update(volume, {key: value for key, value in given.items() if value is not None}, "update.end")
+
+
+@when_broken_off
+@transaction.atomic
+def edit_volume(
+    context: RequestContext,
+    volume_id: Id,
+    *,
+    name: str,
+    description: str,
+    bootable: bool,
+    read_only: bool | None = None,
+) -> Volume:
+    """Change together what a form shows of a volume; ``read_only`` None leaves it.
+
+    Raises InvalidVolumeError when it is to become read-only, or not to be so any more, and somebody has it.
+    """
+    volume = update_volume(context, volume_id, name=name, description=description)
+    if volume.bootable != bootable:
+        volume = set_bootable(context, volume_id, bootable=bootable)
+    if read_only is not None and volume.read_only != read_only:
+        volume = set_read_only(context, volume_id, read_only=read_only)
+    return volume
+
+
+@when_broken_off
+@transaction.atomic
+def set_items(
+    context: RequestContext, volume_id: Id, items: Mapping[str, str], *, bag: Bag = "metadata", replace: bool = False
+) -> Volume:
+    """Add items to a volume's metadata, or (``replace``) in place of what it has.
+
+    Image metadata belongs to volumes that are not busy.  Raises InvalidInputError, InvalidVolumeError.
+    """
+    volume = locked_volume(context, volume_id)
+    _check_bag(volume, bag)
+    wanted = dict(items) if replace else {**getattr(volume, bag), **items}
+    check_metadata(wanted, bag)
+    return state.update(volume, {bag: wanted}, "update.end")
+
+
+@when_broken_off
+@transaction.atomic
+def delete_item(context: RequestContext, volume_id: Id, key: str, *, bag: Bag = "metadata") -> None:
+    """Take one item away.  Raises InvalidInputError with the field ``key`` when there is none."""
+    volume = locked_volume(context, volume_id)
+    _check_bag(volume, bag)
+    there = getattr(volume, bag)
+    if key not in there:
+        raise InvalidInputError(f"Volume {volume.id} has no {bag} with key {key[:255]}.", field="key")
+    state.update(volume, {bag: {name: value for name, value in there.items() if name != key}}, "update.end")
+
+
+def _check_bag(volume: Volume, bag: Bag) -> None:
+    if bag == "image_metadata" and volume.status not in (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE):
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
+
+
+@transaction.atomic
+def set_bootable(context: RequestContext, volume_id: Id, *, bootable: bool) -> Volume:
+    """Say whether servers may boot from a volume."""
+    return state.update(locked_volume(context, volume_id), {"bootable": bootable}, "update.end")
+
+
+@transaction.atomic
+def set_read_only(context: RequestContext, volume_id: Id, *, read_only: bool) -> Volume:
+    """Say whether a volume is given to servers read-only; nobody may have it now.  Raises InvalidVolumeError."""
+    volume = locked_volume(context, volume_id)
+    if volume.status != VolumeStatus.AVAILABLE:
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available.")
+    said = {**volume.admin_metadata, "readonly": str(read_only)}
+    return state.update(volume, {"read_only": read_only, "admin_metadata": said}, "update.end")
+
+
+@when_broken_off
+@transaction.atomic
+def reset_status(
+    context: RequestContext,
+    volume_id: Id,
+    *,
+    status: str | None = None,
+    attach_status: str | None = None,
+    migration_status: str | None = None,
+) -> Volume:
+    """Give a volume a status by an operator's word; what is still heard of older commands changes nothing then.
+
+    ``attach_status`` ``detached`` gives its attachments back.  Raises ForbiddenError, InvalidInputError.
+    """
+    if not context.is_admin:
+        raise ForbiddenError("Only operators reset the status of a volume.")
+    if status is not None and status not in VolumeStatus.values:
+        raise InvalidInputError(f"A volume has no status {status[:64]!r}.", field="status")
+    if attach_status not in (None, "attached", "detached"):
+        raise InvalidInputError("The attach status is attached or detached.", field="attach_status")
+    volume = locked_volume(context, volume_id)
+    if attach_status == "detached":
+        for attachment in Attachment.objects.filter(volume_id=volume.id):
+            _give_back(attachment)
+        state.reread(volume)
+    changes: dict[str, Any] = {"deadline": None}
+    if status is not None:
+        changes |= {"generation": volume.generation + 1, "progress_bytes": 0, "progress_total": 0}
+    if migration_status is not None:
+        changes["migration_status"] = "" if migration_status == "none" else migration_status[:24]
+    return state.move(volume, VolumeStatus(status or volume.status), changes=changes, reset=True)
+
+
+@when_broken_off
+@transaction.atomic
+def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | None = None) -> None:
+    """Give an attachment back whatever its guest says, by an operator's word.  Raises ForbiddenError and NotFoundError.
+
+    ``attachment_id`` None: the only one.
+    """
+    if not context.is_admin:
+        raise ForbiddenError("Only operators detach by force.")
+    volume = locked_volume(context, volume_id)
+    if attachment_id is not None:
+        _give_back(attachment_for(context, attachment_id))
+        return
+    there = list(Attachment.objects.filter(volume_id=volume.id))
+    if len(there) != 1:
+        raise InvalidVolumeError(f"Volume {volume.id} has {len(there)} attachments: name one.")
+    _give_back(there[0])
+
+
+def _give_back(attachment: Attachment) -> None:
+    """Take an attachment from its server by an operator's word."""
+    attachments.release(attachment.id)
+    uses.user().released(attachment)
+
+
+@when_broken_off
+@transaction.atomic
+def give_back_of_dead_host(context: RequestContext, host_id: uuid.UUID) -> int:
+    """Give back every attachment of a host that is forced down; returns how many.
+
+    Raises ForbiddenError, NotFoundError, and ConflictError for a host that may still write.
+    """
+    if not context.is_admin:
+        raise ForbiddenError("Only operators give attachments back.")
+    host = Host.objects.filter(id=host_id).first()
+    if host is None:
+        raise NotFoundError(f"There is no host {host_id}.")
+    if not host.forced_down:
+        raise ConflictError("Force the host down first: a guest that still runs there would write on.")
+    return give_back_of_host(host_id)
+
+
+def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
+    """Give back the attachments of a host that an operator says is dead; returns how many.
+
+    ``only_moving``: those that are attached stay with their servers, which may be rebuilt elsewhere.
+    """
+    rows = Attachment.objects.filter(host_id=host_id)
+    if only_moving:
+        rows = rows.exclude(status=AttachStatus.ATTACHED)
+    found = list(rows.order_by("volume_id"))
+    for attachment in found:
+        if only_moving:
+            attachments.release(attachment.id)
+        else:
+            _give_back(attachment)
+    return len(found)

@@ -1,0 +1,93 @@
+"""What is asked of every text and size of Block Storage."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.numbers import MAX_INTEGER
+from provisioning.common.text import has_control_characters
+from provisioning.hosts.selectors import zones
+from provisioning.quotas.selectors import limits_of
+from provisioning.quotas.services.limits import check_each
+from provisioning.volumes import state
+from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.models import StoragePool, Volume
+from provisioning.volumes.selectors.access import volume_for
+
+LONGEST = 255
+MOST_METADATA = 128
+LARGEST_GB = MAX_INTEGER // 1024
+"""The largest size of a volume, in GiB."""
+
+
+def check_texts(name: str | None = None, description: str | None = None) -> None:
+    """Raise InvalidInputError for a name or a description that is too long or has control characters."""
+    for field, text in (("name", name), ("description", description)):
+        if text is None:
+            continue
+        if len(text) > LONGEST:
+            raise InvalidInputError(f"The {field} has {len(text)} characters; {LONGEST} are allowed.", field=field)
+        if has_control_characters(text.replace("\n", "") if field == "description" else text):
+            raise InvalidInputError(f"The {field} has control characters.", field=field)
+
+
+def check_metadata(metadata: Mapping[Any, Any], field: str = "metadata") -> None:
+    """Raise InvalidInputError for keys or values that are no text, too long or too many."""
+    if len(metadata) > MOST_METADATA:
+        raise InvalidInputError(f"At most {MOST_METADATA} items of {field} are allowed.", field=field)
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidInputError(f"Keys and values of {field} are texts.", field=field)
+        if not 0 < len(key) <= LONGEST or len(value) > LONGEST or has_control_characters(key):
+            msg = f"Keys of {field} have 1 to {LONGEST} characters, values at most {LONGEST}."
+            raise InvalidInputError(msg, field=field)
+
+
+def check_size(project_id: uuid.UUID, size_gb: Any) -> int:
+    """Return a size in GiB that a volume of the project may have.  Raises InvalidInputError and OverQuotaError."""
+    whole = isinstance(size_gb, int) and not isinstance(size_gb, bool)
+    if not whole or not 0 < size_gb <= LARGEST_GB:
+        raise InvalidInputError(f"The size of a volume is a whole number of GiB, from 1 to {LARGEST_GB}.", field="size")
+    check_each(limits_of(project_id), "per_volume_gigabytes", size_gb)
+    return int(size_gb)
+
+
+def pool_of(volume: Volume) -> StoragePool:
+    """Return where a volume lies; raises InvalidVolumeError for one that no pool took, whatever its status."""
+    if volume.pool is None:
+        raise InvalidVolumeError(f"Volume {volume.id} was never placed in a pool: it has no data, and can only go.")
+    return volume.pool
+
+
+def known_zones() -> set[str]:
+    """Return the names of the zones that have a pool or a host."""
+    return {*zones(), *StoragePool.objects.values_list("availability_zone", flat=True)}
+
+
+def check_zone(zone: str) -> None:
+    """Raise InvalidInputError for the name of a zone that there is not; none is named by an empty one."""
+    if zone and zone not in known_zones():
+        raise InvalidInputError(f"Availability zone '{zone[:255]}' is invalid.", field="availability_zone")
+
+
+def check_thawed(volume: Volume) -> None:
+    """Raise InvalidVolumeError when an operator has frozen the volume's pool: nothing is changed in it."""
+    if volume.pool is not None and volume.pool.frozen:
+        raise InvalidVolumeError(f"The storage pool of volume {volume.id} is frozen; an operator is at work there.")
+
+
+def check_in_no_group(volume: Volume) -> None:
+    """Raise InvalidVolumeError for a volume of a group, which has types of its own and is copied as one."""
+    if volume.group_id is not None:
+        raise InvalidVolumeError(f"Volume {volume.id} belongs to group {volume.group_id}; take it out first.")
+
+
+def locked_volume(context: RequestContext, volume_id: str | uuid.UUID) -> Volume:
+    """Return a volume that the caller may see, kept from everybody else until the transaction ends."""
+    seen = volume_for(context, volume_id)
+    found = state.lock([seen.id]).get(seen.id)
+    if found is None:
+        raise VolumeNotFoundError(volume_id)
+    return found

@@ -1,0 +1,228 @@
+"""Making volumes: looked up, checked, counted, placed and commanded in one transaction.
+
+creating (from an image: downloading) → available; error with a message when no pool can take it or its host fails.
+A pool that fails for a reason that another one may not have is given up for the next one, three in all.
+"""
+
+import uuid
+from collections.abc import Callable
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import CreateVolumeRequest, DeleteVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.hosts.selectors import DEFAULT_ZONE
+from provisioning.quotas.services.ledger import hold
+from provisioning.scheduler.pools import PoolRequest, zones_of
+from provisioning.volumes import keys, placement, quota, state, uses
+from provisioning.volumes.announcements import announce
+from provisioning.volumes.ends import reason_of, takes_end
+from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.models import Group, StoragePool, Volume, VolumeType
+from provisioning.volumes.overdue import when_overdue
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.selectors import default_type, type_for
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.checks import check_metadata, check_size, check_texts, check_zone
+from provisioning.volumes.services.reimage import fail as reimage_failed
+from provisioning.volumes.services.sources import Source, source_of
+from provisioning.volumes.states import VolumeStatus
+
+STILL_MADE = (VolumeStatus.CREATING, VolumeStatus.DOWNLOADING)
+
+
+@when_broken_off
+@transaction.atomic
+def create_volume(context: RequestContext, request: VolumeRequest, *, volume_id: uuid.UUID | None = None) -> Volume:
+    """Make a volume.
+
+    Where no pool can take it, it is there with the status ``error`` and a message says why, as in Cinder.  Raises
+    NotFoundError for a source or type, InvalidInputError naming the field, OverQuotaError.
+    """
+    if context.project_id is None:
+        raise ForbiddenError("A volume needs a project.")
+    check_texts(request.name, request.description)
+    check_metadata(request.metadata)
+    source = source_of(context, request)
+    volume_type = _type(context, request, source)
+    zone = request.availability_zone or _zone_of(source)
+    check_zone(zone)
+    _check_zone(volume_type, request.availability_zone)
+    size = check_size(context.project_id, request.size_gb if request.size_gb is not None else source.default_gb)
+    if size < source.least_gb:
+        msg = f"A volume of this source has {source.least_gb} GiB at least; {size} GiB were asked for."
+        raise InvalidInputError(msg, field="size")
+    wanted = placement.request_of(
+        context, size_gb=size, volume_type=volume_type, zone=zone, source_pool_id=source.pool_id,
+        hints=request.scheduler_hints,
+    )  # fmt: skip
+    key = volume_id or uuid.uuid4()
+    hold(context.project_id, key, quota.of_volume(volume_type, size))
+    volume = Volume.objects.create(
+        id=key,
+        project_id=context.project_id,
+        user_id=context.user_id,
+        name=request.name,
+        description=request.description,
+        size_gb=size,
+        status=VolumeStatus.DOWNLOADING if source.body.image else VolumeStatus.CREATING,
+        volume_type=volume_type,
+        availability_zone=zone or DEFAULT_ZONE,
+        multiattach=wanted.multiattach,
+        metadata=dict(request.metadata),
+        group=_group(context, request.group_id, volume_type),
+        **{**keys.new_columns(getattr(volume_type, "encryption", None)), **source.columns},
+    )
+    announce(volume, "create.start")
+    _place(volume, wanted, source, context.request_id)
+    return volume
+
+
+def _place(volume: Volume, wanted: PoolRequest, source: Source, request_id: str) -> None:
+    pool_id, reason = placement.place(wanted)
+    if pool_id is None:
+        messages.of_volume(volume, messages.SCHEDULE, reason, detail=messages.NO_HOST, request_id=request_id)
+        state.move(volume, VolumeStatus.ERROR, changes={"deadline": None})
+        uses.user().failed(volume, reason)
+        return
+    volume.pool = StoragePool.objects.get(id=pool_id)
+    Volume.objects.filter(id=volume.id).update(
+        pool=volume.pool, deadline=state.deadline_of(volume.status), availability_zone=volume.pool.availability_zone
+    )
+    volume.availability_zone = volume.pool.availability_zone
+    send(volume, CreateVolumeRequest(volume=spec_of(volume), source=source.body))
+
+
+def _type(context: RequestContext, request: VolumeRequest, source: Source) -> VolumeType | None:
+    """Return the type that was asked for, that of the source, or the default.
+
+    A copy has the key of its source: InvalidInputError for a type that is encrypted otherwise.
+    """
+    if request.volume_type:
+        found: VolumeType | None = type_for(context, request.volume_type)
+    else:
+        found = source.volume_type or (default_type(context.project_id) if context.project_id else None)
+    encrypted = found is not None and hasattr(found, "encryption")
+    if source.inherits is not None and encrypted != bool(source.inherits.encryption_key):
+        raise InvalidInputError("A copy is encrypted as its source is: choose such a type.", field="volume_type")
+    return found
+
+
+def _zone_of(source: Source) -> str:
+    if source.pool_id is None:
+        return ""
+    return StoragePool.objects.values_list("availability_zone", flat=True).get(id=source.pool_id)
+
+
+def _check_zone(volume_type: VolumeType | None, zone: str) -> None:
+    """Raise InvalidInputError for a zone in which there are no volumes of the type."""
+    zones = zones_of(volume_type.extra_specs) if volume_type else frozenset()
+    if zone and zones and zone not in zones:
+        msg = f"Volumes of type {volume_type} are made in {', '.join(sorted(zones))}, not in {zone[:255]}."
+        raise InvalidInputError(msg, field="availability_zone")
+
+
+def _group(context: RequestContext, group_id: str, volume_type: VolumeType | None) -> Group | None:
+    if not group_id:
+        return None
+    found = Group.objects.filter(id=read_id(group_id) or NOBODY, project_id=context.project_id or NOBODY).first()
+    if found is None:
+        raise InvalidInputError(f"Group {group_id[:64]} could not be found.", field="group_id")
+    if volume_type is None or not found.volume_types.filter(id=volume_type.id).exists():
+        msg = f"The type of a volume in group {found.id} must be one of the group's."
+        raise InvalidInputError(msg, field="volume_type")
+    return found
+
+
+@takes_end(CreateVolumeRequest)
+def _created(volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_id: uuid.UUID) -> None:
+    late = volume.status == VolumeStatus.ERROR and volume.launched_at is None
+    if volume.status not in STILL_MADE and not late:
+        return
+    if event.kind == "failed":
+        if not late and not _elsewhere(volume, event, body):
+            failed(volume, reason_of(event))
+        return
+    now = {"launched_at": timezone.now()}
+    if volume.source_backup_id and not late:
+        state.update(volume, now)
+        if uses.restore(volume):
+            return
+    ready(volume)
+
+
+Made = Callable[[Volume, str], None]
+_made: list[Made] = []
+
+
+def when_made(function: Made) -> None:
+    """Call this when a volume that another one is to be moved to is there, or (text) could not be made."""
+    _made[:] = [function]
+
+
+def ready(volume: Volume) -> None:
+    """A new volume has its data: a launch that waits for it goes on."""
+    if volume.migration_of is not None:
+        state.end_task(volume, changes={"launched_at": timezone.now()})
+        _made[0](volume, "")
+        return
+    state.end_task(volume, "create.end", changes={"launched_at": volume.launched_at or timezone.now()})
+    uses.user().ready(volume)
+
+
+@when_overdue(*STILL_MADE)
+def failed(volume: Volume, reason: str) -> None:
+    """A new volume could not be made: it is ``error``, and a message says why."""
+    if volume.launched_at is not None and volume.status == VolumeStatus.DOWNLOADING:
+        reimage_failed(volume, reason)
+        return
+    if volume.migration_of is not None:
+        state.move(volume, VolumeStatus.ERROR)
+        _made[0](volume, reason)
+        return
+    action = messages.COPY_FROM_IMAGE if volume.source_image_id else messages.CREATE_FROM_BACKEND
+    messages.of_volume(volume, action, reason, detail=messages.NOT_CREATED)
+    state.move(volume, VolumeStatus.ERROR, changes={"progress_bytes": 0, "progress_total": 0})
+    uses.user().failed(volume, reason)
+
+
+TRIES = 3
+
+
+def _elsewhere(volume: Volume, event: AgentEvent, body: CreateVolumeRequest) -> bool:
+    """Try the next pool, if the host's failure is no fault of the request; whether there is one."""
+    if (
+        not event.retryable
+        or volume.migration_of is not None
+        or body.source.volume_id
+        or body.source.unmanaged
+        or volume.generation + 1 >= TRIES
+        or volume.pool_id is None
+    ):
+        return False
+    specs = (
+        {str(key): str(value) for key, value in volume.volume_type.extra_specs.items()} if volume.volume_type else {}
+    )
+    wanted = PoolRequest(
+        size_gb=volume.size_gb,
+        zone=volume.availability_zone,
+        extra_specs=specs,
+        encrypted=bool(volume.encryption_key),
+        multiattach=volume.multiattach,
+        failed=frozenset({volume.pool_id}),
+    )
+    pool_id, _ = placement.place(wanted)
+    if pool_id is None:
+        return False
+    send(volume, DeleteVolumeRequest(volume=spec_of(volume)), beside=True)
+    placement.release(volume.pool_id, volume.size_gb)
+    pool = StoragePool.objects.get(id=pool_id)
+    columns = {"pool": pool, "generation": volume.generation + 1, "deadline": state.deadline_of(volume.status)}
+    state.update(volume, columns)
+    send(volume, CreateVolumeRequest(volume=spec_of(volume), source=body.source))
+    return True

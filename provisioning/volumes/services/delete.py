@@ -1,0 +1,124 @@
+"""Deleting volumes: refused while somebody has them; what they hold is given back when their data is gone.
+
+available, error → deleting → gone; error_deleting with a message when the host fails.
+"""
+
+import uuid
+
+from django.db import transaction
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import VOLUME, DeleteSnapshotRequest, DeleteVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import UnavailableError
+from provisioning.common.retry import when_broken_off
+from provisioning.hosts import commands
+from provisioning.quotas.services.ledger import release
+from provisioning.volumes import placement, state
+from provisioning.volumes.announcements import announce, announce_snapshot
+from provisioning.volumes.ends import reason_of, takes_end
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.models import Attachment, Snapshot, Volume
+from provisioning.volumes.overdue import when_overdue
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.checks import check_thawed, locked_volume
+from provisioning.volumes.states import SnapshotStatus, VolumeStatus
+
+DELETABLE = (
+    VolumeStatus.AVAILABLE,
+    VolumeStatus.ERROR,
+    VolumeStatus.ERROR_RESTORING,
+    VolumeStatus.ERROR_EXTENDING,
+    VolumeStatus.ERROR_BACKING_UP,
+    VolumeStatus.ERROR_DELETING,
+)
+
+
+@when_broken_off
+@transaction.atomic
+def delete_volume(
+    context: RequestContext, volume_id: str | uuid.UUID, *, cascade: bool = False, force: bool = False
+) -> None:
+    """Delete a volume; one whose data lies nowhere is gone at once.
+
+    ``cascade``: its snapshots, too; ``force``: whatever its status is, as long as no server has it.  Raises
+    VolumeNotFoundError, InvalidVolumeError.
+    """
+    delete(locked_volume(context, volume_id), cascade=cascade, force=force)
+
+
+def delete(volume: Volume, *, cascade: bool = False, force: bool = False) -> None:
+    """Delete a locked volume, in the caller's transaction; else as ``delete_volume``."""
+    check_deletable(volume, cascade=cascade, force=force)
+    if volume.pool is None:
+        announce(volume, "delete.start")
+        end(volume)
+        return
+    commands.withdraw(commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None))
+    state.move(volume, VolumeStatus.DELETING, "delete.start", changes={"generation": volume.generation + 1})
+    try:
+        for snapshot in Snapshot.objects.filter(volume_id=volume.id).order_by("created_at", "id"):
+            snapshot.status = SnapshotStatus.DELETING
+            snapshot.save(update_fields=["status", "updated_at"])
+            announce_snapshot(snapshot, "delete.start")
+            send(volume, DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id)))
+        send(volume, DeleteVolumeRequest(volume=spec_of(volume)))
+    except UnavailableError as error:
+        fail(volume, error.message)
+
+
+def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = False) -> None:
+    """Raise InvalidVolumeError for a volume that ``delete_volume`` would refuse."""
+    if not force:
+        check_thawed(volume)
+    if Attachment.objects.filter(volume_id=volume.id).exists():
+        raise InvalidVolumeError(f"Volume {volume.id} is attached; detach it first.")
+    if volume.migration_status in ("starting", "migrating", "completing"):
+        raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
+    if volume.status not in DELETABLE and not force:
+        said = ", ".join(DELETABLE)
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be one of: {said}.")
+    if volume.status == VolumeStatus.AWAITING_TRANSFER:
+        raise InvalidVolumeError(f"Volume {volume.id} waits for a transfer; withdraw that first.")
+    if volume.group_id is not None and not force and not cascade:
+        raise InvalidVolumeError(f"Volume {volume.id} belongs to a group.")
+    if not cascade and Snapshot.objects.filter(volume_id=volume.id).exists():
+        raise InvalidVolumeError(f"Volume {volume.id} has snapshots; delete them first, or with it (cascade).")
+
+
+@takes_end(DeleteVolumeRequest)
+def _deleted(volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_id: uuid.UUID) -> None:
+    if volume.status not in (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING):
+        return
+    if event.kind == "failed":
+        fail(volume, reason_of(event))
+        return
+    end(volume)
+
+
+@when_overdue(VolumeStatus.DELETING)
+def fail(volume: Volume, reason: str) -> None:
+    """The data could not be removed: the volume can be deleted again."""
+    messages.of_volume(volume, messages.DELETE, reason)
+    if volume.status == VolumeStatus.DELETING:
+        state.move(volume, VolumeStatus.ERROR_DELETING)
+
+
+def end(volume: Volume) -> None:
+    """Forget a locked volume whose data is gone, with its snapshots; give back what it holds."""
+    for snapshot in Snapshot.objects.filter(volume_id=volume.id):
+        end_snapshot(snapshot)
+    Attachment.objects.filter(volume_id=volume.id).delete()
+    release(volume.id)
+    placement.release(volume.pool_id, max(volume.size_gb, volume.wanted_gb or 0))
+    announce(volume, "delete.end", gone=True)
+    commands.withdraw(commands.unfinished(VOLUME, volume.id))
+    Volume.objects.filter(id=volume.id).delete()
+
+
+def end_snapshot(snapshot: Snapshot) -> None:
+    """Forget a snapshot whose data is gone."""
+    release(snapshot.id)
+    announce_snapshot(snapshot, "delete.end", gone=True)
+    Snapshot.objects.filter(id=snapshot.id).delete()

@@ -1,0 +1,99 @@
+"""Growing volumes, attached ones while their guests go on.
+
+available → extending → available: one command.  in-use → extending: the storage host makes a second export of the new
+size, each guest's host moves its disk to it, and the older export ends; then in-use again.
+"""
+
+import uuid
+
+from django.db import transaction
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import GrowVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
+from provisioning.quotas.services.sizes import grow, shrink
+from provisioning.volumes import placement, quota, state, uses
+from provisioning.volumes.ends import reason_of, takes_end
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.host_commands import connection_for, send, spec_of
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.overdue import when_overdue
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.attachments import follow_refreshed
+from provisioning.volumes.services.checks import check_size, check_thawed, locked_volume, pool_of
+from provisioning.volumes.states import AttachStatus, VolumeStatus
+
+GROWABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR_EXTENDING)
+
+
+@when_broken_off
+@transaction.atomic
+def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: int) -> Volume:
+    """Give a volume a larger size.  Raises InvalidInputError, InvalidVolumeError, OverQuotaError."""
+    volume = locked_volume(context, volume_id)
+    if volume.status not in GROWABLE:
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
+    pool = pool_of(volume)
+    check_thawed(volume)
+    wanted = check_size(volume.project_id, size_gb)
+    if wanted <= volume.size_gb:
+        msg = f"New size for extend must be greater than current size ({volume.size_gb} GiB)."
+        raise InvalidInputError(msg, field="new_size")
+    if Attachment.objects.filter(volume_id=volume.id).exclude(status=AttachStatus.ATTACHED).exists():
+        raise InvalidVolumeError(f"Volume {volume.id} is being attached or detached.")
+    grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, wanted))
+    if not placement.claim(pool.id, wanted - volume.size_gb):
+        raise InvalidInputError("The storage pool has not the room for that size.", field="new_size")
+    state.move(volume, VolumeStatus.EXTENDING, "resize.start", changes={"wanted_gb": wanted})
+    send(volume, GrowVolumeRequest(volume=spec_of(volume, size_gb=wanted)))
+    return volume
+
+
+@takes_end(GrowVolumeRequest)
+def _grown(volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: uuid.UUID) -> None:
+    size = body.volume.size_gb
+    if event.kind == "failed":
+        if volume.status == VolumeStatus.EXTENDING:
+            fail(volume, reason_of(event))
+        return
+    if size <= volume.size_gb:
+        return
+    late = volume.status != VolumeStatus.EXTENDING
+    if late:  # it was given up meanwhile, and has grown all the same
+        grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, size), refuse=False)
+        placement.claim_anyway(volume.pool_id, size - max(volume.size_gb, volume.wanted_gb or 0))
+    attached = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHED)
+    changes = {"size_gb": size, "wanted_gb": None}
+    if not attached.exists():
+        if volume.status in (VolumeStatus.EXTENDING, VolumeStatus.ERROR_EXTENDING):
+            state.end_task(volume, "resize.end", changes=changes)
+        else:
+            state.update(volume, changes, "resize.end")
+        return
+    state.update(volume, changes)
+    for attachment in attached:
+        attachment.connection = connection_for(event, body.volume, attachment.id) or attachment.connection
+        attachment.refreshing = True
+        attachment.save(update_fields=["connection", "refreshing"])
+    uses.user().changed(volume)
+    state.reread(volume)
+    follow_refreshed(volume)
+
+
+@when_overdue(VolumeStatus.EXTENDING)
+def fail(volume: Volume, reason: str) -> None:
+    """The volume has its size of before: what was held for more is given back."""
+    messages.of_volume(volume, messages.EXTEND, reason)
+    if volume.wanted_gb is None:  # the data has grown; a guest has not followed
+        state.end_task(volume)
+        return
+    give_back(volume)
+    state.move(volume, VolumeStatus.ERROR_EXTENDING, changes={"wanted_gb": None})
+
+
+def give_back(volume: Volume) -> None:
+    """Give back what was held for the size that is not reached."""
+    shrink(volume.id, quota.of_volume(volume.volume_type, volume.size_gb))
+    placement.release(volume.pool_id, (volume.wanted_gb or volume.size_gb) - volume.size_gb)

@@ -1,0 +1,178 @@
+"""Disks that are nobody's in a pool become volumes, and volumes become such disks: Cinder's manage and unmanage."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import (
+    VOLUME,
+    CreateVolumeRequest,
+    UnmanagedDisk,
+    UnmanagedDisks,
+    UnmanagedDisksCall,
+    UnmanageVolumeRequest,
+    VolumeSource,
+)
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
+from provisioning.common.retry import when_broken_off
+from provisioning.hosts import calls, commands
+from provisioning.quotas.services.ledger import hold
+from provisioning.scheduler.pools import decide_pool
+from provisioning.volumes import placement, quota, state
+from provisioning.volumes.announcements import announce
+from provisioning.volumes.ends import reason_of, takes_end
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.host_commands import NO_HOST, hosts_of, send, spec_of
+from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
+from provisioning.volumes.selectors import default_type, type_for
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.checks import (
+    check_in_no_group,
+    check_metadata,
+    check_size,
+    check_texts,
+    check_thawed,
+    locked_volume,
+    pool_of,
+)
+from provisioning.volumes.services.delete import end
+from provisioning.volumes.states import VolumeStatus
+
+GIB = 1 << 30
+PATIENCE = 10.0
+"""Seconds in which a host lists what is in a pool."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManageRequest:
+    """A disk that is to become a volume."""
+
+    name_in_pool: str
+    name: str = ""
+    description: str = ""
+    volume_type: str = ""
+    bootable: bool = False
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+def size_of(disk: UnmanagedDisk) -> int:
+    """Return how large the volume of a disk is, in GiB."""
+    return max(-(-disk.size // GIB), 1)
+
+
+def manageable(pool: StoragePool) -> list[UnmanagedDisk]:
+    """Return the disks in a pool that are nobody's; asks a host.  Raises UnavailableError."""
+    if pool.capabilities.get("manage") != "true":
+        return []
+    host = next(iter(hosts_of(pool)), None)
+    if host is None:
+        raise UnavailableError(NO_HOST)
+    answer = calls.call(host.id, UnmanagedDisksCall(pool_id=str(pool.id)), PATIENCE)
+    if not isinstance(answer, UnmanagedDisks):
+        raise UnavailableError("The pool's host could not say what is in it.")
+    return answer.disks
+
+
+def manage_volume(context: RequestContext, pool: StoragePool, request: ManageRequest) -> Volume:
+    """Make a volume of the caller's project of a disk in a pool.
+
+    1. The pool's host says what the disk is.
+    2. In one transaction the quota is held, room is claimed, the record is made and the host is commanded.
+
+    Raises InvalidInputError for a disk or a type that does not do, NotFoundError, OverQuotaError, UnavailableError.
+    """
+    check_texts(request.name, request.description)
+    check_metadata(request.metadata)
+    if pool.capabilities.get("manage") != "true":
+        raise InvalidInputError(f"A pool of the kind {pool.driver} takes nothing over.", field="host")
+    disk = next((each for each in manageable(pool) if each.name == request.name_in_pool), None)
+    if disk is None:
+        msg = f"There is no disk {request.name_in_pool[:255]!r} among those of the pool that are nobody's."
+        raise InvalidInputError(msg, field="ref")
+    if disk.reason:
+        raise InvalidInputError(f"Disk {disk.name[:255]} cannot be taken over. {disk.reason}", field="ref")
+    return _manage(context, pool, request, disk)
+
+
+@when_broken_off
+@transaction.atomic
+def _manage(context: RequestContext, pool: StoragePool, request: ManageRequest, disk: UnmanagedDisk) -> Volume:
+    if context.project_id is None:
+        raise ForbiddenError("A volume needs a project.")
+    kind = type_for(context, request.volume_type) if request.volume_type else default_type(context.project_id)
+    size = check_size(context.project_id, size_of(disk))
+    _check_type(context, pool, kind)
+    key = uuid.uuid4()
+    hold(context.project_id, key, quota.of_volume(kind, size))
+    if not placement.claim(pool.id, size):
+        raise InvalidInputError("The storage pool has not the room, or is not in service.", field="host")
+    volume = Volume.objects.create(
+        id=key,
+        project_id=context.project_id,
+        user_id=context.user_id,
+        name=request.name,
+        description=request.description,
+        size_gb=size,
+        status=VolumeStatus.CREATING,
+        volume_type=kind,
+        pool=pool,
+        availability_zone=pool.availability_zone,
+        multiattach=placement.allows_multiattach(kind),
+        bootable=request.bootable,
+        metadata=dict(request.metadata),
+        deadline=state.deadline_of(VolumeStatus.CREATING),
+    )
+    announce(volume, "create.start")
+    send(volume, CreateVolumeRequest(volume=spec_of(volume), source=VolumeSource(unmanaged=disk.name)))
+    return volume
+
+
+def _check_type(context: RequestContext, pool: StoragePool, kind: VolumeType | None) -> None:
+    if hasattr(kind, "encryption"):
+        raise InvalidInputError("A disk that is taken over is not encrypted: choose such a type.", field="volume_type")
+    own = [each for each in placement.pool_views() if each.id == pool.id]
+    request = placement.request_of(context, size_gb=0, volume_type=kind)
+    if not decide_pool(own, request).ranked:
+        raise InvalidInputError("The pool does not offer what the type asks for, or is not in service.", field="host")
+
+
+@when_broken_off
+@transaction.atomic
+def unmanage_volume(context: RequestContext, volume_id: str | uuid.UUID) -> None:
+    """Leave a volume's data in its pool as a disk that is nobody's, ``volume-ID.qcow2``, and forget the volume.
+
+    Raises VolumeNotFoundError, InvalidVolumeError.
+    """
+    volume = locked_volume(context, volume_id)
+    check_thawed(volume)
+    check_in_no_group(volume)
+    if volume.status != VolumeStatus.AVAILABLE:
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available to be unmanaged.")
+    pool = pool_of(volume)
+    if Attachment.objects.filter(volume_id=volume.id).exists() or volume.migration_status == "migrating":
+        raise InvalidVolumeError(f"Volume {volume.id} is in use.")
+    if Snapshot.objects.filter(volume_id=volume.id).exists():
+        raise InvalidVolumeError(f"Volume {volume.id} has snapshots; delete them first.")
+    if volume.encryption_key:
+        raise InvalidVolumeError("Unmanaging encrypted volumes is not supported: nobody would have the key.")
+    if pool.capabilities.get("manage") != "true":
+        raise InvalidVolumeError(f"A pool of the kind {pool.driver} keeps nothing beside volumes.")
+    commands.withdraw(commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None))
+    state.move(volume, VolumeStatus.DELETING, "delete.start", changes={"generation": volume.generation + 1})
+    send(volume, UnmanageVolumeRequest(volume=spec_of(volume), name=f"volume-{volume.id}.qcow2"))
+
+
+@takes_end(UnmanageVolumeRequest)
+def _unmanaged(volume: Volume, event: AgentEvent, body: UnmanageVolumeRequest, host_id: uuid.UUID) -> None:
+    if volume.status not in (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING):
+        return
+    if event.kind != "failed":
+        end(volume)
+        return
+    messages.of_volume(volume, messages.UNMANAGE, reason_of(event))
+    if volume.status == VolumeStatus.DELETING:
+        state.move(volume, VolumeStatus.ERROR_DELETING)

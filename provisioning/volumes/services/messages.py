@@ -1,0 +1,90 @@
+"""Writes what users are told of tasks that failed, with Cinder's ids of actions and details."""
+
+import uuid
+from datetime import timedelta
+
+from django.utils import timezone
+
+from provisioning.common.text import one_line
+from provisioning.volumes.models import Message, Snapshot, Volume
+
+KEPT = timedelta(days=30)
+"""As in Cinder (``message_ttl``)."""
+AGAIN = timedelta(days=7)
+"""After which owners are told again that the host of their volume is down."""
+
+SCHEDULE, ATTACH, COPY_TO_IMAGE, UPDATE_ATTACHMENT = "001", "002", "003", "004"
+COPY_FROM_IMAGE, UNMANAGE, EXTEND, CREATE_FROM_BACKEND = "005", "006", "007", "008"
+SNAPSHOT_CREATE, SNAPSHOT_DELETE, SNAPSHOT_UPDATE, METADATA_UPDATE = "009", "010", "011", "012"
+BACKUP_CREATE, BACKUP_DELETE, BACKUP_RESTORE, REIMAGE = "013", "014", "015", "016"
+DELETE, REVERT, RETYPE, MIGRATE, REACH = "017", "018", "019", "020", "021"
+"""Actions: Cinder's up to 016, and those of which it says nothing."""
+UNKNOWN, NO_HOST, NOT_CREATED, QUOTA = "001", "003", "002", "007"
+NOT_ENOUGH_SPACE, IMAGE_FROM_VOLUME_QUOTA, SIZE = "009", "010", "006"
+"""Details."""
+ACTIONS = {
+    SCHEDULE: "schedule allocate volume",
+    ATTACH: "attach volume",
+    COPY_TO_IMAGE: "copy volume to image",
+    UPDATE_ATTACHMENT: "update attachment",
+    COPY_FROM_IMAGE: "copy image to volume",
+    UNMANAGE: "unmanage volume",
+    EXTEND: "extend volume",
+    CREATE_FROM_BACKEND: "create volume from backend storage",
+    SNAPSHOT_CREATE: "create snapshot",
+    SNAPSHOT_DELETE: "delete snapshot",
+    SNAPSHOT_UPDATE: "update snapshot",
+    METADATA_UPDATE: "update snapshot metadata",
+    BACKUP_CREATE: "create backup",
+    BACKUP_DELETE: "delete backup",
+    BACKUP_RESTORE: "restore backup",
+    REIMAGE: "reimage volume",
+    DELETE: "delete volume",
+    REVERT: "revert volume to snapshot",
+    RETYPE: "retype volume",
+    MIGRATE: "migrate volume",
+    REACH: "reach volume",
+}
+
+
+def write(
+    project_id: uuid.UUID,
+    resource_type: str,
+    resource_id: uuid.UUID | None,
+    action: str,
+    reason: str,
+    *,
+    detail: str = UNKNOWN,
+    request_id: str = "",
+) -> Message:
+    """Write why something failed, in the caller's transaction.  ``resource_type``: ``VOLUME``, ``VOLUME_SNAPSHOT`` …"""
+    return Message.objects.create(
+        project_id=project_id,
+        request_id=request_id,
+        resource_type=resource_type,
+        resource_id=resource_id,
+        action_id=action,
+        detail_id=detail,
+        text=one_line(f"{ACTIONS.get(action, 'task')}: {reason}", 500),
+        expires_at=timezone.now() + KEPT,
+    )
+
+
+def of_volume(volume: Volume, action: str, reason: str, *, detail: str = UNKNOWN, request_id: str = "") -> Message:
+    """Write why something failed for a volume."""
+    return write(volume.project_id, "VOLUME", volume.id, action, reason, detail=detail, request_id=request_id)
+
+
+def of_snapshot(snapshot: Snapshot, action: str, reason: str) -> Message:
+    """Write why something failed for a snapshot."""
+    return write(snapshot.project_id, "VOLUME_SNAPSHOT", snapshot.id, action, reason)
+
+
+def forget_old() -> int:
+    """Remove messages whose time is over; returns how many."""
+    return Message.objects.filter(expires_at__lt=timezone.now()).delete()[0]
+
+
+def delete_message(message: Message) -> None:
+    """Delete one; a repeat changes nothing."""
+    Message.objects.filter(pk=message.pk).delete()

@@ -1,0 +1,247 @@
+"""Moving a volume's data to another pool, and giving it another type.
+
+A hidden volume (``migration_of``) is made in the new pool.  Nobody has the volume: its host exports it to the new
+pool's host, which fetches it.  A server has it: the hidden one is connected to the same guest, which copies its disk
+to it while it runs (``VolumeUser.swap``, ``swapped``).  Then the two exchange their data, and the hidden one goes with
+the old data.  A failure leaves the volume as it was.
+"""
+
+import uuid
+from typing import Any
+
+import msgspec
+from django.db import transaction
+
+from compute_agent.contract.build import VolumeConnection
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import ConnectVolumeRequest, CreateVolumeRequest, FetchVolumeRequest, VolumeClient
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
+from provisioning.common.ids import NOBODY
+from provisioning.common.retry import when_broken_off
+from provisioning.quotas.services.ledger import release as release_quota
+from provisioning.volumes import keys, placement, quota, state, uses
+from provisioning.volumes.ends import reason_of, takes_end
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.host_commands import NO_HOST, connection_for, host_of, hosts_of, send, spec_of
+from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
+from provisioning.volumes.overdue import when_overdue
+from provisioning.volumes.services import attachments, create, messages
+from provisioning.volumes.services.checks import check_in_no_group, check_thawed, locked_volume, pool_of
+from provisioning.volumes.services.delete import delete
+from provisioning.volumes.states import AttachStatus, VolumeStatus
+
+MIGRATING, SUCCESS, FAILED = "migrating", "success", "error"
+
+
+@when_broken_off
+@transaction.atomic
+def migrate_volume(context: RequestContext, volume_id: str | uuid.UUID, pool_id: uuid.UUID) -> Volume:
+    """Move a volume's data to another pool, by an operator's word.
+
+    Raises ForbiddenError, NotFoundError for the pool, InvalidVolumeError, InvalidInputError when it has not the room.
+    """
+    if not context.is_admin:
+        raise ForbiddenError("Only operators migrate volumes.")
+    volume = locked_volume(context, volume_id)
+    pool = StoragePool.objects.filter(id=pool_id).first()
+    if pool is None:
+        raise NotFoundError(f"There is no storage pool {pool_id}.", field="host")
+    if pool.id == volume.pool_id:
+        raise InvalidInputError(f"Volume {volume.id} lies in this pool already.", field="host")
+    check_movable(volume)
+    if not placement.claim(pool.id, volume.size_gb):
+        raise InvalidInputError(f"Pool {pool.name} has not the room, or is not in service.", field="host")
+    begin(volume, pool, volume.volume_type, VolumeStatus.MAINTENANCE)
+    return volume
+
+
+def check_movable(volume: Volume) -> None:
+    """Raise InvalidVolumeError for a volume whose data cannot be moved now."""
+    if volume.status not in (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE):
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
+    pool_of(volume)
+    check_thawed(volume)
+    check_in_no_group(volume)
+    if Snapshot.objects.filter(volume_id=volume.id).exists():
+        raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which would not go with it.")
+    if Volume.objects.filter(migration_of=volume.id).exists():
+        raise InvalidVolumeError(f"Volume {volume.id} is being moved, or what an earlier move left is not gone yet.")
+    using = list(Attachment.objects.filter(volume_id=volume.id))
+    movable = [each for each in using if each.status == AttachStatus.ATTACHED and each.instance_id and each.host_id]
+    if len(using) > 1 or len(movable) < len(using):
+        raise InvalidVolumeError(f"Volume {volume.id} is moved in use only while one server has it.")
+
+
+def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, status: VolumeStatus) -> None:
+    """Begin to move a locked volume to a pool in which room is claimed, and to a type."""
+    hidden = Volume.objects.create(
+        project_id=volume.project_id,
+        user_id=volume.user_id,
+        name=volume.name,
+        size_gb=volume.size_gb,
+        status=VolumeStatus.CREATING,
+        pool=pool,
+        volume_type=volume_type,
+        availability_zone=pool.availability_zone,
+        migration_of=volume.id,
+        deadline=state.deadline_of(status),
+        **keys.new_columns(getattr(volume_type, "encryption", None)),
+    )
+    verb = "retype.start" if status == VolumeStatus.RETYPING else "migrate.start"
+    state.move(volume, status, verb, changes={"migration_status": MIGRATING})
+    if Attachment.objects.filter(volume_id=volume.id).exists():
+        send(hidden, CreateVolumeRequest(volume=spec_of(hidden)), status=status)
+        return
+    target, source = next((host.id for host in hosts_of(pool)), None), host_of(volume)
+    if target is None:
+        raise UnavailableError(NO_HOST)
+    client = VolumeClient(attachment_id=str(hidden.id), host_id=str(target), local=target == source, read_only=True)
+    Volume.objects.filter(id=volume.id).update(daemon_host_id=source)
+    volume.daemon_host_id = source
+    Volume.objects.filter(id=hidden.id).update(daemon_host_id=target)
+    send(volume, ConnectVolumeRequest(volume=spec_of(volume), clients=[client]), host_id=source, status=status)
+
+
+def _exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
+    """Let the new pool's host fetch the data; whether this is what the command was for."""
+    named = [client.attachment_id for client in body.clients]
+    hidden = Volume.objects.filter(migration_of=volume.id, id__in=named).select_related("pool").first()
+    if hidden is None or volume.migration_status != MIGRATING:
+        return False
+    said = connection_for(event, body.volume, hidden.id)
+    if event.kind == "failed" or not said:
+        abort(volume, reason_of(event))
+        return True
+    origin = msgspec.convert(said, VolumeConnection)
+    send(hidden, FetchVolumeRequest(volume=spec_of(hidden), origin=origin), status=volume.status)
+    return True
+
+
+attachments.when_exported(_exported)
+
+
+@takes_end(FetchVolumeRequest)
+def _fetched(hidden: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
+    volume = _volume_of(hidden)
+    if volume is None:
+        return
+    if event.kind == "failed":
+        abort(volume, reason_of(event))
+        return
+    Volume.objects.filter(id=hidden.id).update(daemon_host_id=None)
+    state.reread(hidden)
+    _exchange(volume, hidden)
+
+
+def _made(hidden: Volume, reason: str) -> None:
+    """The empty volume in the new pool is there, or (``reason``) could not be made."""
+    volume = _volume_of(hidden)
+    old = Attachment.objects.filter(volume_id=volume.id).first() if volume else None
+    if volume is None:
+        return
+    if reason or old is None:
+        abort(volume, reason or "The server has let go of the volume meanwhile.")
+        return
+    Attachment.objects.create(
+        volume=hidden,
+        project_id=hidden.project_id,
+        instance_id=old.instance_id,
+        host=old.host,
+        status=AttachStatus.ATTACHING,
+        mode=old.mode,
+        mountpoint=old.mountpoint,
+    )
+    attachments.tell_clients(hidden)
+
+
+create.when_made(_made)
+
+
+def _connected(new: Attachment, reason: str) -> None:
+    """The guest's host may open the new volume, or (``reason``) could not be let in."""
+    volume = _volume_of(new.volume)
+    old = Attachment.objects.select_related("volume").filter(volume_id=new.volume.migration_of or NOBODY).first()
+    if volume is None:
+        return
+    if reason or old is None:
+        abort(volume, reason or "The server has let go of the volume meanwhile.")
+        return
+    uses.user().swap(old, new)
+
+
+attachments.when_swap_is_ready(_connected)
+
+
+@transaction.atomic
+def swapped(new_attachment_id: uuid.UUID, *, failed: str = "") -> None:
+    """The guest goes on with the new volume's data, or (``failed``: why) with the old one's.
+
+    The attachment that was given as ``new`` is the volume's then, and the old one is gone.
+    """
+    new = Attachment.objects.select_related("volume").filter(id=new_attachment_id).first()
+    if new is None or new.volume.migration_of is None:
+        return
+    state.lock([new.volume_id, new.volume.migration_of])
+    hidden, volume = Volume.objects.get(id=new.volume_id), _volume_of(new.volume)
+    if volume is None or failed:
+        if volume is not None:
+            abort(volume, failed)
+        return
+    old = Attachment.objects.filter(volume_id=volume.id).first()
+    Attachment.objects.filter(volume_id=volume.id).delete()
+    kept = {"attached_at": old.attached_at, "mountpoint": old.mountpoint, "exclusive": old.exclusive} if old else {}
+    Attachment.objects.filter(id=new.id).update(volume_id=volume.id, status=AttachStatus.ATTACHED, **kept)
+    _exchange(volume, hidden)
+
+
+def _volume_of(hidden: Volume) -> Volume | None:
+    """Return the volume, locked, that a hidden one is made for; None when it is not being moved any more."""
+    if hidden.migration_of is None:
+        return None
+    found = state.lock([hidden.migration_of]).get(hidden.migration_of)
+    return found if found is not None and found.migration_status == MIGRATING else None
+
+
+_DATA = ("pool_id", "encryption_key", "cipher", "key_size", "daemon_host_id", "availability_zone")
+
+
+def _exchange(volume: Volume, hidden: Volume) -> None:
+    """Let the volume have the hidden one's data, and remove the other."""
+    mine: dict[str, Any] = {name: getattr(volume, name) for name in _DATA}
+    theirs: dict[str, Any] = {name: getattr(hidden, name) for name in _DATA}
+    mine["data_id"], theirs["data_id"] = volume.data_id or volume.id, hidden.data_id or hidden.id
+    Volume.objects.filter(id=hidden.id).update(**mine)
+    old_type, new_type = volume.volume_type, hidden.volume_type
+    retyping = volume.status == VolumeStatus.RETYPING
+    if retyping:
+        _settle_quota(volume, old_type, new_type)
+        theirs |= {"volume_type": new_type, "multiattach": placement.allows_multiattach(new_type)}
+    verb = "retype.end" if retyping else "migrate.end"
+    state.end_task(volume, verb, changes={**theirs, "migration_status": SUCCESS})
+    state.reread(volume)
+    gone = state.lock([hidden.id])[hidden.id]
+    delete(gone, force=True)
+
+
+def _settle_quota(volume: Volume, old: VolumeType | None, new: VolumeType | None) -> None:
+    """Give back what is held of the type that the volume no longer has."""
+    if old is not None and old != new:
+        release_quota(volume.id, only=list(quota.of_type(old, volume.size_gb)))
+
+
+@when_overdue(VolumeStatus.MAINTENANCE, VolumeStatus.RETYPING)
+def abort(volume: Volume, reason: str) -> None:
+    """The data could not be moved: the volume is as it was, and what was made for it goes."""
+    retyping = volume.status == VolumeStatus.RETYPING
+    messages.of_volume(volume, messages.RETYPE if retyping else messages.MIGRATE, reason)
+    hidden_ids = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
+    for hidden in state.lock(hidden_ids).values():
+        if retyping and hidden.volume_type is not None and hidden.volume_type_id != volume.volume_type_id:
+            release_quota(volume.id, only=list(quota.of_type(hidden.volume_type, volume.size_gb)))
+        Attachment.objects.filter(volume_id=hidden.id).delete()
+        delete(hidden, force=True)
+    if volume.status in (VolumeStatus.RETYPING, VolumeStatus.MAINTENANCE):
+        state.end_task(volume, changes={"migration_status": FAILED})
+    if not Attachment.objects.filter(volume_id=volume.id).exists():
+        attachments.tell_clients(volume)

@@ -1,0 +1,60 @@
+"""What operators want of a pool: whether new volumes are put there, how much, and whether anything may be changed."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.text import one_line
+from provisioning.volumes.models import StoragePool, Volume
+
+MAX_RATIO = 1000.0
+
+
+def set_enabled(pool: StoragePool, *, enabled: bool, reason: str = "") -> StoragePool:
+    """Let new volumes be put into a pool, or not; ``reason`` is kept while it is disabled."""
+    pool.enabled, pool.disabled_reason = enabled, "" if enabled else reason
+    pool.save(update_fields=["enabled", "disabled_reason"])
+    return pool
+
+
+def set_frozen(pool: StoragePool, *, frozen: bool) -> StoragePool:
+    """Freeze a pool: its volumes go on, and nothing is made, removed or changed in it; or let it thaw."""
+    pool.frozen = frozen
+    pool.save(update_fields=["frozen"])
+    return pool
+
+
+def update_pool(pool: StoragePool, changes: Mapping[str, Any]) -> StoragePool:
+    """Change ``reserved_percentage``, ``max_over_subscription_ratio`` or ``availability_zone``.
+
+    Volumes that are there stay.  Raises InvalidInputError.
+    """
+    reserved = changes.get("reserved_percentage", pool.reserved_percentage)
+    ratio = changes.get("max_over_subscription_ratio", pool.max_over_subscription_ratio)
+    zone = one_line(str(changes.get("availability_zone", pool.availability_zone)), 255)
+    if not 0 <= reserved <= 100:
+        raise InvalidInputError("The reserved part is 0 to 100 percent.", field="reserved_percentage")
+    if not (math.isfinite(ratio) and 1 <= ratio <= MAX_RATIO):
+        message = f"The over-subscription is a number from 1 to {MAX_RATIO:g}."
+        raise InvalidInputError(message, field="max_over_subscription_ratio")
+    if not zone:
+        raise InvalidInputError("A pool is in an availability zone.", field="availability_zone")
+    pool.reserved_percentage, pool.max_over_subscription_ratio, pool.availability_zone = reserved, ratio, zone
+    pool.save(update_fields=["reserved_percentage", "max_over_subscription_ratio", "availability_zone"])
+    return pool
+
+
+@transaction.atomic
+def forget_pool(pool: StoragePool) -> None:
+    """Remove the record of an empty pool that no host serves any more; one that is served again comes back by itself.
+
+    Raises ConflictError while it has volumes or a host serves it.
+    """
+    if Volume.objects.filter(pool=pool).exists():
+        raise ConflictError("It has volumes.")
+    if pool.hosts.exists():
+        raise ConflictError("A host serves it.")
+    pool.delete()

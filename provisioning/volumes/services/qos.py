@@ -1,0 +1,128 @@
+"""QoS specs: limits of disks, which volume types have."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.volumes import disk_limits
+from provisioning.volumes.models import QosSpec, VolumeType
+from provisioning.volumes.services.limits import call_followers
+
+
+def create_qos_spec(name: str, consumer: str, specs: Mapping[str, str]) -> QosSpec:
+    """Make one; ConflictError when there is one of this name, InvalidInputError for limits that no guest could have."""
+    _check(consumer, specs, specs)
+    try:
+        with transaction.atomic():
+            return QosSpec.objects.create(name=name, consumer=consumer, specs=dict(specs))
+    except IntegrityError:
+        raise ConflictError(f"QoS Specs {name} already exists.", field="name") from None
+
+
+@transaction.atomic
+def update_qos_spec(spec: QosSpec, changes: Mapping[str, Any]) -> QosSpec:
+    """Add keys or change some, and ``consumer``; InvalidInputError for limits that no guest could have.
+
+    What was stored before is checked only when it begins to be kept by hypervisors.
+    """
+    spec = _locked(spec)
+    values, before = dict(changes), spec.consumer
+    spec.consumer = values.pop("consumer", spec.consumer)
+    spec.specs = {**spec.specs, **values}
+    _check(spec.consumer, spec.specs if before == "back-end" else values, spec.specs)
+    return _saved(spec)
+
+
+@transaction.atomic
+def delete_keys(spec: QosSpec, keys: Collection[str]) -> QosSpec:
+    """Remove keys; NotFoundError for one that is not there."""
+    spec = _locked(spec)
+    specs = dict(spec.specs)
+    for key in keys:
+        if specs.pop(key, None) is None:
+            raise NotFoundError(f"QoS spec {spec.id} has no spec with key {key[:64]}.")
+    spec.specs = specs
+    return _saved(spec)
+
+
+@transaction.atomic
+def delete_qos_spec(spec: QosSpec, *, force: bool = False) -> None:
+    """Delete one that no type has; with ``force`` types lose it.  InvalidInputError."""
+    spec = _locked(spec)
+    if force:
+        _followed(spec)
+        VolumeType.objects.filter(qos_spec=spec).update(qos_spec=None)
+    elif VolumeType.objects.filter(qos_spec=spec).exists():
+        raise InvalidInputError(f"QoS Specs {spec.id} is still associated with entities.")
+    spec.delete()
+
+
+@transaction.atomic
+def associate(spec: QosSpec, volume_type: VolumeType) -> None:
+    """Give a type the limits; InvalidInputError when it has others."""
+    if volume_type.qos_spec_id not in {None, spec.pk}:
+        msg = f"Type {volume_type.id} is already associated with another qos specs: {volume_type.qos_spec_id}"
+        raise InvalidInputError(msg)
+    VolumeType.objects.filter(pk=volume_type.pk).update(qos_spec=spec, updated_at=timezone.now())
+    call_followers([volume_type.pk])
+
+
+@transaction.atomic
+def disassociate(spec: QosSpec, volume_type: VolumeType | None = None) -> None:
+    """Take the limits from a type, or (None) from every one that has them."""
+    rows = VolumeType.objects.filter(qos_spec=spec)
+    if volume_type is not None:
+        rows = rows.filter(pk=volume_type.pk)
+    call_followers(list(rows.values_list("pk", flat=True)))
+    rows.update(qos_spec=None, updated_at=timezone.now())
+
+
+def _check(consumer: str, specs: Mapping[str, str], together: Mapping[str, str]) -> None:
+    """Refuse limits that hypervisors cannot keep; those of ``back-end`` are the pool's own words, as in Cinder.
+
+    ``specs``: those that are new; ``together``: all that the spec is to have.
+    """
+    if consumer == "back-end":
+        return
+    unknown = sorted(specs.keys() - disk_limits.NAMES)
+    if unknown:
+        msg = (
+            f"Invalid input received: {unknown[0][:64]} is no limit that a hypervisor keeps (consumer {consumer}); "
+            f"known: {', '.join(sorted(disk_limits.NAMES))}."
+        )
+        raise InvalidInputError(msg, field=unknown[0])
+    for name, value in specs.items():
+        if disk_limits.number_in(value) is None:
+            wanted = f"{name} must be a whole number from 0 to {disk_limits.LARGEST}"
+            msg = f"Invalid input received: {wanted}, not {str(value)[:64]!r}."
+            raise InvalidInputError(msg, field=name)
+    limits = disk_limits.asked(together, size_gb=1)
+    lost = sorted(limits.keys() - disk_limits.kept(limits).keys())
+    if lost:
+        msg = (
+            f"Invalid input received: a hypervisor cannot keep {lost[0]} beside the others: it takes a total or its"
+            " parts; _max needs its limit and is at least that, _max_length needs _max, size_iops_sec an iops limit."
+        )
+        raise InvalidInputError(msg, field=lost[0])
+
+
+def _locked(spec: QosSpec) -> QosSpec:
+    found = QosSpec.objects.select_for_update().filter(pk=spec.pk).first()
+    if found is None:
+        raise NotFoundError(f"No such qos spec {spec.pk}.")
+    return found
+
+
+def _saved(spec: QosSpec) -> QosSpec:
+    spec.updated_at = timezone.now()
+    spec.save(update_fields=["consumer", "specs", "updated_at"])
+    _followed(spec)
+    return spec
+
+
+def _followed(spec: QosSpec) -> None:
+    """Have the guests told that the limits of the types with this spec have changed."""
+    call_followers(list(VolumeType.objects.filter(qos_spec=spec).values_list("pk", flat=True)))

@@ -1,0 +1,127 @@
+"""Writing an image over a volume that is there; its size, type, key and snapshots stay.
+
+available or error, or reserved; of a server that is off also in-use → downloading → as its attachments say; error with
+a message when the host fails.
+"""
+
+import uuid
+from collections.abc import Collection
+
+from django.db import transaction
+
+from compute_agent.contract.build import ImageRef
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import ReimageVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.images.models import Image
+from provisioning.volumes import state, uses
+from provisioning.volumes.ends import reason_of, takes_end
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.selectors.access import volume_for
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.checks import check_thawed, locked_volume
+from provisioning.volumes.services.sources import image_metadata, source_of
+from provisioning.volumes.states import VolumeStatus
+
+UNACCEPTABLE = "image_unacceptable"
+"""The host's error code for an image that it has not begun to write."""
+
+
+AT_SERVER = (VolumeStatus.IN_USE, VolumeStatus.RESERVED, VolumeStatus.ERROR)
+
+
+@when_broken_off
+@transaction.atomic
+def reimage(context: RequestContext, volume_id: str | uuid.UUID, image_id: str, *, reserved: bool = False) -> Volume:
+    """Write an image over a volume that nobody has open; ``reserved``: also over one that is reserved.
+
+    Raises InvalidVolumeError for a volume in another status or without data, InvalidInputError for an image that cannot
+    be written or needs more room, NotFoundError.
+    """
+    volume = locked_volume(context, volume_id)
+    allowed = [VolumeStatus.AVAILABLE, VolumeStatus.ERROR, *([VolumeStatus.RESERVED] if reserved else [])]
+    _check_status(volume, allowed)
+    return _write(volume, _image_for(context, volume, image_id))
+
+
+def check_reimage(context: RequestContext, volume_id: uuid.UUID, image_id: str, server_id: uuid.UUID) -> None:
+    """Raise what ``reimage_of_server`` would raise now."""
+    volume = volume_for(context, volume_id)
+    _check_of_server(volume, server_id)
+    _image_for(context, volume, image_id)
+
+
+@transaction.atomic
+def reimage_of_server(context: RequestContext, volume_id: uuid.UUID, image_id: str, server_id: uuid.UUID) -> Volume:
+    """Write an image over a volume of a server whose guest is off, in the caller's transaction; it stays the server's,
+    which is told of the end (``VolumeUser.reimaged``).
+
+    Raises as ``reimage``, and InvalidVolumeError for a volume that other servers have as well.
+    """
+    volume = locked_volume(context, volume_id)
+    _check_of_server(volume, server_id)
+    return _write(volume, _image_for(context, volume, image_id))
+
+
+def _check_of_server(volume: Volume, server_id: uuid.UUID) -> None:
+    _check_status(volume, AT_SERVER)
+    if Attachment.objects.filter(volume_id=volume.id).exclude(instance_id=server_id).exists():
+        raise InvalidVolumeError(f"Volume {volume.id} is attached to other servers as well; it is not written anew.")
+
+
+def _check_status(volume: Volume, allowed: Collection[VolumeStatus]) -> None:
+    check_thawed(volume)
+    if volume.status not in allowed:
+        msg = f"Volume {volume.id} is {volume.status}; to be imaged anew it must be {' or '.join(allowed)}."
+        raise InvalidVolumeError(msg)
+    if state.at_rest(volume) not in allowed:
+        raise InvalidVolumeError(f"Volume {volume.id} has attachments; an image is written only where nobody reads.")
+    if volume.launched_at is None or volume.pool_id is None:
+        raise InvalidVolumeError(f"Volume {volume.id} was never made: there is nothing to write an image over.")
+
+
+def _image_for(context: RequestContext, volume: Volume, image_id: str) -> ImageRef:
+    source = source_of(context, VolumeRequest(image_id=image_id))
+    if source.least_gb > volume.size_gb or source.body.image is None:
+        msg = f"Image {image_id} needs {source.least_gb} GiB; volume {volume.id} has {volume.size_gb}."
+        raise InvalidInputError(msg, field="image_id")
+    return source.body.image
+
+
+def _write(volume: Volume, image: ImageRef) -> Volume:
+    state.move(volume, VolumeStatus.DOWNLOADING)
+    send(volume, ReimageVolumeRequest(volume=spec_of(volume), image=image))
+    return volume
+
+
+@takes_end(ReimageVolumeRequest)
+def _written(volume: Volume, event: AgentEvent, body: ReimageVolumeRequest, host_id: uuid.UUID) -> None:
+    late = volume.status == VolumeStatus.ERROR
+    if volume.status != VolumeStatus.DOWNLOADING and not late:
+        return
+    if event.kind == "failed":
+        if not late:
+            fail(volume, reason_of(event), unchanged=event.error_code == UNACCEPTABLE)
+        return
+    image = Image.objects.filter(id=read_id(body.image.id) or NOBODY).first()
+    columns = {"bootable": True, "source_image_id": body.image.id}
+    if image is not None:
+        columns["image_metadata"] = image_metadata(image)
+    state.end_task(volume, changes=columns)
+    uses.user().reimaged(volume)
+
+
+def fail(volume: Volume, reason: str, *, unchanged: bool = False) -> None:
+    """The image was not written; unless the volume has what it had, nobody knows what it has now."""
+    messages.of_volume(volume, messages.REIMAGE, reason)
+    if unchanged and volume.previous_status != VolumeStatus.ERROR:
+        state.end_task(volume)
+    else:
+        state.move(volume, VolumeStatus.ERROR, changes={"progress_bytes": 0, "progress_total": 0})
+    uses.user().reimaged(volume, reason)

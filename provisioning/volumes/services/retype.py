@@ -1,0 +1,88 @@
+"""Giving a volume another type: at once where its pool can do what that asks for, else by moving its data."""
+
+import uuid
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
+from provisioning.quotas.services.ledger import hold
+from provisioning.quotas.services.ledger import release as release_quota
+from provisioning.scheduler.pools import decide_pool
+from provisioning.volumes import placement, quota, state
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.models import Snapshot, StoragePool, Volume, VolumeType
+from provisioning.volumes.selectors import type_for
+from provisioning.volumes.selectors.guests import limits_of
+from provisioning.volumes.services import limits
+from provisioning.volumes.services.checks import check_in_no_group, locked_volume, pool_of
+from provisioning.volumes.services.migrate import begin, check_movable
+from provisioning.volumes.states import VolumeStatus
+
+NEVER, ON_DEMAND = "never", "on-demand"
+
+
+@when_broken_off
+@transaction.atomic
+def retype(
+    context: RequestContext, volume_id: str | uuid.UUID, new_type: str, *, migration_policy: str = NEVER
+) -> Volume:
+    """Give a volume another type.
+
+    Raises NotFoundError for the type, InvalidVolumeError, OverQuotaError, InvalidInputError when the data would have to
+    move and the policy is ``never``, or no pool can take it.
+    """
+    if migration_policy not in (NEVER, ON_DEMAND):
+        raise InvalidInputError("The migration policy is never or on-demand.", field="migration_policy")
+    volume = locked_volume(context, volume_id)
+    wanted = type_for(context, new_type)
+    if wanted.id == volume.volume_type_id:
+        raise InvalidInputError(f"Volume {volume.id} has this type already.", field="new_type")
+    if volume.status not in (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE):
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
+    pool_of(volume)
+    check_in_no_group(volume)
+    encrypted = hasattr(wanted, "encryption")
+    multiattach = placement.allows_multiattach(wanted)
+    if volume.status == VolumeStatus.IN_USE and multiattach != volume.multiattach:
+        raise InvalidVolumeError("Whether several servers may have a volume is changed only while none has it.")
+    hold(volume.project_id, volume.id, quota.of_type(wanted, volume.size_gb))
+    if encrypted == bool(volume.encryption_key) and _fits(context, volume, wanted):
+        return _in_place(volume, wanted, multiattach=multiattach)
+    if migration_policy == NEVER:
+        msg = "The volume would have to move for this type, and the migration policy is never."
+        raise InvalidInputError(msg, field="migration_policy")
+    check_movable(volume)
+    request = placement.request_of(context, size_gb=volume.size_gb, volume_type=wanted)
+    pool_id, reason = placement.place(request)
+    if pool_id is None:
+        raise InvalidInputError(reason, field="new_type")
+    begin(volume, StoragePool.objects.get(id=pool_id), wanted, VolumeStatus.RETYPING)
+    return volume
+
+
+def _fits(context: RequestContext, volume: Volume, wanted: VolumeType) -> bool:
+    """Whether the volume's own pool can do what the type asks for."""
+    request = placement.request_of(context, size_gb=0, volume_type=wanted)
+    own = [pool for pool in placement.pool_views() if pool.id == volume.pool_id]
+    return bool(decide_pool(own, request).ranked)
+
+
+def _in_place(volume: Volume, wanted: VolumeType, *, multiattach: bool) -> Volume:
+    before = limits_of(volume.volume_type, volume.size_gb)
+    if volume.volume_type is not None:
+        release_quota(volume.id, only=list(quota.of_type(volume.volume_type, volume.size_gb)))
+    _move_snapshots(volume, wanted)
+    state.update(volume, {"volume_type": wanted, "multiattach": multiattach}, "retype.start", "retype.end")
+    if limits_of(wanted, volume.size_gb) != before:
+        limits.tell(volume)
+    return volume
+
+
+def _move_snapshots(volume: Volume, wanted: VolumeType) -> None:
+    """Count the volume's snapshots for its new type; OverQuotaError."""
+    for each in Snapshot.objects.filter(volume_id=volume.id, consumes_quota=True):
+        if volume.volume_type is not None:
+            release_quota(each.id, only=list(quota.of_snapshot_type(volume.volume_type, each.size_gb)))
+        hold(each.project_id, each.id, quota.of_snapshot_type(wanted, each.size_gb))

@@ -1,0 +1,64 @@
+"""Giving a volume back what its newest snapshot has.
+
+available → reverting → available; error with a message when the host fails.
+"""
+
+import uuid
+
+from django.db import transaction
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import RevertVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
+from provisioning.volumes import state
+from provisioning.volumes.ends import reason_of, takes_end
+from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
+from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.models import Snapshot, Volume
+from provisioning.volumes.overdue import when_overdue
+from provisioning.volumes.selectors import snapshot_for
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.checks import check_thawed, locked_volume
+from provisioning.volumes.states import SnapshotStatus, VolumeStatus
+
+
+@when_broken_off
+@transaction.atomic
+def revert_to_snapshot(context: RequestContext, volume_id: str | uuid.UUID, snapshot_id: str | uuid.UUID) -> Volume:
+    """Revert a volume that nobody has to its newest snapshot.  Raises InvalidVolumeError, InvalidInputError."""
+    volume = locked_volume(context, volume_id)
+    check_thawed(volume)
+    snapshot = snapshot_for(context, snapshot_id)
+    newest = Snapshot.objects.filter(volume_id=volume.id).order_by("-created_at", "-id").first()
+    if volume.status != VolumeStatus.AVAILABLE:
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available.")
+    if newest is None or newest.id != snapshot.id:
+        msg = f"Snapshot {snapshot.id} is not the newest of volume {volume.id}."
+        raise InvalidInputError(msg, field="snapshot_id")
+    if snapshot.status != SnapshotStatus.AVAILABLE:
+        raise InvalidSnapshotError(f"Snapshot {snapshot.id} is {snapshot.status}; it must be available.")
+    if snapshot.size_gb != volume.size_gb:
+        raise InvalidInputError(f"Volume {volume.id} has been extended since the snapshot.", field="snapshot_id")
+    state.move(volume, VolumeStatus.REVERTING, "revert.start")
+    send(volume, RevertVolumeRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id)))
+    return volume
+
+
+@takes_end(RevertVolumeRequest)
+def _reverted(volume: Volume, event: AgentEvent, body: RevertVolumeRequest, host_id: uuid.UUID) -> None:
+    if volume.status not in (VolumeStatus.REVERTING, VolumeStatus.ERROR):
+        return
+    if event.kind == "failed":
+        fail(volume, reason_of(event))
+        return
+    state.end_task(volume, "revert.end")
+
+
+@when_overdue(VolumeStatus.REVERTING)
+def fail(volume: Volume, reason: str) -> None:
+    """Nobody knows what the volume has now."""
+    messages.of_volume(volume, messages.REVERT, reason)
+    if volume.status == VolumeStatus.REVERTING:
+        state.move(volume, VolumeStatus.ERROR)

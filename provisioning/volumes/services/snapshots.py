@@ -1,0 +1,235 @@
+"""Snapshots: taken of volumes at rest and in use, described, and deleted.
+
+creating → available → deleting → gone; error and error_deleting with a message.
+"""
+
+import uuid
+from collections.abc import Mapping
+
+from django.db import transaction
+from django.db.models import ProtectedError
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.quotas.services.ledger import hold
+from provisioning.volumes import quota, state
+from provisioning.volumes.announcements import announce_snapshot
+from provisioning.volumes.ends import reason_of, takes_end
+from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
+from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.models import GroupSnapshot, Snapshot, Volume
+from provisioning.volumes.selectors import snapshot_for
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.checks import check_metadata, check_texts, check_thawed, locked_volume, pool_of
+from provisioning.volumes.services.delete import end_snapshot
+from provisioning.volumes.states import SnapshotStatus, VolumeStatus
+
+DELETABLE = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
+RESETTABLE = frozenset(
+    {SnapshotStatus.AVAILABLE, SnapshotStatus.CREATING, SnapshotStatus.DELETING, SnapshotStatus.ERROR}
+    | {SnapshotStatus.ERROR_DELETING}
+)
+
+FOLLOWING = {
+    SnapshotStatus.CREATING: (SnapshotStatus.CREATING, SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR),
+    SnapshotStatus.DELETING: (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING),
+}
+"""What ``os-update_snapshot_status`` may say of a snapshot, by its status."""
+
+
+@when_broken_off
+@transaction.atomic
+def create_snapshot(
+    context: RequestContext,
+    volume_id: str | uuid.UUID,
+    *,
+    name: str = "",
+    description: str = "",
+    force: bool = False,
+    metadata: Mapping[str, str] | None = None,
+    group_snapshot: GroupSnapshot | None = None,
+) -> Snapshot:
+    """Freeze what a volume has now; ``force``: also while a server has it.
+
+    Raises VolumeNotFoundError, InvalidVolumeError, InvalidInputError, OverQuotaError.
+    """
+    check_texts(name, description)
+    check_metadata(metadata or {})
+    volume = locked_volume(context, volume_id)
+    check_thawed(volume)
+    allowed = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE) if force else (VolumeStatus.AVAILABLE,)
+    if volume.status not in allowed:
+        said = " or ".join(allowed)
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {said} for a snapshot.")
+    pool_of(volume)
+    if volume.migration_status not in ("", "none", "success", "error"):
+        raise InvalidVolumeError(f"Volume {volume.id} is being migrated.")
+    key = uuid.uuid4()
+    hold(volume.project_id, key, quota.of_snapshot(volume, volume.size_gb))
+    snapshot = Snapshot.objects.create(
+        id=key,
+        project_id=volume.project_id,
+        user_id=context.user_id,
+        volume=volume,
+        name=name,
+        description=description,
+        size_gb=volume.size_gb,
+        metadata=dict(metadata or {}),
+        group_snapshot=group_snapshot,
+        deadline=state.deadline_of(VolumeStatus.CREATING),
+    )
+    announce_snapshot(snapshot, "create.start")
+    body = SnapshotVolumeRequest(volume=spec_of(volume), snapshot_id=str(key))
+    send(volume, body, status=VolumeStatus.CREATING, beside=True)
+    return snapshot
+
+
+@when_broken_off
+@transaction.atomic
+def delete_snapshot(context: RequestContext, snapshot_id: str | uuid.UUID, *, force: bool = False) -> None:
+    """Delete a snapshot; ``force``: whatever its status is.  Raises SnapshotNotFoundError, InvalidSnapshotError."""
+    snapshot, volume = _locked(context, snapshot_id)
+    if snapshot.group_snapshot_id is not None and not force:
+        raise InvalidSnapshotError(f"Snapshot {snapshot.id} belongs to a group snapshot.")
+    delete(snapshot, volume, force=force)
+
+
+def delete(snapshot: Snapshot, volume: Volume, *, force: bool = False) -> None:
+    """Delete a snapshot of a locked volume, in the caller's transaction.  Raises InvalidSnapshotError."""
+    if snapshot.status not in DELETABLE and not force:
+        raise InvalidSnapshotError(f"Snapshot {snapshot.id} is {snapshot.status}; it cannot be deleted now.")
+    check_thawed(volume)
+    if volume.status == VolumeStatus.REVERTING:
+        raise InvalidSnapshotError(f"Volume {volume.id} is being reverted.")
+    _move(snapshot, SnapshotStatus.DELETING, "delete.start", deadline=state.deadline_of(VolumeStatus.DELETING))
+    body = DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id))
+    send(volume, body, status=VolumeStatus.DELETING, beside=True)
+
+
+@transaction.atomic
+def update_snapshot(
+    context: RequestContext, snapshot_id: str | uuid.UUID, *, name: str | None = None, description: str | None = None
+) -> Snapshot:
+    """Call a snapshot something else; None leaves it."""
+    check_texts(name, description)
+    snapshot, _ = _locked(context, snapshot_id)
+    snapshot.name = snapshot.name if name is None else name
+    snapshot.description = snapshot.description if description is None else description
+    snapshot.save(update_fields=["name", "description", "updated_at"])
+    announce_snapshot(snapshot, "update.end")
+    return snapshot
+
+
+@transaction.atomic
+def set_snapshot_metadata(
+    context: RequestContext, snapshot_id: str | uuid.UUID, metadata: Mapping[str, str], *, replace: bool = False
+) -> Snapshot:
+    """Add metadata to a snapshot, or (``replace``) in place of what it has."""
+    snapshot, _ = _locked(context, snapshot_id)
+    snapshot.metadata = dict(metadata) if replace else {**snapshot.metadata, **metadata}
+    check_metadata(snapshot.metadata)
+    snapshot.save(update_fields=["metadata", "updated_at"])
+    announce_snapshot(snapshot)
+    return snapshot
+
+
+@transaction.atomic
+def delete_snapshot_metadata(context: RequestContext, snapshot_id: str | uuid.UUID, key: str) -> None:
+    """Take one item away.  Raises InvalidInputError when there is none."""
+    snapshot, _ = _locked(context, snapshot_id)
+    if key not in snapshot.metadata:
+        raise InvalidInputError(f"Snapshot {snapshot.id} has no metadata with key {key[:255]}.", field="key")
+    snapshot.metadata = {name: value for name, value in snapshot.metadata.items() if name != key}
+    snapshot.save(update_fields=["metadata", "updated_at"])
+    announce_snapshot(snapshot)
+
+
+@transaction.atomic
+def reset_snapshot_status(context: RequestContext, snapshot_id: str | uuid.UUID, status: str) -> Snapshot:
+    """Give a snapshot a status by an operator's word.  Raises ForbiddenError, InvalidInputError."""
+    if not context.is_admin:
+        raise ForbiddenError("Only operators reset the status of a snapshot.")
+    if status not in RESETTABLE:
+        raise InvalidInputError(f"A snapshot has no status {status[:64]!r} that it could be given.", field="status")
+    snapshot, _ = _locked(context, snapshot_id)
+    return _move(snapshot, SnapshotStatus(status))
+
+
+@transaction.atomic
+def update_snapshot_status(
+    context: RequestContext, snapshot_id: str | uuid.UUID, status: str, progress: str | None = None
+) -> Snapshot:
+    """Say how far a snapshot is that is being made or deleted, as Cinder's ``os-update_snapshot_status``.
+
+    ``progress`` is a percentage, ``"42%"``.  Raises InvalidInputError for a status that does not follow.
+    """
+    snapshot, _ = _locked(context, snapshot_id)
+    if status not in FOLLOWING.get(SnapshotStatus(snapshot.status), ()):
+        raise InvalidInputError(
+            f"A snapshot that is {snapshot.status} does not become {status[:64]!r}.", field="status"
+        )
+    done = int(progress.rstrip("%")) if progress else snapshot.progress
+    same = status == snapshot.status
+    return _move(
+        snapshot, SnapshotStatus(status), deadline=snapshot.deadline if same else None, progress=min(done, 100)
+    )
+
+
+def _locked(context: RequestContext, snapshot_id: str | uuid.UUID) -> tuple[Snapshot, Volume]:
+    """Return a snapshot that the caller may see, and its volume, locked."""
+    seen = snapshot_for(context, snapshot_id)
+    volume = state.lock([seen.volume_id]).get(seen.volume_id)
+    found = Snapshot.objects.filter(id=seen.id).first()
+    if volume is None or found is None:
+        raise SnapshotNotFoundError(snapshot_id)
+    found.volume = volume
+    return found, volume
+
+
+def _move(
+    snapshot: Snapshot, status: SnapshotStatus, *tell: str, deadline: object = None, progress: int = 0
+) -> Snapshot:
+    snapshot.status, snapshot.deadline, snapshot.progress = status, deadline, progress  # type: ignore[assignment]
+    snapshot.save(update_fields=["status", "deadline", "progress", "updated_at"])
+    announce_snapshot(snapshot, *tell)
+    return snapshot
+
+
+@takes_end(SnapshotVolumeRequest)
+def _taken(volume: Volume, event: AgentEvent, body: SnapshotVolumeRequest, host_id: uuid.UUID) -> None:
+    snapshot = Snapshot.objects.filter(id=body.snapshot_id, volume_id=volume.id).first()
+    if snapshot is None or snapshot.status not in (SnapshotStatus.CREATING, SnapshotStatus.ERROR):
+        return
+    if event.kind == "failed":
+        fail(snapshot, reason_of(event))
+        return
+    _move(snapshot, SnapshotStatus.AVAILABLE, "create.end", progress=100)
+
+
+@takes_end(DeleteSnapshotRequest)
+def _removed(volume: Volume, event: AgentEvent, body: DeleteSnapshotRequest, host_id: uuid.UUID) -> None:
+    key = read_id(body.snapshot_id) or NOBODY  # the doctor removes others, too
+    snapshot = Snapshot.objects.filter(id=key, volume_id=volume.id).first()
+    if snapshot is None or snapshot.status not in (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING):
+        return
+    if event.kind == "failed":
+        fail(snapshot, reason_of(event))
+        return
+    try:
+        end_snapshot(snapshot)
+    except ProtectedError:
+        fail(snapshot, "Something still refers to it.")
+
+
+def fail(snapshot: Snapshot, reason: str) -> None:
+    """A snapshot could not be taken, or not be removed."""
+    if snapshot.status in (SnapshotStatus.DELETING, SnapshotStatus.ERROR_DELETING):
+        messages.of_snapshot(snapshot, messages.SNAPSHOT_DELETE, reason)
+        _move(snapshot, SnapshotStatus.ERROR_DELETING)
+    else:
+        messages.of_snapshot(snapshot, messages.SNAPSHOT_CREATE, reason)
+        _move(snapshot, SnapshotStatus.ERROR)

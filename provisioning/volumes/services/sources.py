@@ -1,0 +1,141 @@
+"""What a new volume begins with: found for the caller, checked, and written as hosts are told of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from compute_agent.contract.build import ImageRef
+from compute_agent.contract.volume import VolumeSource
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.images.models import Image
+from provisioning.images.selectors import image_for
+from provisioning.images.selectors.access import usable
+from provisioning.volumes import keys
+from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
+from provisioning.volumes.host_commands import data_id_of
+from provisioning.volumes.models import Backup, Volume, VolumeType
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.selectors import snapshot_for, volume_for
+from provisioning.volumes.selectors.copies import backup_for
+from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus
+
+GIB = 1 << 30
+FORMATS = frozenset({"raw", "qcow2", "vmdk", "vdi", "vhd", "vhdx"})
+COPYABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a new volume is made of: what hosts are told, and what its record inherits."""
+
+    body: VolumeSource = field(default_factory=VolumeSource)
+    columns: Mapping[str, object] = field(default_factory=dict)
+    least_gb: int = 0
+    default_gb: int | None = None
+    pool_id: UUID | None = None
+    volume_type: VolumeType | None = None
+    inherits: Volume | None = None
+    """The volume whose data and key it has."""
+
+
+def source_of(context: RequestContext, request: VolumeRequest) -> Source:
+    """Look up what a request names.  Raises NotFoundError, InvalidInputError for more than one or an unfit one."""
+    named = [request.image_id, request.snapshot_id, request.source_volume_id, request.backup_id]
+    if len([each for each in named if each]) > 1:
+        raise InvalidInputError("A volume is made of an image, a snapshot, a volume or a backup: name one.")
+    if request.image_id:
+        return _of_image(context, request.image_id)
+    if request.snapshot_id:
+        return _of_snapshot(context, request.snapshot_id)
+    if request.source_volume_id:
+        return _of_volume(context, request.source_volume_id)
+    if request.backup_id:
+        return _of_backup(context, request.backup_id)
+    return Source()
+
+
+def image_ref(image: Image) -> ImageRef:
+    """Write an image as hosts are told of it."""
+    return ImageRef(
+        id=str(image.id),
+        name=image.name,
+        disk_format=image.disk_format or "",
+        size=image.size or 0,
+        hash_algo=image.os_hash_algo or "",
+        hash_value=image.os_hash_value or "",
+        min_disk=image.min_disk,
+        min_ram=image.min_ram,
+        properties={str(key): str(value) for key, value in image.properties.items()},
+    )
+
+
+def image_metadata(image: Image) -> dict[str, str]:
+    """Return what a volume keeps of its image, with Cinder's names."""
+    own = {
+        "image_id": str(image.id),
+        "image_name": image.name,
+        "checksum": image.checksum or "",
+        "container_format": image.container_format or "",
+        "disk_format": image.disk_format or "",
+        "min_disk": str(image.min_disk),
+        "min_ram": str(image.min_ram),
+        "size": str(image.size or 0),
+    }
+    return {**{str(key): str(value) for key, value in image.properties.items()}, **own}
+
+
+def _of_image(context: RequestContext, image_id: str) -> Source:
+    seen = image_for(context, image_id)
+    image = Image.objects.filter(usable(context.project_id or seen.project_id), pk=seen.pk).first() or seen
+    if image.status != Image.Status.ACTIVE:
+        raise InvalidInputError(f"Image {image.id} is not active.", field="imageRef")
+    if image.disk_format not in FORMATS:
+        msg = f"Image {image.id} is unacceptable: {image.disk_format} cannot be written to a volume."
+        raise InvalidInputError(msg, field="imageRef")
+    least = max(-(-(image.virtual_size or image.size or 0) // GIB), image.min_disk)
+    columns = {"source_image_id": image.id, "bootable": True, "image_metadata": image_metadata(image)}
+    return Source(VolumeSource(image=image_ref(image)), columns, least_gb=least)
+
+
+def _of_snapshot(context: RequestContext, snapshot_id: str) -> Source:
+    snapshot = snapshot_for(context, snapshot_id)
+    if snapshot.status != SnapshotStatus.AVAILABLE:
+        raise InvalidSnapshotError(f"Snapshot {snapshot.id} is {snapshot.status}; it must be available.")
+    volume = snapshot.volume
+    return Source(
+        VolumeSource(volume_id=data_id_of(volume), snapshot_id=str(snapshot.id)),
+        {"source_snapshot_id": snapshot.id, **_inherited(volume)},
+        least_gb=snapshot.size_gb,
+        default_gb=snapshot.size_gb,
+        pool_id=volume.pool_id,
+        volume_type=volume.volume_type,
+        inherits=volume,
+    )
+
+
+def _of_volume(context: RequestContext, volume_id: str) -> Source:
+    volume = volume_for(context, volume_id)
+    if volume.status not in COPYABLE:
+        msg = f"Volume {volume.id} is {volume.status}; a source volume must be available or in-use."
+        raise InvalidVolumeError(msg)
+    return Source(
+        VolumeSource(volume_id=data_id_of(volume)),
+        {"source_volume_id": volume.id, **_inherited(volume)},
+        least_gb=volume.size_gb,
+        default_gb=volume.size_gb,
+        pool_id=volume.pool_id,
+        volume_type=volume.volume_type,
+        inherits=volume,
+    )
+
+
+def _of_backup(context: RequestContext, backup_id: str) -> Source:
+    backup: Backup = backup_for(context, backup_id)
+    if backup.status != BackupStatus.AVAILABLE:
+        raise InvalidInputError(f"Backup {backup.id} is {backup.status}; it must be available.", field="backup_id")
+    return Source(columns={"source_backup_id": backup.id}, least_gb=backup.size_gb, default_gb=backup.size_gb)
+
+
+def _inherited(volume: Volume) -> dict[str, object]:
+    return {"bootable": volume.bootable, "image_metadata": volume.image_metadata, **keys.columns_of(volume)}

@@ -1,0 +1,120 @@
+"""Handing volumes to other projects: who has the key takes one over, with its snapshots and their quotas."""
+
+import hashlib
+import hmac
+import secrets
+import uuid
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.quotas.services.ledger import hold, release
+from provisioning.volumes import quota, state
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.models import Snapshot, Transfer, Volume
+from provisioning.volumes.selectors.transfers import transfer_for
+from provisioning.volumes.services.checks import check_texts, locked_volume
+from provisioning.volumes.states import SnapshotStatus, VolumeStatus
+
+KEY_BYTES = 16
+
+
+@when_broken_off
+@transaction.atomic
+def create_transfer(
+    context: RequestContext,
+    volume_id: str | uuid.UUID,
+    name: str = "",
+    *,
+    no_snapshots: bool = False,
+    encrypted_too: bool = True,
+) -> tuple[Transfer, str]:
+    """Offer an available volume; return the offer and its key, which nobody can read again.
+
+    Raises VolumeNotFoundError, InvalidVolumeError for one that is in use, in a group, or encrypted unless
+    ``encrypted_too``.
+    """
+    check_texts(name)
+    volume = locked_volume(context, volume_id)
+    if volume.status != VolumeStatus.AVAILABLE:
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available to be transferred.")
+    if volume.group_id is not None:
+        raise InvalidVolumeError(f"Volume {volume.id} belongs to a group.")
+    if volume.encryption_key and not encrypted_too:
+        raise InvalidVolumeError("transferring encrypted volume is not supported")
+    if no_snapshots and Snapshot.objects.filter(volume_id=volume.id).exists():
+        msg = f"Volume {volume.id} has snapshots, which cannot stay behind: delete them, or let them go with it."
+        raise InvalidVolumeError(msg)
+    busy = Snapshot.objects.filter(volume_id=volume.id).exclude(status=SnapshotStatus.AVAILABLE)
+    if busy.exists():
+        raise InvalidVolumeError(f"Volume {volume.id} has snapshots that are not available.")
+    key, salt = secrets.token_hex(KEY_BYTES), secrets.token_hex(KEY_BYTES)
+    made = Transfer.objects.create(
+        id=uuid.uuid4(),
+        volume=volume,
+        name=name,
+        source_project_id=volume.project_id,
+        salt=salt,
+        key_digest=_digest(salt, key),
+        no_snapshots=no_snapshots,
+    )
+    state.move(volume, VolumeStatus.AWAITING_TRANSFER)
+    return made, key
+
+
+@when_broken_off
+@transaction.atomic
+def delete_transfer(context: RequestContext, transfer_id: str) -> None:
+    """Withdraw an offer: the volume is its owner's as before."""
+    transfer = transfer_for(context, transfer_id)
+    volume = state.lock([transfer.volume_id])[transfer.volume_id]
+    Transfer.objects.filter(pk=transfer.pk).delete()
+    if volume.status == VolumeStatus.AWAITING_TRANSFER:
+        state.move(volume, VolumeStatus.AVAILABLE)
+
+
+@when_broken_off
+@transaction.atomic
+def accept_transfer(context: RequestContext, transfer_id: str, key: str) -> Transfer:
+    """Take a volume over with the key; what it and its snapshots hold counts for the caller's project from now on.
+
+    Raises NotFoundError, InvalidInputError for a wrong key, OverQuotaError.
+    """
+    project = context.project_id
+    transfer = Transfer.objects.filter(id=read_id(transfer_id) or NOBODY).select_related("volume").first()
+    if transfer is None or project is None:
+        raise NotFoundError(f"Transfer {transfer_id[:64]} could not be found.")
+    if not hmac.compare_digest(_digest(transfer.salt, key), transfer.key_digest):
+        raise InvalidInputError(f"Attempt to transfer {transfer.id} with invalid auth key.", field="auth_key")
+    volume = state.lock([transfer.volume_id])[transfer.volume_id]
+    if not Transfer.objects.filter(pk=transfer.pk).exists() or volume.status != VolumeStatus.AWAITING_TRANSFER:
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it is not offered any more.")
+    snapshots = list(Snapshot.objects.filter(volume_id=volume.id))
+    if transfer.no_snapshots and snapshots:
+        raise InvalidVolumeError(f"Volume {volume.id} has snapshots, which do not go with it.")
+    _move_holdings(volume, snapshots, project)
+    Snapshot.objects.filter(pk__in=[each.pk for each in snapshots]).update(project_id=project, user_id=context.user_id)
+    Transfer.objects.filter(pk=transfer.pk).delete()
+    changes = {"project_id": project, "user_id": context.user_id, "group_id": None}
+    state.move(volume, VolumeStatus.AVAILABLE, changes=changes)
+    transfer.accepted, transfer.destination_project_id = True, project
+    return transfer
+
+
+def _move_holdings(volume: Volume, snapshots: list[Snapshot], project: uuid.UUID) -> None:
+    """Let the new project hold the volume and its snapshots instead of the old one; OverQuotaError."""
+    if volume.project_id == project:
+        return
+    release(volume.id)
+    hold(project, volume.id, quota.of_volume(volume.volume_type, volume.size_gb))
+    for each in snapshots:
+        release(each.id)
+        if each.consumes_quota:
+            hold(project, each.id, quota.of_snapshot(volume, each.size_gb))
+
+
+def _digest(salt: str, key: str) -> str:
+    return hashlib.sha256(f"{salt}{key}".encode()).hexdigest()

@@ -1,0 +1,206 @@
+"""Volume types: what operators offer, to whom, how encrypted, and which one is a project's default."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.quotas.services.limits import rename_resources
+from provisioning.volumes.models import DefaultType, TypeEncryption, Volume, VolumeType, VolumeTypeAccess
+from provisioning.volumes.selectors.types import DEFAULT, default_type
+
+CIPHERS = ("aes-xts-plain64", "aes-cbc-essiv")
+KEY_SIZES = (128, 192, 256, 512)
+"""Bits."""
+PER_TYPE = ("volumes", "gigabytes", "snapshots")
+"""Quotas that there are for each type, too: ``volumes_NAME``."""
+
+
+def ensure_default_type() -> None:
+    """Make Cinder's ``__DEFAULT__`` type where it is absent and no other type is there."""
+    if not VolumeType.objects.exists():
+        VolumeType.objects.get_or_create(name=DEFAULT, defaults={"description": "Default Volume Type"})
+
+
+def create_type(
+    name: str,
+    *,
+    description: str | None = None,
+    is_public: bool = True,
+    extra_specs: Mapping[str, str] | None = None,
+) -> VolumeType:
+    """Make a type; ConflictError when there is one of this name."""
+    made = VolumeType(name=name, description=description, is_public=is_public, extra_specs=dict(extra_specs or {}))
+    return _saved(made, force_insert=True)
+
+
+@transaction.atomic
+def update_type(volume_type: VolumeType, changes: Mapping[str, Any]) -> VolumeType:
+    """Change ``name``, ``description`` or ``is_public``; its quotas keep following its name."""
+    old = volume_type.name
+    new = str(changes.get("name", old))
+    if new != old and old == DEFAULT:
+        raise InvalidInputError(f"The name of {DEFAULT} stays as it is.", field="name")
+    for name, value in changes.items():
+        setattr(volume_type, name, value)
+    volume_type.updated_at = timezone.now()
+    _saved(volume_type, update_fields=[*changes, "updated_at"])
+    if new != old:
+        rename_resources({f"{name}_{old}": f"{name}_{new}" for name in PER_TYPE})
+    return volume_type
+
+
+@transaction.atomic
+def delete_type(volume_type: VolumeType) -> None:
+    """Delete a type without volumes and groups that is nobody's default; InvalidInputError."""
+    volume_type = _locked(volume_type)
+    _check_unused(volume_type, "Target volume type is still in use.")
+    if volume_type.groups.exists():
+        raise InvalidInputError("Target volume type is still in use.")
+    if volume_type.name == DEFAULT or volume_type.defaults.exists():
+        raise InvalidInputError(f"The volume type {volume_type.id} is a default volume type and cannot be deleted.")
+    volume_type.delete()
+
+
+@transaction.atomic
+def set_extra_specs(volume_type: VolumeType, specs: Mapping[str, str]) -> VolumeType:
+    """Add extra specs or change some; refused while there are volumes of the type, InvalidInputError."""
+    volume_type = _locked(volume_type)
+    _check_unused(volume_type, "Volume Type is currently in use.")
+    volume_type.extra_specs = {**volume_type.extra_specs, **specs}
+    return _touched(volume_type, "extra_specs")
+
+
+@transaction.atomic
+def delete_extra_spec(volume_type: VolumeType, key: str) -> None:
+    """Remove one; NotFoundError."""
+    volume_type = _locked(volume_type)
+    _check_unused(volume_type, "Volume Type is currently in use.")
+    specs = dict(volume_type.extra_specs)
+    if specs.pop(key, None) is None:
+        raise NotFoundError(f"Volume Type {volume_type.id} has no extra specs with key {key[:64]}.")
+    volume_type.extra_specs = specs
+    _touched(volume_type, "extra_specs")
+
+
+def add_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
+    """Let a project see a type that is not public; ConflictError when it does."""
+    if volume_type.is_public:
+        raise InvalidInputError("Type access modification is not applicable to public volume type.")
+    try:
+        with transaction.atomic():
+            VolumeTypeAccess.objects.create(volume_type=volume_type, project_id=project_id)
+    except IntegrityError:
+        msg = f"Volume type access for {volume_type.id} / {project_id.hex} combination already exists."
+        raise ConflictError(msg) from None
+
+
+def remove_access(volume_type: VolumeType, project_id: uuid.UUID) -> None:
+    """Let a project no longer see a type; NotFoundError when it does not."""
+    if volume_type.is_public:
+        raise InvalidInputError("Type access modification is not applicable to public volume type.")
+    if not VolumeTypeAccess.objects.filter(volume_type=volume_type, project_id=project_id).delete()[0]:
+        raise NotFoundError(f"Volume type access not found for {volume_type.id} / {project_id.hex} combination.")
+
+
+@transaction.atomic
+def create_encryption(volume_type: VolumeType, values: Mapping[str, Any]) -> TypeEncryption:
+    """Have new volumes of a type encrypted; not while there are volumes of it."""
+    volume_type = _locked(volume_type)
+    _check_unused(volume_type, "Cannot create encryption specs. Volume type in use.")
+    if TypeEncryption.objects.filter(volume_type=volume_type).exists():
+        raise InvalidInputError(f"Volume type encryption for type {volume_type.id} already exists.")
+    made = TypeEncryption(volume_type=volume_type, **values)
+    _check_encryption(made)
+    made.save()
+    return made
+
+
+@transaction.atomic
+def update_encryption(volume_type: VolumeType, changes: Mapping[str, Any]) -> TypeEncryption:
+    """Change how new volumes of a type are encrypted; not while there are volumes of it."""
+    volume_type = _locked(volume_type)
+    _check_unused(volume_type, "Cannot update encryption specs. Volume type in use.")
+    found = encryption_of(volume_type)
+    for name, value in changes.items():
+        setattr(found, name, value)
+    _check_encryption(found)
+    found.updated_at = timezone.now()
+    found.save(update_fields=[*changes, "updated_at"])
+    return found
+
+
+@transaction.atomic
+def delete_encryption(volume_type: VolumeType) -> None:
+    """Have new volumes of a type encrypted no longer; not while there are volumes of it."""
+    volume_type = _locked(volume_type)
+    _check_unused(volume_type, "Cannot delete encryption specs. Volume type in use.")
+    encryption_of(volume_type).delete()
+
+
+def encryption_of(volume_type: VolumeType) -> TypeEncryption:
+    """Return how a type's volumes are encrypted; NotFoundError when they are not."""
+    found = TypeEncryption.objects.filter(volume_type=volume_type).first()
+    if found is None:
+        raise NotFoundError(f"Volume type encryption for type {volume_type.id} does not exist.")
+    return found
+
+
+def set_default_type(project_id: uuid.UUID, volume_type: VolumeType) -> DefaultType:
+    """Make a type that of a project's new volumes for which none is named."""
+    found, _ = DefaultType.objects.update_or_create(project_id=project_id, defaults={"volume_type": volume_type})
+    return found
+
+
+def unset_default_type(project_id: uuid.UUID) -> None:
+    """Give a project the cloud's default type again; a repeat changes nothing."""
+    DefaultType.objects.filter(project_id=project_id).delete()
+
+
+def default_type_of(project_id: uuid.UUID) -> VolumeType:
+    """Return the type of new volumes for which none is named; NotFoundError without one."""
+    found = default_type(project_id)
+    if found is None:
+        raise NotFoundError("Default volume type can not be found.")
+    return found
+
+
+def _saved(volume_type: VolumeType, **how: Any) -> VolumeType:
+    try:
+        with transaction.atomic():
+            volume_type.save(**how)
+    except IntegrityError:
+        raise ConflictError(f"Volume Type {volume_type.name} already exists.", field="name") from None
+    return volume_type
+
+
+def _locked(volume_type: VolumeType) -> VolumeType:
+    found = VolumeType.objects.select_for_update().filter(pk=volume_type.pk).first()
+    if found is None:
+        raise NotFoundError(f"Volume type {volume_type.pk} could not be found.")
+    return found
+
+
+def _touched(volume_type: VolumeType, *fields: str) -> VolumeType:
+    volume_type.updated_at = timezone.now()
+    volume_type.save(update_fields=[*fields, "updated_at"])
+    return volume_type
+
+
+def _check_unused(volume_type: VolumeType, message: str) -> None:
+    if Volume.objects.filter(volume_type=volume_type).exists():
+        raise InvalidInputError(message)
+
+
+def _check_encryption(encryption: TypeEncryption) -> None:
+    """Refuse what no storage daemon does; InvalidInputError."""
+    if encryption.provider not in {"luks", "nova.volume.encryptors.luks.LuksEncryptor", "LuksEncryptor"}:
+        raise InvalidInputError(f"Volumes are encrypted with luks, not {encryption.provider[:64]}.", field="provider")
+    if encryption.cipher and encryption.cipher not in CIPHERS:
+        known = ", ".join(CIPHERS)
+        raise InvalidInputError(f"The cipher is one of {known}, not {encryption.cipher[:64]}.", field="cipher")
+    if encryption.key_size is not None and encryption.key_size not in KEY_SIZES:
+        raise InvalidInputError(f"The key has one of {KEY_SIZES} bits.", field="key_size")

@@ -1,0 +1,134 @@
+"""Copying a volume to an image: the record is made at once, the host sends the bits beside other commands.
+
+available or (by force) in-use → uploading → as before.
+"""
+
+import contextlib
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import UploadVolumeRequest
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.retry import when_broken_off
+from provisioning.images import services as images
+from provisioning.images.models import Image
+from provisioning.volumes import copies, state
+from provisioning.volumes.ends import reason_of
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.host_commands import send_copy, spec_of
+from provisioning.volumes.models import Volume
+from provisioning.volumes.overdue import when_overdue
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.checks import check_texts, locked_volume, pool_of
+from provisioning.volumes.states import VolumeStatus
+
+FORMATS = ("qcow2", "raw")
+UPLOADED_TO = "uploading_to"
+"""Key of the admin metadata that names the image while it is being written."""
+_OF_THE_BITS = frozenset(
+    {"image_id", "image_name", "checksum", "container_format", "disk_format", "min_disk", "min_ram", "size"}
+)
+"""Image metadata that says something of the bits it was made from."""
+
+
+@when_broken_off
+@transaction.atomic
+def upload_to_image(
+    context: RequestContext,
+    volume_id: str | uuid.UUID,
+    image_name: str,
+    *,
+    force: bool = False,
+    container_format: str = "bare",
+    disk_format: str = "qcow2",
+    visibility: str = "private",
+    protected: bool = False,
+) -> tuple[Volume, Image]:
+    """Make an image of a volume; return both.  ``force``: also while a server has it.
+
+    Raises InvalidVolumeError, InvalidInputError, ForbiddenError as images do, TooLargeError by the images' quota.
+    """
+    check_texts(image_name)
+    if disk_format not in FORMATS:
+        msg = f"A volume is uploaded as {' or '.join(FORMATS)}, not as {disk_format[:40]}."
+        raise InvalidInputError(msg, field="disk_format")
+    volume = locked_volume(context, volume_id)
+    allowed = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE) if force else (VolumeStatus.AVAILABLE,)
+    if volume.status not in allowed:
+        raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be {' or '.join(allowed)}.")
+    pool_of(volume)
+    kept = {name: value for name, value in volume.image_metadata.items() if name not in _OF_THE_BITS}
+    image = images.create(
+        context,
+        name=image_name,
+        visibility=visibility,
+        protected=protected,
+        disk_format=disk_format,
+        container_format=container_format,
+        min_disk=volume.size_gb,
+        properties=kept,
+    )
+    said = {**volume.admin_metadata, UPLOADED_TO: str(image.id)}
+    state.move(volume, VolumeStatus.UPLOADING, changes={"admin_metadata": said})
+    body = UploadVolumeRequest(volume=spec_of(volume), image_id=str(image.id), disk_format=disk_format)
+    send_copy(volume, image.id, body, status=VolumeStatus.UPLOADING)
+    return volume, image
+
+
+@dataclass
+class Upload(copies.Copy):
+    """A volume that is being copied to an image."""
+
+    volume: Volume
+
+    def take_life(self, until: datetime) -> None:
+        Volume.objects.filter(id=self.volume.id).update(deadline=until)
+
+    def take_progress(self, done: int, total: int) -> None:
+        if state.reread(self.volume):
+            state.update(self.volume, {"progress_bytes": done, "progress_total": total})
+
+    def take_end(self, event: AgentEvent, body: Any) -> None:
+        if not state.reread(self.volume) or self.volume.admin_metadata.get(UPLOADED_TO) != body.image_id:
+            return
+        if event.kind == "failed":
+            fail(self.volume, reason_of(event))
+            return
+        _end(self.volume)
+
+
+def _load(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
+    busy = Volume.objects.filter(status=VolumeStatus.UPLOADING).values_list("id", "admin_metadata")
+    named = {str(key): volume_id for volume_id, said in busy for key in [said.get(UPLOADED_TO)] if key}
+    wanted = {key: named[str(key)] for key in ids if str(key) in named}
+    rows = state.lock(list(wanted.values()))
+    return {key: Upload(rows[volume_id]) for key, volume_id in wanted.items() if volume_id in rows}
+
+
+copies.register(_load)
+
+
+def _end(volume: Volume) -> None:
+    said = {name: value for name, value in volume.admin_metadata.items() if name != UPLOADED_TO}
+    if volume.status == VolumeStatus.UPLOADING:
+        state.end_task(volume, changes={"admin_metadata": said})
+    else:  # an operator has reset it, or it is being deleted
+        state.update(volume, {"admin_metadata": said})
+
+
+@when_overdue(VolumeStatus.UPLOADING)
+def fail(volume: Volume, reason: str) -> None:
+    """The image could not be written: it goes, unless it has its bits."""
+    messages.of_volume(volume, messages.COPY_TO_IMAGE, reason)
+    image = Image.objects.filter(id=volume.admin_metadata.get(UPLOADED_TO)).first()
+    if image is not None and image.status not in (Image.Status.ACTIVE, Image.Status.DEACTIVATED):
+        with contextlib.suppress(NotFoundError, ForbiddenError):  # it is gone, or protected
+            images.delete(RequestContext(None, "novella", image.project_id), image.id, though_used=True)
+    _end(volume)

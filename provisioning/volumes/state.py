@@ -1,0 +1,137 @@
+"""The only writer of ``Volume.status``: conditional updates against the table of legal moves, each with its event.
+
+Rows are locked in one order everywhere, so that no two transactions wait for each other: servers; volumes, in the order
+of their ids; snapshots and backups; the project; the counters of its quota; pools; hosts and commands.  Whoever will
+need a volume locks it (``lock``, ``keep_still``) before anything of its project's quota.
+"""
+
+import uuid
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from provisioning.common.errors import ConflictError
+from provisioning.volumes.announcements import announce
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.states import LEGAL, AttachStatus, VolumeStatus
+
+MINUTE = 60
+TIMEOUTS: Mapping[VolumeStatus, int] = {
+    VolumeStatus.CREATING: 10 * MINUTE,
+    VolumeStatus.DOWNLOADING: 30 * MINUTE,
+    VolumeStatus.DELETING: 10 * MINUTE,
+    VolumeStatus.EXTENDING: 5 * MINUTE,
+    VolumeStatus.REVERTING: 10 * MINUTE,
+    VolumeStatus.UPLOADING: 30 * MINUTE,
+    VolumeStatus.RETYPING: 60 * MINUTE,
+    VolumeStatus.MAINTENANCE: 60 * MINUTE,
+    VolumeStatus.BACKING_UP: 60 * MINUTE,
+    VolumeStatus.RESTORING_BACKUP: 60 * MINUTE,
+}
+"""Seconds for which a host may be silent about what goes on; each sign of life gives that time again."""
+
+
+CONNECTING = 3 * MINUTE
+"""Seconds in which a storage daemon lets a client in, once its host has begun."""
+
+
+def deadline_of(status: str, now: datetime | None = None) -> datetime | None:
+    """Return until when something must be heard of what a status says is going on; None: nothing goes on."""
+    seconds = TIMEOUTS.get(VolumeStatus(status))
+    return (now or timezone.now()) + timedelta(seconds=seconds) if seconds else None
+
+
+def lock(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Volume]:
+    """Keep these volumes from everybody else until the caller's transaction ends; return them as they are now."""
+    rows = Volume.objects.select_for_update(no_key=True, of=("self",)).select_related("pool", "volume_type")
+    return {row.id: row for row in rows.filter(id__in=list(ids)).order_by("id")}
+
+
+def keep_still(volumes: QuerySet[Volume]) -> None:
+    """Lock volumes for what the caller's transaction does later, behind locks that come after them in the order; where
+    the database locks rows.
+    """
+    if connection.features.has_select_for_update:
+        list(volumes.select_for_update(no_key=True, of=("self",)).order_by("id").values_list("id"))
+
+
+def move(
+    volume: Volume, to: VolumeStatus, *tell: str, changes: Mapping[str, Any] | None = None, reset: bool = False
+) -> Volume:
+    """Move a volume in the caller's transaction, with further columns in ``changes``, and write its event.
+
+    ``tell``: notifications (``resize.start``); ``reset``: an operator's word, which passes over the table.  ``volume``
+    has the new values then.  Raises ConflictError when it has changed since it was read, ValueError for a move that is
+    not legal.
+    """
+    here = VolumeStatus(volume.status)
+    if not reset and to != here and to not in LEGAL[here]:
+        raise ValueError(f"A volume does not move from {here} to {to}.")
+    columns: dict[str, Any] = {"status": to, "deadline": deadline_of(to), **(changes or {})}
+    if to != here:
+        columns.setdefault("previous_status", here)
+    return update(volume, columns, *tell)
+
+
+def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:
+    """Write columns of a volume that is as it was read, raise its version, write its event; else ConflictError."""
+    values = {**columns, "version": volume.version + 1, "updated_at": timezone.now()}
+    if not Volume.objects.filter(id=volume.id, status=volume.status, version=volume.version).update(**values):
+        raise ConflictError(f"Volume {volume.id} has changed meanwhile. Try again.")
+    for name, value in values.items():
+        setattr(volume, name, value)
+    announce(volume, *tell)
+    return volume
+
+
+def reread(volume: Volume) -> bool:
+    """Read a locked volume anew, in place: callbacks may have changed it.  False when it is gone."""
+    try:
+        volume.refresh_from_db()
+    except Volume.DoesNotExist:
+        return False
+    return True
+
+
+def at_rest(volume: Volume) -> VolumeStatus:
+    """Return the status that follows from the volume's attachments alone."""
+    found = set(Attachment.objects.filter(volume_id=volume.id).values_list("status", flat=True))
+    for statuses, status in _BY_ATTACHMENTS:
+        if found & statuses:
+            return status
+    return VolumeStatus.AVAILABLE
+
+
+_BY_ATTACHMENTS: tuple[tuple[frozenset[str], VolumeStatus], ...] = (
+    (frozenset({AttachStatus.ATTACHED, AttachStatus.ERROR_DETACHING}), VolumeStatus.IN_USE),
+    (frozenset({AttachStatus.ATTACHING}), VolumeStatus.ATTACHING),
+    (frozenset({AttachStatus.DETACHING}), VolumeStatus.DETACHING),
+    (frozenset({AttachStatus.RESERVED, AttachStatus.ERROR_ATTACHING}), VolumeStatus.RESERVED),
+)
+RESTING = frozenset(
+    {
+        VolumeStatus.AVAILABLE,
+        VolumeStatus.RESERVED,
+        VolumeStatus.ATTACHING,
+        VolumeStatus.DETACHING,
+        VolumeStatus.IN_USE,
+    }
+)
+"""Statuses that follow from attachments; in the others a task of the volume goes on, or it has failed."""
+
+
+def settle(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
+    """Bring the status to what the attachments say, when no task goes on; else as ``move``."""
+    if volume.status in RESTING:
+        return move(volume, at_rest(volume), *tell, changes=changes)
+    return update(volume, changes or {}, *tell)
+
+
+def end_task(volume: Volume, *tell: str, changes: Mapping[str, Any] | None = None) -> Volume:
+    """A task is over: the status follows from the attachments again."""
+    cleared = {"progress_bytes": 0, "progress_total": 0, "wanted_gb": None, "previous_status": ""}
+    return move(volume, at_rest(volume), *tell, changes={**cleared, **(changes or {})})

@@ -1,0 +1,136 @@
+"""What the clock does for volumes: nothing waits for ever, dead hosts keep nothing, and old messages go."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.volume import VOLUME, VOLUME_COPY
+from provisioning.common.retry import when_broken_off
+from provisioning.hosts import commands
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.jobs.registry import periodic
+from provisioning.volumes import overdue, state, uses
+from provisioning.volumes.models import Attachment, Message, PoolHost, Snapshot, Volume
+from provisioning.volumes.services import attachments, changes, messages, snapshots
+from provisioning.volumes.services.upload import UPLOADED_TO
+from provisioning.volumes.states import AttachStatus, VolumeStatus
+
+MARGIN = timedelta(seconds=10)
+AWAY = "The host that has its data is down. The data can be reached again when the host is back."
+
+
+@periodic("volumes.reap", every=5.0)
+def reap() -> None:
+    """End what nothing is heard of any more; a late report may still mend it."""
+    now = timezone.now()
+    for (key,) in list(Volume.objects.filter(deadline__lt=now).order_by("id").values_list("id")[:100]):
+        _give_up(key, now)
+    for (key,) in list(Snapshot.objects.filter(deadline__lt=now).order_by("id").values_list("volume_id")[:100]):
+        _give_up_snapshots(key, now)
+    late = now - timedelta(seconds=state.CONNECTING)
+    silent = Attachment.objects.filter(status=AttachStatus.ATTACHING, connection={}, updated_at__lt=late)
+    for (key,) in list(silent.values_list("volume_id")[:100]):
+        _give_up_connecting(key, late)
+    unused = Attachment.objects.filter(status=AttachStatus.ATTACHING, updated_at__lt=late).exclude(connection={})
+    for (key,) in list(unused.filter(instance_id__isnull=False).values_list("volume_id")[:100]):
+        _say_again(key, late)
+
+
+@when_broken_off
+@transaction.atomic
+def _give_up(volume_id: object, now: datetime) -> None:
+    volume = next(iter(state.lock([volume_id]).values()), None)  # type: ignore[list-item]
+    if volume is None or volume.deadline is None or volume.deadline >= now:
+        return
+    open_now = list(commands.unfinished(VOLUME, volume.id).filter(beside=False, generation=volume.generation))
+    if volume.status == VolumeStatus.UPLOADING:
+        ids = [volume.admin_metadata.get(UPLOADED_TO)]
+        open_now += HostCommand.objects.filter(subject_kind=VOLUME_COPY, subject_id__in=ids, finished_at=None)
+    until = _waiting(open_now)
+    give_up = overdue.give_up_of(volume.status)
+    if until is not None or give_up is None:
+        Volume.objects.filter(id=volume.id).update(deadline=until)
+        return
+    give_up(volume, overdue.SILENT)
+
+
+def _waiting(open_now: Iterable[HostCommand]) -> datetime | None:
+    """Return until when to look again: a command waits its turn on a host that is alive, or has just said something."""
+    now, found = timezone.now(), list[datetime]()
+    rows = list(open_now)
+    hosts = {host.id: host for host in Host.objects.filter(id__in=[row.host_id for row in rows])}
+    for row in rows:
+        until = commands.waits_there(row, hosts.get(row.host_id))
+        if until is not None:
+            found.append(until + MARGIN)
+        elif row.deadline is not None and row.deadline > now:
+            found.append(row.deadline + MARGIN)
+    return max(found, default=None)
+
+
+@when_broken_off
+@transaction.atomic
+def _give_up_snapshots(volume_id: object, now: datetime) -> None:
+    for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
+        kinds = ("snapshot_volume_request", "delete_snapshot_request")
+        until = _waiting(commands.unfinished(VOLUME, volume.id).filter(kind__in=kinds))
+        for snapshot in Snapshot.objects.filter(volume_id=volume.id, deadline__lt=now):
+            if until is not None:
+                Snapshot.objects.filter(id=snapshot.id).update(deadline=until)
+            else:
+                snapshots.fail(snapshot, overdue.SILENT)
+
+
+@when_broken_off
+@transaction.atomic
+def _give_up_connecting(volume_id: object, late: datetime) -> None:
+    for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
+        if _waiting(commands.unfinished(VOLUME, volume.id).filter(kind=attachments.KIND)) is not None:
+            continue
+        waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, connection={})
+        for attachment in waiting.filter(updated_at__lt=late).select_related("volume", "host"):
+            attachments.refuse(attachment, volume, overdue.SILENT)
+
+
+@when_broken_off
+@transaction.atomic
+def _say_again(volume_id: object, late: datetime) -> None:
+    """Say once more, now and then, that a volume is connected: what followed from it may have been lost."""
+    for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
+        waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, updated_at__lt=late)
+        for attachment in waiting.exclude(connection={}).select_related("volume", "host"):
+            Attachment.objects.filter(id=attachment.id).update(updated_at=timezone.now())
+            uses.user().connected(attachment, again=True)
+
+
+@periodic("volumes.follow_dead_hosts", every=15.0)
+def follow_dead_hosts() -> None:
+    """Give back what was on its way to or from guests of hosts that an operator says are dead, and forget daemons."""
+    for (host_id,) in list(Host.objects.filter(forced_down=True).values_list("id")):
+        with transaction.atomic():
+            changes.give_back_of_host(host_id, only_moving=True)
+        held = Volume.objects.filter(daemon_host_id=host_id, pool__shared=True)
+        for (key,) in list(held.values_list("id")):
+            with transaction.atomic():
+                for volume in state.lock([key]).values():
+                    if not Attachment.objects.filter(volume_id=volume.id).exists():
+                        attachments.tell_clients(volume)
+    _tell_owners()
+
+
+def _tell_owners() -> None:
+    """Write down once for the owners of volumes in pools of dead hosts alone that their data cannot be reached."""
+    reached = PoolHost.objects.filter(host__forced_down=False).values("pool_id")
+    dead = PoolHost.objects.filter(host__forced_down=True).exclude(pool_id__in=reached)
+    lost = Volume.objects.filter(pool_id__in=dead.values("pool_id"), migration_of=None)
+    told = Message.objects.filter(action_id=messages.REACH, created_at__gt=timezone.now() - messages.AGAIN)
+    for volume in lost.exclude(id__in=told.exclude(resource_id=None).values("resource_id")).order_by("id")[:1000]:
+        messages.of_volume(volume, messages.REACH, AWAY)
+
+
+@periodic("volumes.forget_messages", every=3600.0)
+def forget_messages() -> None:
+    """Remove messages whose time is over."""
+    messages.forget_old()

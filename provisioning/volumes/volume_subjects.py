@@ -1,0 +1,102 @@
+"""Volumes, and copies of their data, as subjects of hosts: what follows from what hosts say of them."""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from compute_agent.contract.messages import AgentEvent, decode_command_body
+from compute_agent.contract.volume import VOLUME, VOLUME_COPY, PoolState
+from provisioning.common.numbers import MAX_INTEGER
+from provisioning.hosts.models import HostCommand
+from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
+from provisioning.volumes import copies, pools, state, uses
+from provisioning.volumes.ends import end_of
+from provisioning.volumes.models import Attachment, PoolHost, Volume
+from provisioning.volumes.services import attachments
+
+MARGIN = timedelta(seconds=10)
+"""A volume's own deadline is so much later than that of the command it waits for."""
+
+
+class VolumeHandler(SubjectHandler[Volume]):
+    """Takes what hosts say of volumes."""
+
+    kind = VOLUME
+
+    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
+        return state.lock(ids)
+
+    def take_steps(self, subject: Volume, steps: Sequence[Reported]) -> None:
+        for event, command in steps:
+            self.take_progress(subject, event, command)
+
+    def take_life(self, subject: Volume, command: HostCommand, until: datetime) -> None:
+        if subject.deadline is not None and command.generation == subject.generation:
+            subject.deadline = until + MARGIN
+            Volume.objects.filter(id=subject.id).update(deadline=subject.deadline)
+
+    def take_progress(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
+        done, total = (number_of(event, name) for name in ("done", "total"))
+        if done is None or command.beside or not state.reread(subject) or command.generation != subject.generation:
+            return
+        state.update(subject, {"progress_bytes": done, "progress_total": max(total or 0, done)})
+        uses.user().progressed(subject)
+
+    def take_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
+        if event.error_code == "superseded" or not state.reread(subject) or command.generation != subject.generation:
+            return
+        body = decode_command_body(command.body)
+        take = end_of(body)
+        if take is not None:
+            take(subject, event, body, command.host_id)
+
+    def take_pools(self, host_id: uuid.UUID, pools_now: Sequence[PoolState]) -> None:
+        for pool_id, unserved in pools.take(host_id, pools_now).items():
+            attachments.serve_again(host_id, pool_id, unserved)
+
+    def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
+        """A host owns the volumes of the pools that it serves, and those that it has a daemon or a guest of."""
+        served = PoolHost.objects.filter(host_id=host_id).values("pool_id")
+        guests = Attachment.objects.filter(host_id=host_id).values("volume_id")
+        rows = Volume.objects.filter(pool_id__in=served) | Volume.objects.filter(daemon_host_id=host_id)
+        rows = (rows | Volume.objects.filter(id__in=guests)).distinct().order_by("id")
+        return [Subject(VOLUME, key, generation) for key, generation in rows.values_list("id", "generation")]
+
+
+class CopyHandler(SubjectHandler[copies.Copy]):
+    """Takes what hosts say of copies of volumes: to images, and to backups."""
+
+    kind = VOLUME_COPY
+
+    def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
+        return copies.load(ids)
+
+    def take_steps(self, subject: copies.Copy, steps: Sequence[Reported]) -> None:
+        for event, command in steps:
+            self.take_progress(subject, event, command)
+
+    def take_life(self, subject: copies.Copy, command: HostCommand, until: datetime) -> None:
+        subject.take_life(until + MARGIN)
+
+    def take_progress(self, subject: copies.Copy, event: AgentEvent, command: HostCommand) -> None:
+        done, total = (number_of(event, name) for name in ("done", "total"))
+        if done is not None:
+            subject.take_progress(done, max(total or 0, done))
+
+    def take_end(self, subject: copies.Copy, event: AgentEvent, command: HostCommand) -> None:
+        if event.error_code != "superseded":
+            subject.take_end(event, decode_command_body(command.body))
+
+    def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
+        rows = HostCommand.objects.filter(host_id=host_id, subject_kind=VOLUME_COPY, finished_at=None)
+        return [Subject(VOLUME_COPY, key, number) for key, number in rows.values_list("subject_id", "generation")]
+
+
+def number_of(event: AgentEvent, name: str) -> int | None:
+    """Read a number of bytes of a report; None when there is none."""
+    text = event.detail.get(name, "")
+    return min(int(text), MAX_INTEGER << 31) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+for _handler in (VolumeHandler(), CopyHandler()):
+    register(_handler)
