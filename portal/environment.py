@@ -79,6 +79,14 @@ def chosen(name: str, known: tuple[str, ...]) -> list[str]:
     return chosen
 
 
+def one_of(name: str, default: str, known: tuple[str, ...]) -> str:
+    """Read one of the words; another one stops the start with a sentence."""
+    text: str = env.str(name, default=default)
+    if text not in known:
+        raise ImproperlyConfigured(f"{name} is {text!r}; it must be {' or '.join(known)}.")
+    return text
+
+
 def seconds_by_name(name: str, low: int, high: int) -> dict[str, int]:
     """Read seconds by name, ``rebuilding=900,deleting=60``; what is no such list stops the start with a sentence."""
     given: dict[str, int] = {}

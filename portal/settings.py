@@ -18,6 +18,7 @@ from portal.environment import (
     integer,
     ipv4_range,
     networks,
+    one_of,
     patterns,
     ports,
     rates,
@@ -100,6 +101,7 @@ INSTALLED_APPS = [
     "provisioning.hosts",
     "provisioning.images",
     "provisioning.network",
+    "provisioning.volumes",
     "provisioning.compute",
     "provisioning.doctor",
     "portal.api",
@@ -381,6 +383,8 @@ TASK_TIMEOUTS = seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 2_592_000)
 """Seconds for single task_states, in place of the setting that says theirs."""
 BUILD_TIMEOUT = integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
+CROSS_AZ_ATTACH = env.bool("NOVELLA_CROSS_AZ_ATTACH", default=True)
+"""Whether servers may have volumes of another availability zone than their own."""
 HOST_QUEUE_TIMEOUT = integer("NOVELLA_HOST_QUEUE_TIMEOUT", 1800, 5, 604_800)
 """Seconds that a command may wait its turn on a host that is alive."""
 PROGRESS_LIMIT = integer("NOVELLA_PROGRESS_LIMIT", 4, 1, 1000)
@@ -446,6 +450,25 @@ IMAGE_MEMBER_LIMIT = integer("NOVELLA_IMAGE_MEMBER_LIMIT", 128, 0, 10_000)
 IMAGE_PROPERTY_PROTECTIONS = env.str("NOVELLA_IMAGE_PROPERTY_PROTECTIONS", default="")
 """File (TOML or JSON) that says which roles may create, read, update and delete which properties; followed while the
 cloud runs."""
+
+# Backups of volumes
+BACKUP_STORE = one_of("NOVELLA_BACKUP_STORE", "folder", ("folder", "s3"))
+"""Where new backups go; those that are in the other one are still found there."""
+BACKUP_DIR = Path(env.str("NOVELLA_BACKUP_DIR", default=str(PORTAL_DIR / "volume-backups")))
+BACKUP_S3_ENDPOINT = web_address("NOVELLA_BACKUP_S3_ENDPOINT")
+"""Empty: that of AWS."""
+BACKUP_S3_BUCKET = env.str("NOVELLA_BACKUP_S3_BUCKET", default="")
+BACKUP_S3_PREFIX = env.str("NOVELLA_BACKUP_S3_PREFIX", default="").strip("/")
+"""Before the name of every object, so that several clouds can share a bucket."""
+BACKUP_S3_REGION = env.str("NOVELLA_BACKUP_S3_REGION", default="us-east-1")
+BACKUP_S3_ACCESS_KEY = env.str("NOVELLA_BACKUP_S3_ACCESS_KEY", default="")
+BACKUP_S3_SECRET_KEY = env.str("NOVELLA_BACKUP_S3_SECRET_KEY", default="")
+if BACKUP_STORE == "s3" and not (BACKUP_S3_BUCKET and BACKUP_S3_ACCESS_KEY and BACKUP_S3_SECRET_KEY):
+    msg = (
+        "NOVELLA_BACKUP_STORE is 's3'; it needs NOVELLA_BACKUP_S3_BUCKET, NOVELLA_BACKUP_S3_ACCESS_KEY and"
+        " NOVELLA_BACKUP_S3_SECRET_KEY, too."
+    )
+    raise ImproperlyConfigured(msg)
 
 # Notifications and metrics
 NOTIFICATIONS = patterns("NOVELLA_NOTIFICATIONS", ["all", "-instance.update"])

@@ -11,6 +11,7 @@ SERVICES = {
     "identity": "portal.api.identity.urls",
     "image": "portal.api.image.urls",
     "network": "portal.api.network.urls",
+    "volume": "portal.api.volume.urls",
 }
 urlpatterns = by_service(
     SERVICES,

@@ -8,6 +8,7 @@ from django.http.response import HttpResponseBase
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods
 
+from portal.agents.callers import calling_host, said
 from portal.common.error_status import status_of
 from portal.web.streams import BodyInterruptedError, body_of, file_response
 from provisioning.common.errors import (
@@ -17,10 +18,10 @@ from provisioning.common.errors import (
 )
 from provisioning.compute import image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
-from provisioning.hosts import enrolment
 from provisioning.images import selectors as images
 from provisioning.images import services as uploads
 from provisioning.images.errors import InterruptedUploadError
+from provisioning.volumes import image_transfers as of_volumes
 
 NO_IMAGE = "There is no image for this host here."
 
@@ -28,26 +29,28 @@ NO_IMAGE = "There is no image for this host here."
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "PUT"])
 def image_bits(request: HttpRequest, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
-    """``GET``: the bits of an image that the calling host needs for a command about an instance; ``PUT``: the bits of
-    one that it was ordered to make of it.  404 for anything else.
+    """``GET``: the bits of an image that the calling host needs for a command about an instance or a volume, whose id
+    is ``instance_id``; ``PUT``: the bits of one that it was ordered to make of it (of a volume: the image's own id).
+    404 for anything else.
     """
-    kind, _, credential = request.headers.get("Authorization", "").partition(" ")
-    name = request.headers.get("X-Novella-Host", "")
     try:
-        host = enrolment.authenticate(name, credential.strip() if kind.lower() == "bearer" else "")
+        host = calling_host(request)
     except NotAuthenticatedError as error:
-        return _said(401, error.message)
+        return said(401, error.message)
     carry = _take if request.method == "PUT" else _give
     try:
         return carry(request, host.id, instance_id, image_id)
     except InterruptedUploadError as error:
-        return _said(503, error.message)
+        return said(503, error.message)
     except NovellaError as error:  # below 500, all but 401 and 409, it is no use to try again
-        return _said(status_of(error, "image") or 503, error.message)
+        return said(status_of(error, "image") or 503, error.message)
 
 
 def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
-    image = image_transfers.image_to_get(host_id, instance_id, image_id)
+    try:
+        image = image_transfers.image_to_get(host_id, instance_id, image_id)
+    except NotFoundError:
+        image = of_volumes.image_to_get(host_id, instance_id, image_id)
     try:
         bits = images.open_data(image).open("rb")
     except FileNotFoundError as error:
@@ -57,7 +60,10 @@ def _give(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, imag
 
 def _take(request: HttpRequest, host_id: uuid.UUID, instance_id: uuid.UUID, image_id: uuid.UUID) -> HttpResponseBase:
     """Take the data as it arrives; data that is there already is not taken again: the answer was lost."""
-    image = image_transfers.image_to_send(host_id, instance_id, image_id)
+    try:
+        image = image_transfers.image_to_send(host_id, instance_id, image_id)
+    except NotFoundError:
+        image = of_volumes.image_to_send(host_id, instance_id, image_id)
     if not is_ready(image.id):
         length = request.headers.get("Content-Length", "")
         size = int(length) if length.isascii() and length.isdigit() and len(length) < 19 else None
@@ -70,7 +76,3 @@ def _body(request: HttpRequest) -> Iterator[bytes]:
         yield from body_of(request)
     except BodyInterruptedError as error:
         raise InterruptedUploadError(str(error)) from error
-
-
-def _said(status: int, text: str) -> HttpResponse:
-    return HttpResponse(text, status=status, content_type="text/plain")

@@ -8,9 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from typing import Any
 
+from cryptography.fernet import InvalidToken
 from django.conf import settings
 
 from compute_agent.contract.base import Message
+from compute_agent.contract.certificates import CertificateRequest, RenewCertificate
 from compute_agent.contract.messages import (
     CallReply,
     CommandAck,
@@ -38,12 +40,13 @@ from provisioning.common.threads import in_thread
 from provisioning.events import services as log
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
-from provisioning.hosts import audits, calls, commands, credentials, enrolment, liveness, reports
+from provisioning.hosts import audits, calls, certificates, commands, credentials, enrolment, liveness, reports
 from provisioning.hosts.models import Host
 
 FIRST_FRAME_WITHIN = 15.0
 ACKNOWLEDGE_AFTER = 0.5
-"""Seconds."""
+CERTIFICATE_AGAIN = 30.0
+"""Seconds; the last one until a host that has not answered is asked again for its requests for certificates."""
 REFUSED, REPLACED, FAILED = 4401, 4409, 4500
 """Codes the link is closed with."""
 
@@ -69,6 +72,7 @@ class AgentConsumer(Consumer):
         self._news = asyncio.Event()
         self._orders = self._calls = self._renewal = True
         self._asked_since: datetime | None = None
+        self._certificate_asked_at: float | None = None
         self._subscription: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         await self.accept()
@@ -130,6 +134,9 @@ class AgentConsumer(Consumer):
         )
         await self._tell(await in_thread(liveness.ownership, host.id))
         await in_thread(self._follow, host.id, asyncio.get_running_loop())
+        if not await in_thread(liveness.is_known, host.id):  # forgotten before anything was heard here
+            await self._end(REPLACED)
+            return
         self._start(self._guard(self._deliver, host.id))
 
     def _follow(self, host_id: uuid.UUID, loop: asyncio.AbstractEventLoop) -> None:
@@ -223,20 +230,47 @@ class AgentConsumer(Consumer):
                 await in_thread(liveness.heartbeat, host_id, clock)
             case ResourceAudit():
                 await in_thread(audits.audit, host_id, message)
+                await self._ask_for_certificate(host_id, message.certificates)
             case CallReply(id=call_id, result=result):
                 await in_thread(calls.answer, host_id, call_id, result)
-            case NewCredential() | CredentialStored():
-                await self._renew_credential(host_id, message)
+            case NewCredential() | CredentialStored() | CertificateRequest():
+                await self._renew(host_id, message)
             case Enrol() | Hello():
                 text = "A link says enrol or hello once."
                 raise ContractError(text)
 
-    async def _renew_credential(self, host_id: uuid.UUID, message: NewCredential | CredentialStored) -> None:
-        if isinstance(message, NewCredential):
+    async def _renew(self, host_id: uuid.UUID, message: NewCredential | CredentialStored | CertificateRequest) -> None:
+        if isinstance(message, CertificateRequest):
+            await self._sign(host_id, message)
+        elif isinstance(message, NewCredential):
             await in_thread(credentials.offered, host_id, message.credential)
             await self._tell(CredentialTaken())
         else:
             await in_thread(credentials.in_use, host_id)
+
+    async def _ask_for_certificate(self, host_id: uuid.UUID, has: str | None) -> None:
+        """Ask for requests when the host has not the certificates that it should have."""
+        now = asyncio.get_running_loop().time()
+        asked_at = self._certificate_asked_at
+        if asked_at is not None and now < asked_at + CERTIFICATE_AGAIN:
+            return
+        if await in_thread(certificates.due, host_id, has):
+            self._certificate_asked_at = now
+            await self._tell(RenewCertificate())
+
+    async def _sign(self, host_id: uuid.UUID, request: CertificateRequest) -> None:
+        """Sign what was asked for; a host whose requests are no good goes on without certificates."""
+        if self._certificate_asked_at is None:
+            return
+        try:
+            certificate = await in_thread(certificates.issue, host_id, request)
+        except InvalidInputError as error:
+            logger.warning("Host %s gets no certificates: %s", self._host.name if self._host else "", error.message)
+        except InvalidToken:
+            logger.error("Hosts get no certificates: no key opens that of their authority.")  # noqa: TRY400
+        else:
+            if certificate is not None:
+                await self._tell(certificate)
 
     async def _acknowledge(self, host_id: uuid.UUID) -> None:
         """Write down, a moment later, what the host has stored: by then many a command is finished and needs no note.

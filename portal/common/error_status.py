@@ -41,7 +41,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 """Every anticipated error, the special before the general."""
 
-OVER_QUOTA_STATUS = {"network": 409, "image": 413}
+OVER_QUOTA_STATUS = {"network": 409, "image": 413, "volume": 413}
 """Where a service does not answer 403 when a limit is reached."""
 
 

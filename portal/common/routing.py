@@ -9,6 +9,8 @@ from django.urls.resolvers import RoutePattern
 Route = URLPattern | URLResolver
 _RESOURCE = re.compile(r"/[^/]*/[A-Za-z0-9_-]*")
 """The version and the resource in a path: ``/v2.1/servers``."""
+_PROJECT = re.compile(r"(/[^/]*)/([0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=/|\Z)")
+"""The version and the project in a path: ``/v3/0123…``."""
 _FIXED = re.compile(r"\^?((?:[A-Za-z0-9_/-]|\\\.)*)")
 """What a regular expression begins with and matches literally."""
 
@@ -28,6 +30,26 @@ def by_service(services: Mapping[str, str], others: Iterable[Route]) -> list[Rou
     ``services``: name → dotted path of its routes, which begin with a slash and end with one that matches everything.
     """
     return [_ByService({name: path(name, include(urls)) for name, urls in services.items()}, list(others))]
+
+
+def with_project(routes: Iterable[Route]) -> list[Route]:
+    """Return routes that match what these do, also with the id of a project behind the version: ``/v3/{id}/volumes``.
+
+    Views are then called with it as ``url_project``.
+    """
+    return [_WithProject(RoutePattern("", is_endpoint=False), list(routes))]
+
+
+class _WithProject(URLResolver):
+    """Takes the project out of a path before the routes are tried."""
+
+    def resolve(self, path: str) -> ResolverMatch:
+        found = _PROJECT.match(path)
+        if found is None:
+            return super().resolve(path)
+        match = super().resolve(found[1] + path[found.end() :])
+        match.kwargs["url_project"] = found[2]
+        return match
 
 
 class _ByService(URLResolver):

@@ -117,6 +117,11 @@ class Form(forms.Form):
 class WholeNumberField(forms.IntegerField):
     """A number that a column holds, in the digits 0 to 9."""
 
+    default_error_messages: ClassVar[dict[str, Any]] = {
+        "min_value": "It must be at least %(limit_value)s.",
+        "max_value": "It must be at most %(limit_value)s.",
+    }
+
     def __init__(self, *, min_value: int = 0, max_value: int = MAX_INTEGER, **kwargs: Any) -> None:
         super().__init__(min_value=min_value, max_value=max_value, **kwargs)
 

@@ -9,11 +9,13 @@ from portal.dashboard import wording
 from portal.dashboard.images.rows import rows_for as image_rows
 from portal.dashboard.images.rows import said_of
 from portal.dashboard.instances.detail import detail_for
+from portal.dashboard.instances.disks import disks_for
 from portal.dashboard.instances.reach import reach_for
 from portal.dashboard.instances.rows import rows_for
 from portal.dashboard.network import live as network
 from portal.dashboard.overview.views import parts_for
 from portal.dashboard.topology.views import picture_for
+from portal.dashboard.volumes import live as volumes
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.listing import Sort
@@ -22,20 +24,23 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 from provisioning.images import selectors
 
-INSTANCE, IMAGE, NETWORK = "instance", "image", "network"
+INSTANCE, IMAGE, NETWORK, VOLUME = "instance", "image", "network", "volume"
 """The kinds of events that change these pages."""
 
 
 def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
     """Return the elements of ``page`` that these events change, as HTML with ids; empty when they change nothing.
 
-    Pages: ``overview``, ``instances``, ``instance/<uuid>``, ``images``, ``topology`` and those of networking.
+    Pages: ``overview``, ``instances``, ``instance/<uuid>``, ``images``, ``topology``, those of networking and of
+    volumes.
     State is read now, so that many events make one answer.
     """
     if page == "images":
         return _images({uuid.UUID(event.payload["id"]) for event in events if event.kind == IMAGE}, context)
     if network.follows(page):
         return network.render(page, context) if any(event.kind in {INSTANCE, NETWORK} for event in events) else ""
+    if volumes.follows(page):
+        return volumes.render(page, context) if any(event.kind in {INSTANCE, VOLUME} for event in events) else ""
     if page.partition("/")[0] == "topology":
         return (
             _topology(page.partition("/")[2], context)
@@ -45,11 +50,14 @@ def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) ->
     changed = _changed_instances(events)
     if page.startswith("instance/"):
         networking = any(event.kind == NETWORK for event in events)
-        return _one_instance(page, changed, context) or (_reach(page, context) if networking else "")
+        parts = _one_instance(page, changed, context)
+        if not parts and any(event.kind == VOLUME for event in events):
+            parts = _disks(page, context)
+        return parts or (_reach(page, context) if networking else "")
+    if page == "overview":
+        return _overview(context) if changed or any(event.kind == VOLUME for event in events) else ""
     if not changed:
         return ""
-    if page == "overview":
-        return _overview(context)
     if page != "instances" or not policy.allows(context, "os_compute_api:servers:detail"):
         return ""
     return _instances(changed.keys(), context)
@@ -83,6 +91,16 @@ def _one_instance(page: str, changed: Mapping[uuid.UUID, str], context: RequestC
     instance_id = page.partition("/")[2]
     found = next((name for key, name in changed.items() if str(key) == instance_id), None)
     return "" if found is None else _instance(instance_id, found, context)
+
+
+def _disks(page: str, context: RequestContext) -> str:
+    """Render what a change of a volume means for the instance of a page."""
+    try:
+        instance = compute.instance_for(context, page.partition("/")[2])
+    except NotFoundError:
+        return ""
+    parts = {"row": {"instance": instance}, "disks": disks_for(context, instance)}
+    return render_to_string("dashboard/instances/_disks.html", parts)
 
 
 def _reach(page: str, context: RequestContext) -> str:

@@ -44,6 +44,12 @@ ENTRIES = (
         *("security_groups", "Security groups", "dashboard:security_groups", "shield", "g-y", "Network"),
         rule="get_security_group",
     ),
+    Entry("volumes", "Volumes", "dashboard:volumes", "device-hdd", "g-v", "Volumes", rule="volume:get_all"),
+    Entry(
+        *("volume_snapshots", "Snapshots", "dashboard:volume_snapshots", "camera", "g-h", "Volumes"),
+        rule="volume:get_all_snapshots",
+    ),
+    Entry("volume_backups", "Backups", "dashboard:volume_backups", "archive", "g-b", "Volumes", rule="backup:get_all"),
     Entry("images", "Images", "dashboard:images", "disc", "g-m", "Library", on_phone=True, rule="get_images"),
     Entry("flavors", "Flavors", "dashboard:flavors", "sliders", "g-f", "Library", rule="novella:flavors:index"),
     Entry(

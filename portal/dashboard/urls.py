@@ -11,6 +11,7 @@ from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorLis
 from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageUpload
 from portal.dashboard.instances.console import ConsoleLog
+from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
 from portal.dashboard.instances.views import InstanceAction, InstanceDetail, InstanceList, InstancesDelete
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
@@ -38,6 +39,7 @@ urlpatterns = [
     path("instances/launch/security-groups/", made_here.Groups.as_view(), name="launch_groups"),
     path("instances/delete/", InstancesDelete.as_view(), name="instances_delete"),
     path("instances/<uuid:instance_id>/", InstanceDetail.as_view(), name="instance"),
+    path("instances/<uuid:instance_id>/disks/", DiskFigures.as_view(), name="instance_disks"),
     path("instances/<uuid:instance_id>/console.log", ConsoleLog.as_view(), name="instance_console"),
     path("instances/<uuid:instance_id>/console/<slug:protocol>/", OpenConsole.as_view(), name="instance_open_console"),
     path("console/vnc", ConsoleWindow.as_view(protocol="vnc"), name="console_vnc"),
@@ -74,5 +76,6 @@ urlpatterns = [
         name="application_credential_delete",
     ),
     path("", include("portal.dashboard.network.urls")),
+    path("", include("portal.dashboard.volumes.urls")),
     path("", include("portal.dashboard.identity.urls")),
 ]

@@ -159,3 +159,21 @@ def age(moment: datetime) -> str:
 def moment(value: datetime) -> str:
     """Write a moment to the minute, in UTC."""
     return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}{JOINED}UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a copy is, in bytes; ``percent`` None: how much there is in all is not known."""
+
+    percent: int | None
+    text: str
+
+
+def progress(done: int, total: int) -> Progress | None:
+    """Return how far a copy is; None while nothing is known of it."""
+    if not done and not total:
+        return None
+    if not total:
+        return Progress(None, size_in_bytes(done))
+    part = min(done, total)
+    return Progress(100 * part // total, f"{size_in_bytes(part)} of {size_in_bytes(total)}")

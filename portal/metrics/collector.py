@@ -8,10 +8,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from portal.metrics.volumes import block_storage
 from provisioning.common.database import database_size
+from provisioning.common.tally import BOUNDS, Tally
 from provisioning.compute.selectors import gauges, totals
 from provisioning.compute.selectors.gauges import Capacity
-from provisioning.compute.selectors.totals import ACTION, BOUNDS, LAUNCH, STEP, Tally
+from provisioning.compute.selectors.totals import ACTION, LAUNCH, STEP
+from provisioning.hosts.command_times import command_times
 from provisioning.jobs import retention
 from provisioning.jobs.selectors import depths, live_workers, periodic_work
 from provisioning.notifications.selectors import delivery_status
@@ -33,7 +36,7 @@ class CloudCollector(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics; about twenty queries."""
+        """Yield the metrics; about thirty queries."""
         yield from _history()
         yield from _work()
         yield from _periodic()
@@ -43,6 +46,8 @@ class CloudCollector(Collector):
         yield from _capacity("zone", gauges.capacity_by_zone(now), "novella")
         if self._hosts:
             yield from _capacity("host", gauges.capacity_by_host(now), "novella_host")
+        yield from block_storage(now)
+        yield from _commands()
         yield from _database()
 
 
@@ -67,6 +72,15 @@ def _history() -> Iterator[Metric]:
             actions.add_metric([name, result], tally.count)
     yield steps
     yield actions
+
+
+def _commands() -> Iterator[Metric]:
+    lasted = HistogramMetricFamily(
+        "novella_command_seconds", "Commands to hosts, from being given to their end.", labels=["command"]
+    )
+    for kind, tally in sorted(command_times().items()):
+        lasted.add_metric([kind.removesuffix("_request")], _buckets(tally), tally.seconds)
+    yield lasted
 
 
 def _work() -> Iterator[Metric]:

@@ -31,6 +31,7 @@ from provisioning.images.models import Image
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.models import Network
+from provisioning.volumes.services.types import ensure_default_type
 
 DOMAIN_ID = "default"
 PASSWORD_SIGNS = string.ascii_letters + string.digits
@@ -88,6 +89,7 @@ class Seed:
 def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
     """Make the catalog, the domain, roles, projects and users; return one operator's context for each project."""
     ensure_catalog()
+    ensure_default_type()
     domain = ensure_domain(DOMAIN_ID, "Default")
     for role, description in ROLES.items():
         ensure_role(role, description=description)

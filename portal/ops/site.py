@@ -14,7 +14,9 @@ from django.template.response import TemplateResponse
 
 from provisioning.identity import policy
 
-SHOWN = frozenset({"compute", "doctor", "hosts", "identity", "images", "jobs", "network", "notifications", "quotas"})
+SHOWN = frozenset(
+    {"compute", "doctor", "hosts", "identity", "images", "jobs", "network", "notifications", "quotas", "volumes"}
+)
 """Apps whose records operators see here; what other apps register for themselves (queues, groups) stays out."""
 
 

@@ -11,6 +11,9 @@ from provisioning.identity import access_rules
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.selectors.tokens import context_for_token
 
+TYPES = {"volume": ("block-storage", "volumev3", "volume")}
+"""First part of a path → the service types by which access rules may name it, where they are others."""
+
 
 class TokenAuthentication(BaseAuthentication):
     """Only the header counts: a browser's session never speaks at an API, or other sites could ask in its name."""
@@ -41,7 +44,8 @@ def _check_access_rules(context: RequestContext, request: Request) -> None:
     if context.access_rules is None:
         return
     service, _, path = request.path_info.lstrip("/").partition("/")
-    if not access_rules.allows(context.access_rules, service, str(request.method), f"/{path}"):
+    types = TYPES.get(service, (service,))
+    if not any(access_rules.allows(context.access_rules, kind, str(request.method), f"/{path}") for kind in types):
         raise NotAuthenticatedError("The access rules of this application credential do not allow this request.")
 
 

@@ -36,7 +36,7 @@ COMPUTE_NAMES = {
     501: "notImplemented",
     503: "serviceUnavailable",
 }
-"""Nova's fault names; any other status is a computeFault."""
+"""Nova's and Cinder's fault names; any other status is a computeFault."""
 
 NETWORK_TYPES = {
     400: "InvalidInput",
@@ -96,7 +96,7 @@ def body(service: str, status: int, message: str, error: Exception | None = None
     """Return the fault's body in the service's shape; 401 has Keystone's everywhere, as with keystonemiddleware."""
     if service == "identity" or status == 401:
         return {"error": {"code": status, "title": HTTPStatus(status).phrase, "message": message}}
-    if service == "compute":
+    if service in {"compute", "volume"}:
         fault: dict[str, Any] = {"code": status, "message": message}
         if isinstance(error, TooManyRequestsError):
             fault["retryAfter"] = str(error.retry_after)

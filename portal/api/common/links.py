@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from provisioning.identity.catalog import PATHS
 
 SERVICES = PATHS
-"""Service type → path of its endpoint in the catalog."""
+"""Service → path of its endpoint in the catalog."""
 
 
 def public_url(request: HttpRequest | Request) -> str:

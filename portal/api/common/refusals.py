@@ -33,10 +33,6 @@ def refuse(error: type[NovellaError], message: str) -> Answer:
     return answer
 
 
-def empty_list(name: str) -> Answer:
-    return lambda request, named: Response({name: []})
-
-
 def answering(base: type[View], operations: Mapping[str, Operation], **members: Any) -> type[View]:
     """Return a view class that answers methods (``GET`` …) as the table says, and others as its base does."""
 

@@ -122,7 +122,8 @@ def _message(error: ValidationError) -> str:
             "additionalProperties": _unexpected(error),
             "format": f"It is not {error.validator_value}",
         }.get(str(error.validator), "It is not valid")
-    return error.message.replace(shown, _short(error.instance)) if len(shown) > LONGEST_ECHO else error.message
+    short = _short(error.instance)
+    return error.message.replace(shown, short) if short != shown else error.message
 
 
 def _unexpected(error: ValidationError) -> str:
@@ -131,5 +132,7 @@ def _unexpected(error: ValidationError) -> str:
 
 
 def _short(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # what was sent in digits is shown in digits, not as 1e+20
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= LONGEST_ECHO else text[: LONGEST_ECHO - 1] + "…"

@@ -206,7 +206,7 @@ class ServiceView(APIView):
                 answer[name] = value
         if vary:
             patch_vary_headers(answer, vary)
-        if self.service == "compute":
+        if self.service in {"compute", "volume"}:
             answer["X-Compute-Request-Id"] = self.request_id
         return answer
 

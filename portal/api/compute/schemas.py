@@ -36,6 +36,10 @@ def boolean(value: object) -> bool:
     return bool(strutils.bool_from_string(value))
 
 
+SHARED_VOLUMES: Version = (2, 60)
+"""From this version on clients may attach volumes that several servers have."""
+
+
 def body(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
     """Return the schema of a body with one object: ``{name: {…}}``."""
     inner: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}

@@ -6,6 +6,7 @@ from typing import Any
 from portal.api.common.faults import COMPUTE_NAMES
 from portal.api.common.links import SERVICES
 from portal.api.common.microversions import Version, text_of
+from portal.api.volume.base import MICROVERSIONS as VOLUME_MICROVERSIONS
 
 Schema = dict[str, Any]
 
@@ -46,15 +47,17 @@ def _object(**properties: Schema) -> Schema:
 
 
 _KEYSTONE = _object(error=_object(code=_NUMBER, title=_TEXT, message=_TEXT))
+_NAMED: Schema = {
+    "type": "object",
+    "propertyNames": {"enum": sorted({*COMPUTE_NAMES.values(), "computeFault"})},
+    "additionalProperties": _object(code=_NUMBER, message=_TEXT),
+    "minProperties": 1,
+    "maxProperties": 1,
+}
 SHAPES: dict[str, Schema] = {
     "identity": _KEYSTONE,
-    "compute": {
-        "type": "object",
-        "propertyNames": {"enum": sorted({*COMPUTE_NAMES.values(), "computeFault"})},
-        "additionalProperties": _object(code=_NUMBER, message=_TEXT),
-        "minProperties": 1,
-        "maxProperties": 1,
-    },
+    "compute": _NAMED,
+    "volume": _NAMED,
     "image": _object(code=_NUMBER, title=_TEXT, message=_TEXT),
     "network": _object(NeutronError=_object(type=_TEXT, message=_TEXT, detail=_TEXT)),
 }
@@ -72,6 +75,13 @@ def components(version: Version) -> dict[str, Schema]:
         "in": "header",
         "description": "The microversion: `compute 2.96`, `compute latest`; without it 2.1.",
         "schema": {"type": "string", "default": f"compute {text_of(version)}"},
+    }
+    newest = text_of(VOLUME_MICROVERSIONS.maximum)
+    headers["OpenStack-API-Version-volume"] = {
+        "name": "OpenStack-API-Version",
+        "in": "header",
+        "description": f"The microversion: `volume {newest}`, `volume latest`; without it 3.0.",
+        "schema": {"type": "string", "default": f"volume {newest}"},
     }
     responses = {
         f"{service}-{status}": _fault(service, status) for service in SERVICES for status in (*FAULTS, "default")

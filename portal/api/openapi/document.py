@@ -20,6 +20,7 @@ from portal.api.compute.base import MICROVERSIONS
 from portal.api.compute.legacy import LegacyView
 from portal.api.openapi.components import components
 from portal.api.openapi.operations import OperationSchema, span
+from portal.api.volume.base import MICROVERSIONS as VOLUME_MICROVERSIONS
 from portal.common.routing import route_of_service
 
 Document = dict[str, Any]
@@ -54,7 +55,7 @@ class DocumentGenerator(SchemaGenerator):
     def __init__(self, service: str, version: Version) -> None:
         """Look at the routes of the service alone."""
         super().__init__(patterns=[route_of_service(service)])
-        self.microversion = version
+        self.microversion = NEWEST_OF.get(service, version)
 
     def create_view(self, callback: Any, method: str, request: Request | None = None) -> APIView:
         """Return the view as it is at the microversion."""
@@ -98,6 +99,10 @@ def make_document(version: Version, service: str | None = None) -> Document:
     document["servers"] = [{"url": "/"}]
     document["components"] = components(version)
     return document
+
+
+NEWEST_OF = {"volume": VOLUME_MICROVERSIONS.maximum}
+"""Services besides Compute that have microversions: the document tells their newest."""
 
 
 class BusyError(Exception):

@@ -85,7 +85,8 @@ class OperationSchema(AutoSchema):
             query = schema_for(self.view.queries, self.method, self.version)
             found += [_query_parameter(name, schema) for name, schema in query.get("properties", {}).items()]
         if self.view.microversions is not None:
-            found.append(ref("parameters", "OpenStack-API-Version"))
+            own = "" if self.view.service == "compute" else f"-{self.view.service}"
+            found.append(ref("parameters", f"OpenStack-API-Version{own}"))
         found += [ref("parameters", name) for name in HEADERS.get((self.method, self.path), ())]
         return found
 

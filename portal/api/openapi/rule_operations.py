@@ -8,7 +8,7 @@ from provisioning.identity.policies import RULES
 from provisioning.identity.policies.base import Operation
 
 Operations = Mapping[str, tuple[Operation, ...]]
-_SERVICE = re.compile(r"^/(compute/v2\.1|identity|image|network)(?=/)")
+_SERVICE = re.compile(r"^/(compute/v2\.1|identity|image|network|volume/v3)(?=/)")
 
 
 def operations_of_rules() -> Operations:

@@ -9,7 +9,13 @@ from portal.dashboard.pages import Page
 
 LIFETIME = timedelta(minutes=15)
 """How long a token of this page is good for; the page gets the next one itself."""
-SERVICES = (("compute", "Compute"), ("image", "Image"), ("identity", "Identity"), ("network", "Network"))
+SERVICES = (
+    ("compute", "Compute"),
+    ("image", "Image"),
+    ("identity", "Identity"),
+    ("network", "Network"),
+    ("volume", "Block Storage"),
+)
 VERSIONS = ("2.1", "2.26", "2.37", "2.53", "2.60", "2.79", "2.90", "2.96")
 """Microversions that the page offers beside any that is typed: the ends, and those that clients ask for most."""
 

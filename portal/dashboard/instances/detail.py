@@ -5,6 +5,7 @@ from typing import Any
 from portal.dashboard.instances import timeline
 from portal.dashboard.instances.advice import advice_on
 from portal.dashboard.instances.connect import connect_for
+from portal.dashboard.instances.disks import disks_for
 from portal.dashboard.instances.reach import reach_for
 from portal.dashboard.instances.rows import rows_for
 from provisioning.common.context import RequestContext
@@ -24,8 +25,11 @@ def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",
         "attempts": timeline.attempts(_steps(context, instance)),
         "decisions": decisions,
-        "later_actions": timeline.later_actions(actions, compute.tunnels_of(actions)),
+        "later_actions": timeline.later_actions(
+            actions, compute.tunnels_of(actions), compute.running_steps_of(actions)
+        ),
         "connect": connect_for(context, instance, row.addresses),
+        "disks": disks_for(context, instance),
         "reach": reach_for(context, instance),
         "host": instance.host.name
         if instance.host and policy.allows(context, "os_compute_api:os-extended-server-attributes")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import may
+from portal.dashboard.records import may
 from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
 from provisioning.identity import policy

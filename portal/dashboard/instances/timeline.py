@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from portal.dashboard import wording
 from provisioning.compute.actions.registry import actions as registered
+from provisioning.compute.actions.registry import words_of_tasks
 from provisioning.compute.models import InstanceAction
 from provisioning.compute.selectors import Step
 
@@ -28,6 +29,11 @@ class Bar:
     def note(self) -> str:
         """What there is to say beside the duration: why it failed, or what an owner would want to know of it."""
         return self.step.message or _fact(self.step.name, self.step.detail)
+
+    @property
+    def progress(self) -> wording.Progress | None:
+        """How far a step is that runs and counts bytes: images that are written into volumes."""
+        return _progress(self.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,7 @@ class ActionRow:
     failed: bool
     message: str
     note: str = ""
+    progress: wording.Progress | None = None
 
 
 def attempts(steps: Sequence[Step]) -> list[Attempt]:
@@ -85,12 +92,15 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
 
 
 def later_actions(
-    actions: Sequence[InstanceAction], tunnels: Mapping[int, Mapping[str, str]] | None = None
+    actions: Sequence[InstanceAction],
+    tunnels: Mapping[int, Mapping[str, str]] | None = None,
+    running: Mapping[int, Step] | None = None,
 ) -> list[ActionRow]:
     """Return what happened after the launch, newest first; what goes on or has failed is not called done.
 
-    ``tunnels`` are the details of those among the actions, by number.
+    ``tunnels`` are the details of those among the actions, ``running`` the steps that run now, both by number.
     """
+    steps = running or {}
     done = wording.ACTIONS | {action.record: action.done for action in registered.values() if action.done}
     names = {action.record: action.button.label for action in registered.values() if action.button}
     return [
@@ -101,11 +111,25 @@ def later_actions(
             seconds=(action.finished_at - action.started_at).total_seconds() if action.finished_at else None,
             failed=bool(action.message),
             message=action.message or "",
-            note=_led_to((tunnels or {}).get(action.pk)),
+            note=_led_to((tunnels or {}).get(action.pk)) or _at_step(steps.get(action.pk)),
+            progress=_progress(steps.get(action.pk)),
         )
         for action in actions
         if action.action != "create"
     ]
+
+
+def _progress(step: Step | None) -> wording.Progress | None:
+    """Return how far a running step is that counts bytes."""
+    done, total = ((step.detail if step else {}).get(name, "") for name in ("done", "total"))
+    if step is None or step.state != "running" or not done.isdecimal() or not total.isdecimal():
+        return None
+    return wording.progress(int(done), int(total))
+
+
+def _at_step(step: Step | None) -> str:
+    """Word the step that an action is at where it is a task of its own: the writing of a volume."""
+    return words_of_tasks.get(step.name, "") if step else ""
 
 
 def _led_to(tunnel: Mapping[str, str] | None) -> str:

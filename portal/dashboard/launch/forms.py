@@ -11,7 +11,7 @@ from django.http import QueryDict
 from portal.dashboard.forms import Form, OfferedField, OfferedListField, WholeNumberField
 from portal.dashboard.launch import names
 from provisioning.common.errors import NovellaError, OverQuotaError
-from provisioning.compute.launch.request import LaunchRequest, NetworkRequest
+from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest
 
 FAR_TOO_MANY = 9999
 """Any greater number of servers is refused, and drawn, as this one."""
@@ -19,6 +19,8 @@ ADVANCED = {
     "count", "networks", "security_groups", "availability_zone", "server_group", "user_data", "metadata", "description",
 }  # fmt: skip
 NO_NETWORK = "none"
+BOOT_FIELDS = {"boot_from", "on_volume", "volume_size", "delete_volume"}
+"""What the disk is that the instance starts from."""
 MONO = "mono small"
 
 
@@ -37,17 +39,32 @@ class LaunchForm(Form):
         "hostname": "name",
         "min_count": "count",
         "max_count": "count",
+        "block_device_mapping": "boot_from",
+        "block_device_mapping_v2": "boot_from",
+        "volume_id": "boot_from",
+        "size_gb": "volume_size",
     }
     notes = {
         "user_data": "a cloud-init file or a script that runs at the first boot",
         "metadata": "one key=value a line",
         "description": "for people",
+        "volume_size": "GiB",
         "config_drive": "also as a labelled disk, for images that ask for it",
     }
 
     idempotency_key = forms.CharField(required=False, initial=new_key, widget=forms.HiddenInput)
     name = forms.CharField(max_length=255, initial=names.suggest)
     image = OfferedField(error_messages={"required": "Choose an image."})
+    boot_from = OfferedField(label="Starts from", required=False, widget=forms.Select)
+    on_volume = forms.BooleanField(
+        label="On a new volume",
+        required=False,
+        help_text="Its disk is a volume made from the image: it can be snapshotted, backed up and kept.",
+    )
+    volume_size = WholeNumberField(label="Size of the volume", required=False, min_value=1, initial=10)
+    delete_volume = forms.BooleanField(
+        label="Delete the volume with the instance", required=False, help_text="Without this it stays."
+    )
     flavor = OfferedField(label="Size", error_messages={"required": "Choose a size."})
     key_name = OfferedField(label="SSH key", required=False)
     count = WholeNumberField(
@@ -98,6 +115,16 @@ class LaunchForm(Form):
         self.cleaned_data = getattr(self, "cleaned_data", {})
         self.add_error(field, sentence)
 
+    def clean(self) -> dict[str, Any]:
+        """An image is not needed by who starts from a volume or a snapshot."""
+        typed = super().clean() or self.cleaned_data
+        if typed.get("boot_from"):
+            self.errors.pop("image", None)
+            typed.setdefault("image", "")
+        elif typed.get("on_volume") and not typed.get("volume_size") and "volume_size" not in self.errors:
+            self.add_error("volume_size", "Say how large the volume is to be.")
+        return typed
+
     def clean_metadata(self) -> dict[str, str]:
         metadata: dict[str, str] = {}
         for number, line in enumerate(self.cleaned_data["metadata"].splitlines(), start=1):
@@ -112,9 +139,11 @@ class LaunchForm(Form):
         typed: dict[str, Any] = self.cleaned_data
         user_data = typed["user_data"].replace("\r\n", "\n")
         networks = tuple(NetworkRequest(network_id=value) for value in typed["networks"] if value != NO_NETWORK)
+        disks = self._disks(typed)
         return LaunchRequest(
             name=typed["name"],
-            image_id=typed["image"],
+            image_id="" if disks else typed["image"],
+            disks=disks,
             flavor_ref=typed["flavor"],
             key_name=typed["key_name"] or None,
             networks=networks or "none",
@@ -128,6 +157,22 @@ class LaunchForm(Form):
             scheduler_hints={"group": typed["server_group"]} if typed["server_group"] else {},
             description=typed["description"] or None,
             idempotency_key=typed["idempotency_key"][:64] or new_key(),
+        )
+
+    def _disks(self, typed: dict[str, Any]) -> tuple[DiskRequest, ...]:
+        """Return the volume to start from; nothing when the disk is on the host."""
+        kind, _, source = (typed["boot_from"] or "").partition(":")
+        if not kind and not typed["on_volume"]:
+            return ()
+        return (
+            DiskRequest(
+                source_type=kind or "image",
+                destination_type="volume",
+                source_id=source or typed["image"],
+                boot_index=0,
+                size=None if kind else typed["volume_size"],
+                delete_on_termination=typed["delete_volume"],
+            ),
         )
 
     def refuse(self, error: NovellaError) -> None:

@@ -12,9 +12,9 @@ from portal.dashboard.launch.wizard import group_choices, network_choices
 from portal.dashboard.network.networks.fields import CidrField
 from portal.dashboard.network.networks.forms import chosen_router, first_of, router_choices
 from portal.dashboard.network.networks.views import own_network, routers_to_join
-from portal.dashboard.network.refusals import NetworkingForm
 from portal.dashboard.network.security_groups.forms import MEMBERS, OWN, TEMPLATES, flows_of
 from portal.dashboard.pages import Page
+from portal.dashboard.refusals import RecordForm
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import NOBODY
@@ -29,7 +29,7 @@ MADE = "made-in-wizard"
 """The event that has the summary drawn anew."""
 
 
-class NewNetworkForm(NetworkingForm):
+class NewNetworkForm(RecordForm):
     """A network with one range, on a router when there is one."""
 
     service_fields = {"name": "net_name", "cidr": "net_cidr", "subnet_id": "net_router"}
@@ -54,7 +54,7 @@ class NewNetworkForm(NetworkingForm):
         return chosen_router(self.routers, self.cleaned_data["net_router"])
 
 
-class NewGroupForm(NetworkingForm):
+class NewGroupForm(RecordForm):
     """A security group and the templates that it begins with."""
 
     service_fields = {"name": "group_name"}

@@ -27,6 +27,8 @@ class Launch(FormPage):
     def form(self, data: QueryDict | None = None) -> Form:
         form = LaunchForm(data)
         form.initial["networks"] = self.request.GET.getlist("network")
+        volume = self.request.GET.get("volume", "")
+        form.initial["boot_from"] = f"volume:{volume}" if volume else ""
         return form
 
     def save(self, form: Form) -> HttpResponse:

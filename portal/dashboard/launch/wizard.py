@@ -6,7 +6,7 @@ from typing import Any
 
 from portal.dashboard import wording
 from portal.dashboard.forms import ChoiceLabel
-from portal.dashboard.launch.forms import ADVANCED, LaunchForm
+from portal.dashboard.launch.forms import ADVANCED, BOOT_FIELDS, LaunchForm
 from portal.dashboard.launch.quote import meters
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
@@ -20,8 +20,12 @@ from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.network import selectors as network
 from provisioning.network.models import Network, SecurityGroup
+from provisioning.volumes import selectors as volumes
+from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
 NOTHING_FITS = "No size can be launched now: each says why. Delete instances, or ask an operator for a larger quota."
+OFFERED = 100
+"""Volumes, and snapshots, that the wizard has room for: the newest."""
 NO_KEY = ChoiceLabel("No key", "You cannot log in by SSH, unless the user data provides a way.")
 
 
@@ -38,6 +42,8 @@ class Wizard:
     zones: list[str]
     server_groups: list[ServerGroup]
     limits: Limits
+    bootable: list[tuple[str, str]] = field(default_factory=list)
+    """Volumes and snapshots to start from, each with the key of its choice."""
     flavors: list[FlavorChoice] = field(default_factory=list)
 
     def chosen(self, name: str) -> Any:
@@ -64,6 +70,12 @@ class Wizard:
         return [net for net in self.networks if str(net.id) in (self.chosen("networks") or [])]
 
     @property
+    def disk_open(self) -> bool:
+        """Whether something of the disk wants to be seen."""
+        wrong = bool(BOOT_FIELDS & self.form.errors.keys())
+        return wrong or bool(self.chosen("boot_from") or self.chosen("on_volume"))
+
+    @property
     def advanced_open(self) -> bool:
         """Whether something under *Advanced* wants to be seen."""
         return bool(ADVANCED & self.form.errors.keys()) or (len(self.networks) > 1 and not self.chosen("networks"))
@@ -82,6 +94,7 @@ class Wizard:
     def _offer(self) -> None:
         form = self.form
         form.offer("image", [(str(image.id), _image_label(image, self.context)) for image in self.images])
+        form.offer("boot_from", [("", "The image above"), *self.bootable])
         form.offer("flavor", [(choice.flavor.flavorid, _flavor_label(choice)) for choice in self.flavors])
         form.offer("key_name", key_choices(self.keys))
         form.offer("availability_zone", [("", "Any"), *((zone, zone) for zone in self.zones)])
@@ -109,6 +122,7 @@ def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
         if policy.allows(context, "os_compute_api:os-server-groups:index")
         else [],
         limits=compute.limits_for(context),
+        bootable=_bootable(context),
     )
     if not form.is_bound:
         _choose(context, wizard)
@@ -118,6 +132,21 @@ def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
         best = next((choice for choice in fitting if choice.room), None) or next(iter(fitting), None)
         form.initial["flavor"] = best.flavor.flavorid if best else ""
     return wizard
+
+
+def _bootable(context: RequestContext) -> list[tuple[str, str]]:
+    """Return the free volumes, and the snapshots of volumes, that an instance can start from."""
+    if not policy.allows(context, "volume:get_all"):
+        return []
+    free = volumes.visible_volumes(context).filter(bootable=True, status=VolumeStatus.AVAILABLE)
+    taken = volumes.visible_snapshots(context).filter(volume__bootable=True, status=SnapshotStatus.AVAILABLE)
+    return [
+        *((f"volume:{row.id}", f"Volume {row} ({row.size_gb} GiB)") for row in free.order_by("-created_at")[:OFFERED]),
+        *(
+            (f"snapshot:{row.id}", f"Snapshot {row} ({row.size_gb} GiB), on a new volume")
+            for row in taken.order_by("-created_at")[:OFFERED]
+        ),
+    ]
 
 
 def key_choices(keys: list[KeyPair]) -> list[tuple[str, ChoiceLabel]]:

@@ -47,4 +47,4 @@ def render(page: str, context: RequestContext) -> str:
     try:
         return render_to_string(f"dashboard/network/{kind}s/_live.html", parts(context, identity, number))
     except NotFoundError:
-        return render_to_string("dashboard/network/_gone.html")
+        return render_to_string("dashboard/records/_gone.html")

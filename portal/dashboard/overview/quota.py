@@ -49,14 +49,19 @@ class Donut:
         return amount(self.resource, max((self.limit or 0) - self.used, 0))
 
 
-def donuts(limits: Limits) -> list[Donut]:
-    """Return the resources that a launch uses."""
+VOLUMES = {"volumes": "Volumes", "gigabytes": "Volume storage"}
+
+
+def donuts(limits: Limits, *, volumes: bool = False) -> list[Donut]:
+    """Return the resources that a launch uses, and with ``volumes`` what volumes and snapshots use."""
     drawn = []
-    for resource, label in wording.RESOURCES.items():
+    for resource, label in (wording.RESOURCES | (VOLUMES if volumes else {})).items():
         limit = limits.limits.get(resource, -1)
         drawn.append(Donut(resource, label, limits.usage.get(resource, 0), None if limit < 0 else limit))
     return drawn
 
 
 def amount(resource: str, value: int) -> str:
+    if resource == "gigabytes":
+        return f"{value}{wording.JOINED}GiB"
     return wording.mebibytes(value) if resource == "ram" else str(value)

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from portal.dashboard.instances.rows import rows_for
-from portal.dashboard.overview.quota import donuts
+from portal.dashboard.overview.quota import Donut, donuts
 from portal.dashboard.overview.terminal import terminal_for
 from portal.dashboard.pages import Page
 from provisioning.common.context import RequestContext
@@ -35,7 +35,13 @@ def parts_for(context: RequestContext) -> Mapping[str, Any]:
     """Return what the live parts of the page need."""
     seen = policy.allows(context, "os_compute_api:servers:detail")
     return {
-        "donuts": donuts(compute.limits_for(context)) if policy.allows(context, "os_compute_api:limits") else [],
+        "donuts": _donuts(context),
         "rows": rows_for(context, compute.instances_for(context, limit=RECENT)) if seen else [],
         "can_launch": policy.allows(context, "os_compute_api:servers:create"),
     }
+
+
+def _donuts(context: RequestContext) -> list[Donut]:
+    if not policy.allows(context, "os_compute_api:limits"):
+        return []
+    return donuts(compute.limits_for(context), volumes=policy.allows(context, "limits_extension:used_limits"))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from portal.dashboard import wording
-from provisioning.quotas.limits import DEFAULTS, UNLIMITED
+from provisioning.quotas.limits import DEFAULTS, UNLIMITED, is_per_type
 
 Detail = Mapping[str, tuple[int, int, int]]
 """Resource → limit, in use, reserved."""
@@ -21,7 +21,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("subnetpools", "address_scopes", "address_groups", "rbac_policies"),
     ),
     "Images": ("image_count_total", "image_size_total"),
-    "Volumes": ("volumes", "gigabytes", "snapshots"),
+    "Volumes": (
+        *("volumes", "gigabytes", "per_volume_gigabytes", "snapshots", "backups", "backup_gigabytes", "groups"),
+    ),
 }
 LABELS = wording.RESOURCES | {
     "key_pairs": "Key pairs",
@@ -48,16 +50,23 @@ LABELS = wording.RESOURCES | {
     "volumes": "Volumes",
     "gigabytes": "Volume storage",
     "snapshots": "Snapshots",
+    "per_volume_gigabytes": "Size of a volume",
+    "backups": "Backups",
+    "backup_gigabytes": "Backup storage",
+    "groups": "Volume groups",
 }
 UNITS = {
     "ram": "MiB",
     "gigabytes": "GiB",
+    "per_volume_gigabytes": "GiB",
+    "backup_gigabytes": "GiB",
     "image_size_total": "MiB",
     "injected_file_content_bytes": "bytes",
     "injected_file_path_bytes": "bytes",
 }
 OF_EACH = {
     "key_pairs": "for each user",
+    "per_volume_gigabytes": "for each volume",
     "server_group_members": "for each server group",
     "metadata_items": "for each server",
     "injected_files": "for each server",
@@ -83,7 +92,7 @@ class Bar:
     @property
     def unit(self) -> str:
         """The unit in which it is typed; empty for what is counted."""
-        return UNITS.get(self.resource, "")
+        return unit_of(self.resource)
 
     @property
     def each(self) -> str:
@@ -159,10 +168,14 @@ def grouped(detail: Detail) -> dict[str, list[Bar]]:
     known = {name for names in GROUPS.values() for name in names}
     groups = {title: bars_of(detail, names) for title, names in GROUPS.items()}
     groups["Other"] = bars_of(detail, tuple(name for name in DEFAULTS if name not in known))
+    groups["Volume types"] = bars_of(detail, tuple(name for name in detail if is_per_type(name)))
     return {title: bars for title, bars in groups.items() if bars}
 
 
 def label_of(resource: str) -> str:
+    kind, _, volume_type = resource.partition("_")
+    if resource not in DEFAULTS and is_per_type(resource):
+        return f"{LABELS[kind]} of type {volume_type}"
     return LABELS.get(resource) or resource.replace("_", " ").capitalize()
 
 
@@ -170,10 +183,15 @@ def limit_text(resource: str, limit: int) -> str:
     return "no limit" if limit == UNLIMITED else amount(resource, limit)
 
 
+def unit_of(resource: str) -> str:
+    """The unit in which it is typed; empty for what is counted."""
+    return UNITS.get(resource, "GiB" if resource.startswith("gigabytes_") else "")
+
+
 def amount(resource: str, value: int) -> str:
     if resource in ("ram", "image_size_total"):
         return wording.mebibytes(value)
-    unit = UNITS.get(resource)
+    unit = unit_of(resource)
     return f"{value}{wording.JOINED}{unit}" if unit else str(value)
 
 

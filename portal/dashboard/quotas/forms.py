@@ -9,7 +9,7 @@ from django.http import QueryDict
 from portal.dashboard.forms import ChoiceLabel, Form, WholeNumberField
 from portal.dashboard.quotas import bars
 from provisioning.common.errors import NovellaError
-from provisioning.quotas.limits import DEFAULTS, UNLIMITED
+from provisioning.quotas.limits import UNLIMITED
 
 
 class QuotaForm(Form):
@@ -30,7 +30,7 @@ class QuotaForm(Form):
         super().__init__(data)
         self.resources = resources
         for name in resources:
-            limit, default = own.get(name), defaults[name]
+            limit, default = own.get(name), defaults.get(name, UNLIMITED)
             choices = (
                 ("default", ChoiceLabel(default_label, bars.limit_text(name, default))),
                 ("limit", "Limit"),
@@ -43,7 +43,7 @@ class QuotaForm(Form):
                 required=False,
                 widget=forms.RadioSelect,
             )
-            unit = bars.UNITS.get(name)
+            unit = bars.unit_of(name)
             label = f"Limit of {bars.label_of(name)}" + (f" in {unit}" if unit else "")
             shown = default if limit is None or limit == UNLIMITED else limit
             self.fields[f"limit-{name}"] = WholeNumberField(
@@ -73,4 +73,4 @@ class QuotaForm(Form):
 
     def refuse(self, error: NovellaError) -> None:
         """Show what is wrong with a resource at its limit."""
-        self.add_error(f"limit-{error.field}" if error.field in DEFAULTS else None, error.message)
+        self.add_error(f"limit-{error.field}" if error.field in self.resources else None, error.message)

@@ -19,9 +19,12 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Project
 from provisioning.identity.selectors.lookups import by_id
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import DEFAULTS, NETWORK, delivered
+from provisioning.quotas.limits import DEFAULTS, NETWORK, PER_TYPE, UNLIMITED, VOLUME, delivered, is_per_type
 from provisioning.quotas.services.limits import reset_limits, set_limits
+from provisioning.volumes.selectors.offers import type_names
 
+FURTHER_RULES = (("update_quota", NETWORK), ("volume_extension:quotas:update", VOLUME))
+"""Resources whose limits have rules of their own beside Compute's; those of volume types have that of volumes."""
 Groups = Mapping[str, list[Bar]]
 
 
@@ -77,13 +80,19 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
     template = "dashboard/quotas/project.html"
 
     def groups(self) -> Groups:
-        """Leave out the limits of the network, which have a rule of their own, for whom it does not let set them."""
-        network_too = self.allows("update_quota", {"project_id": self.project.id})
-        found = bars.grouped(selectors.whole_detail_of(self.project.id))
-        return {title: group for title, group in found.items() if network_too or group[0].resource not in NETWORK}
+        """Leave out the limits of network and volumes for whom their own rules do not let set them."""
+        closed = {
+            name
+            for rule, names in FURTHER_RULES
+            if not self.allows(rule, {"project_id": self.project.id})
+            for name in names
+        }
+        found = bars.grouped(selectors.whole_detail_of(self.project.id, of_types()))
+        return {title: group for title, group in found.items() if _kind(group[0].resource) not in closed}
 
     def form(self, data: QueryDict | None = None) -> Form:
-        own, defaults = selectors.own_limits(self.project.id), selectors.default_limits()
+        types = of_types()
+        own, defaults = selectors.own_limits(self.project.id, types), selectors.default_limits(types)
         resources = [bar.resource for group in self.groups().values() for bar in group]
         return QuotaForm(data, resources, own=own, defaults=defaults, default_label="Default")
 
@@ -124,7 +133,9 @@ class ProjectQuotasReset(OneProjectPage):
         """Drop the project's own limits."""
         project = self.project
         network_too = self.allows("delete_quota", {"project_id": project.id})
-        mine = [name for name in DEFAULTS if network_too or name not in NETWORK]
+        volumes_too = self.allows("volume_extension:quotas:delete", {"project_id": project.id})
+        closed = {*(() if network_too else NETWORK), *(() if volumes_too else VOLUME)}
+        mine = [name for name in [*DEFAULTS, *of_types()] if _kind(name) not in closed]
         reset_limits(project.id, mine)
         for sentence in below_usage(project.id):
             messages.warning(request, sentence)
@@ -138,16 +149,33 @@ class QuotaDefaults(QuotaPage):
     template = "dashboard/quotas/defaults.html"
 
     def groups(self) -> Groups:
-        return bars.grouped({name: (limit, 0, 0) for name, limit in selectors.default_limits().items()})
+        return bars.grouped(
+            {name: (limit, 0, 0) for name, limit in _with_types(selectors.default_limits(of_types())).items()}
+        )
 
     def form(self, data: QueryDict | None = None) -> Form:
-        own = selectors.own_limits(None)
-        return QuotaForm(data, list(DEFAULTS), own=own, defaults=delivered(), default_label="As delivered")
+        types = of_types()
+        own = selectors.own_limits(None, types)
+        return QuotaForm(data, [*DEFAULTS, *types], own=own, defaults=delivered(), default_label="As delivered")
 
     def save(self, form: Form) -> HttpResponse:
         """Set them for all projects without their own."""
         set_limits(None, cast("QuotaForm", form).limits())
         return self.go("dashboard:projects", said="The default quotas are saved.")
+
+
+def of_types() -> list[str]:
+    """Return the limits that there are for each volume type."""
+    return [f"{kind}{name}" for name in type_names() for kind in PER_TYPE]
+
+
+def _with_types(limits: Mapping[str, int]) -> dict[str, int]:
+    return dict(limits) | {name: UNLIMITED for name in of_types() if name not in limits}
+
+
+def _kind(resource: str) -> str:
+    """Return the resource itself, or for one of a volume type that of all types together."""
+    return "volumes" if resource not in DEFAULTS and is_per_type(resource) else resource
 
 
 def below_usage(project_id: uuid.UUID) -> list[str]:

@@ -17,6 +17,7 @@ from portal.ops.admin import (
     routers,
     security_groups,
     sizes,
+    volumes,
 )
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "routers",
     "security_groups",
     "sizes",
+    "volumes",
 ]

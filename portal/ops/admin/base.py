@@ -211,6 +211,9 @@ def identity_rules(kind: str) -> dict[str, str]:
     return {"view": f"identity:list_{kind}s"} | {name: f"identity:{word}_{kind}" for name, word in words.items()}
 
 
+Choices = Callable[[], Sequence[tuple[str, str]]]
+
+
 def row_action(
     label: str,
     said: str,
@@ -218,26 +221,30 @@ def row_action(
     question: str = "",
     among: Callable[[QuerySet[Any]], QuerySet[Any]] = lambda rows: rows,
     permissions: Sequence[str] = (),
-) -> Callable[[Callable[[Any, RequestContext, Any], object]], Any]:
+    choices: Choices | None = None,
+) -> Callable[[Callable[..., object]], Any]:
     """Make an action of what is done to one row: for each of the chosen ones, after ``question`` where there is one.
 
     What is refused is said, and keeps nothing else from being done; ``said`` is followed by the number of rows done.
-    ``among``: only these of the chosen rows.
+    ``among``: only these of the chosen rows.  ``choices``: what is asked with the question, value and words; the answer
+    comes behind the row.
     """
 
-    def made(do: Callable[[Any, RequestContext, Any], object]) -> Any:
+    def made(do: Callable[..., object]) -> Any:
         @admin.action(description=label, permissions=list(permissions) or None)
         @functools.wraps(do)
         def run(page: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
             rows = among(queryset)
-            if question and (asked := confirmed(page, request, rows, do.__name__, question)):
+            offered = choices() if choices else []
+            if question and (asked := confirmed(page, request, rows, do.__name__, question, offered)):
                 return asked
+            chosen = [request.POST.get("choice", "")] if choices else []
             context, done = context_of(request), 0
             for row in rows:
                 try:
                     if isinstance(row, User | Group):
                         privilege_escalation.refuse_superior(context, row)
-                    do(page, context, row)
+                    do(page, context, row, *chosen)
                     done += 1
                 except NovellaError as error:
                     messages.error(request, f"{row}: {error.message}")
@@ -251,10 +258,15 @@ def row_action(
 
 
 def confirmed(
-    page: ModelAdmin, request: HttpRequest, rows: QuerySet[Any], action: str, question: str
+    page: ModelAdmin,
+    request: HttpRequest,
+    rows: QuerySet[Any],
+    action: str,
+    question: str,
+    choices: Sequence[tuple[str, str]] = (),
 ) -> HttpResponse | None:
-    """Ask before an action; None when the operator has said yes."""
-    if "confirmed" in request.POST:
+    """Ask before an action; None when the operator has said yes, and chosen one of ``choices``."""
+    if "confirmed" in request.POST and (not choices or request.POST.get("choice") in dict(choices)):
         return None
     context = {
         **page.admin_site.each_context(request),
@@ -262,6 +274,7 @@ def confirmed(
         "opts": page.model._meta,
         "rows": rows,
         "action": action,
+        "choices": choices,
         "checkbox": ACTION_CHECKBOX_NAME,
     }
     return TemplateResponse(request, "admin/novella/confirm.html", context)

@@ -1,7 +1,7 @@
 """Hosts: what they have and hold, whether they get new servers, and how a new one joins."""
 
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
@@ -11,13 +11,13 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
-from portal.ops.admin.base import ModelForm, Written, context_of, row_action
+from portal.ops.admin.base import ModelForm, Written, context_of, link_to, row_action
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute.selectors.hosts import state_of
@@ -25,8 +25,9 @@ from provisioning.compute.services.forget_host import forget_host
 from provisioning.compute.services.hosts import change_host, disable_host, enable_host, update_host
 from provisioning.hosts import credentials, enrolment
 from provisioning.hosts.machines import TOLD_FOR
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import Host, HostCertificate
 from provisioning.hosts.selectors import is_alive
+from provisioning.volumes.services import give_back_of_dead_host
 
 MEASURED = (
     "name", "id", "state", "last_seen_at", "clock_difference", "agent_version", "contract_version",
@@ -34,12 +35,14 @@ MEASURED = (
     "uptime", "vcpus_total", "memory_mb_total",
     "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
     "disk_gb_allocated", "instances_allocated", "created_at", "second_machine", "credential_wanted_at",
-    "says", "has_mended",
+    "says", "has_mended", "certificates", "pools_here", "attached_here",
 )  # fmt: skip
 CHANGED = (
     "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
     "reserved_disk_gb",
 )  # fmt: skip
+SOON = timedelta(days=90)
+"""Certificates are for two years, and are renewed each month."""
 LIFETIMES = ((3600, "1 hour"), (86_400, "1 day"), (604_800, "7 days"))
 
 
@@ -74,6 +77,7 @@ class HostAdmin(Written):
         "force_down": "os_compute_api:os-services:update",
         "let_up": "os_compute_api:os-services:update",
         "forget": "os_compute_api:os-services:delete",
+        "give_back": "volume_extension:volume_admin_actions:force_detach",
         "join": "novella:hosts:join",
         "renew": "novella:hosts:join",
     }
@@ -91,7 +95,7 @@ class HostAdmin(Written):
     list_filter = ("enabled", "availability_zone", "hypervisor_type")
     search_fields = ("name",)
     readonly_fields = MEASURED
-    actions = ("enable", "disable", "force_down", "let_up", "renew", "forget")
+    actions = ("enable", "disable", "force_down", "let_up", "give_back", "renew", "forget")
     change_list_template = "admin/novella/hosts.html"
     fieldsets = (
         (None, {"fields": ("name", "state", "enabled", "disabled_reason", "forced_down", "availability_zone")}),
@@ -101,6 +105,7 @@ class HostAdmin(Written):
             {"fields": ("vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated", "instances_allocated",
                         "memory_mb_used", "disk_gb_used", "running_vms")},
         ),
+        ("Volumes", {"fields": ("pools_here", "attached_here", "certificates")}),
         (
             "Agent",
             {"fields": ("id", "last_seen_at", "clock_difference", "agent_version", "contract_version",
@@ -150,6 +155,14 @@ class HostAdmin(Written):
     def let_up(self, context: RequestContext, host: Host) -> None:
         change_host(context, host.id, forced_down=False)
 
+    @row_action(
+        "Give volumes back: it is forced down, and others need what its servers had",
+        "Hosts whose volumes were given back",
+        question="Give back every volume of these hosts? Their servers lose them.",
+    )
+    def give_back(self, context: RequestContext, host: Host) -> None:
+        give_back_of_dead_host(context, host.id)
+
     @row_action("New credential: ask the agent for one", "Hosts asked for new credentials")
     def renew(self, context: RequestContext, host: Host) -> None:
         """The old credential is good until the agent uses the new one."""
@@ -189,6 +202,31 @@ class HostAdmin(Written):
         """Show what had died there and was brought back, the newest first."""
         rows = ((datetime.fromtimestamp(each["at"], UTC), each["what"]) for each in reversed(host.mended))
         return format_html_join(SafeString("<br>"), "{} {}", ((f"{at:%Y-%m-%d %H:%M:%S}", what) for at, what in rows))
+
+    @admin.display(description="certificates for volumes")
+    def certificates(self, host: Host) -> str | SafeString:
+        """Say until when the host can share volumes with others."""
+        kept = HostCertificate.objects.filter(host=host).first()
+        if kept is None:
+            return "none"
+        left = kept.ends_at - timezone.now()
+        words = f"until {kept.ends_at:%Y-%m-%d}, renewed {kept.issued_at:%Y-%m-%d %H:%M:%S}"
+        if left > SOON:
+            return words
+        tone, word = ("warn", "Ends soon") if left > timedelta(0) else ("bad", "Has ended")
+        return format_html('<span class="status {}">{}</span> {}', tone, word, words)
+
+    @admin.display(description="storage pools")
+    def pools_here(self, host: Host) -> SafeString:
+        """Lead to the pools that it serves."""
+        rows = ((link_to(pool),) for pool in host.pools.order_by("name", "id"))
+        return format_html_join(", ", "{}", rows) or SafeString("-")
+
+    @admin.display(description="volumes of its servers")
+    def attached_here(self, host: Host) -> SafeString:
+        """Lead to the attachments of its guests."""
+        page = reverse("admin:volumes_attachment_changelist")
+        return format_html('<a href="{}?host__id__exact={}">{}</a>', page, host.pk, host.attachments.count())
 
     @admin.display(description="second machine")
     def second_machine(self, host: Host) -> str:

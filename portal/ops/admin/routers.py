@@ -7,7 +7,8 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.ops.admin.base import ValuesFilter, link_to
-from portal.ops.admin.networks import NAMED_FIRST, OfNetworking, ReadableInline
+from portal.ops.admin.networks import OfNetworking
+from portal.ops.admin.owned import NAMED_FIRST, ReadableInline
 from provisioning.compute.models import Instance
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, PortForwarding, Router
 from provisioning.network.owners import ROUTER_INTERFACE

@@ -6,7 +6,8 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
 from portal.ops.admin.base import link_to
-from portal.ops.admin.networks import OfNetworking, ReadableInline, ports_link
+from portal.ops.admin.networks import OfNetworking, ports_link
+from portal.ops.admin.owned import ReadableInline
 from provisioning.network.models import AddressGroup, DefaultSecurityGroupRule, SecurityGroup, SecurityGroupRule
 from provisioning.network.models.security_groups import Flow
 

@@ -1,4 +1,4 @@
-"""Snapshots that a volume service asks the Compute API to help with: no server here has a volume to take one of."""
+"""Snapshots that a volume service asks the Compute API to help with: here storage hosts take them by themselves."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ class AssistedSnapshotsView(ComputeView):
     schemas = {"POST": creation}
 
     def post(self, request: Request) -> Response:
-        """No server has this volume."""
+        """Refuse: no driver of the Block Storage API needs it."""
         raise _no_volume(self.checked_body()["snapshot"]["volume_id"])
 
 
@@ -66,7 +66,7 @@ class AssistedSnapshotView(ComputeView):
     queries = {"DELETE": deletion}
 
     def delete(self, request: Request, snapshot_id: str) -> Response:
-        """No server has this volume."""
+        """Refuse: no driver of the Block Storage API needs it."""
         text = last(self.checked_query(), "delete_info")
         try:
             info: Any = orjson.loads(text or "")
@@ -78,4 +78,7 @@ class AssistedSnapshotView(ComputeView):
 
 
 def _no_volume(volume_id: str) -> InvalidInputError:
-    return InvalidInputError(f"No volume Block Device Mapping with id {volume_id[:64]}.", field="volume_id")
+    return InvalidInputError(
+        f"Snapshots of volume {volume_id[:64]} are taken by its storage host: ask the Block Storage API for one.",
+        field="volume_id",
+    )

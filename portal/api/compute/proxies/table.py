@@ -1,5 +1,5 @@
 """What the Compute API once had and this cloud does not do, as one table: 410 for what was removed from the API, and
-refusals or empty lists for other services' resources that this cloud does not have.
+refusals for other services' resources that this cloud does not have.
 """
 
 from collections.abc import Mapping
@@ -9,20 +9,14 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.microversions import Version
-from portal.api.common.refusals import Answer, Operation, answering, empty_list, refuse
+from portal.api.common.refusals import Answer, Operation, answering, refuse
 from portal.api.compute.proxies.base import LAST, ProxyView
 from portal.api.compute.schemas import COUNT, Schema
-from provisioning.common.errors import GoneError, InvalidInputError, NotFoundError, NotOfferedError
+from provisioning.common.errors import GoneError, InvalidInputError, NotOfferedError
 
 REMOVED = "novella:removed_apis"
 GONE = refuse(GoneError, "This resource is no longer available. No forwarding address is given.")
-NO_VOLUMES = refuse(
-    NotOfferedError, "There is no volume service in this cloud; the disks of servers are made with them."
-)
 NO_BARE_METAL = refuse(NotOfferedError, "There is no bare metal service in this cloud.")
-NO_BOOT = refuse(NotOfferedError, "Servers are not booted from volumes here: launch them by POST /servers.")
-NO_VOLUME = refuse(NotFoundError, "Volume {volume_id} could not be found.")
-NO_SNAPSHOT = refuse(NotFoundError, "Snapshot {snapshot_id} could not be found.")
 
 
 def ironic(command: str) -> Answer:
@@ -86,25 +80,11 @@ TABLE: tuple[Row, ...] = (
     removed("servers/<str:server_id>/consoles", "GET POST"),
     removed("servers/<str:server_id>/consoles/<str:console_id>", "GET DELETE"),
     removed("servers/<str:server_id>/os-virtual-interfaces", "GET"),
-    Row("os-volumes", "GET", "os_compute_api:os-volumes:list", empty_list("volumes")),
-    Row("os-volumes", "POST", "os_compute_api:os-volumes:create", NO_VOLUMES),
-    Row("os-volumes/detail", "GET", "os_compute_api:os-volumes:detail", empty_list("volumes")),
-    Row("os-volumes/<str:volume_id>", "GET", "os_compute_api:os-volumes:show", NO_VOLUME),
-    Row("os-volumes/<str:volume_id>", "DELETE", "os_compute_api:os-volumes:delete", NO_VOLUME),
-    Row("os-snapshots", "GET", "os_compute_api:os-volumes:snapshots:list", empty_list("snapshots")),
-    Row("os-snapshots", "POST", "os_compute_api:os-volumes:snapshots:create", NO_VOLUMES),
-    Row("os-snapshots/detail", "GET", "os_compute_api:os-volumes:snapshots:detail", empty_list("snapshots")),
-    Row("os-snapshots/<str:snapshot_id>", "GET", "os_compute_api:os-volumes:snapshots:show", NO_SNAPSHOT),
-    Row("os-snapshots/<str:snapshot_id>", "DELETE", "os_compute_api:os-volumes:snapshots:delete", NO_SNAPSHOT),
     Row("os-baremetal-nodes", "GET", "os_compute_api:os-baremetal-nodes:list", NO_BARE_METAL),
     Row("os-baremetal-nodes", "POST", "os_compute_api:os-baremetal-nodes", ironic("node-create")),
     Row("os-baremetal-nodes/<str:node_id>", "GET", "os_compute_api:os-baremetal-nodes:show", NO_BARE_METAL),
     Row("os-baremetal-nodes/<str:node_id>", "DELETE", "os_compute_api:os-baremetal-nodes", ironic("node-delete")),
     Row("os-baremetal-nodes/<str:node_id>/action", "POST", "os_compute_api:os-baremetal-nodes", ironic_port),
-    Row("os-volumes_boot", "GET POST", "novella:volumes_boot", NO_BOOT, None),
-    Row("os-volumes_boot/detail", "GET", "novella:volumes_boot", NO_BOOT, None),
-    Row("os-volumes_boot/<str:server_id>", "GET PUT DELETE", "novella:volumes_boot", NO_BOOT, None),
-    Row("os-volumes_boot/<str:server_id>/action", "POST", "novella:volumes_boot", NO_BOOT, None),
 )
 
 
@@ -118,10 +98,6 @@ def limited(version: Version) -> Schema:
     }
 
 
-PAGED = frozenset({"os-volumes", "os-volumes/detail", "os-snapshots", "os-snapshots/detail"})
-"""Lists whose query is checked, empty as they are."""
-
-
 def view_of(path: str, base: type[ProxyView] = ProxyView) -> type[ProxyView]:
     """Return the view of an address: what the table says of it, and all else as in its base."""
     rows = [row for row in TABLE if row.path == path]
@@ -133,5 +109,5 @@ def view_of(path: str, base: type[ProxyView] = ProxyView) -> type[ProxyView]:
         operations,
         last_version=None if whole else base.last_version,
         answered_later=unlimited,
-        queries={"GET": limited} if path in PAGED else base.queries,
+        queries=base.queries,
     )

@@ -12,12 +12,12 @@ from portal.api.compute.proxies import (
     networks,
     security_group_rules,
     security_groups,
-    volume_attachments,
+    volumes,
 )
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.proxies.table import TABLE, view_of
-
-_ATTACHMENTS = "servers/<str:server_id>/os-volume_attachments"
+from portal.api.compute.server_actions.views import ServerActionView
+from portal.api.compute.servers.views import OneServerView, ServersDetailView, ServersView
 
 VIEWS: dict[str, type[ComputeView]] = {
     "extensions": extensions.ExtensionsView,
@@ -27,8 +27,6 @@ VIEWS: dict[str, type[ComputeView]] = {
     "images/<str:image_id>": images.ImageView,
     "images/<str:image_id>/metadata": image_metadata.ImageMetadataView,
     "images/<str:image_id>/metadata/<str:key>": image_metadata.ImageMetadataItemView,
-    _ATTACHMENTS: volume_attachments.VolumeAttachmentsView,
-    f"{_ATTACHMENTS}/<str:volume_id>": volume_attachments.VolumeAttachmentView,
     "os-floating-ip-pools": floating_ips.FloatingIpPoolsView,
     "os-floating-ips": floating_ips.FloatingIpsView,
     "os-floating-ips/<str:floating_ip_id>": floating_ips.FloatingIpView,
@@ -36,6 +34,16 @@ VIEWS: dict[str, type[ComputeView]] = {
     "os-security-groups/<str:security_group_id>": security_groups.SecurityGroupView,
     "os-security-group-rules": security_group_rules.SecurityGroupRulesView,
     "os-security-group-rules/<str:rule_id>": security_group_rules.SecurityGroupRuleView,
+    "os-volumes": volumes.VolumesView,
+    "os-volumes/detail": volumes.VolumesDetailView,
+    "os-volumes/<str:volume_id>": volumes.VolumeView,
+    "os-snapshots": volumes.SnapshotsView,
+    "os-snapshots/detail": volumes.SnapshotsDetailView,
+    "os-snapshots/<str:snapshot_id>": volumes.SnapshotView,
+    "os-volumes_boot": ServersView,
+    "os-volumes_boot/detail": ServersDetailView,
+    "os-volumes_boot/<str:server_id>": OneServerView,
+    "os-volumes_boot/<str:server_id>/action": ServerActionView,
     "os-assisted-volume-snapshots": assisted_snapshots.AssistedSnapshotsView,
     "os-assisted-volume-snapshots/<str:snapshot_id>": assisted_snapshots.AssistedSnapshotView,
 }

@@ -4,10 +4,8 @@ import functools
 
 from portal.api.compute.schemas import BOOLEAN, Schema, Version, body, query
 from provisioning.common.numbers import MAX_INTEGER
-from provisioning.quotas.limits import COMPUTE, VOLUME
+from provisioning.quotas.limits import COMPUTE
 
-CLASS_ONLY = tuple(VOLUME)
-"""Defaults that have no other API yet; the class shows them beside its own."""
 _INJECTED = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
 _OF_NETWORKS = {
     "fixed_ips": "fixed_ips",
@@ -41,7 +39,7 @@ def quota_set(version: Version) -> Schema:
 
 def quota_class_set(version: Version) -> Schema:
     """``PUT /os-quota-class-sets/{class}``."""
-    names = [*class_resources_of(version), *_GROUPS, *CLASS_ONLY]
+    names = [*class_resources_of(version), *_GROUPS]
     return body("quota_class_set", dict.fromkeys(names, _LIMIT))
 
 

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
 from portal.api.compute.quotas import schemas as quota_schemas
-from portal.api.compute.quotas.schemas import CLASS_ONLY, class_resources_of, resources_of
+from portal.api.compute.quotas.schemas import class_resources_of, resources_of
 from portal.api.compute.schemas import boolean, last
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -132,8 +132,7 @@ class QuotaClassSetView(ComputeView):
 
     def _shape(self) -> dict[str, int]:
         limits = selectors.default_limits()
-        shape = {name: limits[resource] for name, resource in self._names().items()}
-        return shape | {name: limits[name] for name in CLASS_ONLY}
+        return {name: limits[resource] for name, resource in self._names().items()}
 
 
 def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str, int]:

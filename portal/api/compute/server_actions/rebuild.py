@@ -74,7 +74,7 @@ def rebuild_schema(version: Version) -> Schema:
     return {"type": "object", "properties": properties, "required": ["imageRef"], "additionalProperties": False}
 
 
-def _request(body: dict[str, Any], password: str | None) -> Rebuild:
+def _request(body: dict[str, Any], password: str | None, version: Version) -> Rebuild:
     changes: dict[str, Any] = {column: body[field] for field, column in _CHANGES.items() if field in body}
     return Rebuild(
         image_id=body["imageRef"],
@@ -88,13 +88,14 @@ def _request(body: dict[str, Any], password: str | None) -> Rebuild:
         key_name=body.get("key_name", UNSET),
         user_data=body.get("user_data", UNSET),
         trusted_certificates=body.get("trusted_image_certificates", UNSET),
+        writes_volume=version >= (2, 93),
     )
 
 
 def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
     """Answer with the server as it is now, and with what clients must be told beside it."""
     password = guest_password(body)
-    instance = rebuild(view.context, server_id, _request(body, password))
+    instance = rebuild(view.context, server_id, _request(body, password, view.microversion))
     answer = view.changed(instance)
     server = answer.data["server"]
     if view.microversion >= (2, 54):

@@ -15,6 +15,8 @@ from provisioning.compute.passwords import generate_password
 if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
 
+BOOTS_FROM_VOLUME = (2, 87)
+"""From this version on a server that boots from a volume can be rescued."""
 RESCUE = {
     "type": ["object", "null"],
     "properties": {"adminPass": {"type": "string", "maxLength": 255}, "rescue_image_ref": UUID},
@@ -33,7 +35,13 @@ def guest_password(body: dict[str, Any]) -> str | None:
 def _rescue(view: ServerView, server_id: str, body: Any) -> Response:
     asked = body or {}
     password = guest_password(asked)
-    rescue(view.context, server_id, image_id=asked.get("rescue_image_ref"), password=password)
+    rescue(
+        view.context,
+        server_id,
+        image_id=asked.get("rescue_image_ref"),
+        password=password,
+        boots_from_volume=view.microversion >= BOOTS_FROM_VOLUME,
+    )
     return Response({"adminPass": password} if settings.ENABLE_INSTANCE_PASSWORD else {})
 
 

@@ -6,6 +6,7 @@ from portal.api.compute.base import ComputeView
 from portal.api.compute.servers.shapes import Related, VisibleFields, detail
 from provisioning.compute import selectors
 from provisioning.compute.models import Instance
+from provisioning.compute.selectors.block_devices import volumes_shown
 from provisioning.network import selectors as network
 
 
@@ -13,7 +14,7 @@ class ServerView(ComputeView):
     """Shows servers as far as the caller may see them."""
 
     def related(self, instances: list[Instance]) -> Related:
-        """Fetch what a page of servers shows beside the servers: three queries whatever its size."""
+        """Fetch what a page of servers shows beside the servers: four queries whatever its size."""
         bookmark = self.base.rsplit("/", 1)[0]
         if not instances:
             return Related(self.base, bookmark)
@@ -24,6 +25,7 @@ class ServerView(ComputeView):
             addresses=network.addresses_of(ids),
             security_groups=network.security_group_names_of(ids),
             faults=selectors.fault_of(instances),
+            volumes=volumes_shown(ids),
         )
 
     def visible_fields(self, *, groups: bool = True, extended: bool = True) -> VisibleFields:

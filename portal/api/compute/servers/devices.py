@@ -1,36 +1,36 @@
-"""Disks that ``POST /servers`` asks for: the image of the one boot disk, and the empty disks that the flavor gives."""
+"""Disks that ``POST /servers`` asks for: both forms of block device mapping become requests for disks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from portal.api.compute.schemas import boolean
 from provisioning.common.errors import InvalidInputError
-from provisioning.compute.launch.request import LocalDisk
+from provisioning.compute.launch.request import DiskRequest
 
-FIELD = "block_device_mapping_v2"
-BOOT_SEQUENCE = "Boot sequence for the instance and image/block device mapping combination is not valid."
-
-
-@dataclass(frozen=True, slots=True)
-class Devices:
-    """What a request says about disks: the image to boot from (empty: none) and the empty local disks."""
-
-    image: str = ""
-    local: tuple[LocalDisk, ...] = ()
+FIELD, OLD_FIELD = "block_device_mapping_v2", "block_device_mapping"
 
 
-def read_devices(server: Mapping[str, Any]) -> Devices:
-    """Read either form of block device mapping.  Raises InvalidInputError for what needs a volume."""
-    old: Sequence[Mapping[str, Any]] = server.get("block_device_mapping", ())
+def read_devices(server: Mapping[str, Any]) -> tuple[str, tuple[DiskRequest, ...]]:
+    """Return the image of ``imageRef``, empty for none, and the disks of either form of block device mapping.
+
+    Raises InvalidInputError.
+    """
+    old: Sequence[Mapping[str, Any]] = server.get(OLD_FIELD, ())
     new: Sequence[Mapping[str, Any]] = server.get(FIELD, ())
     if old and new:
         raise InvalidInputError(
             "Using different block_device_mapping syntaxes is not allowed in the same request.", field=FIELD
         )
     image = tail(server.get("imageRef", ""))
-    if old:
-        return Devices(image, tuple(disk for device in old if (disk := _old_disk(device)) is not None))
-    return _new(new, image)
+    disks = _old(old, image) if old else tuple(_new(device, image) for device in new if "no_device" not in device)
+    local = [disk for disk in disks if (disk.source_type, disk.destination_type) == ("image", "local")]
+    if not local:
+        return image, disks
+    if len([disk for disk in disks if disk.boot_index == 0]) > 1:
+        raise _invalid("Boot sequence for the instance and image/block device mapping combination is not valid.")
+    if image and image != local[0].source_id:
+        raise InvalidInputError(f"imageRef and the boot device of {FIELD} name different images.", field="imageRef")
+    return local[0].source_id or "", tuple(disk for disk in disks if disk is not local[0])
 
 
 def tail(reference: str) -> str:
@@ -38,55 +38,69 @@ def tail(reference: str) -> str:
     return reference.rstrip("/").rsplit("/", 1)[-1]
 
 
-def _old_disk(device: Mapping[str, Any]) -> LocalDisk | None:
-    for kind in ("volume", "snapshot"):
-        if f"{kind}_id" in device:
-            raise _invalid(f"failed to get {kind} {device[f'{kind}_id']}.", "block_device_mapping")
-    name = str(device.get("virtual_name", ""))
-    if "no_device" in device or name in {"", "ami", "root"}:
+def _old(devices: Sequence[Mapping[str, Any]], image: str) -> tuple[DiskRequest, ...]:
+    """Read the legacy form; without an image the server boots from the first volume or snapshot."""
+    found = [disk for device in devices if (disk := _old_disk(device)) is not None]
+    boots = None if image else next((disk for disk in found if disk["source_type"] != "blank"), None)
+    return tuple(DiskRequest(**disk, boot_index=0 if disk is boots else -1) for disk in found)
+
+
+def _old_disk(device: Mapping[str, Any]) -> dict[str, Any] | None:
+    said = {
+        "size": int(device["volume_size"]) if device.get("volume_size") not in (None, "") else None,
+        "delete_on_termination": boolean(device.get("delete_on_termination", False)),
+        "device_name": device.get("device_name") or "",
+    }
+    if "no_device" in device:
         return None
+    for kind in ("snapshot", "volume"):
+        if device.get(f"{kind}_id"):
+            return said | {"source_type": kind, "destination_type": "volume", "source_id": device[f"{kind}_id"]}
+    name = str(device.get("virtual_name", ""))
+    if name in {"", "ami", "root"}:
+        return None
+    empty = said | {"source_type": "blank", "destination_type": "local", "delete_on_termination": True}
     if name == "swap":
-        return LocalDisk(swap=True)
+        return empty | {"guest_format": "swap"}
     if name.startswith("ephemeral") and name.removeprefix("ephemeral").isdigit():
-        return LocalDisk()
-    raise _invalid(f"{name[:64]!r} is no virtual device.", "block_device_mapping")
+        return empty
+    raise _invalid(f"{name[:64]!r} is no virtual device.", OLD_FIELD)
 
 
-def _new(devices: Sequence[Mapping[str, Any]], image: str) -> Devices:
-    local, booted = [], []
-    used = [device for device in devices if "no_device" not in device]
-    for device in used:
-        _check(device)
-        if device.get("source_type") == "image":
-            booted.append(str(device["uuid"]))
-        else:
-            size = int(device["volume_size"]) if "volume_size" in device else None
-            local.append(LocalDisk(swap=device.get("guest_format") == "swap", size=size))
-    if used and len(booted) != 1:
-        raise _invalid(BOOT_SEQUENCE)
-    if booted and image and image != booted[0]:
-        raise InvalidInputError(f"imageRef and the boot device of {FIELD} name different images.", field="imageRef")
-    return Devices(booted[0] if booted else image, tuple(local))
-
-
-def _check(device: Mapping[str, Any]) -> None:
-    source, named = device.get("source_type"), device.get("uuid")
-    target = device.get("destination_type", "local" if source == "blank" else "volume")
-    boots = device.get("boot_index") is not None and int(device["boot_index"]) >= 0
+def _new(device: Mapping[str, Any], image: str) -> DiskRequest:
+    source = device.get("source_type") or next(
+        (kind for kind in ("volume", "snapshot", "image") if device.get(f"{kind}_id")), "blank"
+    )
+    named = device.get("uuid") or device.get(f"{source}_id")
+    target = device.get("destination_type") or ("local" if source == "blank" else "volume")
+    index = int(device["boot_index"]) if device.get("boot_index") not in (None, "") else None
+    volume_type = device.get("volume_type") or ""
     if source == "blank" and named:
         raise _invalid("Invalid device UUID.")
     if source != "blank" and not named:
         raise _invalid("Missing device UUID.")
-    if source in {"volume", "snapshot"}:
-        raise _invalid(f"failed to get {source} {named}.")
-    if target != "local":
-        raise _invalid("failed to create a volume: this cloud has no volume service. Use destination_type local.")
-    if source == "image" and (not boots or int(device["boot_index"]) != 0):
+    if (source, target) == ("image", "local") and index != 0:
         raise _invalid("Mapping image to local is not supported.")
-    if source == "blank" and boots:
-        raise _invalid(BOOT_SEQUENCE)
-    if "tag" in device:
-        raise _invalid("tags of disks are not offered; tags of networks are.")
+    if source in {"volume", "snapshot"} and target == "local":
+        raise _invalid(f"Mapping {source} to local is not supported.")
+    if target == "local" and volume_type:
+        raise _invalid("Specifying a volume_type with destination_type=local is not supported.")
+    if source == "volume" and volume_type:
+        raise _invalid("Specifying volume type to existing volume is not supported.")
+    return DiskRequest(
+        source_type=source,
+        destination_type=target,
+        source_id=named,
+        boot_index=index,
+        size=int(device["volume_size"]) if device.get("volume_size") not in (None, "") else None,
+        volume_type=volume_type,
+        delete_on_termination=boolean(device.get("delete_on_termination", target == "local")),
+        device_name=device.get("device_name") or "",
+        disk_bus=device.get("disk_bus") or "",
+        device_type=device.get("device_type") or "",
+        guest_format=device.get("guest_format") or "",
+        tag=device.get("tag") or "",
+    )
 
 
 def _invalid(sentence: str, field: str = FIELD) -> InvalidInputError:

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from portal.api.compute.schemas import boolean
+from portal.api.compute.schemas import SHARED_VOLUMES, Version, boolean
 from portal.api.compute.servers.devices import read_devices, tail
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.request import InjectedFile, LaunchRequest, NetworkRequest, Networks
 
 
-def launch_request(body: Mapping[str, Any], password: str | None) -> LaunchRequest:
-    """Translate a body that the schema has passed; ``password`` is the guest's, given or made.
+def launch_request(body: Mapping[str, Any], password: str | None, version: Version) -> LaunchRequest:
+    """Translate a body that the schema of the version has passed; ``password`` is the guest's, given or made.
 
-    Raises InvalidInputError, naming the field, for what does not go together, and for volumes.
+    Raises InvalidInputError, naming the field, for what does not go together.
     """
     server = body["server"]
     least = int(server.get("min_count", 1))
@@ -20,13 +20,11 @@ def launch_request(body: Mapping[str, Any], password: str | None) -> LaunchReque
     if least > most:
         raise InvalidInputError("min_count must be <= max_count", field="min_count")
     groups = server.get("security_groups")
-    devices = read_devices(server)
-    if not devices.image:
-        raise InvalidInputError("Invalid imageRef provided: an image to boot from is needed.", field="imageRef")
+    image, disks = read_devices(server)
     certificates = server.get("trusted_image_certificates")
     return LaunchRequest(
         name=server["name"],
-        image_id=devices.image,
+        image_id=image,
         flavor_ref=tail(str(server["flavorRef"])),
         networks=_networks(server.get("networks")),
         key_name=server.get("key_name"),
@@ -48,7 +46,8 @@ def launch_request(body: Mapping[str, Any], password: str | None) -> LaunchReque
         injected_files=tuple(
             InjectedFile(path=file["path"], contents=file["contents"]) for file in server.get("personality", ())
         ),
-        local_disks=devices.local,
+        disks=disks,
+        shares_volumes=version >= SHARED_VOLUMES,
         trusted_certificates=None if certificates is None else tuple(certificates),
         host=server.get("host"),
         hypervisor_hostname=server.get("hypervisor_hostname"),

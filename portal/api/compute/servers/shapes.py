@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from portal.api.common.microversions import Version
 from portal.api.compute.timestamps import timestamp, timestamp_micro
-from provisioning.compute.models import Instance, InstanceFault
+from provisioning.compute.models import BlockDevice, Instance, InstanceFault
 from provisioning.compute.states import api_status
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
@@ -30,6 +30,7 @@ class Related:
     addresses: Mapping[UUID, Sequence[PortAddress]] = field(default_factory=dict)
     security_groups: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
     faults: Mapping[UUID, InstanceFault] = field(default_factory=dict)
+    volumes: Mapping[UUID, Sequence[BlockDevice]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -166,21 +167,29 @@ def _add_extended(shape: dict[str, Any], instance: Instance, related: Related, v
         "OS-EXT-STS:task_state": instance.task_state,
         "OS-EXT-STS:vm_state": instance.vm_state,
         "OS-EXT-STS:power_state": instance.power_state,
-        "os-extended-volumes:volumes_attached": [],
+        "os-extended-volumes:volumes_attached": _volumes(related.volumes.get(instance.id, ()), visible.version),
     }
     groups = related.security_groups.get(instance.id, ())
     if groups:
         shape["security_groups"] = [{"name": name} for name in groups]
     if visible.host:
-        shape |= _operator_fields(instance, visible.version)
+        shape |= _operator_fields(instance, related.volumes.get(instance.id, ()), visible.version)
     if visible.version >= (2, 90):
         shape["OS-EXT-SRV-ATTR:hostname"] = instance.hostname
     if visible.host_status and visible.version >= (2, 16):
         shape["host_status"] = _host_status(host)
 
 
-def _operator_fields(instance: Instance, version: Version) -> dict[str, Any]:
-    host = instance.host
+def _volumes(devices: Sequence[BlockDevice], version: Version) -> list[dict[str, Any]]:
+    kept = version >= (2, 3)
+    return [
+        {"id": str(device.volume_id)} | ({"delete_on_termination": device.delete_on_termination} if kept else {})
+        for device in devices
+    ]
+
+
+def _operator_fields(instance: Instance, volumes: Sequence[BlockDevice], version: Version) -> dict[str, Any]:
+    host, root = instance.host, next((device.device_name for device in volumes if device.is_root), "")
     fields: dict[str, Any] = {
         "OS-EXT-SRV-ATTR:host": host.name if host else None,
         "OS-EXT-SRV-ATTR:instance_name": f"instance-{instance.id.hex[:8]}",
@@ -193,7 +202,7 @@ def _operator_fields(instance: Instance, version: Version) -> dict[str, Any]:
             "OS-EXT-SRV-ATTR:hostname": instance.hostname,
             "OS-EXT-SRV-ATTR:kernel_id": instance.image_properties.get("kernel_id", ""),
             "OS-EXT-SRV-ATTR:ramdisk_id": instance.image_properties.get("ramdisk_id", ""),
-            "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda",
+            "OS-EXT-SRV-ATTR:root_device_name": root or "/dev/vda",
             "OS-EXT-SRV-ATTR:user_data": instance.user_data,
         }
     return fields

@@ -15,6 +15,7 @@ from portal.api.compute.servers import (
     tags,
     topology,
     views,
+    volume_attachments,
 )
 
 _SERVER = "/v2.1/servers/<str:server_id>"
@@ -36,6 +37,8 @@ urlpatterns: list[URLPattern] = [
     path(f"{_SERVER}/os-server-password", password.ServerPasswordView.as_view()),
     path(f"{_SERVER}/os-interface", interfaces.InterfacesView.as_view()),
     path(f"{_SERVER}/os-interface/<str:port_id>", interfaces.InterfaceView.as_view()),
+    path(f"{_SERVER}/os-volume_attachments", volume_attachments.VolumeAttachmentsView.as_view()),
+    path(f"{_SERVER}/os-volume_attachments/<str:volume_id>", volume_attachments.VolumeAttachmentView.as_view()),
     path("/v2.1/os-server-external-events", external_events.ExternalEventsView.as_view()),
     path(f"{_SERVER}/os-security-groups", security_groups.SecurityGroupsView.as_view()),
     path(f"{_SERVER}/os-instance-actions", instance_actions.InstanceActionsView.as_view()),

@@ -90,7 +90,7 @@ class ServersView(ServerView):
         password = asked.get("adminPass")
         if password is None and settings.ENABLE_INSTANCE_PASSWORD:
             password = generate_password()
-        wanted = launch_request(body, password)
+        wanted = launch_request(body, password, self.microversion)
         rate_limits.check(self.context, rate_limits.LAUNCHES, wanted.max_count)
         first = launch(self.context, wanted)[0]
         if boolean(asked.get("return_reservation_id", False)):

@@ -8,7 +8,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, OfferedField
-from portal.dashboard.network.refusals import NetworkingForm
+from portal.dashboard.refusals import RecordForm
 from provisioning.network.models import FixedIP, FloatingIP, Network, PortForwarding
 from provisioning.network.selectors.ways_out import WaysOut
 
@@ -17,7 +17,7 @@ PROTOCOLS = ("tcp", "udp", "sctp", "dccp")
 _RANGE = re.compile(r"([0-9]{1,5})(?:\s*[-:]\s*([0-9]{1,5}))?", re.ASCII)
 
 
-class AllocateForm(NetworkingForm):
+class AllocateForm(RecordForm):
     """An external network; for who may choose it, an address."""
 
     service_fields = {"floating_ip_address": "address", "ip_address": "address"}
@@ -42,7 +42,7 @@ class AllocateForm(NetworkingForm):
         return found
 
 
-class AssociateForm(NetworkingForm):
+class AssociateForm(RecordForm):
     """For one port: a floating IP that is there, or a new one."""
 
     focuses = False
@@ -84,7 +84,7 @@ class AssociateForm(NetworkingForm):
         return text
 
 
-class TargetForm(NetworkingForm):
+class TargetForm(RecordForm):
     """An address of a guest, among those that are offered."""
 
     service_fields = {"port_id": "target"}

@@ -7,10 +7,10 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
-from portal.dashboard.network.base import SheetPage
 from portal.dashboard.network.floating_ips.forms import AssociateForm
 from portal.dashboard.network.ports.base import PortPage, said
 from portal.dashboard.pages import PageRequest
+from portal.dashboard.records import SheetPage
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network import services

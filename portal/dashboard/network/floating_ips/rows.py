@@ -4,8 +4,8 @@ import uuid
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import instance_names, may
-from portal.dashboard.network.paging import page_of
+from portal.dashboard.paging import page_of
+from portal.dashboard.records import instance_names, may
 from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy

@@ -8,7 +8,9 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
-from portal.dashboard.network.base import (
+from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
+from portal.dashboard.network.floating_ips.rows import list_parts, page_parts, said_of
+from portal.dashboard.records import (
     Crumbs,
     DetailPage,
     ListPage,
@@ -17,8 +19,6 @@ from portal.dashboard.network.base import (
     SheetPage,
     instance_names,
 )
-from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
-from portal.dashboard.network.floating_ips.rows import list_parts, page_parts, said_of
 from provisioning.common.ids import NOBODY
 from provisioning.network import services
 from provisioning.network.models import FixedIP, FloatingIP, PortForwarding

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from portal.dashboard.forms import OfferedField, WholeNumberField
 from portal.dashboard.network.networks.fields import AddressesField, CidrField, PoolsField, RoutesField
 from portal.dashboard.network.networks.rows import MODES
-from portal.dashboard.network.refusals import NetworkingForm
+from portal.dashboard.refusals import RecordForm
 from provisioning.common.errors import NovellaError
 from provisioning.network.models import Router, Subnet
 from provisioning.network.services import FirstSubnet
@@ -31,7 +31,7 @@ TYPES = (("", "VXLAN, a free VNI"), ("vxlan", "VXLAN"), ("vlan", "VLAN"), ("flat
 MODE_CHOICES = [("", "None: addresses are set by hand or outside"), *MODES.items()]
 
 
-class NetworkForm(NetworkingForm):
+class NetworkForm(RecordForm):
     """What a network is; ``guarded`` are the fields of GUARDED that the caller may set."""
 
     service_fields = {"router:external": "external", "provider:network_type": "network_type"}
@@ -178,7 +178,7 @@ def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
     return found
 
 
-class SubnetForm(NetworkingForm):
+class SubnetForm(RecordForm):
     """A subnet that is there: everything but its range and its IPv6 mode."""
 
     service_fields = {"ipv6_address_mode": "ipv6_mode", "ipv6_ra_mode": "ipv6_mode", "ip_version": "cidr"}

@@ -9,10 +9,10 @@ from django.urls import reverse
 
 from portal.dashboard.forms import Form
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import Crumbs, QuestionPage, RecordPage, SheetPage, name_of
 from portal.dashboard.network.networks.forms import NewSubnetForm, SubnetForm, initial_of
 from portal.dashboard.network.networks.rows import device_words
 from portal.dashboard.network.networks.views import NAMED, PAGE, NetworkPage
+from portal.dashboard.records import Crumbs, QuestionPage, RecordPage, SheetPage, name_of
 from provisioning.network import selectors, services
 from provisioning.network.models import Subnet
 from provisioning.network.selectors import uses

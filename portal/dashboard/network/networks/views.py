@@ -8,7 +8,10 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import (
+from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
+from portal.dashboard.network.networks.rows import device_words, list_parts, page_parts
+from portal.dashboard.pages import Page
+from portal.dashboard.records import (
     Crumbs,
     DetailPage,
     ListPage,
@@ -18,9 +21,6 @@ from portal.dashboard.network.base import (
     may,
     name_of,
 )
-from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
-from portal.dashboard.network.networks.rows import device_words, list_parts, page_parts
-from portal.dashboard.pages import Page
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy

@@ -4,7 +4,7 @@ import uuid
 
 from django.urls import reverse
 
-from portal.dashboard.network.base import RecordPage
+from portal.dashboard.records import RecordPage
 from provisioning.network import selectors
 from provisioning.network.models import Port
 from provisioning.network.owners import COMPUTE

@@ -9,7 +9,7 @@ from django.http import QueryDict
 from portal.dashboard.forms import OfferedListField
 from portal.dashboard.network.networks.fields import AddressesField, OptionsField, PairsField, mac_of
 from portal.dashboard.network.ports.groups import chosen_groups, group_choices
-from portal.dashboard.network.refusals import NetworkingForm
+from portal.dashboard.refusals import RecordForm
 from provisioning.network.models import Port, SecurityGroup
 
 GUARDED = {
@@ -21,7 +21,7 @@ GUARDED = {
 """Field → the attributes whose rules say who may set it."""
 
 
-class PortForm(NetworkingForm):
+class PortForm(RecordForm):
     """What a port is; ``guarded`` are the fields of GUARDED that the caller may set, ``options`` the DHCP
     options that the port has.
     """

@@ -7,9 +7,9 @@ from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import SheetPage
 from portal.dashboard.network.ports.base import PortPage, said
-from portal.dashboard.network.refusals import NetworkingForm
+from portal.dashboard.records import SheetPage
+from portal.dashboard.refusals import RecordForm
 from provisioning.common.ids import read_id
 from provisioning.network import selectors, services
 from provisioning.network.models import Port, SecurityGroup
@@ -18,7 +18,7 @@ MOST_NAMED = 6
 """Flows that a choice names of a group."""
 
 
-class GroupsForm(NetworkingForm):
+class GroupsForm(RecordForm):
     """Security groups to tick."""
 
     focuses = False

@@ -7,10 +7,10 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
-from portal.dashboard.network.base import Crumbs, QuestionPage, SheetPage, may, name_of, owners_of
 from portal.dashboard.network.networks.views import PAGE, NetworkPage
 from portal.dashboard.network.ports.base import PortPage, said
 from portal.dashboard.network.ports.forms import GUARDED, PortForm, initial_of
+from portal.dashboard.records import Crumbs, QuestionPage, SheetPage, may, name_of, owners_of
 from provisioning.common.ids import NOBODY
 from provisioning.network import selectors, services
 from provisioning.network.models import Network, Port

@@ -7,7 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, OfferedField, OfferedListField
-from portal.dashboard.network.refusals import NetworkingForm
+from portal.dashboard.refusals import RecordForm
 from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet
 from provisioning.network.services import Gateway
@@ -15,7 +15,7 @@ from provisioning.network.services import Gateway
 NO_NETWORK = "There is no external network. Ask an operator for one."
 
 
-class RouterForm(NetworkingForm):
+class RouterForm(RecordForm):
     """What a router is called, and whether it works."""
 
     notes = {"description": "for people"}
@@ -25,7 +25,7 @@ class RouterForm(NetworkingForm):
     admin_state_up = forms.BooleanField(label="Switched on", required=False, initial=True)
 
 
-class GatewayForm(NetworkingForm):
+class GatewayForm(RecordForm):
     """The external network that a router leads to; ``hides``: the caller may say whether guests share its address."""
 
     service_fields = {"external_gateway_info": "gateway"}
@@ -91,7 +91,7 @@ class NewRouterForm(RouterForm, GatewayForm):
         return [self.known[key] for key in chosen]
 
 
-class InterfaceForm(NetworkingForm):
+class InterfaceForm(RecordForm):
     """A subnet to put a router on, and where; ``own_project``: on others' networks it takes no gateway's address."""
 
     service_fields = {"subnet_id": "subnet", "ip_address": "address", "fixed_ips": "address"}
@@ -136,7 +136,7 @@ class InterfaceForm(NetworkingForm):
         return bool(address == subnet.gateway_ip if address else own)
 
 
-class RouteForm(NetworkingForm):
+class RouteForm(RecordForm):
     """Where packets for a range go."""
 
     service_fields = {"routes": "nexthop"}

@@ -4,8 +4,8 @@ import uuid
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import may
-from portal.dashboard.network.paging import page_of
+from portal.dashboard.paging import page_of
+from portal.dashboard.records import may
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network.models import Router

@@ -8,7 +8,10 @@ from django.http import Http404, HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import (
+from portal.dashboard.network.routers.forms import GatewayForm, InterfaceForm, NewRouterForm, RouteForm, RouterForm
+from portal.dashboard.network.routers.rows import list_parts, page_parts
+from portal.dashboard.pages import Page
+from portal.dashboard.records import (
     Crumbs,
     DetailPage,
     ListPage,
@@ -19,9 +22,6 @@ from portal.dashboard.network.base import (
     name_of,
     owners_of,
 )
-from portal.dashboard.network.routers.forms import GatewayForm, InterfaceForm, NewRouterForm, RouteForm, RouterForm
-from portal.dashboard.network.routers.rows import list_parts, page_parts
-from portal.dashboard.pages import Page
 from provisioning.common.ids import NOBODY
 from provisioning.identity import policy
 from provisioning.network import selectors, services

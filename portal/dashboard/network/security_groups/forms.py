@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, OfferedField, WholeNumberField
-from portal.dashboard.network.refusals import NetworkingForm
+from portal.dashboard.refusals import RecordForm
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing, flows
 from provisioning.network.flows import Flow
@@ -70,7 +70,7 @@ REMOTES = (
 )
 
 
-class GroupForm(NetworkingForm):
+class GroupForm(RecordForm):
     """Name, description, and whether answers are let through by themselves."""
 
     notes = {"description": "for people"}
@@ -84,7 +84,7 @@ class GroupForm(NetworkingForm):
     )
 
 
-class RuleForm(NetworkingForm):
+class RuleForm(RecordForm):
     """A template or a rule in full, and who is meant; all that is wrong is said at once."""
 
     service_fields = {

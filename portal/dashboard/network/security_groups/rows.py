@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import instance_names, may
-from portal.dashboard.network.paging import page_of
 from portal.dashboard.network.security_groups.forms import OWN, TEMPLATES
+from portal.dashboard.paging import page_of
+from portal.dashboard.records import instance_names, may
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors
 from provisioning.network.models import SecurityGroup, SecurityGroupRule

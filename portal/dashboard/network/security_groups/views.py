@@ -9,7 +9,9 @@ from django.urls import reverse
 
 from portal.dashboard.forms import Form
 from portal.dashboard.network import wording
-from portal.dashboard.network.base import (
+from portal.dashboard.network.security_groups.forms import TEMPLATES, GroupForm, RuleForm
+from portal.dashboard.network.security_groups.rows import list_parts, page_parts
+from portal.dashboard.records import (
     Crumbs,
     DetailPage,
     ListPage,
@@ -19,8 +21,6 @@ from portal.dashboard.network.base import (
     name_of,
     owners_of,
 )
-from portal.dashboard.network.security_groups.forms import TEMPLATES, GroupForm, RuleForm
-from portal.dashboard.network.security_groups.rows import list_parts, page_parts
 from provisioning.common.ids import NOBODY
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.ops import named
+from portal.ops.tables import table
 from provisioning.common.context import RequestContext, system_context
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors
@@ -62,7 +63,7 @@ class Command(BaseCommand):
             raise CommandError(error.message, returncode=WRONG) from error
         except CommandError as error:
             raise CommandError(str(error), returncode=WRONG) from error
-        self.stdout.write(as_json(fit) if options["json"] else as_table(fit, options["flavor"]))
+        self.stdout.write(as_json(fit) if options["json"] else astable(fit, options["flavor"]))
         if fit.fits < fit.asked:
             sys.exit(1)
 
@@ -116,7 +117,7 @@ def as_json(fit: Fit) -> str:
     return json.dumps(answer | {"driver": fit.decision.driver, "filters": filters, "hosts": hosts}, indent=2)
 
 
-def as_table(fit: Fit, what: str) -> str:
+def astable(fit: Fit, what: str) -> str:
     """Write the answer for a person: how many, what each filter left, and which hosts take how many."""
     more = "+" if fit.fits == fit.most else ""
     times = "once" if fit.fits == 1 else f"{fit.fits}{more} times"
@@ -126,24 +127,10 @@ def as_table(fit: Fit, what: str) -> str:
     lines.append("")
     if fit.hosts:
         lines.append("The first of them:" if more else "One more:")
-    lines += _table(
+    lines += table(
         ("filter", "before", "after", "why"),
         [(result.name, result.before, result.after, result.reason) for result in fit.decision.filters],
     )
     if fit.hosts:
-        lines += ["", *_table(("host", "servers"), fit.hosts)]
+        lines += ["", *table(("host", "servers"), fit.hosts)]
     return "\n".join(lines)
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return aligned lines: numbers to the right, texts to the left."""
-    texts = [head, *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in texts) for column in range(len(head))]
-    numbers = [all(isinstance(row[column], int) for row in rows) for column in range(len(head))]
-    return [
-        "  ".join(
-            text.rjust(width) if number else text.ljust(width)
-            for text, width, number in zip(row, widths, numbers, strict=True)
-        ).rstrip()
-        for row in texts
-    ]

@@ -1,4 +1,4 @@
-"""What the pages of networking have alike: lists and records that are live, forms, and questions."""
+"""What the pages of networking and of volumes have alike: lists and records that are live, forms, and questions."""
 
 import uuid
 from collections.abc import Iterable, Mapping
@@ -8,10 +8,10 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
+from portal.dashboard import refusals
 from portal.dashboard.forms import Form
-from portal.dashboard.network.paging import live_name
-from portal.dashboard.network.refusals import said
 from portal.dashboard.pages import FormPage, Page, PageRequest
+from portal.dashboard.paging import live_name
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import selectors as compute
@@ -22,7 +22,7 @@ Crumbs = Iterable[tuple[str, str]]
 """Words and addresses of the pages above."""
 
 
-class NetworkingPage(Page):
+class RecordsPage(Page):
     """Base of all of them."""
 
     def crumbs(self) -> Crumbs:
@@ -31,10 +31,10 @@ class NetworkingPage(Page):
 
     def refused(self, error: NovellaError) -> HttpResponse:
         """Say it in the words of the pages."""
-        return self.go(self.back(), said=said(error), level=messages.ERROR)
+        return self.go(self.back(), said=refusals.said(error), level=messages.ERROR)
 
 
-class ListPage(NetworkingPage):
+class ListPage(RecordsPage):
     """Base of the lists, which follow what changes."""
 
     template: ClassVar[str]
@@ -50,7 +50,7 @@ class ListPage(NetworkingPage):
         raise NotImplementedError
 
 
-class RecordPage(NetworkingPage, Generic[Record]):
+class RecordPage(RecordsPage, Generic[Record]):
     """Base of the pages of one record, by the id in the address."""
 
     record: Record
@@ -120,10 +120,10 @@ class QuestionPage(RecordPage[Record]):
         return self.back_to
 
 
-class SheetPage(FormPage, NetworkingPage):
+class SheetPage(FormPage, RecordsPage):
     """A form that the page before shows in its dialog, or that has a page of its own for browsers without scripts."""
 
-    template = "dashboard/network/form.html"
+    template = "dashboard/records/form.html"
     heading: ClassVar[str] = ""
     submit: ClassVar[str] = "Save"
 
@@ -139,7 +139,7 @@ class SheetPage(FormPage, NetworkingPage):
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if cast("PageRequest", self.request).htmx:
-            return self.part("dashboard/network/_sheet.html", {"form": form, **self.further()}, status=status)
+            return self.part("dashboard/records/_sheet.html", {"form": form, **self.further()}, status=status)
         return super().show(form, status=status)
 
     def words(self) -> str:

@@ -1,4 +1,4 @@
-"""What the network services refuse, in the words of the pages: the API has Neutron's, with ids and prefixes."""
+"""What the services of networking and volumes refuse, in the words of the pages: the APIs have ids and prefixes."""
 
 import re
 from collections.abc import Mapping
@@ -34,12 +34,12 @@ SENTENCES: Mapping[type[NovellaError], str] = {
     group_errors.SecurityGroupCannotRemoveDefaultError: "The default group of a project stays.",
 }
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-_PREFIX = re.compile(r"(?:Invalid input for operation|Invalid input for \w+\. Reason|Bad \w+ request): ")
+_PREFIX = re.compile(r"(?:Invalid input for operation|Invalid input for \w+\. Reason|Invalid volume|Bad \w+ request): ")
 _ROUTES = re.compile(r"Invalid format for routes: \[.*\], ")
 _WHERE = re.compile(rf"Unable to complete operation (?:for|on) \w+ {_ID}[.:] ")
 _OF_SUBNET = re.compile(rf" of subnet {_ID}")
 _OVERLAP = re.compile(r"^Cidr (\S+) overlaps with cidr (\S+)\.$")
-_RECORD = re.compile(rf"\b((?:external )?network|subnet|router|port):? {_ID}", re.IGNORECASE)
+_RECORD = re.compile(rf"\b((?:external )?network|subnet|router|port|volume):? {_ID}", re.IGNORECASE)
 
 
 def said(error: NovellaError) -> str:
@@ -58,8 +58,8 @@ def said(error: NovellaError) -> str:
     return text[:1].upper() + text[1:]
 
 
-class NetworkingForm(Form):
-    """Base of networking's forms."""
+class RecordForm(Form):
+    """Base of the forms of networking and of volumes."""
 
     def said(self, error: NovellaError) -> str:
         return said(error)

@@ -1,0 +1,93 @@
+"""The data of backups that hosts send for one that is made and fetch for one that is written back, over HTTP."""
+
+import re
+import uuid
+from collections.abc import Callable
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_http_methods
+
+from compute_agent.disk_formats.extents import LONGEST
+from portal.agents.callers import calling_host, said
+from portal.common.error_status import status_of
+from portal.web.streams import BodyInterruptedError, body_of
+from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NovellaError, TooLargeError
+from provisioning.volumes import backup_transfers
+from provisioning.volumes.backup_store.base import StoreFullError
+
+LONGEST_MANIFEST = 64 << 20
+"""Bytes of a list of parts: 68 for each 8 MiB of data."""
+
+
+@csrf_exempt
+@require_http_methods(["GET", "PUT"])
+def chunk(request: HttpRequest, backup_id: uuid.UUID, number: int, digest: str) -> HttpResponse:
+    """``PUT``: take a part of a backup that the calling host was ordered to make; ``GET``: give one of a backup that it
+    was ordered to write back.  404 for anything else, 410 for one that is damaged.
+    """
+    place = backup_transfers.Place(backup_id, number, digest)
+
+    def put(host_id: uuid.UUID) -> HttpResponse:
+        body = _body(request, LONGEST)
+        backup_transfers.take_chunk(host_id, place, body, _progress(request))
+        return HttpResponse(status=204)
+
+    def get(host_id: uuid.UUID) -> HttpResponse:
+        data = backup_transfers.chunk_to_get(host_id, place, _progress(request))
+        return HttpResponse(data, content_type="application/octet-stream")
+
+    return _answer(request, put if request.method == "PUT" else get)
+
+
+@csrf_exempt
+@require_http_methods(["GET", "PUT"])
+def manifest(request: HttpRequest, backup_id: uuid.UUID) -> HttpResponse:
+    """``PUT``: all parts of a backup are sent; ``GET``: the list of its parts."""
+
+    def put(host_id: uuid.UUID) -> HttpResponse:
+        try:
+            sent = msgspec.json.decode(_body(request, LONGEST_MANIFEST), type=backup_transfers.SentManifest)
+        except msgspec.MsgspecError as error:
+            raise InvalidInputError("This is no list of parts.") from error
+        backup_transfers.take_manifest(host_id, backup_id, sent)
+        return HttpResponse(status=204)
+
+    def get(host_id: uuid.UUID) -> HttpResponse:
+        found = backup_transfers.manifest_to_get(host_id, backup_id)
+        return HttpResponse(msgspec.json.encode(found), content_type="application/json")
+
+    return _answer(request, put if request.method == "PUT" else get)
+
+
+def _answer(request: HttpRequest, carry: Callable[[uuid.UUID], HttpResponse]) -> HttpResponse:
+    """Below 500, and for 507, it is no use to try again."""
+    try:
+        host = calling_host(request)
+    except NotAuthenticatedError as error:
+        return said(401, error.message)
+    try:
+        return carry(host.id)
+    except BodyInterruptedError as error:
+        return said(503, str(error))
+    except StoreFullError as error:
+        return said(507, error.message)
+    except NovellaError as error:
+        return said(status_of(error, "volume") or 503, error.message)
+
+
+def _body(request: HttpRequest, longest: int) -> bytes:
+    pieces, size = [], 0
+    for piece in body_of(request):
+        size += len(piece)
+        if size > longest:
+            raise TooLargeError("This part is too large.")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _progress(request: HttpRequest) -> tuple[int, int]:
+    """Read how many bytes of how many are done; what is no such thing says nothing."""
+    found = re.fullmatch(r"([0-9]{1,18})/([0-9]{1,18})", request.headers.get("X-Novella-Progress", ""), re.ASCII)
+    return (int(found[1]), int(found[2])) if found else (0, 0)

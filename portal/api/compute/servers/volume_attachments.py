@@ -1,0 +1,157 @@
+"""``/servers/{id}/os-volume_attachments``: the volumes of a server (Compute API reference, "Servers with volume
+attachments").
+"""
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.compute.base import ComputeView
+from portal.api.compute.schemas import BOOLEAN, COUNT, SHARED_VOLUMES, Schema, Version, body, boolean, last, query
+from portal.api.compute.servers.fields import DEVICE, TAG, UUID
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute import selectors
+from provisioning.compute.actions.swap_volume import swap_volume
+from provisioning.compute.actions.volumes import (
+    VolumeToAttach,
+    attach_volume,
+    detach_volume,
+    find_device,
+    keep_or_delete,
+)
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.selectors.block_devices import volumes_shown
+from provisioning.identity import policy
+
+TAGS_SHOWN: Version = (2, 70)
+KEPT_SHOWN: Version = (2, 79)
+IDS_SHOWN: Version = (2, 89)
+KEPT_CHANGED: Version = (2, 85)
+
+
+def listing(version: Version) -> Schema:
+    return query(version, {"limit": COUNT, "offset": COUNT})
+
+
+def create(version: Version) -> Schema:
+    """``POST``: what to attach, and from 2.49 and 2.79 on how."""
+    properties: Schema = {"volumeId": UUID, "device": {"oneOf": [DEVICE, {"type": "null"}]}}
+    if version >= (2, 49):
+        properties["tag"] = TAG
+    if version >= KEPT_SHOWN:
+        properties["delete_on_termination"] = BOOLEAN
+    return body("volumeAttachment", properties, ("volumeId",))
+
+
+def update(version: Version) -> Schema:
+    """``PUT``: another volume, and from 2.85 on what becomes of it with the server."""
+    properties: Schema = {"volumeId": UUID}
+    if version >= KEPT_CHANGED:
+        properties |= {
+            "device": {"oneOf": [DEVICE, {"type": "null"}]},
+            "tag": TAG,
+            "delete_on_termination": BOOLEAN,
+            "serverId": UUID,
+            "id": UUID,
+        }
+    return body("volumeAttachment", properties, ("volumeId",))
+
+
+class AttachmentShapes(ComputeView):
+    """What both addresses show."""
+
+    def shape(self, instance: Instance, device: BlockDevice, *, new: bool = False) -> dict[str, Any]:
+        """Return a volume of a server; ``new``: the answer to its creation, which never got the ids of 2.89."""
+        shape: dict[str, Any] = {
+            "id": str(device.volume_id),
+            "volumeId": str(device.volume_id),
+            "serverId": str(instance.id),
+            "device": device.device_name or None,
+        }
+        if self.microversion >= TAGS_SHOWN:
+            shape["tag"] = device.tag or None
+        if self.microversion >= KEPT_SHOWN:
+            shape["delete_on_termination"] = device.delete_on_termination
+        if self.microversion >= IDS_SHOWN and not new:
+            del shape["id"]
+            shape["attachment_id"] = str(device.attachment_id) if device.attachment_id else None
+            shape["bdm_uuid"] = str(device.id)
+        return shape
+
+
+class VolumeAttachmentsView(AttachmentShapes):
+    """``GET`` and ``POST``: the volumes of a server."""
+
+    rules = {
+        "GET": "os_compute_api:os-volumes-attachments:index",
+        "POST": "os_compute_api:os-volumes-attachments:create",
+    }
+    schemas: ClassVar = {"POST": create}
+    queries: ClassVar = {"GET": listing}
+
+    def get(self, request: Request, server_id: str) -> Response:
+        """List them in their order."""
+        asked = self.checked_query()
+        instance = selectors.instance_for(self.context, server_id)
+        devices = volumes_shown([instance.id]).get(instance.id, [])
+        begin, most = int(last(asked, "offset") or 0), last(asked, "limit")
+        shown = devices[begin:] if most is None else devices[begin : begin + int(most)]
+        return Response({"volumeAttachments": [self.shape(instance, device) for device in shown]})
+
+    def post(self, request: Request, server_id: str) -> Response:
+        """Attach one more; it is answered with as it is then, while hosts still work on it."""
+        wanted = self.checked_body()["volumeAttachment"]
+        device = attach_volume(
+            self.context,
+            server_id,
+            VolumeToAttach(
+                volume_id=wanted["volumeId"],
+                device=wanted.get("device") or "",
+                tag=wanted.get("tag", ""),
+                delete_on_termination=boolean(wanted.get("delete_on_termination", False)),
+                shared=self.microversion >= SHARED_VOLUMES,
+            ),
+        )
+        return Response({"volumeAttachment": self.shape(device.instance, device, new=True)})
+
+
+class VolumeAttachmentView(AttachmentShapes):
+    """One volume of a server."""
+
+    rules = {
+        "GET": "os_compute_api:os-volumes-attachments:show",
+        "PUT": "os_compute_api:os-volumes-attachments:update",
+        "DELETE": "os_compute_api:os-volumes-attachments:delete",
+    }
+    schemas: ClassVar = {"PUT": update}
+
+    def get(self, request: Request, server_id: str, volume_id: str) -> Response:
+        instance = selectors.instance_for(self.context, server_id)
+        return Response({"volumeAttachment": self.shape(instance, find_device(instance, volume_id))})
+
+    def put(self, request: Request, server_id: str, volume_id: str) -> Response:
+        """Put another volume in its place, or from 2.85 on say whether it goes with its server."""
+        wanted = self.checked_body()["volumeAttachment"]
+        if wanted["volumeId"] == volume_id and self.microversion >= KEPT_CHANGED:
+            self._keep(server_id, volume_id, wanted)
+        else:
+            policy.enforce(self.context, "os_compute_api:os-volumes-attachments:swap")
+            swap_volume(self.context, server_id, volume_id, wanted["volumeId"])
+        return Response(status=202)
+
+    def delete(self, request: Request, server_id: str, volume_id: str) -> Response:
+        """Have it taken out; it is gone when the guest has let go of it."""
+        detach_volume(self.context, server_id, volume_id)
+        return Response(status=202)
+
+    def _keep(self, server_id: str, volume_id: str, wanted: dict[str, Any]) -> None:
+        instance = selectors.instance_for(self.context, server_id)
+        device = find_device(instance, volume_id)
+        now = {"device": device.device_name, "tag": device.tag or None, "serverId": str(instance.id), "id": volume_id}
+        for name, value in now.items():
+            if name in wanted and wanted[name] != value:
+                raise InvalidInputError(f"The {name} cannot be changed.", field=name)
+        if "delete_on_termination" in wanted:
+            kept = boolean(wanted["delete_on_termination"])
+            keep_or_delete(self.context, server_id, volume_id, delete_on_termination=kept)

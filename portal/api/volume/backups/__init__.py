@@ -1,0 +1,1 @@
+"""Backups (Block Storage API v3 reference, "Backups")."""

@@ -1,0 +1,64 @@
+"""The base of the Block Storage views."""
+
+import uuid
+from typing import Any, ClassVar
+
+from django.http import HttpRequest
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common import links
+from portal.api.common.microversions import Microversions
+from portal.api.common.views import ServiceView
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import NOBODY, read_id
+
+MICROVERSIONS = Microversions("volume", (3, 0), (3, 71))
+"""The range that is implemented: every field appears and disappears where the reference says, up to 3.71."""
+
+
+class VolumeView(ServiceView):
+    """A resource of the Block Storage API.
+
+    Its address may have the caller's project in it, ``/v3/{project_id}/volumes``, which the routes take out.
+    """
+
+    service: ClassVar[str] = "volume"
+    microversions: ClassVar[Microversions | None] = MICROVERSIONS
+    url_project: str | None = None
+
+    def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
+        """Keep the project of the address; handlers are called without it."""
+        self.url_project = url_project
+        return super().dispatch(request, *args, **kwargs)
+
+    def check_rule(self, request: Request) -> None:
+        """Refuse another project's address as Cinder does, then ask the policy; names with NUL are nobody's."""
+        if self.url_project is not None and read_id(self.url_project) != self.context.project_id:
+            raise InvalidInputError("Malformed request url")
+        super().check_rule(request)
+        if "\0" in request.path:
+            raise NotFoundError("The resource could not be found.")
+
+    @property
+    def own_project(self) -> uuid.UUID:
+        """The project that the caller asks for."""
+        return self.context.project_id or NOBODY
+
+    @property
+    def base(self) -> str:
+        """The endpoint's address as the caller knows it: with the project when the request has it."""
+        whole = links.endpoint(self.request, "volume")
+        return whole if self.url_project is None else f"{whole}/{self.url_project}"
+
+    def links(self, path: str) -> list[dict[str, str]]:
+        """Return the links of the object at ``path``, ``volumes/{id}``."""
+        project = "" if self.url_project is None else f"/{self.url_project}"
+        root = links.endpoint(self.request, "volume").removesuffix("/v3")
+        return [
+            {"rel": "self", "href": f"{self.base}/{path}"},
+            {"rel": "bookmark", "href": f"{root}{project}/{path}"},
+        ]
+
+    def accepted(self) -> Response:
+        return Response(status=202)

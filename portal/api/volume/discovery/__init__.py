@@ -1,0 +1,1 @@
+"""Versions, extensions, zones and filters."""

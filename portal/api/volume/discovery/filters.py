@@ -1,0 +1,51 @@
+"""What lists are filtered by (reference, "Resource Filters"), from 3.33 on."""
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import NEWEST
+from portal.api.volume.attachments.views import AttachmentsView
+from portal.api.volume.backups.views import BackupsView
+from portal.api.volume.base import VolumeView
+from portal.api.volume.discovery.views import OPEN
+from portal.api.volume.frame.listing import LIKE, Lists
+from portal.api.volume.groups.views import GroupSnapshotsView, GroupsView
+from portal.api.volume.messages.views import MessagesView
+from portal.api.volume.snapshots.views import SNAPSHOTS
+from portal.api.volume.types.views import TypesView
+from portal.api.volume.volumes.lists import VOLUMES
+
+LISTS: dict[str, Lists] = {
+    "volume": VOLUMES,
+    "backup": BackupsView.lists,
+    "snapshot": SNAPSHOTS,
+    "group": GroupsView.lists,
+    "group_snapshot": GroupSnapshotsView.lists,
+    "attachment": AttachmentsView.lists,
+    "message": MessagesView.lists,
+    "volume_type": TypesView.lists,
+}
+POOL_FILTERS = ("name", "volume_type")
+"""What ``GET /scheduler-stats/get_pools`` is filtered by."""
+
+
+class ResourceFiltersView(VolumeView):
+    """``GET /resource_filters``, from 3.33 on."""
+
+    rules = {"GET": OPEN}
+    versions = {"GET": ((3, 33), NEWEST)}
+
+    def get(self, request: Request) -> Response:
+        """List what each list is filtered by; ``resource`` names one of them."""
+        wanted = request.query_params.get("resource")
+        names = {name: self._names(each) for name, each in LISTS.items()} | {"pool": [*POOL_FILTERS]}
+        found: list[dict[str, Any]] = [
+            {"resource": name, "filters": each} for name, each in names.items() if wanted in {None, name}
+        ]
+        return Response({"resource_filters": found})
+
+    def _names(self, lists: Lists) -> list[str]:
+        like = [f"{name}~" for name in lists.like] if self.microversion >= LIKE else []
+        return [*(name for name in lists.filters if self.microversion >= lists.since.get(name, (3, 0))), *like]

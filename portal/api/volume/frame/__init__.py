@@ -1,0 +1,1 @@
+"""What the resources of the Block Storage API share: lists, bodies, actions and times."""

@@ -1,0 +1,238 @@
+"""Cinder's lists: filters, also those that match parts (``name~``), sorting, pages by marker and offset, links, counts.
+
+A resource declares its filters by their names in queries; each makes a condition of Django's of the value.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Q, QuerySet, Value
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.lookups import Exact
+from rest_framework.request import Request
+
+from portal.api.common.microversions import Version
+from portal.api.common.paging import LARGEST, Page, read_page
+from portal.api.common.sorting import SortErrors, read_sort
+from portal.api.common.validation import Schema
+from portal.api.volume.frame.times import read_time
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.listing import Listing, Part, Sort
+
+NAMED = (3, 31)
+"""From this version on an unknown filter is refused; before, it changes nothing."""
+LIKE = (3, 34)
+"""From this version on ``name~=part`` matches what has the part in it."""
+COUNTED = (3, 45)
+"""From this version on ``with_count`` adds how many there are on all pages."""
+TIMES = (3, 60)
+"""From this version on volumes are filtered by ``created_at`` and ``updated_at`` with comparisons."""
+PAGES = ("limit", "marker", "offset", "sort", "sort_key", "sort_dir")
+_NOT_FILTERS = frozenset({*PAGES, "all_tenants", "all_projects", "with_count"})
+_WRONG_KEY = "Invalid input received: Sort key {key} is invalid; known: {known}."
+_WRONG_WAY = "Invalid input received: Unknown sort direction {way}, must be asc or desc."
+_SORT_ERRORS = SortErrors(_WRONG_KEY, _WRONG_WAY)
+Condition = Callable[[str], Q]
+_COMPARISONS = {"gt": "gt", "gte": "gte", "eq": "exact", "neq": "exact", "lt": "lt", "lte": "lte"}
+
+
+def text(lookup: str) -> Condition:
+    """Return what compares a column with the text of a filter."""
+    return lambda value: Q(**{lookup: value})
+
+
+def identity(lookup: str) -> Condition:
+    """Return what compares a column with the id of a filter; what is no id matches nothing."""
+    return lambda value: Q(**{lookup: read_id(value) or NOBODY})
+
+
+def number(lookup: str) -> Condition:
+    """Return what compares a column with a whole number; what is none matches nothing."""
+    return lambda value: Q(**{lookup: int(value) if value.isascii() and value.isdigit() and len(value) < 10 else -1})
+
+
+def boolean(lookup: str, name: str = "") -> Condition:
+    """Return what compares a column with Cinder's spellings of yes and no; InvalidInputError for others.
+
+    ``name``: what the filter is called, when it is not the column's name.
+    """
+    filter_name = name or lookup
+
+    def condition(value: str) -> Q:
+        known = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}.get(value.lower())
+        if known is None:
+            raise InvalidInputError(f"Invalid input received: {filter_name}={value[:64]}", field=filter_name)
+        return Q(**{lookup: known})
+
+    return condition
+
+
+def pairs(column: str) -> Condition:
+    """Return what looks for all key-value pairs of a filter, ``{'key': 'value'}``, in a column of JSON."""
+
+    def condition(value: str) -> Q:
+        found = Q()
+        for key, wanted in read_pairs(value).items():
+            found &= Q(Exact(KeyTextTransform(key, column), Value(wanted)))
+        return found
+
+    return condition
+
+
+def read_pairs(value: str) -> dict[str, str]:
+    """Read ``{'key': 'value'}`` or the same in JSON; InvalidInputError for anything else."""
+    words = value.strip()
+    if not (words.startswith("{") and words.endswith("}")):
+        raise InvalidInputError(f"Could not evaluate value {value[:64]}, assuming string", field="metadata")
+    found = {}
+    for pair in filter(None, (part.strip() for part in words[1:-1].split(","))):
+        key, colon, wanted = pair.partition(":")
+        key, wanted = key.strip(" '\"u"), wanted.strip(" '\"")
+        if not colon or not key:
+            raise InvalidInputError(f"Could not evaluate value {value[:64]}, assuming string", field="metadata")
+        found[key] = wanted
+    return found
+
+
+def moments(column: str) -> Condition:
+    """Return what compares a time: ``gt:2026-01-01T00:00:00,lt:…``; several must all hold."""
+
+    def condition(value: str) -> Q:
+        found = Q()
+        for part in value.split(","):
+            word, colon, moment = part.partition(":")
+            if not colon or word not in _COMPARISONS:
+                word, moment = "eq", part
+            compared = Q(**{f"{column}__{_COMPARISONS[word]}": read_time(moment, column)})
+            found &= ~compared if word == "neq" else compared
+        return found
+
+    return condition
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lists:
+    """How a resource is listed."""
+
+    plural: str
+    """Its name in answers, ``volumes``."""
+    filters: Mapping[str, Condition]
+    like: Mapping[str, str] = field(default_factory=dict)
+    """Filter → column, where a part of the text is enough from 3.34 on (``name~``)."""
+    since: Mapping[str, Version] = field(default_factory=dict)
+    """Filter → the first version that has it; earlier ones look past it."""
+    before: Mapping[str, tuple[Version, Condition]] = field(default_factory=dict)
+    """Filter → the version up to which it was read otherwise, and how."""
+    sort: Mapping[str, str] = field(default_factory=dict)
+    """Sort key → column."""
+    sort_since: Mapping[str, Version] = field(default_factory=dict)
+    order: Sequence[Sort] = (Sort("created_at"), Sort("id"))
+    usual_way: str = "desc"
+    strict: bool = True
+    """Whether unknown filters are refused from 3.31 on."""
+
+    def schema(self, version: Version) -> Schema:
+        """Return the schema of a list's query, for the OpenAPI document."""
+        names = [*self.filters, *(f"{name}~" for name in self.like if version >= LIKE), *PAGES, "all_tenants"]
+        properties = {name: {"type": "array", "items": {"type": "string"}} for name in names}
+        return {"type": "object", "properties": properties}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One page of a list."""
+
+    rows: list[Any]
+    page: Page
+    count: int | None
+    """How many there are on all pages, when that was asked for."""
+
+
+def wants_all(request: Request) -> bool:
+    """Whether the query asks for every project's."""
+    value = request.query_params.get("all_tenants") or request.query_params.get("all_projects") or ""
+    if value.lower() not in {"", "1", "0", "true", "false", "t", "f", "yes", "no", "y", "n", "on", "off"}:
+        raise InvalidInputError(f"all_tenants param must be true or false, not {value[:64]!r}.", field="all_tenants")
+    return value.lower() in {"1", "true", "t", "yes", "y", "on"}
+
+
+def narrowed(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> QuerySet[Any]:
+    """Return those of the rows that a query's filters leave; InvalidInputError."""
+    if any("\0" in value for _, values in request.query_params.lists() for value in values):
+        raise InvalidInputError("A query has no NUL characters.")
+    return rows.filter(_condition(lists, request, version))
+
+
+def page_asked(request: Request) -> Page:
+    """Return the page that a query asks for; unlike with Nova, ``limit=0`` is an empty one.  InvalidInputError."""
+    page = read_page(request, LARGEST)
+    return replace(page, limit=0) if page.asked and int(request.query_params["limit"]) == 0 else page
+
+
+def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> Listed:
+    """Return the part of the rows that a query asks for; InvalidInputError."""
+    params = request.query_params
+    chosen = narrowed(lists, rows, request, version)
+    page = page_asked(request)
+    offset = params.get("offset") or "0"
+    if not (offset.isascii() and offset.isdigit() and len(offset) <= 9):
+        raise InvalidInputError("offset param must be an integer from 0.", field="offset")
+    part = Part(sort=_sort(lists, request, version), limit=page.limit + int(offset), marker=page.marker)
+    listing: Listing[Any] = Listing(lists.order, no_marker="marker [{marker}] not found")
+    found = listing.page(chosen, part, among=rows)[int(offset) :]
+    counted = version >= COUNTED and params.get("with_count", "").lower() in {"1", "true", "t", "yes"}
+    return Listed(found, page, chosen.count() if counted else None)
+
+
+def more_links(request: Request, listed: Listed, url: str) -> list[dict[str, str]]:
+    """Return the link to the next page; Cinder gives one when the page is as long as was allowed."""
+    if not listed.rows or len(listed.rows) < listed.page.limit:
+        return []
+    kept = [
+        (name, value)
+        for name, values in request.query_params.lists()
+        for value in values
+        if name not in {"marker", "offset"}
+    ]
+    query = urlencode([*kept, ("marker", str(listed.rows[-1].pk))])
+    return [{"rel": "next", "href": f"{url}?{query}"}]
+
+
+def _sort(lists: Lists, request: Request, version: Version) -> tuple[Sort, ...]:
+    """Read ``sort=name:asc,size``, or the older ``sort_key`` and ``sort_dir``."""
+    params = request.query_params
+    if "sort" in params and ("sort_key" in params or "sort_dir" in params):
+        msg = "The 'sort_key' and 'sort_dir' parameters are deprecated and cannot be used with the 'sort' parameter."
+        raise InvalidInputError(msg, field="sort")
+    if "sort" in params:
+        parts = [part.strip().partition(":") for part in params["sort"].split(",") if part.strip()]
+        keys, ways = [key for key, _, _ in parts], [way.strip() or lists.usual_way for _, _, way in parts]
+    else:
+        keys = [params["sort_key"].strip()] if params.get("sort_key") else []
+        ways = [params["sort_dir"].strip()] if params.get("sort_dir") else []
+        keys = keys or (["created_at"] if ways else [])
+    known = {key: column for key, column in lists.sort.items() if version >= lists.sort_since.get(key, (3, 0))}
+    return read_sort(keys, ways, known, _SORT_ERRORS, usual=lists.usual_way)
+
+
+def _condition(lists: Lists, request: Request, version: Version) -> Q:
+    found, unknown = Q(), []
+    for name, values in request.query_params.lists():
+        if name in _NOT_FILTERS:
+            continue
+        plain = name.removesuffix("~")
+        if name != plain and version >= LIKE and plain in lists.like:
+            found &= Q(**{f"{lists.like[plain]}__icontains": values[-1]})
+        elif name in lists.filters and version >= lists.since.get(name, (3, 0)):
+            until, older = lists.before.get(name, ((0, 0), None))
+            read = older if older is not None and version < until else lists.filters[name]
+            found &= read(values[-1])
+        else:
+            unknown.append(name[:64])
+    if unknown and lists.strict and version >= NAMED:
+        names = ",".join(sorted(unknown)[:5])
+        raise InvalidInputError(f"Invalid filters {names} are found in query options.", field=unknown[0])
+    return found

@@ -1,0 +1,98 @@
+"""Fields that the schemas of several resources share."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from oslo_utils import strutils
+from rest_framework.request import Request
+
+from portal.api.common.validation import Schema
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.numbers import MAX_INTEGER
+
+_CLEAN = r"^[^\x00]*\Z"
+NAME: Schema = {"type": ["string", "null"], "maxLength": 255, "pattern": _CLEAN}
+"""A name or a description, which may be null."""
+NEW_NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?=.*\S)[^\x00-\x1f\x7f]*\Z"}
+"""A name that says something: of a type, a QoS spec."""
+TEXT: Schema = {"type": "string", "maxLength": 255, "pattern": _CLEAN}
+ID: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": _CLEAN}
+ID_OR_NULL: Schema = {"type": ["string", "null"], "maxLength": 255, "pattern": _CLEAN}
+UUID: Schema = {"type": "string", "format": "uuid"}
+METADATA: Schema = {
+    "type": "object",
+    "patternProperties": {r"^[^\x00]{1,255}\Z": TEXT},
+    "additionalProperties": False,
+}
+"""Text to text."""
+SPECS: Schema = {
+    "type": "object",
+    "patternProperties": {r"^[a-zA-Z0-9_.:\- ]{1,255}\Z": TEXT},
+    "additionalProperties": False,
+}
+"""Extra specs, group specs and QoS specs: their keys are words."""
+# fmt: off
+BOOLEAN: Schema = {
+    "enum": [
+        True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes", "y", "t",
+        False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no", "n", "f",
+    ]
+}
+# fmt: on
+"""The words that Cinder takes for a boolean."""
+SIZE: Schema = {"type": ["integer", "string"], "pattern": r"^[0-9]{1,10}\Z", "minimum": 1, "maximum": MAX_INTEGER}
+"""GiB, from 1."""
+LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
+"""A quota; -1 is unlimited."""
+EMPTY: Schema = {"type": ["object", "null", "string"]}
+"""The argument of an action that has none."""
+
+
+def boolean(value: object) -> bool:
+    """Read one of the words of ``BOOLEAN``; the schema has refused all others."""
+    return bool(strutils.bool_from_string(value))
+
+
+def asked_for(request: Request, name: str) -> bool:
+    """Whether a query says yes to something; InvalidInputError for a word that is neither yes nor no."""
+    word = request.query_params.get(name, "false").strip()
+    if word not in BOOLEAN["enum"]:
+        raise InvalidInputError(f"Invalid value {word[:64]!r} for {name}: it is true or false.", field=name)
+    return boolean(word)
+
+
+def inner(properties: Mapping[str, Schema], required: tuple[str, ...] = (), *, closed: bool = True) -> Schema:
+    """Return the schema of an object; ``closed``: with no other names."""
+    found: Schema = {"type": "object", "properties": dict(properties)}
+    if closed:
+        found["additionalProperties"] = False
+    return found | ({"required": [*required]} if required else {})
+
+
+def body(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = (), *, closed: bool = True) -> Schema:
+    """Return the schema of a body with one object: ``{name: {…}}``."""
+    return {
+        "type": "object",
+        "properties": {name: inner(properties, required, closed=closed)},
+        "required": [name],
+        "additionalProperties": False,
+    }
+
+
+def of_metadata(name: str = "metadata", schema: Schema = METADATA) -> Schema:
+    """Return the schema of a body that is a map of text: ``{"metadata": {…}}``."""
+    return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
+
+
+def text_of(values: Mapping[str, Any], name: str) -> str:
+    """Return a name or description of a body, trimmed as Cinder does; null is empty."""
+    return (values.get(name) or "").strip()
+
+
+def texts_of(asked: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the name and description that a change gives, under their older names too; None: stays."""
+    found: dict[str, str | None] = {}
+    for column in ("name", "description"):
+        named = next((name for name in (column, f"display_{column}") if name in asked), None)
+        found[column] = None if named is None else text_of(asked, named)
+    return found

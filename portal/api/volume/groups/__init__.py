@@ -1,0 +1,1 @@
+"""Groups, group types and group snapshots."""

@@ -1,0 +1,94 @@
+"""Messages (Block Storage API v3 reference, "Messages"), from 3.3 on: why a task failed."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.common.microversions import NEWEST
+from portal.api.volume.base import VolumeView
+from portal.api.volume.frame import listing
+from portal.api.volume.frame.listing import Lists
+from portal.api.volume.frame.times import timestamp
+from portal.api.volume.frame.views import ListingView
+from provisioning.volumes.models import Message
+from provisioning.volumes.selectors.offers import message_for, messages_for
+from provisioning.volumes.services.messages import delete_message
+
+SINCE = ((3, 3), NEWEST)
+
+
+class MessageBase(VolumeView):
+    """What the views of messages share."""
+
+    def shape(self, message: Message) -> dict[str, Any]:
+        """One message in Cinder's words."""
+        return {
+            "id": str(message.id),
+            "event_id": f"{message.resource_type}_{message.action_id}_{message.detail_id}",
+            "user_message": message.text,
+            "message_level": message.level,
+            "created_at": timestamp(message.created_at),
+            "guaranteed_until": timestamp(message.expires_at),
+            "request_id": message.request_id,
+            "links": self.links(f"messages/{message.id}"),
+            "resource_type": message.resource_type,
+            **({"resource_uuid": str(message.resource_id)} if message.resource_id else {}),
+        }
+
+
+class MessagesView(MessageBase, ListingView):
+    """``GET /messages``."""
+
+    rules = {"GET": "message:get_all"}
+    versions = {"GET": SINCE}
+    path = "messages"
+    lists = Lists(
+        plural="messages",
+        filters={
+            "resource_uuid": listing.identity("resource_id"),
+            "resource_type": lambda value: listing.text("resource_type")(value.upper()),
+            "event_id": lambda value: listing.text("detail_id")(value.rpartition("_")[2]),
+            "request_id": listing.text("request_id"),
+            "message_level": lambda value: listing.text("level")(value.upper()),
+        },
+        like={"resource_type": "resource_type", "request_id": "request_id", "message_level": "level"},
+        sort={
+            "id": "id",
+            "event_id": "detail_id",
+            "resource_type": "resource_type",
+            "resource_uuid": "resource_id",
+            "message_level": "level",
+            "guaranteed_until": "expires_at",
+            "request_id": "request_id",
+            "created_at": "created_at",
+        },
+    )
+    queries = {"GET": lists.schema}
+
+    def get(self, request: Request) -> Response:
+        """List the project's."""
+        return self.listed(request)
+
+    def rows(self, *, all_projects: bool) -> QuerySet[Message]:
+        return messages_for(self.context, all_projects=all_projects)
+
+    def shapes(self, rows: list[Message]) -> list[dict[str, Any]]:
+        return [self.shape(row) for row in rows]
+
+
+class MessageView(MessageBase):
+    """``GET`` and ``DELETE /messages/{id}``."""
+
+    rules = {"GET": "message:get", "DELETE": "message:delete"}
+    versions = {"GET": SINCE, "DELETE": SINCE}
+
+    def get(self, request: Request, message_id: str) -> Response:
+        """Show one."""
+        return Response({"message": self.shape(message_for(self.context, message_id))})
+
+    def delete(self, request: Request, message_id: str) -> Response:
+        """Delete one."""
+        delete_message(message_for(self.context, message_id))
+        return Response(status=204)

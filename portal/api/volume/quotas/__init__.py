@@ -1,0 +1,1 @@
+"""Quota sets, quota class sets and limits."""

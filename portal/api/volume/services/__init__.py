@@ -1,0 +1,1 @@
+"""Services, pools, capabilities, hosts and clusters."""

@@ -1,0 +1,53 @@
+"""How many volumes of a size would find a place now: Novella's own operation of the Block Storage API."""
+
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.volume.base import VolumeView
+from portal.api.volume.frame.schemas import ID, SIZE, TEXT, body
+from portal.common import rate_limits
+from provisioning.volumes.would_fit import MOST, would_fit
+
+
+class WouldFitView(VolumeView):
+    """``POST /novella-would-fit``."""
+
+    rules = {"POST": "novella:volumes:would_fit"}
+    counted = rate_limits.DRY_RUNS
+    schemas: ClassVar = {
+        "POST": body(
+            "would_fit",
+            {"size": SIZE, "volume_type": ID, "availability_zone": TEXT, "os:scheduler_hints": {"type": "object"}},
+            ("size",),
+        )
+    }
+
+    def post(self, request: Request) -> Response:
+        """Say how many volumes of a size (GiB) would find a place now, as the scheduler finds it; nothing is written.
+
+        ``fits`` stops at ``most``; quotas are not asked.  The pools with how many each would take are for operators.
+        """
+        asked = self.checked_body()["would_fit"]
+        fit = would_fit(
+            self.context,
+            int(asked["size"]),
+            volume_type=asked.get("volume_type", ""),
+            zone=asked.get("availability_zone", ""),
+            hints=asked.get("os:scheduler_hints"),
+        )
+        answer: dict[str, Any] = {
+            "fits": min(fit.fits, MOST),
+            "most": MOST,
+            "volume_type": fit.volume_type or None,
+            "sentence": fit.sentence,
+            "filters": [
+                {"name": each.name, "before": each.before, "after": each.after, "reason": each.reason}
+                for each in fit.decision.filters
+            ],
+        }
+        if self.allows("novella:volumes:would_fit:pools"):
+            answer["pools"] = [{"pool": name, "volumes": many, "room": left} for name, many, left in fit.pools]
+            answer["losses"] = {name: list(lost) for name, lost in fit.decision.losses.items()}
+        return Response({"would_fit": answer})

@@ -1,0 +1,1 @@
+"""Volume types: extra specs, access, encryption, defaults."""

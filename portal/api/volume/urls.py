@@ -1,0 +1,129 @@
+"""Block Storage API under ``/volume``, with the caller's project behind the version or without it."""
+
+from django.urls import path, re_path
+
+from portal.api.common.views import NoSuchResource
+from portal.api.volume.attachments import views as attachments
+from portal.api.volume.backups import views as backups
+from portal.api.volume.discovery import filters, versions
+from portal.api.volume.discovery import views as discovery
+from portal.api.volume.groups import types as group_types
+from portal.api.volume.groups import views as groups
+from portal.api.volume.messages import views as messages
+from portal.api.volume.qos import views as qos
+from portal.api.volume.quotas import views as quotas
+from portal.api.volume.services import views as services
+from portal.api.volume.services.would_fit import WouldFitView
+from portal.api.volume.snapshots import views as snapshots
+from portal.api.volume.transfers import views as transfers
+from portal.api.volume.types import defaults, parts
+from portal.api.volume.types import views as types
+from portal.api.volume.volumes import actions, manage
+from portal.api.volume.volumes import views as volumes
+from portal.common.routing import by_prefix, with_project
+
+TYPE = "/v3/types/<str:volume_type_id>"
+QOS = "/v3/qos-specs/<str:qos_id>"
+VOLUME, SNAPSHOT = "/v3/volumes/<str:volume_id>", "/v3/snapshots/<str:snapshot_id>"
+GROUP_TYPE = "/v3/group_types/<str:group_type_id>"
+
+BACKUP = "/v3/backups/<str:backup_id>"
+
+ROUTES = [
+    re_path(r"^/?$", versions.VersionsView.as_view()),
+    re_path(r"^/v3/?$", versions.VersionView.as_view()),
+    path("/v3/extensions", discovery.ExtensionsView.as_view()),
+    path("/v3/os-availability-zone", discovery.ZonesView.as_view()),
+    path("/v3/types", types.TypesView.as_view()),
+    path(TYPE, types.TypeView.as_view()),
+    path(f"{TYPE}/extra_specs", parts.ExtraSpecsView.as_view()),
+    path(f"{TYPE}/extra_specs/<str:key>", parts.ExtraSpecView.as_view()),
+    path(f"{TYPE}/os-volume-type-access", parts.AccessView.as_view()),
+    path(f"{TYPE}/action", parts.TypeActionView.as_view()),
+    path(f"{TYPE}/encryption", parts.EncryptionView.as_view()),
+    path(f"{TYPE}/encryption/<str:encryption_id>", parts.EncryptionItemView.as_view()),
+    path("/v3/default-types", defaults.DefaultTypesView.as_view()),
+    path("/v3/default-types/<str:project_id>", defaults.DefaultTypeView.as_view()),
+    path("/v3/qos-specs", qos.QosSpecsView.as_view()),
+    path(QOS, qos.QosSpecView.as_view()),
+    path(f"{QOS}/delete_keys", qos.QosKeysView.as_view()),
+    path(f"{QOS}/associations", qos.QosAssociationsView.as_view()),
+    path(f"{QOS}/associate", qos.QosAssociateView.as_view()),
+    path(f"{QOS}/disassociate", qos.QosDisassociateView.as_view()),
+    path(f"{QOS}/disassociate_all", qos.QosDisassociateAllView.as_view()),
+    path("/v3/group_types", group_types.GroupTypesView.as_view()),
+    path(GROUP_TYPE, group_types.GroupTypeView.as_view()),
+    path(f"{GROUP_TYPE}/group_specs", group_types.GroupSpecsView.as_view()),
+    path(f"{GROUP_TYPE}/group_specs/<str:key>", group_types.GroupSpecView.as_view()),
+    path("/v3/messages", messages.MessagesView.as_view()),
+    path("/v3/messages/<str:message_id>", messages.MessageView.as_view()),
+    path("/v3/limits", quotas.LimitsView.as_view()),
+    path("/v3/os-quota-sets/<str:project_id>", quotas.QuotaSetView.as_view()),
+    path("/v3/os-quota-sets/<str:project_id>/defaults", quotas.QuotaDefaultsView.as_view()),
+    path("/v3/os-quota-class-sets/<str:class_name>", quotas.QuotaClassView.as_view()),
+    path("/v3/os-services", services.ServicesView.as_view()),
+    path("/v3/os-services/<str:verb>", services.ServiceChangeView.as_view()),
+    path("/v3/os-hosts", services.HostsView.as_view()),
+    path("/v3/os-hosts/<str:backend>", services.HostView.as_view()),
+    path("/v3/scheduler-stats/get_pools", services.PoolsView.as_view()),
+    path("/v3/capabilities/<str:backend>", services.CapabilitiesView.as_view()),
+    path("/v3/novella-would-fit", WouldFitView.as_view()),
+    path("/v3/clusters", services.ClustersView.as_view()),
+    path("/v3/clusters/detail", services.ClustersView.as_view()),
+    path("/v3/clusters/<str:cluster_name>", services.ClusterView.as_view()),
+    path("/v3/workers/cleanup", services.CleanupView.as_view()),
+    path("/v3/backups", backups.BackupsView.as_view()),
+    path("/v3/backups/detail", backups.BackupDetailsView.as_view()),
+    path("/v3/backups/import_record", backups.ImportRecordView.as_view()),
+    path(BACKUP, backups.BackupView.as_view()),
+    path(f"{BACKUP}/restore", backups.RestoreView.as_view()),
+    path(f"{BACKUP}/export_record", backups.ExportRecordView.as_view()),
+    path(f"{BACKUP}/action", backups.BackupActionView.as_view()),
+    path("/v3/volumes", volumes.VolumesView.as_view()),
+    path("/v3/volumes/detail", volumes.VolumesDetailView.as_view()),
+    path("/v3/volumes/summary", volumes.SummaryView.as_view()),
+    path(VOLUME, volumes.VolumeOneView.as_view()),
+    path(f"{VOLUME}/action", actions.VolumeActionView.as_view()),
+    path(f"{VOLUME}/metadata", volumes.MetadataView.as_view()),
+    path(f"{VOLUME}/metadata/<str:key>", volumes.MetadataItemView.as_view()),
+    path(f"{VOLUME}/encryption", volumes.EncryptionView.as_view()),
+    path(f"{VOLUME}/encryption/<str:key>", volumes.EncryptionItemView.as_view()),
+    path("/v3/manageable_volumes", manage.ManageableView.as_view()),
+    path("/v3/manageable_volumes/detail", manage.ManageableListView.as_view()),
+    path("/v3/os-volume-manage", manage.ManageableView.as_view(versions={})),
+    path("/v3/os-volume-manage/detail", manage.ManageableListView.as_view(versions={})),
+    path("/v3/snapshots", snapshots.SnapshotsView.as_view()),
+    path("/v3/snapshots/detail", snapshots.SnapshotsDetailView.as_view()),
+    path(SNAPSHOT, snapshots.SnapshotView.as_view()),
+    path(f"{SNAPSHOT}/action", snapshots.SnapshotActionView.as_view()),
+    path(f"{SNAPSHOT}/metadata", snapshots.SnapshotMetadataView.as_view()),
+    path(f"{SNAPSHOT}/metadata/<str:key>", snapshots.SnapshotMetadataItemView.as_view()),
+    path("/v3/manageable_snapshots", snapshots.ManageableSnapshotsView.as_view()),
+    path("/v3/manageable_snapshots/detail", snapshots.ManageableSnapshotsListView.as_view()),
+    path("/v3/os-snapshot-manage", snapshots.ManageableSnapshotsView.as_view(versions={})),
+    path("/v3/os-snapshot-manage/detail", snapshots.ManageableSnapshotsListView.as_view(versions={})),
+    path("/v3/attachments", attachments.AttachmentsView.as_view()),
+    path("/v3/attachments/detail", attachments.AttachmentsDetailView.as_view()),
+    path("/v3/attachments/<str:attachment_id>", attachments.AttachmentView.as_view()),
+    path("/v3/attachments/<str:attachment_id>/action", attachments.AttachmentActionView.as_view()),
+    path("/v3/os-volume-transfer", transfers.TransfersView.as_view()),
+    path("/v3/os-volume-transfer/detail", transfers.TransfersDetailView.as_view()),
+    path("/v3/os-volume-transfer/<str:transfer_id>", transfers.TransferView.as_view()),
+    path("/v3/os-volume-transfer/<str:transfer_id>/accept", transfers.TransferAcceptView.as_view()),
+    path("/v3/volume-transfers", transfers.NewTransfersView.as_view()),
+    path("/v3/volume-transfers/detail", transfers.NewTransfersDetailView.as_view()),
+    path("/v3/volume-transfers/<str:transfer_id>", transfers.NewTransferView.as_view()),
+    path("/v3/volume-transfers/<str:transfer_id>/accept", transfers.NewTransferAcceptView.as_view()),
+    path("/v3/groups", groups.GroupsView.as_view()),
+    path("/v3/groups/detail", groups.GroupsDetailView.as_view()),
+    path("/v3/groups/action", groups.GroupFromView.as_view()),
+    path("/v3/groups/<str:volume_group_id>", groups.GroupView.as_view()),
+    path("/v3/groups/<str:volume_group_id>/action", groups.GroupActionView.as_view()),
+    path("/v3/group_snapshots", groups.GroupSnapshotsView.as_view()),
+    path("/v3/group_snapshots/detail", groups.GroupSnapshotsDetailView.as_view()),
+    path("/v3/group_snapshots/<str:group_snapshot_id>", groups.GroupSnapshotView.as_view()),
+    path("/v3/group_snapshots/<str:group_snapshot_id>/action", groups.GroupSnapshotActionView.as_view()),
+    path("/v3/resource_filters", filters.ResourceFiltersView.as_view()),
+    re_path(r"", NoSuchResource.of("volume")),
+]
+urlpatterns = with_project(by_prefix(ROUTES))

@@ -1,0 +1,269 @@
+"""``POST /volumes/{id}/action`` (Block Storage API v3 reference, "Volume actions")."""
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.api.volume.frame.schemas import boolean
+from portal.api.volume.frame.times import timestamp
+from portal.api.volume.frame.views import Action, ActionsView, actions_schema
+from portal.api.volume.volumes import schemas
+from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
+from provisioning.identity import policy
+from provisioning.volumes import services
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.selectors.access import volume_for
+from provisioning.volumes.selectors.pools import pool_named
+from provisioning.volumes.services import outside
+from provisioning.volumes.services.manage import unmanage_volume
+from provisioning.volumes.states import VolumeStatus
+
+
+def _extend(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    if volume_for(view.context, volume_id).status == VolumeStatus.IN_USE:
+        if view.microversion < (3, 42):
+            raise InvalidInputError("Invalid volume: Volume status must be available to extend.", field="status")
+        policy.enforce(view.context, "volume:extend_attached_volume", {})
+    services.extend_volume(view.context, volume_id, int(asked["new_size"]))
+    return view.accepted()
+
+
+def _reset_status(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    given = {name: value for name, value in asked.items() if value is not None}
+    if not given:
+        raise InvalidInputError("Must specify 'status', 'attach_status' or 'migration_status' for update.")
+    services.reset_status(view.context, volume_id, **given)
+    return view.accepted()
+
+
+def _force_delete(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    services.delete_volume(view.context, volume_id, force=True)
+    return view.accepted()
+
+
+def _force_detach(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    services.force_detach(view.context, volume_id, asked.get("attachment_id"))
+    return view.accepted()
+
+
+def _attach(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    if not asked.get("instance_uuid") and not asked.get("host_name"):
+        raise InvalidInputError("Name the server, instance_uuid, or the host, host_name.", field="instance_uuid")
+    mode = asked.get("mode", "rw")
+    outside.attach(view.context, volume_id, asked.get("instance_uuid"), asked["mountpoint"], mode)
+    return view.accepted()
+
+
+def _detach(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    found = outside.only_attachment(view.context, volume_id, (asked or {}).get("attachment_id"))
+    outside.release(view.context, found.id)
+    return view.accepted()
+
+
+def _reserve(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    outside.reserve(view.context, volume_id, None)
+    return view.accepted()
+
+
+def _unreserve(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    outside.unreserve(view.context, volume_id)
+    return view.accepted()
+
+
+def _begin_detaching(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    services.attachments.begin_detaching(outside.only_attachment(view.context, volume_id).id)
+    return view.accepted()
+
+
+def _roll_detaching(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    services.attachments.roll_detaching(outside.only_attachment(view.context, volume_id).id)
+    return view.accepted()
+
+
+def _initialize(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    found = outside.only_attachment(view.context, volume_id)
+    connected = outside.connect(view.context, found.id, asked["connector"])
+    data = {"volume_id": str(connected.volume_id), "attachment_id": str(connected.id), "access_mode": connected.mode}
+    return Response({"connection_info": {"driver_volume_type": "nbd", "data": data}})
+
+
+def _terminate(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    found = outside.only_attachment(view.context, volume_id)
+    outside.release(view.context, found.id)
+    return view.accepted()
+
+
+def _set_bootable(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    services.set_bootable(view.context, volume_id, bootable=boolean(asked["bootable"]))
+    return Response(status=200)
+
+
+def _set_read_only(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    services.set_read_only(view.context, volume_id, read_only=boolean(asked["readonly"]))
+    return view.accepted()
+
+
+def _set_image_metadata(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    changed = services.set_items(view.context, volume_id, asked["metadata"], bag="image_metadata")
+    return Response({"metadata": changed.image_metadata})
+
+
+def _unset_image_metadata(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    if asked["key"] not in volume_for(view.context, volume_id).image_metadata:
+        raise NotFoundError(f"Metadata item {asked['key'][:64]} was not found.")
+    services.delete_item(view.context, volume_id, asked["key"], bag="image_metadata")
+    return Response(status=200)
+
+
+def _show_image_metadata(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    return Response({"metadata": volume_for(view.context, volume_id).image_metadata})
+
+
+def _upload(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    visibility = asked.get("visibility", "private")
+    if visibility == "public":
+        policy.enforce(view.context, "volume_extension:volume_actions:upload_public", {})
+    volume, image = services.upload_to_image(
+        view.context,
+        volume_id,
+        asked["image_name"].strip(),
+        force=boolean(asked.get("force", False)),
+        container_format=asked.get("container_format") or "bare",
+        disk_format=asked.get("disk_format") or "raw",
+        visibility=visibility,
+        protected=boolean(asked.get("protected", False)),
+    )
+    kind = volume.volume_type
+    shown: dict[str, Any] = {
+        "id": str(volume.id),
+        "updated_at": timestamp(volume.updated_at),
+        "status": "uploading",
+        "display_description": volume.description or None,
+        "size": volume.size_gb,
+        "volume_type": {"id": str(kind.id), "name": kind.name} if kind else None,
+        "image_id": str(image.id),
+        "container_format": image.container_format,
+        "disk_format": image.disk_format,
+        "image_name": image.name,
+    }
+    if view.microversion >= (3, 1):
+        shown |= {"visibility": image.visibility, "protected": image.protected}
+    return Response({"os-volume_upload_image": shown}, status=202)
+
+
+def _retype(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    services.retype(
+        view.context, volume_id, asked["new_type"], migration_policy=asked.get("migration_policy") or "never"
+    )
+    return view.accepted()
+
+
+def _migrate(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    if asked.get("cluster"):
+        raise InvalidInputError("There are no clusters; name a host.", field="cluster")
+    if not asked.get("host"):
+        raise InvalidInputError("Missing required element 'host' in request body.", field="host")
+    try:
+        pool = pool_named(asked["host"])
+    except NotFoundError as error:
+        raise InvalidInputError(error.message, field="host") from None
+    services.migrate_volume(view.context, volume_id, pool.id)
+    return view.accepted()
+
+
+def _complete_migration(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    volume_for(view.context, volume_id)
+    raise NotOfferedError("A migration ends by itself: nobody has to say so.")
+
+
+def _complete_extend(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    found = volume_for(view.context, volume_id)
+    raise InvalidVolumeError(f"Volume {found.id} does not wait to be told that it has grown: it grows by itself.")
+
+
+def _revert(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    services.revert_to_snapshot(view.context, volume_id, asked["snapshot_id"])
+    return view.accepted()
+
+
+def _reimage(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    reserved = boolean(asked.get("reimage_reserved", False))
+    if reserved:
+        policy.enforce(view.context, "volume:reimage_reserved", {})
+    services.reimage(view.context, volume_id, asked["image_id"], reserved=reserved)
+    return view.accepted()
+
+
+def _unmanage(view: ActionsView, volume_id: str, asked: Any) -> Response:
+    unmanage_volume(view.context, volume_id)
+    return view.accepted()
+
+
+VOLUME_ACTIONS: dict[str, Action] = {
+    "os-extend": Action(rule="volume:extend", act=_extend, schema=schemas.NEW_SIZE),
+    "os-reset_status": Action(
+        rule="volume_extension:volume_admin_actions:reset_status", act=_reset_status, schema=schemas.RESET
+    ),
+    "os-force_delete": Action(rule="volume_extension:volume_admin_actions:force_delete", act=_force_delete),
+    "os-force_detach": Action(
+        rule="volume_extension:volume_admin_actions:force_detach", act=_force_detach, schema=schemas.FORCE_DETACH
+    ),
+    "os-attach": Action(rule="volume_extension:volume_actions:attach", act=_attach, schema=schemas.ATTACH),
+    "os-detach": Action(rule="volume_extension:volume_actions:detach", act=_detach, schema=schemas.DETACH),
+    "os-reserve": Action(rule="volume_extension:volume_actions:reserve", act=_reserve),
+    "os-unreserve": Action(rule="volume_extension:volume_actions:unreserve", act=_unreserve),
+    "os-begin_detaching": Action(rule="volume_extension:volume_actions:begin_detaching", act=_begin_detaching),
+    "os-roll_detaching": Action(rule="volume_extension:volume_actions:roll_detaching", act=_roll_detaching),
+    "os-initialize_connection": Action(
+        rule="volume_extension:volume_actions:initialize_connection", act=_initialize, schema=schemas.CONNECTOR
+    ),
+    "os-terminate_connection": Action(
+        rule="volume_extension:volume_actions:terminate_connection", act=_terminate, schema=schemas.CONNECTOR
+    ),
+    "os-set_bootable": Action(rule="volume:update", act=_set_bootable, schema=schemas.BOOTABLE),
+    "os-update_readonly_flag": Action(rule="volume:update_readonly_flag", act=_set_read_only, schema=schemas.READ_ONLY),
+    "os-set_image_metadata": Action(
+        rule="volume_extension:volume_image_metadata:set", act=_set_image_metadata, schema=schemas.SET_IMAGE_METADATA
+    ),
+    "os-unset_image_metadata": Action(
+        rule="volume_extension:volume_image_metadata:remove",
+        act=_unset_image_metadata,
+        schema=schemas.UNSET_IMAGE_METADATA,
+    ),
+    "os-show_image_metadata": Action(rule="volume_extension:volume_image_metadata:show", act=_show_image_metadata),
+    "os-volume_upload_image": Action(
+        rule="volume_extension:volume_actions:upload_image", act=_upload, schema=schemas.upload
+    ),
+    "os-retype": Action(rule="volume:retype", act=_retype, schema=schemas.RETYPE),
+    "os-migrate_volume": Action(
+        rule="volume_extension:volume_admin_actions:migrate_volume", act=_migrate, schema=schemas.migrate
+    ),
+    "os-migrate_volume_completion": Action(
+        rule="volume_extension:volume_admin_actions:migrate_volume_completion",
+        act=_complete_migration,
+        schema=schemas.MIGRATE_COMPLETION,
+    ),
+    "os-extend_volume_completion": Action(
+        rule="volume_extension:volume_admin_actions:extend_volume_completion",
+        act=_complete_extend,
+        schema=schemas.EXTEND_COMPLETION,
+        since=(3, 71),
+    ),
+    "revert": Action(rule="volume:revert_to_snapshot", act=_revert, schema=schemas.REVERT, since=(3, 40)),
+    "os-reimage": Action(rule="volume:reimage", act=_reimage, schema=schemas.REIMAGE, since=(3, 68)),
+    "os-unmanage": Action(rule="volume_extension:volume_unmanage", act=_unmanage),
+}
+
+
+class VolumeActionView(ActionsView):
+    """``POST /volumes/{id}/action``: the one key of the body names the action."""
+
+    rules = {"POST": "volume:get"}
+    action_rules = {name: action.rule for name, action in VOLUME_ACTIONS.items()}
+    actions = VOLUME_ACTIONS
+    schemas = {"POST": actions_schema(VOLUME_ACTIONS)}
+
+    def post(self, request: Request, volume_id: str) -> Response:
+        """Do what the body names with a volume."""
+        return self.act(request, volume_id)

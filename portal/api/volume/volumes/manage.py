@@ -1,0 +1,117 @@
+"""Disks in pools that could become volumes (reference, "Volume manage extension"), from 3.8 on."""
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from compute_agent.contract.volume import UnmanagedDisk
+from portal.api.common.microversions import NEWEST
+from portal.api.common.validation import Schema
+from portal.api.volume.base import VolumeView
+from portal.api.volume.frame.listing import page_asked
+from portal.api.volume.frame.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, body, boolean, text_of
+from portal.api.volume.volumes.shapes import shape
+from portal.api.volume.volumes.views import with_parts
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.volumes.models import StoragePool
+from provisioning.volumes.selectors.access import visible_volumes
+from provisioning.volumes.selectors.pools import pool_named
+from provisioning.volumes.services.manage import ManageRequest, manage_volume, manageable, size_of
+
+REFERENCE = "source-name"
+SORTS = ("reference", "size")
+_REF: Schema = {"type": "object", "additionalProperties": {"type": "string", "minLength": 1, "maxLength": 255}}
+MANAGE = body(
+    "volume",
+    {
+        "host": ID,
+        "ref": _REF | {"minProperties": 1},
+        "name": NAME,
+        "description": NAME,
+        "volume_type": ID_OR_NULL,
+        "availability_zone": ID_OR_NULL,
+        "bootable": BOOLEAN,
+        "metadata": METADATA | {"type": ["object", "null"]},
+        "cluster": {"type": "null"},
+    },
+    ("host", "ref"),
+)
+
+
+def pool_of(named: str) -> StoragePool:
+    """Return the pool that ``HOST@DRIVER#POOL`` names; InvalidInputError when there is none."""
+    try:
+        return pool_named(named)
+    except NotFoundError as error:
+        raise InvalidInputError(error.message, field="host") from None
+
+
+class ManageableBase(VolumeView):
+    """What lists of disks and of snapshots that could be taken over share."""
+
+    versions = dict.fromkeys(("GET", "POST"), ((3, 8), NEWEST))
+
+    def pool(self) -> StoragePool:
+        """Return the pool that the query names."""
+        named = self.request.query_params.get("host", "")
+        if not named:
+            raise InvalidInputError("Name the pool by host: HOST@DRIVER#POOL.", field="host")
+        return pool_of(named)
+
+
+class ManageableView(ManageableBase):
+    """``GET`` and ``POST /manageable_volumes`` and its like."""
+
+    rules = {"GET": "volume_extension:list_manageable", "POST": "volume_extension:volume_manage"}
+    schemas = {"POST": MANAGE}
+
+    def get(self, request: Request) -> Response:
+        """List the disks in a pool that are nobody's, by name; ``sort=size:desc``, ``limit`` and ``offset``."""
+        disks = manageable(self.pool())
+        key, _, way = request.query_params.get("sort", "reference:asc").partition(":")
+        if key not in SORTS or way not in ("", "asc", "desc"):
+            raise InvalidInputError(f"These lists are sorted by {' and '.join(SORTS)}, asc or desc.", field="sort")
+        disks.sort(key=lambda disk: (disk.size if key == "size" else 0, disk.name), reverse=way == "desc")
+        page, offset = page_asked(request), request.query_params.get("offset", "0")
+        if not (offset.isascii() and offset.isdigit() and len(offset) < 10):
+            raise InvalidInputError("offset param must be an integer from 0.", field="offset")
+        chosen = disks[int(offset) : int(offset) + page.limit]
+        return Response({"manageable-volumes": [self.shape(each) for each in chosen]})
+
+    def shape(self, disk: UnmanagedDisk) -> dict[str, Any]:
+        return {"reference": {REFERENCE: disk.name}, "size": size_of(disk), "safe_to_manage": not disk.reason}
+
+    def post(self, request: Request) -> Response:
+        """Make a volume of one."""
+        asked = self.checked_body()["volume"]
+        if asked["ref"].keys() != {REFERENCE}:
+            raise InvalidInputError(f"A disk is named by its {REFERENCE}, and by nothing else.", field="ref")
+        pool = pool_of(asked["host"])
+        if asked.get("availability_zone") not in (None, "", pool.availability_zone):
+            raise InvalidInputError(f"The pool is in zone {pool.availability_zone}.", field="availability_zone")
+        made = manage_volume(
+            self.context,
+            pool,
+            ManageRequest(
+                name_in_pool=asked["ref"][REFERENCE],
+                name=text_of(asked, "name"),
+                description=text_of(asked, "description"),
+                volume_type=asked.get("volume_type") or "",
+                bootable=boolean(asked.get("bootable", False)),
+                metadata=asked.get("metadata") or {},
+            ),
+        )
+        found = with_parts(visible_volumes(self.context)).get(id=made.id)
+        return Response({"volume": shape(self, found)}, status=202)
+
+
+class ManageableListView(ManageableView):
+    """``GET /manageable_volumes/detail`` and its like."""
+
+    rules = {"GET": "volume_extension:list_manageable"}
+    http_method_names = ["get", "head"]
+
+    def shape(self, disk: UnmanagedDisk) -> dict[str, Any]:
+        found = {"reason_not_safe": disk.reason or None, "cinder_id": None, "extra_info": None}
+        return super().shape(disk) | found

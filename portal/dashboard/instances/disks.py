@@ -1,0 +1,123 @@
+"""The disks of a server: what they are, and how much is read and written."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from compute_agent.contract.calls import DiskDiagnostics
+from portal.dashboard.pages import Page
+from portal.dashboard.volumes import wording
+from portal.dashboard.wording import Status
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError
+from provisioning.compute import block_devices
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.services.diagnostics import diagnostics
+from provisioning.compute.sizes import root_gb
+from provisioning.identity import policy
+from provisioning.volumes import selectors as volumes
+from provisioning.volumes.models import Volume
+from provisioning.volumes.states import AttachStatus
+
+SEES = "os_compute_api:os-volumes-attachments:index"
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """One disk as the page shows it; ``volume`` None: it is on the host and goes with the server."""
+
+    device: str
+    what: str
+    size: str
+    volume: Volume | None = None
+    status: Status | None = None
+    goes: bool = True
+    can_detach: bool = False
+    target: str = ""
+
+
+def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
+    """Return what the part of the page needs; nothing for who may not see a server's volumes."""
+    own = {"project_id": instance.project_id, "user_id": instance.user_id}
+    if not policy.allows(context, SEES, own):
+        return {"seen": False, "rows": [], "can_attach": False}
+    devices = block_devices.devices_of(instance.id)
+    known = _volumes(context, devices)
+    taken = {str(each.id): each.status for each in volumes.attachments_of(instance.id)}
+    detaches = policy.allows(context, "os_compute_api:os-volumes-attachments:delete", own)
+    rows = [] if any(device.is_root for device in devices if device.is_volume) else [_root(instance)]
+    rows += _of_flavor(instance) if all(device.is_volume for device in devices) else []
+    for device in devices:
+        volume = known.get(device.volume_id or uuid.UUID(int=0))
+        if not device.is_volume:
+            rows.append(_local(device))
+            continue
+        attached = taken.get(str(device.attachment_id)) == AttachStatus.ATTACHED
+        rows.append(_of_volume(device, volume, can_detach=detaches and attached and not device.is_root))
+    attaches = policy.allows(context, "os_compute_api:os-volumes-attachments:create", own)
+    return {"seen": True, "rows": rows, "can_attach": attaches and instance.task_state is None}
+
+
+def _root(instance: Instance) -> Disk:
+    size = root_gb(instance.flavor)
+    return Disk(
+        "/dev/vda", f"made from {instance.image_name or 'its image'}", f"{size} GiB" if size else "", target="vda"
+    )
+
+
+def _of_flavor(instance: Instance) -> list[Disk]:
+    """Return the further disks that the flavor gives."""
+    rows = []
+    if instance.flavor.get("ephemeral_gb"):
+        rows.append(Disk("", "empty disk of its size", f"{instance.flavor['ephemeral_gb']} GiB"))
+    if instance.flavor.get("swap_mb"):
+        rows.append(Disk("", "swap space", f"{instance.flavor['swap_mb']} MiB"))
+    return rows
+
+
+def _local(device: BlockDevice) -> Disk:
+    swap = device.guest_format == "swap"
+    size = f"{device.size} {'MiB' if swap else 'GiB'}" if device.size else ""
+    name = device.device_name
+    return Disk(name, "swap space" if swap else "empty disk on its host", size, target=name.removeprefix("/dev/"))
+
+
+def _of_volume(device: BlockDevice, volume: Volume | None, *, can_detach: bool) -> Disk:
+    return Disk(
+        device=device.device_name,
+        what=str(volume) if volume else "a volume",
+        size=f"{volume.size_gb} GiB" if volume else "",
+        volume=volume,
+        status=wording.volume_status(volume.status) if volume else None,
+        goes=device.delete_on_termination,
+        can_detach=can_detach and not device.leaving,
+        target=device.device_name.removeprefix("/dev/"),
+    )
+
+
+def _volumes(context: RequestContext, devices: Iterable[BlockDevice]) -> Mapping[uuid.UUID, Volume]:
+    ids = [device.volume_id for device in devices if device.volume_id]
+    return {row.id: row for row in volumes.visible_volumes(context).filter(id__in=ids)} if ids else {}
+
+
+class DiskFigures(Page):
+    """What the hypervisor counts of a server's disks now, for the open page; empty when nobody can tell."""
+
+    section = "instances"
+    rule = SEES
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Find the server as this project sees it; NotFoundError."""
+        instance = compute.instance_for(self.context, kwargs["instance_id"])
+        return {"project_id": instance.project_id, "user_id": instance.user_id}
+
+    def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
+        try:
+            found: list[DiskDiagnostics] = diagnostics(self.context, instance_id).disks
+        except NovellaError:
+            found = []
+        return self.part("dashboard/instances/_disk_figures.html", {"disks": [disk for disk in found if disk.target]})

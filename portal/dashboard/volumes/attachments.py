@@ -1,0 +1,108 @@
+"""Attaching a volume to a server and taking it off, from the volume's page and from the server's."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.dashboard.forms import Form
+from portal.dashboard.records import SheetPage, name_of
+from portal.dashboard.volumes.forms import AttachForm, AttachToServerForm
+from portal.dashboard.volumes.views import VolumePage
+from provisioning.common.errors import ConflictError
+from provisioning.compute import selectors as compute
+from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume, find_device
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
+from provisioning.volumes import selectors
+from provisioning.volumes.services.attachments import check_attachable
+from provisioning.volumes.states import VolumeStatus
+
+TAKES = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED, VmState.SHELVED_OFFLOADED)
+OFFERED = 500
+
+
+class VolumeAttach(SheetPage, VolumePage):
+    """The form for the server that gets the volume."""
+
+    rule = "os_compute_api:os-volumes-attachments:create"
+    submit = "Attach"
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Show the form; of a volume that nobody can have now say why instead."""
+        check_attachable(self.record)
+        return super().get(request)
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        has = {each.instance_id for each in self.record.attachments.all()}
+        servers = [
+            (str(each.id), each.name)
+            for each in compute.instances_for(self.context, limit=OFFERED)
+            if each.vm_state in TAKES and each.id not in has
+        ]
+        return AttachForm(data, servers)
+
+    def save(self, form: Form) -> HttpResponse:
+        attach_volume(self.context, form.cleaned_data["server"], VolumeToAttach(str(self.record.id)))
+        return self.go(self.back(), said=f"{name_of(self.record)} is being attached.")
+
+    def words(self) -> str:
+        return f"Attach {name_of(self.record)}"
+
+    def about(self) -> str:
+        return "The instance sees a new disk at once, without a restart."
+
+
+class ServerAttach(SheetPage):
+    """The form for the volume that a server gets."""
+
+    section = "instances"
+    rule = "os_compute_api:os-volumes-attachments:create"
+    submit = "Attach"
+    instance: Instance
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Find the server as this project sees it; NotFoundError."""
+        self.instance = compute.instance_for(self.context, kwargs["instance"])
+        return {"project_id": self.instance.project_id}
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        free = selectors.visible_volumes(self.context).filter(status=VolumeStatus.AVAILABLE)
+        return AttachToServerForm(data, free.order_by("-created_at")[:OFFERED])
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        wanted = VolumeToAttach(typed["volume"], delete_on_termination=typed["delete_on_termination"])
+        attach_volume(self.context, self.instance.id, wanted)
+        return self.go(self.back(), said="The volume is being attached.")
+
+    def words(self) -> str:
+        return f"Attach a volume to {self.instance.name}"
+
+    def back(self) -> str:
+        return reverse("dashboard:instance", args=[self.instance.id])
+
+
+class VolumeDetach(VolumePage):
+    """Asks, and takes a volume off a server."""
+
+    rule = "os_compute_api:os-volumes-attachments:delete"
+
+    def get(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
+        server = compute.instance_for(self.context, instance)
+        if find_device(server, str(self.record.id)).is_root:
+            raise ConflictError(f"{server.name} starts from {name_of(self.record)}, so it cannot be detached.")
+        text = "Unmount its file systems in the instance first: what is not written yet is lost otherwise."
+        return self.ask_first(f"Detach {name_of(self.record)} from {server.name}?", text, "Detach")
+
+    def post(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
+        detach_volume(self.context, instance, str(self.record.id))
+        return self.go(self.back(), said=f"{name_of(self.record)} is being detached.")
+
+    def back(self) -> str:
+        """Return the page from which it was asked: the server's or the volume's."""
+        if self.request.GET.get("from") == "server":
+            return reverse("dashboard:instance", args=[self.kwargs["instance"]])
+        return super().back()

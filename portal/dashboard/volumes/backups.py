@@ -1,0 +1,107 @@
+"""Backups of volumes: the list, a new one, restoring and deleting one."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
+
+from portal.dashboard.forms import Form
+from portal.dashboard.records import ListPage, QuestionPage, RecordPage, SheetPage, name_of
+from portal.dashboard.volumes.forms import BackupForm, RestoreForm
+from portal.dashboard.volumes.rows import backup_parts
+from portal.dashboard.volumes.views import PAGE, VolumePage
+from provisioning.volumes import selectors
+from provisioning.volumes.backup_requests import BackupRequest
+from provisioning.volumes.models import Backup
+from provisioning.volumes.selectors import copies
+from provisioning.volumes.services import backup_restores, backups
+from provisioning.volumes.states import BackupStatus, VolumeStatus
+
+HOME = "dashboard:volume_backups"
+
+
+class BackupPage(RecordPage[Backup]):
+    """Base of the pages of one backup."""
+
+    section = "volume_backups"
+    back_to = HOME
+
+    def look_up(self, identity: uuid.UUID) -> Backup:
+        return copies.backup_for(self.context, identity)
+
+
+class BackupList(ListPage):
+    """The project's backups."""
+
+    section = "volume_backups"
+    rule = "backup:get_all"
+    live_page = "volume_backups"
+    template = "dashboard/volumes/backups/list.html"
+
+    def parts(self, number: str) -> Mapping[str, Any]:
+        return backup_parts(self.context, number)
+
+
+class BackupCreate(SheetPage, VolumePage):
+    """The form for a new backup of a volume."""
+
+    rule = "backup:create"
+    submit = "Back up"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        rows = copies.visible_backups(self.context).filter(volume_id=self.record.id)
+        there = rows.filter(status=BackupStatus.AVAILABLE).exists()
+        initial = {"name": f"{name_of(self.record)}-{rows.count() + 1}"[:255]}
+        return BackupForm(data, has_backups=there, initial=initial)
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        backups.create_backup(
+            self.context,
+            BackupRequest(
+                volume_id=str(self.record.id),
+                name=typed["name"],
+                description=typed["description"],
+                incremental=typed.get("incremental", False),
+                force=True,
+            ),
+        )
+        return self.go(self.back(), said="The backup is being written.")
+
+    def words(self) -> str:
+        return f"Back up {name_of(self.record)}"
+
+    def about(self) -> str:
+        return "A copy outside its pool, which outlives the volume. An instance that has it goes on meanwhile."
+
+
+class BackupRestore(SheetPage, BackupPage):
+    """The form for where a backup is restored to."""
+
+    rule = "backup:restore"
+    submit = "Restore"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        rows = selectors.visible_volumes(self.context)
+        fit = rows.filter(status=VolumeStatus.AVAILABLE, size_gb__gte=self.record.size_gb)
+        return RestoreForm(data, fit.order_by("name", "id"))
+
+    def save(self, form: Form) -> HttpResponse:
+        target = form.cleaned_data["target"]
+        restored = backup_restores.restore_backup(self.context, str(self.record.id), target)
+        return self.go(PAGE, restored.volume.id, said=f"{name_of(self.record)} is being restored.")
+
+    def words(self) -> str:
+        return f"Restore {name_of(self.record)}"
+
+
+class BackupDelete(QuestionPage[Backup], BackupPage):
+    """Asks, and deletes a backup."""
+
+    rule = "backup:delete"
+    said = "{name} is being deleted."
+    consequence = "This cannot be undone."
+
+    def do(self) -> None:
+        backups.delete_backup(self.context, str(self.record.id))

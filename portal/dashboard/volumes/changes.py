@@ -1,0 +1,123 @@
+"""What is done to a volume by itself: edited, extended, retyped, copied to an image, deleted."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from portal.dashboard.forms import Form
+from portal.dashboard.records import QuestionPage, SheetPage, name_of
+from portal.dashboard.volumes.forms import EditVolumeForm, ExtendForm, RetypeForm, UploadForm
+from portal.dashboard.volumes.views import VolumePage
+from portal.dashboard.volumes.wording import type_name
+from provisioning.volumes import selectors, services
+from provisioning.volumes.models import Volume
+
+
+class VolumeEdit(SheetPage, VolumePage):
+    """The form for what can be changed of a volume at any time."""
+
+    rule = "volume:update"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        names = ("name", "description", "bootable", "read_only")
+        form = EditVolumeForm(data, initial={name: getattr(self.record, name) for name in names})
+        if not self.allows("volume:update_readonly_flag", self.target(identity=self.record.id)):
+            del form.fields["read_only"]
+        return form
+
+    def save(self, form: Form) -> HttpResponse:
+        services.edit_volume(self.context, self.record.id, **form.cleaned_data)
+        return self.go(self.back(), said="Saved.")
+
+    def words(self) -> str:
+        return f"Edit {name_of(self.record)}"
+
+
+class VolumeExtend(SheetPage, VolumePage):
+    """The form for a volume's new size."""
+
+    rule = "volume:extend"
+    submit = "Extend"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return ExtendForm(data, initial={"size": self.record.size_gb + max(self.record.size_gb // 2, 1)})
+
+    def save(self, form: Form) -> HttpResponse:
+        size = form.cleaned_data["size"]
+        services.extend_volume(self.context, self.record.id, size)
+        return self.go(self.back(), said=f"{name_of(self.record)} grows to {size} GiB.")
+
+    def words(self) -> str:
+        return f"Extend {name_of(self.record)}"
+
+    def about(self) -> str:
+        return (
+            f"It has {self.record.size_gb} GiB now, and cannot shrink again. An instance that has it goes on; "
+            "its file system is for its owner to grow."
+        )
+
+
+class VolumeRetype(SheetPage, VolumePage):
+    """The form for a volume's new type."""
+
+    rule = "volume:retype"
+    submit = "Change type"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        types = selectors.visible_types(self.context).order_by("name")
+        return RetypeForm(data, types, self.record.volume_type_id)
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        policy = "on-demand" if typed["on_demand"] else "never"
+        services.retype(self.context, self.record.id, typed["volume_type"], migration_policy=policy)
+        return self.go(self.back(), said=f"{name_of(self.record)} changes its type.")
+
+    def words(self) -> str:
+        return f"Change the type of {name_of(self.record)}"
+
+    def about(self) -> str:
+        now = self.record.volume_type
+        return f"Its type is {type_name(now)} now." if now else "It has no type now."
+
+
+class VolumeUpload(SheetPage, VolumePage):
+    """The form for an image made of a volume."""
+
+    rule = "volume_extension:volume_actions:upload_image"
+    submit = "Create image"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return UploadForm(data, initial={"name": self.record.name, "disk_format": "qcow2"})
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        services.upload_to_image(self.context, self.record.id, typed["name"], disk_format=typed["disk_format"])
+        return self.go("dashboard:images", said=f"The image {typed['name']} is being made of {name_of(self.record)}.")
+
+    def words(self) -> str:
+        return f"Make an image of {name_of(self.record)}"
+
+
+class VolumeDelete(QuestionPage[Volume], VolumePage):
+    """Asks, and deletes a volume with its snapshots."""
+
+    rule = "volume:delete"
+    said = "{name} is being deleted."
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Ask; of one that cannot be deleted say why instead."""
+        services.check_deletable(self.record, cascade=True)
+        return super().get(request)
+
+    def text(self) -> str:
+        many = self.record.snapshots.count()
+        with_them = f" Its {many} snapshots go with it." if many > 1 else " Its snapshot goes with it." if many else ""
+        return f"What is on it is lost.{with_them} Backups stay. This cannot be undone."
+
+    def do(self) -> None:
+        services.delete_volume(self.context, self.record.id, cascade=True)
+
+    def back(self) -> str:
+        return reverse("dashboard:volume", args=[self.record.id])

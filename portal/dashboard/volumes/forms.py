@@ -1,0 +1,225 @@
+"""The forms of volumes, snapshots, backups and transfers."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django import forms
+from django.http import QueryDict
+
+from portal.dashboard.forms import ChoiceLabel, OfferedField, WholeNumberField
+from portal.dashboard.refusals import RecordForm
+from portal.dashboard.volumes.wording import type_name
+from provisioning.volumes.models import Backup, Volume, VolumeType
+from provisioning.volumes.selectors.types import DEFAULT
+
+EMPTY, IMAGE, SNAPSHOT, VOLUME, BACKUP = "empty", "image", "snapshot", "volume", "backup"
+SOURCES = {
+    EMPTY: ChoiceLabel("Nothing", "an empty disk, to be formatted by its instance", icon="square"),
+    IMAGE: ChoiceLabel("An image", "a disk that an instance can start from", icon="disc"),
+    SNAPSHOT: ChoiceLabel("A snapshot", "what a volume had at that moment", icon="camera"),
+    VOLUME: ChoiceLabel("Another volume", "what it has now", icon="device-hdd"),
+    BACKUP: ChoiceLabel("A backup", "what was backed up, in a new volume", icon="archive"),
+}
+FIELD_OF = {IMAGE: "image_id", SNAPSHOT: "snapshot_id", VOLUME: "source_volume_id", BACKUP: "backup_id"}
+"""Source → the field of ``VolumeRequest`` that names it."""
+
+SIZE_HELP = "A snapshot, a volume or a backup has one of its own, which is taken when this is empty."
+NO_SIZE = "Say how large it is to be: what it begins with has no size to take."
+
+
+def sized(record: Volume | Backup) -> str:
+    """Write a choice: its name and its size."""
+    return f"{record} ({record.size_gb} GiB)"
+
+
+class VolumeNamesForm(RecordForm):
+    """What a volume or a snapshot is called."""
+
+    notes = {"description": "for people"}
+
+    name = forms.CharField(max_length=255, required=False, widget=forms.TextInput({"placeholder": "data"}))
+    description = forms.CharField(max_length=255, required=False)
+
+
+class NewVolumeForm(VolumeNamesForm):
+    """A new volume: what it begins with, how large it is, and of which type."""
+
+    notes = {"description": "for people", "size": "GiB"}
+    service_fields = {
+        "size_gb": "size",
+        "image_id": IMAGE,
+        "imageRef": IMAGE,
+        "snapshot_id": SNAPSHOT,
+        "source_volume_id": VOLUME,
+        "source_volid": VOLUME,
+        "backup_id": BACKUP,
+    }
+
+    source = OfferedField(label="Begins with", initial=EMPTY)
+    image = OfferedField(required=False, widget=forms.Select)
+    snapshot = OfferedField(required=False, widget=forms.Select)
+    volume = OfferedField(label="Volume", required=False, widget=forms.Select)
+    backup = OfferedField(required=False, widget=forms.Select)
+    size = WholeNumberField(min_value=1, required=False, help_text=SIZE_HELP)
+    volume_type = OfferedField(label="Type", required=False, widget=forms.Select)
+    availability_zone = OfferedField(label="Zone", required=False, widget=forms.Select)
+    field_order = ("name", "source", IMAGE, SNAPSHOT, VOLUME, BACKUP, "size", "volume_type", "availability_zone")
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        offered: Mapping[str, Sequence[tuple[str, str]]],
+        types: Iterable[VolumeType],
+        default_type: VolumeType | None,
+        zones: Iterable[str],
+        initial: Mapping[str, Any],
+    ) -> None:
+        """``offered``: kind of source → what there is of it; kinds of which there is nothing are left out."""
+        super().__init__(data, initial={"size": 10, **initial})
+        kinds = [EMPTY, *(kind for kind in FIELD_OF if offered.get(kind))]
+        self.offer("source", [(kind, SOURCES[kind]) for kind in kinds])
+        for kind in FIELD_OF:
+            if kind in kinds:
+                self.offer(kind, offered[kind])
+            else:
+                del self.fields[kind]
+        names = [(each.name, type_name(each)) for each in types if each.name != DEFAULT]
+        usual = type_name(default_type) or "default"
+        self.offer("volume_type", [("", f"The usual one ({usual})"), *names])
+        places = sorted(set(zones))
+        self.offer("availability_zone", [("", "Any"), *((each, each) for each in places)])
+        if len(places) < 2:
+            del self.fields["availability_zone"]
+
+    def clean(self) -> dict[str, Any]:
+        """Keep of the sources the one that is chosen; without one a size is needed."""
+        typed = super().clean() or self.cleaned_data
+        kind = typed.get("source", EMPTY)
+        typed["source_id"] = typed.get(kind, "") if kind != EMPTY else ""
+        if kind != EMPTY and not typed["source_id"]:
+            self.add_error(kind if kind in self.fields else "source", "Choose one.")
+        if kind in {EMPTY, IMAGE} and not typed.get("size") and "size" not in self.errors:
+            self.add_error("size", NO_SIZE)
+        return typed
+
+
+class EditVolumeForm(VolumeNamesForm):
+    """What can be changed of a volume at any time."""
+
+    bootable = forms.BooleanField(required=False, help_text="An instance can start from it.")
+    read_only = forms.BooleanField(
+        label="Read only", required=False, help_text="Servers that it is attached to from now on cannot write to it."
+    )
+
+
+class ExtendForm(RecordForm):
+    """A volume's new size."""
+
+    notes = {"size": "GiB"}
+    service_fields = {"size_gb": "size", "new_size": "size"}
+
+    size = WholeNumberField(label="New size", min_value=1)
+
+
+class AttachForm(RecordForm):
+    """Which server a volume is attached to."""
+
+    service_fields = {"instance_id": "server", "volumeId": "server", "volume_id": "server"}
+
+    server = OfferedField(label="Instance", widget=forms.Select, error_messages={"required": "Choose an instance."})
+
+    def __init__(self, data: QueryDict | None, servers: Sequence[tuple[str, str]]) -> None:
+        super().__init__(data)
+        self.offer("server", servers)
+        if not servers:
+            self.fields["server"].help_text = "The project has no instance that could have it."
+
+
+class AttachToServerForm(RecordForm):
+    """Which volume a server is given."""
+
+    service_fields = {"volumeId": "volume", "volume_id": "volume"}
+
+    volume = OfferedField(label="Volume", widget=forms.Select, error_messages={"required": "Choose a volume."})
+    delete_on_termination = forms.BooleanField(
+        label="Delete it with the instance", required=False, help_text="Without this it stays when the instance goes."
+    )
+
+    def __init__(self, data: QueryDict | None, volumes: Iterable[Volume]) -> None:
+        super().__init__(data)
+        offered = [(str(each.id), sized(each)) for each in volumes]
+        self.offer("volume", offered)
+        if not offered:
+            self.fields["volume"].help_text = "No volume of the project is free. Create one first."
+
+
+class RetypeForm(RecordForm):
+    """A volume's new type."""
+
+    service_fields = {"new_type": "volume_type"}
+
+    volume_type = OfferedField(label="New type", widget=forms.Select)
+    on_demand = forms.BooleanField(
+        label="Move it if need be",
+        required=False,
+        help_text="Its data is copied to another pool when the new type does not allow the one where it is.",
+    )
+
+    def __init__(self, data: QueryDict | None, types: Iterable[VolumeType], now: uuid.UUID | None) -> None:
+        super().__init__(data)
+        self.offer("volume_type", [(each.name, type_name(each)) for each in types if each.id != now])
+
+
+class UploadForm(RecordForm):
+    """The image that is made of a volume."""
+
+    service_fields = {"image_name": "name"}
+
+    name = forms.CharField(label="Name of the image", max_length=255)
+    disk_format = OfferedField(label="Format", widget=forms.Select, initial="qcow2")
+
+    def __init__(self, data: QueryDict | None, *, initial: dict[str, Any]) -> None:
+        super().__init__(data, initial=initial)
+        self.offer("disk_format", [("qcow2", "qcow2"), ("raw", "raw")])
+
+
+class BackupForm(VolumeNamesForm):
+    """A new backup."""
+
+    incremental = forms.BooleanField(
+        required=False, help_text="Only what has changed since the newest backup; it needs that one to be restored."
+    )
+
+    def __init__(self, data: QueryDict | None, *, has_backups: bool, initial: dict[str, Any]) -> None:
+        super().__init__(data, initial={"incremental": has_backups, **initial})
+        if not has_backups:
+            del self.fields["incremental"]
+
+
+class RestoreForm(RecordForm):
+    """Where a backup is restored to."""
+
+    service_fields = {"volume_id": "target"}
+
+    target = OfferedField(label="Restore to", required=False, widget=forms.Select)
+
+    def __init__(self, data: QueryDict | None, volumes: Iterable[Volume]) -> None:
+        super().__init__(data)
+        there = [(str(each.id), f"{each} ({each.size_gb} GiB): what it has is lost") for each in volumes]
+        self.offer("target", [("", "A new volume"), *there])
+
+
+class TransferForm(RecordForm):
+    """A volume that is handed over to another project."""
+
+    name = forms.CharField(max_length=255, required=False)
+    with_snapshots = forms.BooleanField(label="Its snapshots, too", required=False, initial=True)
+
+
+class AcceptForm(RecordForm):
+    """What the other project's people have said."""
+
+    transfer_id = forms.UUIDField(label="Transfer ID", error_messages={"invalid": "This is no ID of a transfer."})
+    key = forms.CharField(label="Authorization key", max_length=255)
+    service_fields = {"auth_key": "key", "transfer": "transfer_id"}

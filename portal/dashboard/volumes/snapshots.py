@@ -1,0 +1,109 @@
+"""Snapshots of volumes: the list, a new one, and what is done to one."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpResponse, QueryDict
+
+from portal.dashboard.forms import Form
+from portal.dashboard.records import ListPage, QuestionPage, RecordPage, SheetPage, name_of
+from portal.dashboard.volumes.forms import VolumeNamesForm
+from portal.dashboard.volumes.rows import snapshot_parts
+from portal.dashboard.volumes.views import VolumePage
+from provisioning.volumes import selectors, services
+from provisioning.volumes.models import Snapshot
+from provisioning.volumes.states import VolumeStatus
+
+HOME = "dashboard:volume_snapshots"
+
+
+class SnapshotPage(RecordPage[Snapshot]):
+    """Base of the pages of one snapshot."""
+
+    section = "volume_snapshots"
+    back_to = HOME
+
+    def look_up(self, identity: uuid.UUID) -> Snapshot:
+        return selectors.snapshot_for(self.context, identity)
+
+
+class SnapshotList(ListPage):
+    """The snapshots of the project's volumes."""
+
+    section = "volume_snapshots"
+    rule = "volume:get_all_snapshots"
+    live_page = "volume_snapshots"
+    template = "dashboard/volumes/snapshots/list.html"
+
+    def parts(self, number: str) -> Mapping[str, Any]:
+        return snapshot_parts(self.context, number)
+
+
+class SnapshotCreate(SheetPage, VolumePage):
+    """The form for a new snapshot of a volume."""
+
+    rule = "volume:create_snapshot"
+    submit = "Take snapshot"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        many = self.record.snapshots.count() + 1
+        return VolumeNamesForm(data, initial={"name": f"{name_of(self.record)}-{many}"[:255]})
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        services.create_snapshot(
+            self.context, self.record.id, name=typed["name"], description=typed["description"], force=True
+        )
+        return self.go(self.back(), said="The snapshot is being taken.")
+
+    def words(self) -> str:
+        return f"Snapshot of {name_of(self.record)}"
+
+    def about(self) -> str:
+        if self.record.status == VolumeStatus.IN_USE:
+            return "Its instance goes on. What it has not written to the disk yet is not part of the snapshot."
+        return "What the volume has now, to go back to or to make further volumes from."
+
+
+class SnapshotEdit(SheetPage, SnapshotPage):
+    """The form for a snapshot's name."""
+
+    rule = "volume:update_snapshot"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return VolumeNamesForm(data, initial={"name": self.record.name, "description": self.record.description})
+
+    def save(self, form: Form) -> HttpResponse:
+        typed = form.cleaned_data
+        services.update_snapshot(self.context, self.record.id, name=typed["name"], description=typed["description"])
+        return self.go(self.back(), said="Saved.")
+
+    def words(self) -> str:
+        return f"Edit {name_of(self.record)}"
+
+
+class SnapshotDelete(QuestionPage[Snapshot], SnapshotPage):
+    """Asks, and deletes a snapshot."""
+
+    rule = "volume:delete_snapshot"
+    said = "{name} is being deleted."
+    consequence = "Its volume, and volumes that were made from it, stay as they are. This cannot be undone."
+
+    def do(self) -> None:
+        services.delete_snapshot(self.context, self.record.id)
+
+
+class SnapshotRevert(QuestionPage[Snapshot], SnapshotPage):
+    """Asks, and gives a volume what its newest snapshot has."""
+
+    rule = "volume:revert_to_snapshot"
+    question = "Take the volume back to {name}?"
+    label = "Revert"
+    said = "The volume goes back to {name}."
+
+    def text(self) -> str:
+        return f"What was written to {name_of(self.record.volume)} since then is lost."
+
+    def do(self) -> None:
+        services.revert_to_snapshot(self.context, self.record.volume_id, self.record.id)

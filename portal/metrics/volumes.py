@@ -1,0 +1,55 @@
+"""The metrics of block storage."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from provisioning.volumes.selectors import gauges
+
+GIB = 1 << 30
+POOL = ("pool", "driver", "zone", "id")
+
+
+def block_storage(now: datetime) -> Iterator[Metric]:
+    """Yield pools with their room, and how many volumes, snapshots, attachments and backups there are."""
+    yield from _pools(now)
+    volumes = GaugeMetricFamily("novella_volumes", "Volumes.", labels=["status"])
+    size = GaugeMetricFamily("novella_volume_bytes", "What volumes add up to.", labels=["status"])
+    for status, (many, gigabytes) in gauges.volumes_by_status().items():
+        volumes.add_metric([status], many)
+        size.add_metric([status], gigabytes * GIB)
+    backups = GaugeMetricFamily("novella_backups", "Backups.", labels=["status"])
+    stored = GaugeMetricFamily("novella_backup_bytes", "What backups take in their stores.", labels=["status"])
+    for status, (many, taken) in gauges.backups_by_status().items():
+        backups.add_metric([status], many)
+        stored.add_metric([status], taken)
+    yield from (volumes, size, backups, stored)
+    for name, what, counted in (
+        ("snapshots", "Snapshots of volumes.", gauges.snapshots_by_status()),
+        ("attachments", "Attachments of volumes.", gauges.attachments_by_status()),
+    ):
+        family = GaugeMetricFamily(f"novella_volume_{name}", what, labels=["status"])
+        for status, many in counted.items():
+            family.add_metric([status], many)
+        yield family
+
+
+def _pools(now: datetime) -> Iterator[Metric]:
+    rows = gauges.pool_gauges(now)
+    numbers: dict[str, tuple[str, list[float]]] = {
+        "up": ("Whether a host that serves it was heard of lately.", [row.up for row in rows]),
+        "enabled": ("Whether it gets new volumes.", [row.enabled for row in rows]),
+        "frozen": ("Whether requests may change nothing there.", [row.frozen for row in rows]),
+        "fault": ("Whether its host says that something is wrong.", [row.faulty for row in rows]),
+        "bytes": ("What it has.", [row.total * GIB for row in rows]),
+        "free_bytes": ("What of that is free.", [row.free * GIB for row in rows]),
+        "allocatable_bytes": ("What may be promised to volumes.", [row.allocatable * GIB for row in rows]),
+        "allocated_bytes": ("What is promised to volumes.", [row.allocated * GIB for row in rows]),
+    }
+    for name, (what, values) in numbers.items():
+        family = GaugeMetricFamily(f"novella_pool_{name}", what, labels=POOL)
+        for row, value in zip(rows, values, strict=True):
+            family.add_metric([row.name, row.driver, row.zone, row.key], value)
+        yield family

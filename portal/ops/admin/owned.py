@@ -1,0 +1,98 @@
+"""What the pages of projects' records share: they are to look at, say whose they are, and are searched by that."""
+
+import uuid
+from typing import Any, ClassVar
+
+from django.contrib import admin
+from django.db.models import Q, Value
+from django.db.models.functions import NullIf
+from django.http import HttpRequest
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal.ops.admin.base import Readable, TabularInline, link_to
+from provisioning.identity.models import Project
+from provisioning.identity.selectors.lookups import projects_by_id
+
+TONES = {
+    "ACTIVE": "ok", "DOWN": "off", "BUILD": "busy", "ERROR": "bad",
+    "available": "ok", "in-use": "ok", "attached": "ok", "error": "bad", "reserved": "off",
+}  # fmt: skip
+"""Colours of statuses; one that is not here is something that goes on, or, by its name, an error."""
+
+
+def status_of(row: Any) -> SafeString:
+    """Show a status in its colour, with what went wrong."""
+    return format_html(
+        '<span class="status {}" title="{}">{}</span>',
+        TONES.get(row.status, "bad" if row.status.startswith("error") else "busy"),
+        getattr(row, "error", ""),
+        row.status,
+    )
+
+
+NAMED_FIRST: Any = (NullIf("name", Value("")).asc(nulls_last=True), "id")
+"""Lists by name, with what has none at the end."""
+FIRST = ("name", "address", "mac_address", "id", "status", "error", "project_id", "network")
+LAST = ("description", "revision_number", "created_at", "updated_at")
+
+
+class ReadableInline(TabularInline):
+    """Rows below a record, to look at."""
+
+    extra = 0
+    can_delete = False
+    show_change_link = True
+
+    def has_add_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return False
+
+
+class Owned(Readable):
+    """Records of all projects; a list asks for the names of its projects once, and is searched by them, too."""
+
+    readonly_fields: ClassVar[tuple[str, ...]] = ("state", "project")
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Show first what a record is called, how it is and whose it is; what seldom matters comes last."""
+        if self.fields:
+            return self.fields
+        columns = [field.name for field in (*self.model._meta.fields, *self.model._meta.many_to_many)]
+        shown = {"status": "state", "project_id": "project"}
+        first = [shown.get(name, name) for name in FIRST if name in columns]
+        middle = [name for name in columns if name not in (*FIRST, *LAST)]
+        return [*first, *middle, *(name for name in LAST if name in columns)]
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> tuple[Any, bool]:
+        """Find what belongs to a project of this name, too."""
+        rows, distinct = super().get_search_results(request, queryset, search_term)
+        columns = {field.name for field in self.model._meta.fields}
+        if not search_term or "project_id" not in columns:
+            return rows, distinct
+        ids = list(Project.objects.filter(name__iexact=search_term.strip()).values_list("id", flat=True))
+        either = Q(project_id__in=ids) | Q(pk__in=rows.order_by().values("pk"))
+        return (queryset.filter(either), False) if ids else (rows, distinct)
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changes = super().get_changelist_instance(request)
+        self.complete(list(changes.result_list))
+        return changes
+
+    def complete(self, rows: list[Any]) -> None:
+        """Look up for the rows of one page what stands in other tables."""
+        found = projects_by_id({row.project_id for row in rows if hasattr(row, "project_id")})
+        for row in rows:
+            row.shown_project = found.get(getattr(row, "project_id", uuid.UUID(int=0)))
+
+    @admin.display(description="project", ordering="project_id")
+    def project(self, row: Any) -> str | SafeString:
+        if not hasattr(row, "shown_project"):
+            self.complete([row])
+        return link_to(row.shown_project) if row.shown_project else str(row.project_id)
+
+    @admin.display(description="status", ordering="status")
+    def state(self, row: Any) -> SafeString:
+        return status_of(row)

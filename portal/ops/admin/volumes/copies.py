@@ -1,0 +1,135 @@
+"""Snapshots and backups of all projects: to look at, with what operators do when one is stuck."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.utils.safestring import SafeString
+
+from portal.ops.admin.base import ValuesFilter, link_to, row_action
+from portal.ops.admin.volumes.parts import OfVolumes
+from provisioning.common.context import RequestContext
+from provisioning.volumes.models import Backup, Snapshot, Volume
+from provisioning.volumes.services import backup_records, delete_snapshot, reset_snapshot_status
+from provisioning.volumes.services.backups import delete_backup
+
+STATUSES = (("available", "available"), ("error", "error"))
+
+
+def _statuses() -> tuple[tuple[str, str], ...]:
+    return STATUSES
+
+
+@admin.register(Snapshot)
+class SnapshotAdmin(OfVolumes):
+    """The snapshots."""
+
+    rules = OfVolumes.rules | {
+        "reset": "volume_extension:snapshot_admin_actions:reset_status",
+        "force_delete": "volume_extension:snapshot_admin_actions:force_delete",
+    }
+    list_display = ("__str__", "state", "size", "of_volume", "project", "created_at")
+    list_filter = ("status", "created_at")
+    list_select_related = ("volume",)
+    search_fields = ("name", "id__startswith", "volume__id__startswith", "volume__name", "project_id__startswith")
+    search_help_text = "Name or id of a snapshot or its volume, or project"
+    actions = ("reset", "force_delete")
+    fields = (
+        "name", "id", "state", "project", "of_volume", "size", "progress", "deadline", "group_snapshot", "metadata",
+        "description", "created_at", "updated_at",
+    )  # fmt: skip
+    readonly_fields = (*OfVolumes.readonly_fields, "size", "of_volume")
+
+    @admin.display(description="size", ordering="size_gb")
+    def size(self, snapshot: Snapshot) -> str:
+        return f"{snapshot.size_gb} GiB"
+
+    @admin.display(description="volume", ordering="volume__name")
+    def of_volume(self, snapshot: Snapshot) -> str | SafeString:
+        return link_to(snapshot.volume)
+
+    @row_action(
+        "Reset status",
+        "Snapshots given that status",
+        question="Which status do these snapshots have?",
+        choices=_statuses,
+    )
+    def reset(self, context: RequestContext, snapshot: Snapshot, status: str) -> None:
+        reset_snapshot_status(context, snapshot.id, status)
+
+    @row_action(
+        "Force delete: whatever its status is",
+        "Snapshots being deleted",
+        question="Delete these snapshots for good?",
+    )
+    def force_delete(self, context: RequestContext, snapshot: Snapshot) -> None:
+        delete_snapshot(context, snapshot.id, force=True)
+
+
+@admin.register(Backup)
+class BackupAdmin(OfVolumes):
+    """The backups."""
+
+    rules = {
+        "view": "backup:backup_project_attribute",
+        "reset": "volume_extension:backup_admin_actions:reset_status",
+        "force_delete": "volume_extension:backup_admin_actions:force_delete",
+    }
+    list_display = ("__str__", "state", "size", "stored", "kind", "of_volume", "project", "service", "created_at")
+    list_filter = ("status", ("service", ValuesFilter), "created_at")
+    list_select_related = ("parent",)
+    search_fields = ("name", "id__startswith", "volume_id__startswith", "project_id__startswith", "fail_reason")
+    search_help_text = "Name or id of a backup, id of its volume, words of what went wrong, or project"
+    actions = ("reset", "force_delete")
+    fields = (
+        "name", "id", "state", "fail_reason", "progress", "project", "of_volume", "size", "stored", "kind", "parent",
+        "service", "container", "object_count", "data_at", "deadline", "availability_zone", "metadata", "description",
+        "created_at", "updated_at",
+    )  # fmt: skip
+    readonly_fields = (*OfVolumes.readonly_fields, "progress", "of_volume", "size", "stored", "kind")
+
+    def complete(self, rows: list[Any]) -> None:
+        """Look up the volumes of a page's backups; some are gone."""
+        super().complete(rows)
+        found = Volume.objects.in_bulk({row.volume_id for row in rows})
+        for row in rows:
+            row.shown_volume = found.get(row.volume_id)
+
+    @admin.display(description="volume", ordering="volume_id")
+    def of_volume(self, backup: Any) -> str | SafeString:
+        if not hasattr(backup, "shown_volume"):
+            self.complete([backup])
+        return link_to(backup.shown_volume) if backup.shown_volume else f"{backup.volume_id} (gone)"
+
+    @admin.display(description="size", ordering="size_gb")
+    def size(self, backup: Backup) -> str:
+        return f"{backup.size_gb} GiB"
+
+    @admin.display(description="stored", ordering="stored_bytes")
+    def stored(self, backup: Backup) -> str:
+        return f"{backup.stored_bytes / (1 << 20):.1f} MiB"
+
+    @admin.display(description="kind", ordering="parent")
+    def kind(self, backup: Backup) -> str:
+        return "incremental" if backup.parent_id else "full"
+
+    @admin.display(description="progress")
+    def progress(self, backup: Backup) -> str:
+        done, total = backup.progress_bytes, backup.progress_total
+        return f"{done >> 20} of {total >> 20} MiB" if total else "-"
+
+    @row_action(
+        "Reset status: what goes on is stopped",
+        "Backups given that status",
+        question="Which status do these backups have?",
+        choices=_statuses,
+    )
+    def reset(self, context: RequestContext, backup: Backup, status: str) -> None:
+        backup_records.reset_status(context, str(backup.id), status)
+
+    @row_action(
+        "Force delete: whatever its status is",
+        "Backups being deleted",
+        question="Delete these backups for good?",
+    )
+    def force_delete(self, context: RequestContext, backup: Backup) -> None:
+        delete_backup(context, str(backup.id), force=True)

@@ -1,0 +1,243 @@
+"""Storage pools: how full they are, which hosts serve them, whether they get new volumes, and where one would go."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from portal.ops.admin.base import ModelForm, Written, context_of, row_action
+from portal.ops.admin.volumes.parts import TextsField, rows_link
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError
+from provisioning.hosts.selectors import is_alive
+from provisioning.volumes.models import StoragePool, VolumeType
+from provisioning.volumes.services.pools import forget_pool, set_enabled, set_frozen, update_pool
+from provisioning.volumes.would_fit import VolumeFit, would_fit
+
+CHANGED = ("availability_zone", "reserved_percentage", "max_over_subscription_ratio")
+WOULD_FIT = "novella:volumes:would_fit:pools"
+FULL = 0.9
+
+
+class PoolForm(ModelForm):
+    """A pool's change form with the words for disabling it."""
+
+    class Meta:
+        model = StoragePool
+        fields = ("enabled", "disabled_reason", *CHANGED)
+        help_texts = {
+            "enabled": "Whether new volumes are put there.",
+            "reserved_percentage": "So much of the pool is kept free, in percent.",
+            "max_over_subscription_ratio": "How often the rest may be promised; 1: no more than there is.",
+        }
+
+
+class FitForm(forms.Form):
+    """What somebody would ask for."""
+
+    size = forms.IntegerField(min_value=1, initial=1, label="Size (GiB)")
+    volume_type = forms.ModelChoiceField(
+        VolumeType.objects.order_by("name"), required=False, empty_label="the default", to_field_name="name"
+    )
+    zone = forms.CharField(max_length=255, required=False, label="Availability zone", help_text="Empty: any.")
+    hints = TextsField(label="Scheduler hints", help_text='{"same_host": "VOLUME"} or {"different_host": "VOLUME"}')
+
+
+@admin.register(StoragePool)
+class StoragePoolAdmin(Written):
+    """The pools; they come with the audits of their hosts."""
+
+    rules = {
+        "view": "scheduler_extension:scheduler_stats:get_pools",
+        "change": "volume_extension:services:update",
+        "enable": "volume_extension:services:update",
+        "disable": "volume_extension:services:update",
+        "freeze": "volume:freeze_host",
+        "thaw": "volume:thaw_host",
+        "forget": "volume_extension:services:update",
+        "would_fit": WOULD_FIT,
+    }
+    form = PoolForm
+    list_display = ("name", "served_by", "state", "availability_zone", "driver", "promised", "filled", "many_volumes")
+    list_filter = ("driver", "availability_zone", "enabled", "frozen")
+    search_fields = ("name", "id__startswith", "hosts__name")
+    search_help_text = "Name or id of a pool, or a host"
+    ordering = ("name", "id")
+    actions = ("enable", "disable", "freeze", "thaw", "forget")
+    change_list_template = "admin/novella/pools.html"
+    readonly_fields = (
+        "name", "id", "state", "warning", "frozen", "driver", "shared", "promised", "filled", "many_volumes",
+        "served_by", "can", "last_seen_at", "created_at",
+    )  # fmt: skip
+    fieldsets = (
+        (None, {"fields": ("name", "state", "warning", "enabled", "disabled_reason", "frozen", CHANGED[0])}),
+        ("Capacity", {"fields": ("promised", "filled", *CHANGED[1:], "many_volumes")}),
+        (
+            "Where its data is",
+            {"fields": ("served_by", "driver", "shared", "can", "id", "last_seen_at", "created_at")},
+        ),
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """A pool comes with its host."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """One that is gone for good is forgotten: the action knows when."""
+        return False
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[StoragePool]:
+        rows: QuerySet[StoragePool] = super().get_queryset(request)
+        return rows.annotate(many=Count("volumes", distinct=True)).prefetch_related("hosts")
+
+    def save_model(self, request: HttpRequest, obj: StoragePool, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
+        """Write through the services what was changed."""
+        changed, data = set(form.changed_data), form.cleaned_data
+        obj.refresh_from_db()
+        values = {name: data[name] for name in CHANGED if name in changed}
+        if values:
+            update_pool(obj, values)
+        if changed & {"enabled", "disabled_reason"}:
+            set_enabled(obj, enabled=data["enabled"], reason=data["disabled_reason"])
+
+    @row_action("Enable: put new volumes there", "Pools enabled")
+    def enable(self, context: RequestContext, pool: StoragePool) -> None:
+        set_enabled(pool, enabled=True)
+
+    @row_action("Disable: put no new volumes there", "Pools disabled")
+    def disable(self, context: RequestContext, pool: StoragePool) -> None:
+        """Keep new volumes out; the reason can be written on the pool's page."""
+        set_enabled(pool, enabled=False, reason=f"Disabled by {context.user_name}.")
+
+    @row_action(
+        "Freeze: nothing is made, removed or changed there",
+        "Pools frozen",
+        question="Freeze these pools? Their volumes go on, and no request changes anything there.",
+    )
+    def freeze(self, context: RequestContext, pool: StoragePool) -> None:
+        set_frozen(pool, frozen=True)
+
+    @row_action("Thaw: requests change things there again", "Pools thawed")
+    def thaw(self, context: RequestContext, pool: StoragePool) -> None:
+        set_frozen(pool, frozen=False)
+
+    @row_action("Forget: remove an empty pool that no host serves", "Pools forgotten", question="Forget these pools?")
+    def forget(self, context: RequestContext, pool: StoragePool) -> None:
+        forget_pool(pool)
+
+    @admin.display(description="state")
+    def state(self, pool: StoragePool) -> SafeString:
+        """Show whether it gets volumes, and what keeps it from them."""
+        hosts = list(pool.hosts.all())
+        if not any(is_alive(host, timezone.now()) for host in hosts):
+            tone, word, why = "bad", "Does not answer" if hosts else "No host serves it", ""
+        elif pool.warning:
+            tone, word, why = "bad", "Has a fault", pool.warning
+        elif pool.frozen:
+            tone, word, why = "warn", "Frozen", ""
+        elif not pool.enabled:
+            tone, word, why = "warn", "Disabled", pool.disabled_reason
+        else:
+            tone, word, why = "ok", "In service", ""
+        return format_html('<span class="status {}" title="{}">{}</span>', tone, why, word)
+
+    @admin.display(description="promised to volumes", ordering="allocated_gb")
+    def promised(self, pool: StoragePool) -> SafeString:
+        """Draw what volumes add up to of what may be promised altogether."""
+        limit = pool.total_gb * (1 - pool.reserved_percentage / 100) * pool.max_over_subscription_ratio
+        words = f"{pool.allocated_gb} of {limit:.0f} GiB"
+        if pool.allocated_gb > pool.total_gb > 0:
+            words += f" · {pool.allocated_gb / pool.total_gb:.1f} times what there is"
+        return _bar(pool.allocated_gb, limit, words)
+
+    @admin.display(description="data in the pool", ordering="free_gb")
+    def filled(self, pool: StoragePool) -> SafeString:
+        """Draw what is really full, and what is kept free."""
+        used = max(pool.total_gb - pool.free_gb, 0)
+        words = f"{pool.free_gb:.0f} of {pool.total_gb:.0f} GiB free"
+        if pool.reserved_percentage:
+            words += f" · {pool.reserved_percentage} % kept free"
+        return _bar(used, pool.total_gb, words, reserved=pool.reserved_percentage)
+
+    @admin.display(description="volumes", ordering="many")
+    def many_volumes(self, pool: Any) -> SafeString:
+        return rows_link("volume", "pool__id__exact", pool.pk, pool.many)
+
+    @admin.display(description="served by")
+    def served_by(self, pool: StoragePool) -> SafeString:
+        """Lead to its hosts; those that do not answer are marked."""
+        now = timezone.now()
+        hosts = sorted(pool.hosts.all(), key=lambda host: host.name)
+        rows = (
+            (
+                reverse("admin:hosts_host_change", args=[host.pk]),
+                host.name,
+                "" if is_alive(host, now) else " (does not answer)",
+            )
+            for host in hosts
+        )
+        return format_html_join(", ", '<a href="{}">{}</a>{}', rows) or SafeString("-")
+
+    @admin.display(description="capabilities")
+    def can(self, pool: StoragePool) -> str:
+        """Say what types may ask of it."""
+        return ", ".join(f"{key}={value}" for key, value in sorted(pool.capabilities.items())) or "-"
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Show the way to the question where a volume would lie."""
+        return super().changelist_view(request, {**(extra_context or {}), "may_ask": self.may(request, "would_fit")})
+
+    def get_urls(self) -> list[URLPattern]:
+        """Add that question."""
+        page = self.admin_site.admin_view(self.would_fit)
+        return [path("would-fit/", page, name="volumes_storagepool_would_fit"), *super().get_urls()]
+
+    def would_fit(self, request: HttpRequest) -> HttpResponse:
+        """Say where a volume would lie now, and what each filter took away; nothing is made."""
+        if not self.may(request, "would_fit"):
+            raise PermissionDenied
+        form, fit = FitForm(request.GET or None), None
+        if form.is_valid():
+            fit = self._ask(context_of(request), form)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Where would a volume lie?",
+            "opts": self.opts,
+            "form": form,
+            "fit": fit,
+        }
+        return TemplateResponse(request, "admin/novella/would_fit.html", context)
+
+    @staticmethod
+    def _ask(context: RequestContext, form: FitForm) -> VolumeFit | None:
+        asked = form.cleaned_data
+        kind = asked["volume_type"].name if asked["volume_type"] else ""
+        try:
+            return would_fit(context, asked["size"], volume_type=kind, zone=asked["zone"], hints=asked["hints"])
+        except NovellaError as error:
+            form.add_error(error.field if error.field in form.fields else None, error.message)
+            return None
+
+
+def _bar(used: float, limit: float, words: str, *, reserved: int = 0) -> SafeString:
+    """Draw a part of a whole; ``reserved``: percent at its end that are kept free."""
+    percent = min(100 * used / limit, 100) if limit > 0 else 0
+    tone = "over" if percent >= FULL * (100 - reserved) else "this"
+    return format_html(
+        '<span class="meter-cell"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
+        '<rect class="track" width="100" height="8"/><rect class="kept" x="{}" width="{}" height="8"/>'
+        '<rect class="{}" width="{}" height="8"/></svg>{}</span>',
+        100 - reserved,
+        reserved,
+        tone,
+        f"{percent:.1f}",
+        words,
+    )

@@ -1,0 +1,252 @@
+"""Volumes and attachments of all projects: to look at, with what operators do when one is stuck."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from portal.ops.admin.base import link_to, row_action
+from portal.ops.admin.owned import ReadableInline
+from portal.ops.admin.volumes.parts import OfVolumes, rows_link
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import read_id
+from provisioning.compute.models import Instance
+from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume, VolumeType
+from provisioning.volumes.selectors.pools import host_of
+from provisioning.volumes.services import delete_volume, force_detach, migrate_volume, reset_status, retype
+from provisioning.volumes.states import VolumeStatus
+
+STATUSES = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR, VolumeStatus.MAINTENANCE)
+
+
+def _statuses() -> list[tuple[str, str]]:
+    return [(each.value, each.value) for each in STATUSES]
+
+
+def _pools() -> list[tuple[str, str]]:
+    rows = StoragePool.objects.filter(enabled=True, frozen=False).prefetch_related("hosts").order_by("name", "id")
+    return [(str(pool.id), f"{host_of(pool)} ({pool.free_gb:.0f} GiB free)") for pool in rows]
+
+
+class PoolFilter(admin.RelatedFieldListFilter):
+    """By pool, each called by its host, driver and name."""
+
+    def field_choices(self, field: Any, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Return the pools by their ids."""
+        return [
+            (str(pool.pk), host_of(pool))
+            for pool in StoragePool.objects.prefetch_related("hosts").order_by("name", "id")
+        ]
+
+
+def _types() -> list[tuple[str, str]]:
+    return [(str(kind.id), kind.name) for kind in VolumeType.objects.order_by("name")]
+
+
+class AttachmentInline(ReadableInline):
+    """Who has a volume."""
+
+    model = Attachment
+    fields = readonly_fields = ("instance_id", "status", "host", "mountpoint", "mode", "attached_at")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Attachment]:
+        rows: QuerySet[Attachment] = super().get_queryset(request)
+        return rows.select_related("host")
+
+
+class SnapshotInline(ReadableInline):
+    """What is kept of a volume."""
+
+    model = Snapshot
+    fields = readonly_fields = ("name", "status", "size_gb", "created_at")
+
+
+@admin.register(Volume)
+class VolumeAdmin(OfVolumes):
+    """The volumes."""
+
+    rules = OfVolumes.rules | {
+        "reset": "volume_extension:volume_admin_actions:reset_status",
+        "detach": "volume_extension:volume_admin_actions:force_detach",
+        "migrate": "volume_extension:volume_admin_actions:migrate_volume",
+        "change_type": "volume:retype",
+        "force_delete": "volume_extension:volume_admin_actions:force_delete",
+    }
+    list_display = ("__str__", "state", "size", "project", "volume_type", "place", "used_by", "created_at")
+    list_filter = ("status", ("pool", PoolFilter), "volume_type", "bootable", "multiattach")
+    list_select_related = ("pool", "volume_type")
+    search_fields = ("name", "id__startswith", "project_id__startswith", "attachments__instance_id__startswith")
+    search_help_text = "Name or id of a volume, id of a server, or project"
+    actions = ("reset", "detach", "migrate", "change_type", "force_delete")
+    inlines = (AttachmentInline, SnapshotInline)
+    fields = (
+        "name", "id", "state", "why", "previous_status", "deadline", "progress", "project", "size", "volume_type",
+        "pool", "daemon_host", "encrypted", "bootable", "read_only", "multiattach", "availability_zone", "made_from",
+        "migration_status", "metadata", "image_metadata", "description", "launched_at", "created_at", "updated_at",
+    )  # fmt: skip
+    readonly_fields = (*OfVolumes.readonly_fields, "why", "progress", "size", "encrypted", "made_from")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Volume]:
+        rows: QuerySet[Volume] = super().get_queryset(request)
+        return rows.prefetch_related("attachments", "pool__hosts")
+
+    def complete(self, rows: list[Any]) -> None:
+        """Look up the names of the servers that have the volumes of a page."""
+        super().complete(rows)
+        ids = {each.instance_id for row in rows for each in row.attachments.all() if each.instance_id}
+        found = Instance.objects.in_bulk(ids)
+        for row in rows:
+            row.shown_servers = [found.get(each.instance_id) or each for each in row.attachments.all()]
+
+    @admin.display(description="size", ordering="size_gb")
+    def size(self, volume: Volume) -> str:
+        grows = f" → {volume.wanted_gb}" if volume.wanted_gb else ""
+        return f"{volume.size_gb}{grows} GiB".replace(" ", "\u00a0")
+
+    @admin.display(description="pool", ordering="pool__name")
+    def place(self, volume: Volume) -> str:
+        """Say which pool it is in: pools of several hosts may have one name."""
+        return host_of(volume.pool) if volume.pool else "-"
+
+    @admin.display(description="used by")
+    def used_by(self, volume: Any) -> SafeString:
+        """Lead to the servers that have it, or to the attachment of somebody else."""
+        if not hasattr(volume, "shown_servers"):
+            self.complete([volume])
+        links = [link_to(each, "" if isinstance(each, Instance) else each.status) for each in volume.shown_servers[:3]]
+        more = len(volume.shown_servers) - len(links)
+        shown = format_html(", ".join("{}" for _ in links) or "-", *links) if links else SafeString("-")
+        return format_html("{} and {} more", shown, more) if more > 0 else shown
+
+    @admin.display(description="what was told of it")
+    def why(self, volume: Volume) -> str | SafeString:
+        """Show the newest message, and lead to all of them."""
+        newest = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
+        return rows_link("message", "resource_id__exact", volume.id, newest.text) if newest else "-"
+
+    @admin.display(description="progress")
+    def progress(self, volume: Volume) -> str:
+        done, total = volume.progress_bytes, volume.progress_total
+        return f"{done >> 20} of {total >> 20} MiB" if total else "-"
+
+    @admin.display(description="encrypted", boolean=True)
+    def encrypted(self, volume: Volume) -> bool:
+        return bool(volume.encryption_key)
+
+    @admin.display(description="made from")
+    def made_from(self, volume: Volume) -> str:
+        kinds = ("image", "snapshot", "volume", "backup")
+        named = [(kind, getattr(volume, f"source_{kind}_id")) for kind in kinds]
+        return ", ".join(f"{kind} {key}" for kind, key in named if key) or "nothing"
+
+    @row_action(
+        "Reset status", "Volumes given that status", question="Which status do these volumes have?", choices=_statuses
+    )
+    def reset(self, context: RequestContext, volume: Volume, status: str) -> None:
+        reset_status(context, volume.id, status=status)
+
+    @row_action(
+        "Force detach: give the attachment back whatever the server says",
+        "Volumes detached",
+        question="Take these volumes from their servers? One that is still running there loses its disk.",
+    )
+    def detach(self, context: RequestContext, volume: Volume) -> None:
+        force_detach(context, volume.id)
+
+    @row_action(
+        "Move to another pool",
+        "Volumes on their way",
+        question="To which pool should these volumes move? Servers keep them meanwhile.",
+        choices=_pools,
+    )
+    def migrate(self, context: RequestContext, volume: Volume, pool_id: str) -> None:
+        migrate_volume(context, volume.id, read_id(pool_id) or volume.id)
+
+    @row_action(
+        "Change the type, moving the data where that is needed",
+        "Volumes given that type",
+        question="Which type should these volumes have?",
+        choices=_types,
+    )
+    def change_type(self, context: RequestContext, volume: Volume, type_id: str) -> None:
+        retype(context, volume.id, type_id, migration_policy="on-demand")
+
+    @row_action(
+        "Force delete: with its snapshots, whatever its status is",
+        "Volumes being deleted",
+        question="Delete these volumes and their snapshots for good?",
+    )
+    def force_delete(self, context: RequestContext, volume: Volume) -> None:
+        delete_volume(context, volume.id, cascade=True, force=True)
+
+
+@admin.register(Attachment)
+class AttachmentAdmin(OfVolumes):
+    """Who has which volume."""
+
+    rules = OfVolumes.rules | {"release": "volume_extension:volume_admin_actions:force_detach"}
+    list_display = ("volume", "state", "server", "host", "mountpoint", "mode", "project", "attached_at")
+    list_filter = ("status", "mode", "host")
+    list_select_related = ("volume", "host")
+    search_fields = ("id__startswith", "volume__id__startswith", "volume__name", "instance_id__startswith")
+    search_help_text = "Id of an attachment, volume or server, name of a volume, or project"
+    actions = ("release",)
+    fields = (
+        "id", "state", "at_volume", "server", "host", "mountpoint", "mode", "project", "exclusive", "refreshing",
+        "attached_at", "created_at", "updated_at",
+    )  # fmt: skip
+    readonly_fields = (*OfVolumes.readonly_fields, "server", "at_volume")
+
+    def complete(self, rows: list[Any]) -> None:
+        super().complete(rows)
+        found = Instance.objects.in_bulk({row.instance_id for row in rows if row.instance_id})
+        for row in rows:
+            row.shown_server = found.get(row.instance_id)
+
+    @admin.display(description="volume", ordering="volume__name")
+    def at_volume(self, attachment: Attachment) -> str | SafeString:
+        return link_to(attachment.volume)
+
+    @admin.display(description="server", ordering="instance_id")
+    def server(self, attachment: Any) -> str | SafeString:
+        if not hasattr(attachment, "shown_server"):
+            self.complete([attachment])
+        if attachment.shown_server is not None:
+            return link_to(attachment.shown_server)
+        return str(attachment.instance_id or "somebody outside")
+
+    @row_action(
+        "Force detach: give them back whatever the server says",
+        "Attachments given back",
+        question="Give these attachments back? A server that is still running there loses its disk.",
+    )
+    def release(self, context: RequestContext, attachment: Attachment) -> None:
+        force_detach(context, attachment.volume_id, attachment.id)
+
+
+@admin.register(Message)
+class MessageAdmin(OfVolumes):
+    """What users were told of tasks that failed."""
+
+    rules = {"view": "volume_extension:volume_host_attribute"}
+    list_display = ("text", "resource_type", "about", "project", "created_at")
+    list_filter = ("resource_type", "created_at")
+    narrowed_by = ("resource_id",)
+    search_fields = ("text", "resource_id__startswith", "request_id")
+    search_help_text = "Words of a message, id of a volume, snapshot or backup, or project"
+    fields = (
+        "text", "resource_type", "about", "project", "request_id", "action_id", "detail_id", "created_at", "expires_at",
+    )  # fmt: skip
+    readonly_fields = ("project", "about")
+
+    @admin.display(description="about", ordering="resource_id")
+    def about(self, message: Message) -> str | SafeString:
+        """Lead to the volume."""
+        if message.resource_type != "VOLUME" or message.resource_id is None:
+            return str(message.resource_id or "-")
+        page = reverse("admin:volumes_volume_change", args=[message.resource_id])
+        return format_html('<a href="{}">{}</a>', page, message.resource_id)

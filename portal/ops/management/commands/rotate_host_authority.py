@@ -1,0 +1,43 @@
+"""``manage.py rotate_host_authority``: let a new certificate authority of hosts follow the one that there is."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from provisioning.common.errors import ConflictError
+from provisioning.hosts import certificates
+
+
+class Command(BaseCommand):
+    """Shows where the succession is, or does its next step."""
+
+    help = (
+        "Show the certificate authority of hosts, or let another one follow it: begin, switch, finish. Between the "
+        "steps, guests that have volumes of other hosts must be stopped and started: they keep what they began with."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the step."""
+        parser.add_argument("step", nargs="?", choices=("begin", "switch", "finish"), help="default: show")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            self._do(options["step"])
+        except ConflictError as error:
+            raise CommandError(error.message) from error
+        for state, each in sorted(certificates.authorities().items()):
+            self.stdout.write(f"{state}: made {each.created_at:%Y-%m-%d}, ends {each.ends_at:%Y-%m-%d}")
+        behind = certificates.hosts_behind()
+        self.stdout.write(f"Hosts that do not have this yet: {', '.join(behind) or 'none'}.")
+
+    def _do(self, step: str | None) -> None:
+        if step == "begin":
+            certificates.begin()
+        elif step == "finish":
+            certificates.finish()
+        elif step == "switch":
+            absent = certificates.switch()
+            if absent:
+                names = ", ".join(absent)
+                self.stderr.write(f"These hosts are away, and share no volumes until they are back: {names}.")

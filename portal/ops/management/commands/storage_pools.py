@@ -1,0 +1,112 @@
+"""``manage.py storage_pools``: the pools with their room, what operators want of them, and where a volume would lie."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from portal.ops.tables import table
+from provisioning.common.context import system_context
+from provisioning.common.errors import NovellaError
+from provisioning.volumes.models import StoragePool
+from provisioning.volumes.selectors.pools import backend_of, host_of, is_up, pool_named, pools
+from provisioning.volumes.services.pools import forget_pool, set_enabled, set_frozen, update_pool
+from provisioning.volumes.would_fit import VolumeFit, would_fit
+
+HEAD = ("pool", "zone", "state", "total GiB", "free GiB", "promised", "of", "volumes")
+
+
+class Command(BaseCommand):
+    """Lists the pools, after it has changed one when told to."""
+
+    help = "List storage pools, change one, or say where a volume would lie; --would-fit makes nothing."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take a pool and what is wanted of it, or a question."""
+        parser.add_argument("pool", nargs="?", help="name, id, or HOST@DRIVER#POOL as in the list")
+        parser.add_argument("--enable", action="store_true", help="put new volumes there")
+        parser.add_argument("--disable", metavar="REASON", help="put no new volumes there")
+        parser.add_argument("--freeze", action="store_true", help="let no request change anything there")
+        parser.add_argument("--thaw", action="store_true", help="let requests change things there again")
+        parser.add_argument("--forget", action="store_true", help="remove an empty pool that no host serves")
+        parser.add_argument("--reserved", type=int, metavar="PERCENT", help="keep so much of it free")
+        parser.add_argument("--over-subscription", type=float, metavar="RATIO", help="how often the rest is promised")
+        parser.add_argument("--zone", help="its availability zone; with --would-fit: the one that is asked for")
+        parser.add_argument("--would-fit", type=int, metavar="GIB", help="say where a volume of this size would lie")
+        parser.add_argument("--type", default="", help="with --would-fit: its volume type (default: the cloud's)")
+        parser.add_argument("--json", action="store_true", help="answer for programs")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Change, then tell."""
+        try:
+            if options["would_fit"] is not None:
+                zone = options["zone"] or ""
+                fit = would_fit(system_context(), options["would_fit"], volume_type=options["type"], zone=zone)
+                self.stdout.write(fit_as_json(fit) if options["json"] else fit_as_text(fit))
+                return
+            if options["pool"]:
+                change(pool_of(options["pool"]), options)
+        except NovellaError as error:
+            raise CommandError(error.message) from error
+        rows = [row_of(pool) for pool in pools()]
+        if options["json"]:
+            self.stdout.write(json.dumps([dict(zip(HEAD, row, strict=True)) for row in rows], indent=2))
+        else:
+            self.stdout.write("\n".join(table(HEAD, rows)) if rows else "There are no storage pools.")
+
+
+def pool_of(named: str) -> StoragePool:
+    """Return the pool of this name, id or address; CommandError for a name that several have."""
+    found = [pool for pool in pools() if named in {pool.name, str(pool.id), backend_of(pool)}]
+    if len(found) > 1:
+        raise CommandError(f"{len(found)} pools are called {named}: name one as HOST@DRIVER#POOL.")
+    return found[0] if found else pool_named(named)
+
+
+def change(pool: StoragePool, options: dict[str, Any]) -> None:
+    """Do with a pool what the options say."""
+    given = {
+        "reserved_percentage": options["reserved"],
+        "max_over_subscription_ratio": options["over_subscription"],
+        "availability_zone": options["zone"],
+    }
+    wanted = {name: value for name, value in given.items() if value is not None}
+    if wanted:
+        update_pool(pool, wanted)
+    if options["enable"] or options["disable"] is not None:
+        set_enabled(pool, enabled=options["enable"], reason=options["disable"] or "")
+    if options["freeze"] or options["thaw"]:
+        set_frozen(pool, frozen=options["freeze"])
+    if options["forget"]:
+        forget_pool(pool)
+
+
+def row_of(pool: StoragePool) -> tuple[object, ...]:
+    """Return a pool's line: amounts in GiB."""
+    words = [
+        *([] if is_up(pool) else ["does not answer"]),
+        *(["has a fault"] if pool.warning else []),
+        *(["frozen"] if pool.frozen else []),
+        *([] if pool.enabled else [f"disabled: {pool.disabled_reason}".rstrip(": ")]),
+    ]
+    limit = pool.total_gb * (1 - pool.reserved_percentage / 100) * pool.max_over_subscription_ratio
+    amounts = (round(pool.total_gb), round(pool.free_gb), pool.allocated_gb, round(limit), pool.volumes.count())
+    return (host_of(pool), pool.availability_zone, ", ".join(words) or "in service", *amounts)
+
+
+def fit_as_json(fit: VolumeFit) -> str:
+    """Write the answer for programs."""
+    found = [{"pool": name, "volumes": many, "room": left} for name, many, left in fit.pools]
+    losses = {name: list(lost) for name, lost in fit.decision.losses.items()}
+    return json.dumps({"fits": fit.fits, "sentence": fit.sentence, "pools": found, "losses": losses}, indent=2)
+
+
+def fit_as_text(fit: VolumeFit) -> str:
+    """Write the answer for a person: how many, what each filter left, and which pools take how many."""
+    filters = [(each.name, each.before, each.after, each.reason) for each in fit.decision.filters]
+    lines = [f"{fit.fits} such volumes would find a place. {fit.sentence}", ""]
+    lines += table(("filter", "before", "after", "why"), filters)
+    if fit.pools:
+        lines += ["", *table(("pool", "volumes", "room GiB"), fit.pools)]
+    return "\n".join(lines)
