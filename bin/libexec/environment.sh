@@ -160,6 +160,8 @@ needs_of_hypervisor() {
     need libvirt-daemon ls /usr/lib/libvirt/libvirt_iohelper
     need qemu-system-x86 qemu-system-x86_64 --version
     need qemu-utils qemu-img --version
+    need qemu-system-common qemu-storage-daemon --version
+    need openssl openssl version
     need genisoimage genisoimage --version
     need passwd useradd --help
     need dnsmasq-base dnsmasq --version

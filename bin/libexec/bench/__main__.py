@@ -243,9 +243,13 @@ def main() -> int:
         from bench.networking import command as network  # noqa: PLC0415
 
         return network.main(sys.argv[2:])
+    if sys.argv[1:2] == ["volumes"]:
+        from bench.volumes import command as volumes  # noqa: PLC0415
+
+        return volumes.main(sys.argv[2:])
     more = (
         "bin/bench http --help: the same over HTTP for any cloud, one request at a time and eight."
-        " bin/bench network: what networking costs."
+        " bin/bench network: what networking costs. bin/bench volumes: what volumes cost."
     )
     parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)
     parser.add_argument("--launches", type=int, default=30, metavar="N", help="single launches to measure (30)")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import FlavorRef, ImageRef, InstanceSpec
 from compute_agent.settings import AgentSettings
-from compute_agent.virt.libvirt import kvm
+from compute_agent.virt.libvirt import kvm, qemu_conf
 from compute_agent.virt.libvirt.connection import Connection
 from compute_agent.virt.libvirt.domain_xml import domain_xml
 from compute_agent.virt.libvirt.paths import HostPaths
@@ -40,6 +40,14 @@ def spec() -> InstanceSpec:
     )
 
 
+def connect(paths: HostPaths) -> Connection:
+    """Open libvirt's embedded driver in the folders of a host."""
+    conf = qemu_conf.render(paths.account, [], paths.certificates)
+    hypervisor = Connection(f"embed:{paths.libvirt_root}", lambda *_: None, lambda: None, conf)
+    hypervisor.open()
+    return hypervisor
+
+
 def measure(image: Path, times: int, folder: Path) -> list[float]:
     """Return the seconds of each of ``times`` starts; every guest is ended right after its start."""
     virt_type = kvm.prepare(AgentSettings(host="bare", state_dir=folder))
@@ -47,8 +55,7 @@ def measure(image: Path, times: int, folder: Path) -> list[float]:
     paths.prepare()
     base = folder / "base.raw"
     subprocess.run(["qemu-img", "convert", "-O", "raw", str(image), str(base)], check=True)
-    hypervisor = Connection(f"embed:{paths.libvirt_root}", lambda *_: None, lambda: None)
-    hypervisor.open()
+    hypervisor = connect(paths)
     spent = []
     for _ in range(times):
         guest = spec()
@@ -58,6 +65,7 @@ def measure(image: Path, times: int, folder: Path) -> list[float]:
         overlay = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(where.root_disk), "1G"]
         subprocess.run(overlay, check=True)
         where.seed.touch()
+        where.hand_over()
         domain = hypervisor.get().createXML(domain_xml(guest, 1, where, virt_type), 0)
         spent.append(time.monotonic() - began)
         domain.destroy()

@@ -170,7 +170,7 @@ class Client:
 
     def __init__(self, cloud: Cloud, user: str = "demo") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", cloud.port, timeout=30)
-        self.token = ""
+        self.token, self.microversion = "", ""
         body = credentials.token_request(user, cloud.password(user), user)
         response = self._ask("POST", "/identity/v3/auth/tokens", body)
         self.token = response.headers["X-Subject-Token"] or ""
@@ -184,6 +184,7 @@ class Client:
 
     def _ask(self, method: str, path: str, body: Any = None) -> http.client.HTTPResponse:
         headers = {"X-Auth-Token": self.token, "Content-Type": "application/json"}
+        headers |= {"OpenStack-API-Version": self.microversion} if self.microversion else {}
         text = json.dumps(body) if body is not None else None
         try:
             self._connection.request(method, path, text, headers)
@@ -204,13 +205,16 @@ class Client:
 
     def launch(self, name: str) -> str:
         """Ask for a server of the smallest flavor; returns its id as soon as it is accepted."""
-        server = {
+        return str(self.call("POST", "/compute/v2.1/servers", {"server": self.wanted(name)})["server"]["id"])
+
+    def wanted(self, name: str) -> dict[str, Any]:
+        """Return what is asked for to launch a server of the smallest flavor."""
+        return {
             "name": name,
             "imageRef": self._image,
             "flavorRef": self._flavor,
             "networks": [{"uuid": self._network}],
         }
-        return str(self.call("POST", "/compute/v2.1/servers", {"server": server})["server"]["id"])
 
     def fault(self, server: str) -> str:
         """Describe the server's state and fault for an error's text."""

@@ -46,6 +46,7 @@ def options() -> argparse.Namespace:
         action="store_true",
         help="give the hosts real networks, and send packets between their guests (needs root)",
     )
+    parser.add_argument("--volumes", action="store_true", help="ask more of volumes")
     parser.add_argument("--keep", action="store_true", help="keep the folder also when nothing is wrong")
     parser.add_argument("--loud", action="store_true", help="show every operation and every fault")
     parser.add_argument("--plan", action="store_true", help="only show what would be done")

@@ -12,9 +12,11 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django_q.models import OrmQ
 
+from chaos import volume_checks
 from chaos.journals import Domain, Seen
 from chaos.networks import OURS, PREFIX
 from chaos.networks import ROUTER as CHAOS_ROUTER
+from chaos.wrongs import wrong
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
 from provisioning.compute.launch.build_kinds import BUILD_KINDS
@@ -43,11 +45,6 @@ OWN = Q(name__startswith=PREFIX)
 _PAUSING = {PowerState.RUNNING, PowerState.PAUSED, VmState.ACTIVE, VmState.PAUSED}
 
 
-def wrong(of: str, sentence: str) -> Finding:
-    """Return what is wrong with a server, by its id, or with something else."""
-    return Finding("error", of if " " in of or not of else f"instance {of}", sentence, check="chaos")
-
-
 def name_of(row: Instance) -> str:
     """Return how a server is called in a sentence."""
     return f"{row.name} ({row.vm_state}/{row.task_state or '-'})"
@@ -55,7 +52,7 @@ def name_of(row: Instance) -> str:
 
 def settled(seen: Seen) -> list[Finding]:
     """Return what is wrong in a cloud that has come to rest."""
-    return [*under_way(), *examined(seen), *domains(seen), *told(seen)]
+    return [*under_way(), *examined(seen), *domains(seen), *told(seen), *volume_checks.everywhere(seen)]
 
 
 def empty(seen: Seen) -> list[Finding]:
@@ -64,6 +61,11 @@ def empty(seen: Seen) -> list[Finding]:
     left += [wrong(str(row.instance_id), "Room is still allocated for it.") for row in Allocation.objects.all()]
     left += [wrong(uuid, f"Host {host} still has something of it.") for uuid, host in seen.kept.items()]
     return left + settled(seen)
+
+
+def without_volumes(seen: Seen) -> list[Finding]:
+    """Return what is left after all volumes were deleted, too."""
+    return [*volume_checks.left(seen), *empty(seen)]
 
 
 def without_networks(seen: Seen) -> list[Finding]:
@@ -77,7 +79,7 @@ def without_networks(seen: Seen) -> list[Finding]:
         wrong(f"router {row.id}", f"{row.name} is not deleted.") for row in Router.objects.filter(name=CHAOS_ROUTER)
     ]
     left += [wrong(f"group {row.id}", f"{row.name} is not deleted.") for row in SecurityGroup.objects.filter(name=OURS)]
-    return left + empty(seen)
+    return left + without_volumes(seen)
 
 
 def _alive() -> Iterator[Instance]:
@@ -108,6 +110,7 @@ def under_way() -> Iterator[Finding]:
         yield wrong(str(port.device_id), f"Its port {port.id} is still leaving.")
     for image in Image.objects.filter(status__in=[Image.Status.QUEUED, Image.Status.SAVING]):
         yield wrong(f"image {image.id}", f"{image.name} is still {image.status}.")
+    yield from volume_checks.under_way()
 
 
 def examined(seen: Seen) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ ANSWER_WITHIN = 20.0
 REACHED_WITHIN = 40.0
 """Seconds to go on dialling a web that is being started again."""
 MICROVERSION = (2, 67)
+VOLUME_MICROVERSION = (3, 70)
 
 
 class UnreachableError(Exception):
@@ -90,7 +91,7 @@ class Client:
         headers: Mapping[str, str] = {
             "X-Auth-Token": self.token,
             "Content-Type": content_type,
-            "OpenStack-API-Version": f"compute {MICROVERSION[0]}.{MICROVERSION[1]}",
+            "OpenStack-API-Version": _version(path),
         }
         connection = self._connect()
         try:
@@ -116,6 +117,11 @@ class Client:
                 time.sleep(0.1)
             else:
                 return connection
+
+
+def _version(path: str) -> str:
+    service, version = ("volume", VOLUME_MICROVERSION) if path.startswith("/volume") else ("compute", MICROVERSION)
+    return f"{service} {version[0]}.{version[1]}"
 
 
 def _decoded(text: bytes) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 from compute_agent.network.documents import TYPES, Document, Documents
 
 JOURNAL = "fake-hypervisor.jsonl"
+POOL = "volumes/pool.json"
+"""A simulated host's pool, in its state folder."""
 LOOK_EVERY = 0.02
 
 Domain = Mapping[str, Any]
@@ -72,6 +74,10 @@ class Seen:
     """Servers that ever had domains on two hosts at one moment, and where."""
     told: Mapping[str, Mapping[tuple[str, str], Document]] = field(default_factory=dict)
     """What each host knows of networks, routers, floating IPs and groups: by its name, the kind and the id."""
+    shared: Mapping[str, str] = field(default_factory=dict)
+    """Volumes for one server alone that two ever had at one moment, and which."""
+    pools: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Pool → its volumes by their ids: size in bytes, snapshots, clients."""
 
 
 class Hypervisors:
@@ -82,6 +88,8 @@ class Hypervisors:
         self.journals = {host: Journal(folder / host / JOURNAL) for host in hosts}
         self.twice: dict[str, str] = {}
         """Instances that had domains on two hosts at one moment, and where."""
+        self.shared: dict[str, str] = {}
+        """Volumes for one server that two had at one moment, and which."""
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="journals", daemon=True)
@@ -108,6 +116,8 @@ class Hypervisors:
                 changed |= journal.read()
             for uuid in changed:
                 self._compare(uuid)
+            if any(self._disks(uuid) for uuid in changed):
+                self._compare_disks()
 
     def _compare(self, uuid: str) -> None:
         """Note a domain on two hosts, after reading the first journal again: the domain may just have moved."""
@@ -117,6 +127,27 @@ class Hypervisors:
             hosts = self._where(uuid)
             if len(hosts) > 1 and uuid not in self.twice:
                 self.twice[uuid] = f"{' and '.join(hosts)} at {time.strftime('%H:%M:%S')}"
+
+    def _disks(self, uuid: str) -> list[str]:
+        """Return the volumes of a server that are for it alone."""
+        guests = [journal.guests[uuid] for journal in self.journals.values() if uuid in journal.guests]
+        return [disk["id"] for guest in guests[:1] for disk in guest.get("volumes", []) if not disk.get("shareable")]
+
+    def _compare_disks(self) -> None:
+        """Note a volume for one server that two have, after reading all journals again: it may just have moved."""
+        if not self._had_twice():
+            return
+        for journal in self.journals.values():
+            journal.read()
+        for volume, servers in self._had_twice().items():
+            self.shared.setdefault(volume, f"{' and '.join(servers)} at {time.strftime('%H:%M:%S')}")
+
+    def _had_twice(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for uuid in {uuid for journal in self.journals.values() for uuid in journal.guests}:
+            for volume in self._disks(uuid):
+                found.setdefault(volume, []).append(uuid)
+        return {volume: sorted(servers) for volume, servers in found.items() if len(servers) > 1}
 
     def _where(self, uuid: str) -> list[str]:
         return [host for host, journal in self.journals.items() if uuid in journal.guests]
@@ -131,7 +162,18 @@ class Hypervisors:
                 {uuid: host for host, journal in journals for uuid in journal.kept},
                 dict(self.twice),
                 {host: _told(journal.path.parent / "network" / "documents") for host, journal in journals},
+                dict(self.shared),
+                dict(_pools(journal.path.parent / POOL for _, journal in journals)),
             )
+
+
+def _pools(paths: Iterable[Path]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for path in paths:
+        try:
+            kept = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            continue
+        yield kept["id"], kept["volumes"]
 
 
 def _told(folder: Path) -> dict[tuple[str, str], Document]:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos import networks
+from chaos import networks, volumes
 from chaos.calls import CALLS, FLAVORS, IMAGE
 from chaos.client import Answer, Client
 from chaos.plan import LANES, PROJECTS, Operation, Plan
@@ -172,6 +172,9 @@ def launch_body(world: World, operation: Operation) -> dict[str, Any]:
     body: dict[str, Any] = {"server": server}
     if "policy" in details:
         body["os:scheduler_hints"] = {"group": world.groups[operation.project, details["policy"]]}
+    if operation.kind == "launch from volume":
+        del server["imageRef"]
+        server["block_device_mapping_v2"] = volumes.boot_disks(world, operation)
     if "wrong" in details:
         _spoil(server, body, details["wrong"])
     return body
@@ -252,6 +255,7 @@ _SEND: dict[str, Callable[[World, Client, Operation, str], Answer]] = {
     "attach_interface": _attach,
     "detach_interface": _detach,
     **networks.SEND,
+    **volumes.SEND,
 }
 
 

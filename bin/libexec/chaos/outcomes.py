@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from chaos.calls import CALLS
-from chaos.checks import wrong
 from chaos.client import Answer
 from chaos.operations import Outcome, World
 from chaos.plan import Operation
+from chaos.wrongs import wrong
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.doctor.finding import Finding
 

@@ -122,12 +122,11 @@ COMMON = (
 """Kinds that the deck holds twice."""
 
 
-def make(seed: int, operations: int, *, packets: bool = False) -> Plan:
-    """Return the plan of a seed; where packets are sent, more is asked of networks."""
+def make(seed: int, operations: int, *, packets: bool = False, volumes: bool = False) -> Plan:
+    """Return the plan of a seed; where packets are sent, more is asked of networks; with ``volumes`` more of them."""
     chance = random.Random(f"operations {seed}")  # noqa: S311 - to be the same again
-    others = {
-        kind: weight * (WITH_PACKETS if packets and kind in OF_NETWORKS else 1) for kind, weight in OTHERS.items()
-    }
+    often = (*OF_NETWORKS,) * packets + (*OF_VOLUMES,) * volumes
+    others = {kind: weight * (OFTEN if kind in often else 1) for kind, weight in OTHERS.items()}
     lanes = [_Lane(number, chance, others) for number in range(LANES)]
     steps = tuple(lanes[chance.randrange(LANES)].next(number) for number in range(1, operations + 1))
     faults = random.Random(f"faults {seed}")  # noqa: S311
@@ -166,11 +165,25 @@ OTHERS = {
     "own_network": 3,
     "drop_network": 2,
     "router": 2,
+    "volume": 4,
+    "attach_volume": 6,
+    "detach_volume": 3,
+    "swap_volume": 1,
+    "extend_volume": 2,
+    "snapshot_volume": 2,
+    "revert_volume": 1,
+    "backup_volume": 2,
+    "delete_volume": 2,
+    "migrate_volume": 2,
 }
-"""What is asked of a server in any state by addresses of its own, or of its networks, with weights."""
+"""What is asked of a server in any state by addresses of its own, or of its networks and volumes, with weights."""
 OF_NETWORKS = ("floating_ip", "port_forwarding", "rule", "regroup", "own_network", "drop_network", "router")
-WITH_PACKETS = 5
-"""How many times as often these are asked where packets are sent."""
+OF_VOLUMES = (
+    "volume", "attach_volume", "detach_volume", "swap_volume", "extend_volume", "snapshot_volume", "revert_volume",
+    "backup_volume", "delete_volume", "migrate_volume",
+)  # fmt: skip
+OFTEN = 5
+"""How many times as often these are asked where packets are sent, or more is asked of volumes."""
 _BAD = (
     "no such flavor",
     "no such image",
@@ -188,9 +201,10 @@ _LAUNCHES = {
     "at least": 8,
     "grouped": 10,
     "bad": 12,
-    "over quota": 3,
+    "over quota": 4,
     "too large": 3,
     "repeated": 8,
+    "from volume": 8,
 }
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from django.db import DatabaseError, connections
 from django.db.models import Count
 
-from chaos import checks, logs, networks, operations, outcomes, story, users
+from chaos import checks, logs, networks, operations, outcomes, story, users, volumes
 from chaos.cloud import Cloud
 from chaos.database import Database
 from chaos.faults import FaultRunner, Targets
@@ -24,6 +24,7 @@ from chaos.packets.hosts import Hosts
 from chaos.packets.traffic import Traffic
 from chaos.plan import FAULTS_OF_HOSTS, PROJECTS, Plan
 from chaos.proxy import Proxy
+from chaos.wrongs import wrong
 from provisioning.compute.models import Instance
 from provisioning.doctor.finding import Finding
 
@@ -37,6 +38,8 @@ SECONDS_PER_OPERATION = 1.5
 LEAST_SECONDS = 120.0
 LAST_SECONDS = 5.0
 """Before the end, all is told that is wrong, also in a cloud that is not at rest."""
+VOLUMES_GO_IN = 2
+"""Turns until every volume is deleted: what an earlier delete has failed to do is asked for once more."""
 STORIES = 6
 """Servers whose events are told when something is wrong."""
 
@@ -155,7 +158,7 @@ class Run:
             f"{world.begun} operations and {faults.made} faults in {time.monotonic() - began:.0f} s"
             f" ({self._tally(world)}; frames {self.proxy.done}); waiting for rest."
         )
-        self.wrongs += [checks.wrong("", trouble) for trouble in world.troubles]
+        self.wrongs += [wrong("", trouble) for trouble in world.troubles]
 
     @staticmethod
     def _tally(world: World) -> str:
@@ -175,7 +178,7 @@ class Run:
 
     def _until_nothing_is_wrong(self, check: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
         deadline = time.monotonic() + within
-        wrongs = [checks.wrong("", "The cloud never came to rest.")]
+        wrongs = [wrong("", "The cloud never came to rest.")]
         while time.monotonic() < deadline and not self.cloud.interrupted:
             until = time.monotonic() + LOOK_EVERY
             while time.monotonic() < until:
@@ -185,7 +188,7 @@ class Run:
                 if not found or deadline - time.monotonic() < LAST_SECONDS:
                     found = check(self.hypervisors.seen())
             except DatabaseError as error:
-                found = [checks.wrong("", f"The database does not answer: {error}")]
+                found = [wrong("", f"The database does not answer: {error}")]
             finally:
                 connections.close_all()
             if found and list(map(str, found)) != list(map(str, wrongs)):
@@ -198,10 +201,10 @@ class Run:
     def _tell(self, wrongs: Sequence[Finding]) -> None:
         """Log what is wrong, with the history of the servers concerned."""
         self.wrongs += wrongs
-        for wrong in wrongs:
-            self.log.say(f"WRONG: {_line(wrong)}")
+        for found in wrongs:
+            self.log.say(f"WRONG: {_line(found)}")
         concerned = (
-            wrong.subject.removeprefix("instance ") for wrong in wrongs if wrong.subject.startswith("instance ")
+            found.subject.removeprefix("instance ") for found in wrongs if found.subject.startswith("instance ")
         )
         for instance in list(dict.fromkeys(concerned))[:STORIES]:
             self.log.say(f"What happened to {instance}:")
@@ -230,6 +233,12 @@ class Run:
         began = time.monotonic()
         self._stepping(lambda: _delete_all(world))
         wrongs = self._until_nothing_is_wrong(checks.empty, GONE_WITHIN)
+        for _ in range(VOLUMES_GO_IN):
+            if not wrongs:
+                self._stepping(lambda: volumes.delete_all(world))
+                wrongs = self._until_nothing_is_wrong(lambda _: list(checks.under_way()), GONE_WITHIN)
+        if not wrongs:
+            wrongs = self._until_nothing_is_wrong(checks.without_volumes, GONE_WITHIN)
         if not wrongs:
             self._stepping(lambda: networks.delete_all(world))
             wrongs = self._until_nothing_is_wrong(self._without_networks, GONE_WITHIN)
@@ -239,7 +248,7 @@ class Run:
     def _without_networks(self, seen: Seen) -> list[Finding]:
         found = checks.without_networks(seen)
         if not found and self.cloud.wired is not None:
-            found = [checks.wrong(f"host {name}", sentence) for name, sentence in self.cloud.wired.left()]
+            found = [wrong(f"host {name}", sentence) for name, sentence in self.cloud.wired.left()]
         return found
 
 

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from chaos import volumes
 from chaos.client import Answer, Client
 from chaos.networks import NETWORK, ROUTER
 from chaos.operations import COMPUTE, World
@@ -41,6 +42,7 @@ def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[st
             groups[number, policy] = made["server_group"]["id"]
     world = World(clients, operator, wizards, seeded["image"]["id"], seeded["network"]["id"], groups, prefix, note)
     _lead_out(world)
+    _asked(volumes.prepare(operator))
     return world
 
 

@@ -18,9 +18,13 @@ from postgresql import PostgresqlError
 from up.prepare import PreparationError
 
 
+def _plan(given: argparse.Namespace) -> chaos.plan.Plan:
+    return chaos.plan.make(given.seed, given.operations, packets=given.packets, volumes=given.volumes)
+
+
 def show(given: argparse.Namespace) -> bool:
     """Print the plan."""
-    plan = chaos.plan.make(given.seed, given.operations, packets=given.packets)
+    plan = _plan(given)
     faults = list(plan.faults)
     for operation in plan.operations:
         while faults and faults[0].at <= operation.number:
@@ -32,7 +36,7 @@ def show(given: argparse.Namespace) -> bool:
 
 def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
     """Carry the plan out, and say whether nothing was wrong."""
-    plan, database = chaos.plan.make(given.seed, given.operations, packets=given.packets), cloud.database
+    plan, database = _plan(given), cloud.database
     log = Log(folder / "chaos.log", loud=given.loud)
     proxy = Proxy(cloud.proxy_port, cloud.port, plan.seed)
     began, wrongs, trouble = time.monotonic(), [], ""
@@ -56,7 +60,7 @@ def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
     reason = trouble or f"{len(wrongs)} things are wrong"
     again = (
         f"bin/chaos --operations {given.operations} --seed {plan.seed} --database {database.name} --hosts {given.hosts}"
-        f"{' --packets' if given.packets else ''}"
+        f"{' --packets' if given.packets else ''}{' --volumes' if given.volumes else ''}"
     )
     log.say(f"Not clean after {spent}: {reason}.\nSeed {plan.seed}; again: {again}\nKept: {folder}")
     return False

@@ -23,7 +23,13 @@ SETTING = "NOVELLA_USER"
 """Names another account; ``root`` for none."""
 STAGE = Path("/run/novella")
 """An empty folder: in a namespace of its own, what is shown elsewhere lies below it for a moment."""
-WRITTEN = ("NOVELLA_IMAGE_DIR", "NOVELLA_STATIC_ROOT", "NOVELLA_TOKEN_KEYS_DIR", "NOVELLA_CREDENTIAL_KEYS_DIR")
+WRITTEN = (
+    "NOVELLA_IMAGE_DIR",
+    "NOVELLA_BACKUP_DIR",
+    "NOVELLA_STATIC_ROOT",
+    "NOVELLA_TOKEN_KEYS_DIR",
+    "NOVELLA_CREDENTIAL_KEYS_DIR",
+)
 READ = ("NOVELLA_POLICY_FILE",)
 """Settings that name a folder or file outside the data folder."""
 LOWEST_PORT = 1024

@@ -13,12 +13,12 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, TypeVar
 
-from chaos.checks import wrong
 from chaos.client import Client
 from chaos.journals import Seen
 from chaos.packets import probes
 from chaos.packets.hosts import Hosts
 from chaos.packets.picture import LISTS, PING, End, Flow, Picture, Row
+from chaos.wrongs import wrong
 from provisioning.compute.states import PowerState
 from provisioning.doctor.finding import Finding
 

@@ -1,0 +1,1 @@
+"""bin/bench volumes: what Block Storage costs beside the bare commands."""
