@@ -21,6 +21,7 @@ from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.services import HostServices
 from compute_agent.virt.driver import BootFiles, ComputeDriver, Guest
 from compute_agent.virt.fake_images import FakeImageCache
+from compute_agent.volumes.services import Volumes
 from tests.agent.watched_driver import WatchedDriver
 
 PATIENCE = 60.0
@@ -140,6 +141,7 @@ def make_stage(
     network: HostNetwork | None = None,
     after_step: AfterStep | None = None,
     workers: int = 3,
+    volumes: Volumes | None = None,
 ) -> Stage:
     """A host that is not started yet; on the same folder it is the next process of the same host."""
     driver = driver or WatchedDriver(state_dir)
@@ -148,7 +150,7 @@ def make_stage(
     threads = Threads(workers)
     if after_step is None and isinstance(driver, WatchedDriver) and driver.fault is not None:
         after_step = driver.fault.strike
-    services = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step)
+    services = HostServices(driver, network, images, threads, boot_timeout=2.0, after_step=after_step, volumes=volumes)
     return Stage(Host("host-1", services, state_dir / "agent.sqlite3"), driver, network, images, threads)
 
 

@@ -116,12 +116,12 @@ class Copies(WatchedDriver):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.piece, self.taken = threading.Semaphore(0), threading.Semaphore(0)
-        self.pieces = 0
+        self.pieces = self.total = 0
 
     def create_seed(self, spec: object) -> None:
-        for _ in range(self.pieces):
+        for number in range(self.pieces):
             self.piece.acquire()
-            progress.moved()
+            progress.moved(number + 1, self.total)
             self.taken.release()
         super().create_seed(spec)  # type: ignore[arg-type]
 
@@ -142,6 +142,32 @@ async def test_moved_bytes_are_told_now_and_then(tmp_path: Path, clock: Clock) -
         assert (await stage.end_of(command)).kind == "finished"
         assert [event.kind for event in stage.of(command)].count("progress") <= 2
         await stage.until(lambda: "progress" in [event.kind for event in stage.of(command)])
+
+
+async def test_how_far_a_copy_is_goes_with_the_reports(tmp_path: Path, clock: Clock) -> None:
+    driver = Copies(tmp_path)
+    driver.pieces, driver.total = 4, 5
+    command = build(make_spec(), timeout=600, total=2400)
+    async with on_stage(make_stage(tmp_path, driver=driver)) as stage:
+        stage.host.accept(command)
+        for number in range(4):
+            clock.now += timing.COUNTED_EVERY
+            await driver.move()
+            wanted = {"done": str(number + 1), "total": "5"}
+            await stage.until(lambda wanted=wanted: wanted in [event.detail for event in stage.of(command)])  # type: ignore[misc]
+        assert (await stage.end_of(command)).kind == "finished"
+
+
+def test_a_program_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("compute_agent.virt.programs.POLL", 0.02)
+    size, heard = 32 << 20, list[progress.Amount]()
+    (tmp_path / "disk").write_bytes(b"x" * size)
+    words = ("-f", "raw", "-O", "raw", str(tmp_path / "disk"), str(tmp_path / "copy"))
+    with progress.heard_by(lambda: None, heard.append):
+        run_long("qemu-img", "convert", "-p", "-r", "64M", "-m", "1", *words, limits=Limits(), stopped=bool, total=size)
+    assert heard == sorted(heard)
+    assert len({amount for amount in heard if 0 < amount.done < size}) > 1
+    assert {amount.total for amount in heard} == {size}
 
 
 def timed(**seconds: float) -> Command:

@@ -8,6 +8,7 @@ import time
 import uuid
 import weakref
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.calls import Call, ConsoleOutput, ConsoleOutputCall
+from compute_agent.contract.certificates import Certificate, RenewCertificate, digest_of
 from compute_agent.contract.commands import DestroyRequest, PowerRequest
 from compute_agent.contract.messages import (
     CONTRACT_VERSION,
@@ -36,16 +38,18 @@ from compute_agent.contract.messages import (
     Ownership,
     Refused,
     RenewCredential,
+    ResourceAudit,
     Welcome,
     decode_to_agent,
     encode,
 )
+from compute_agent.virt.certificates import HostCertificates
 from portal.agents import link
 from provisioning.common.errors import NotAuthenticatedError, UnavailableError
 from provisioning.compute import host_commands
 from provisioning.doctor.checks.hosts import second_machines
 from provisioning.events.services import record
-from provisioning.hosts import calls, commands, credentials, enrolment
+from provisioning.hosts import calls, certificates, commands, credentials, enrolment
 from provisioning.hosts.models import Host, HostCall, HostCommand
 from tests.support.sockets import WITHIN, Open, Socket, in_db
 
@@ -475,4 +479,38 @@ async def test_a_link_that_ends_itself_keeps_the_task_that_ends_it(
         await asyncio.sleep(0.01)
     gc.collect()
     assert ending[0]() is not None
+    await socket.disconnect()
+
+
+# ----- certificates ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_host_without_certificates_is_asked_for_requests_and_told_what_is_signed(
+    open_socket: Open, tmp_path: Path
+) -> None:
+    host = await enrol(open_socket)
+    socket = await connect(open_socket, host)
+    kept = HostCertificates(tmp_path)
+    await tell(socket, kept.request())  # not asked for: nothing is signed
+    audit = ResourceAudit(
+        vcpus=1,
+        memory_mb=1,
+        disk_gb=1,
+        memory_mb_used=0,
+        disk_gb_used=0,
+        vcpus_used=0,
+        running_vms=0,
+        hypervisor_type="QEMU",
+        hypervisor_version=1,
+        hypervisor_hostname=host.name,
+        certificates=kept.digest(),
+    )
+    await tell(socket, audit)
+    assert isinstance(await hear(socket), RenewCertificate)
+    await tell(socket, kept.request())
+    given = await hear(socket)
+    assert isinstance(given, Certificate)
+    kept.take(given)
+    assert kept.digest() == digest_of(given.ca, given.server, given.client)
+    assert not await in_db(certificates.due)(host.id, kept.digest())
     await socket.disconnect()

@@ -15,7 +15,7 @@ from portal.api.compute.server_actions import ACTIONS
 from provisioning.compute.actions.registry import actions
 from provisioning.compute.states import VmState
 
-BY_THE_CLOUD_ITSELF = {"refresh_ports", "soft_delete"}
+BY_THE_CLOUD_ITSELF = {"refresh_ports", "refresh_volume", "soft_delete"}
 """Actions that no request names."""
 
 

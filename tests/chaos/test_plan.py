@@ -12,6 +12,7 @@ import pytest
 import chaos.faults
 import chaos.networks
 import chaos.plan
+import chaos.volumes
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -32,6 +33,13 @@ def test_the_plan_is_the_same_in_every_process() -> None:
     assert first.count("\n") == 120 + len(chaos.plan.make(5, 120).faults)
 
 
+def test_with_volumes_more_is_asked_of_them() -> None:
+    plans = chaos.plan.make(7, 500, volumes=True), chaos.plan.make(7, 500)
+    counts = [sum(each.kind in chaos.volumes.SEND for each in every.operations) for every in plans]
+    assert counts[0] > 1.5 * counts[1] > 0
+    assert set(chaos.plan.OF_VOLUMES) == set(chaos.volumes.SEND)
+
+
 def test_where_packets_are_sent_more_is_asked_of_networks_and_they_break() -> None:
     plan = chaos.plan.make(7, 1000, packets=True)
     of_servers = chaos.plan.make(7, 1000)
@@ -46,8 +54,16 @@ def test_a_long_run_has_every_kind_of_fault_and_of_launch(seed: int) -> None:
     faults = Counter(fault.kind for fault in plan.faults)
     assert set(faults) == set(chaos.plan.FAULTS) == set(chaos.faults.MAKE) - set(chaos.plan.FAULTS_OF_HOSTS)
     kinds = {operation.kind for operation in plan.operations}
-    assert set(chaos.networks.SEND) <= kinds
-    assert {"launch plain", "launch several", "launch grouped", "launch bad", "launch over quota", "delete"} <= kinds
+    assert set(chaos.networks.SEND) | set(chaos.volumes.SEND) <= kinds
+    assert {
+        "launch plain",
+        "launch from volume",
+        "launch several",
+        "launch grouped",
+        "launch bad",
+        "launch over quota",
+        "delete",
+    } <= kinds
     assert any(operation.times > 1 and operation.kind == "delete" for operation in plan.operations)
 
 

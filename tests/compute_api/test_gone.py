@@ -43,29 +43,13 @@ def test_methods_that_never_were_are_405(api: Api) -> None:
     assert api.post(f"{V21}/os-fping", {}).status_code == 405
 
 
-@pytest.mark.parametrize(
-    ("method", "address"),
-    [
-        ("GET", "os-volumes_boot"),
-        ("POST", "os-volumes_boot"),
-        ("GET", "os-volumes_boot/detail"),
-        ("DELETE", "os-volumes_boot/x"),
-        ("POST", "os-volumes_boot/x/action"),
-    ],
-)
-def test_booting_from_volumes_is_not_offered(api: Api, method: str, address: str) -> None:
-    answer = api._send(method, f"{V21}/{address}", {} if method == "POST" else None)
-    assert answer.status_code == 501
-    assert "POST /servers" in answer.json()["notImplemented"]["message"]
-
-
 INFO = {"snapshot_id": "s", "type": "qcow2", "new_file": "f"}
 
 
 @pytest.mark.parametrize(
     ("snapshot", "word"),
     [
-        ({"volume_id": "v", "create_info": INFO}, "No volume Block Device Mapping with id v."),
+        ({"volume_id": "v", "create_info": INFO}, "volume v are taken by its storage host"),
         ({"volume_id": "v", "create_info": INFO | {"type": "raw"}}, "type"),
         ({"volume_id": "v"}, "create_info"),
         ({"create_info": INFO}, "volume_id"),
@@ -87,7 +71,7 @@ def test_assisted_snapshots_need_a_volume(people: People, snapshot: dict[str, ob
         ("?delete_info=nonsense", "delete_info"),
         ("?delete_info=[]", "delete_info"),
         ('?delete_info={"volume_id":5}', "volume_id"),
-        ('?delete_info={"volume_id":"v"}', "No volume Block Device Mapping with id v."),
+        ('?delete_info={"volume_id":"v"}', "volume v are taken by its storage host"),
     ],
 )
 def test_assisted_deletions_need_a_volume(people: People, query: str, word: str) -> None:

@@ -17,7 +17,7 @@ from tests.support.clouds import Cloud
 
 pytestmark = pytest.mark.django_db
 
-NO_VALID_HOST = "No valid host was found. The server's disks are on its own host"
+NO_VALID_HOST = "No valid host was found. The server's disks are its own host's"
 
 
 def at(version: str) -> dict[str, str]:

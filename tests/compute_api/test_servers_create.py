@@ -297,7 +297,6 @@ def test_empty_disks_are_what_the_flavor_allows(api: Api, cloud: Cloud) -> None:
         ([BLANK | {"volume_size": 9}], "Ephemeral disks requested are larger"),
         ([{"source_type": "volume", "uuid": "v1", "destination_type": "volume"}], "failed to get volume v1."),
         ([{"source_type": "snapshot", "uuid": "s1"}], "failed to get snapshot s1."),
-        ([BLANK | {"destination_type": "volume", "volume_size": 1}], "no volume service"),
         ([BLANK | {"uuid": "x"}], "Invalid device UUID."),
         ([BLANK | {"boot_index": 0}], "Boot sequence"),
         ([{"source_type": "image"}], "Missing device UUID."),
@@ -331,7 +330,7 @@ def test_devices_have_fields_from_their_microversion(
     devices = [image_disk(cloud, **{field: value})]
     assert "Additional properties" in refusal(asked(api, cloud, f"2.{since - 1}", block_device_mapping_v2=devices))
     later = asked(api, cloud, f"2.{since}", block_device_mapping_v2=devices)
-    assert later.status_code == 202 or "tags of disks" in refusal(later)
+    assert later.status_code == 202 or "destination_type=local" in refusal(later)
 
 
 def test_a_port_brings_its_address(api: Api, cloud: Cloud) -> None:

@@ -61,10 +61,10 @@ def test_no_volume_is_attached_and_none_can_be(api: Api, people: People) -> None
     sentence = f"Instance {server.id} is not attached to volume {volume}"
     for answer in (
         api.get(f"{path}/{volume}"),
-        api.put(f"{path}/{volume}", {"volumeAttachment": {"volumeId": volume}}),
         api.delete(f"{path}/{volume}"),
     ):
         assert (answer.status_code, answer.json()["itemNotFound"]["message"]) == (404, sentence)
+    assert api.put(f"{path}/{volume}", {"volumeAttachment": {"volumeId": volume}}).status_code == 403, "an operator's"
 
 
 @pytest.mark.parametrize(

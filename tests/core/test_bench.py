@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from bench.networking.rows import judged, sums
+from bench.volumes import guest
+from bench.volumes.command import WORDS, answer, bare_command, beside, throughput_rows
+from tests.support.guest_image import guest_image
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -74,3 +77,24 @@ def test_networking_is_measured_in_a_tiny_size() -> None:
     with_a_goal = [line.split("  ")[0] for line in rows if re.search(r" ms: (met|missed)$", line)]
     assert with_a_goal == [f"{share} SQLite", f"{share} PostgreSQL"]
     assert len(rows) == 7 + 4 + 2
+
+
+def test_the_throughput_of_a_volume_is_met_or_missed_beside_the_bare_one(tmp_path: Path) -> None:
+    """From what guests say; the first turn, which fills the disk, does not count."""
+    log = tmp_path / "console.log"
+    log.write_text("Linux\n+measured 0 1.00 9.00 9.50 9.60 9.70\n+measured 1 10.00 11.00 12.00 13.00 15.00\n")
+    found = guest.figures(log, 1)
+    assert found == {"sequential write": [64], "sequential read": [64], "4 KiB write": [2], "4 KiB read": [1]}
+    rows = throughput_rows(found, {**found, "4 KiB read": [1.2]})
+    assert [row.goal.rsplit(" ", 1)[1] for row in rows] == ["met", "met", "met", "missed"]
+    assert beside([0.3, 0.2, 0.1], [0.1]).endswith("bare 100 ms, 2.0 times as long")
+
+
+@pytest.mark.slow
+@pytest.mark.libvirt
+def test_volumes_are_measured_without_novella() -> None:
+    """The whole of it needs a cloud of its own: ``bin/bench volumes -n 1``."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: namespaces")
+    done = bare_command(guest_image().path, 1)
+    assert {what for what, seconds in answer(done).items() if all(each > 0 for each in seconds)} == set(WORDS)

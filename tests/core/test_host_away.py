@@ -14,24 +14,32 @@ from provisioning.common.errors import UnavailableError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.registry import host_actions
 from provisioning.compute.actions.shelve import offload, shelve
+from provisioning.compute.actions.swap_volume import swap_volume
+from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
 from provisioning.compute.models import Allocation, Instance, InstanceAction, Migration
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_volume
 from tests.support import invariants
 from tests.support.actions import begin, way_to
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 
 pytestmark = pytest.mark.django_db
 TOUCHED: list[type[Model]] = [Instance, Allocation, InstanceAction, Migration, HostCommand, Image, Port, QuotaUsage]
+TOUCHED += [Volume, Attachment]
 
 
 WAIT_FOR_THE_HOST = {"delete", "offload", "soft_delete"}
 """Actions that need no answer of the host to begin."""
-ASKED = sorted(set(host_actions) - WAIT_FOR_THE_HOST - {"refresh_ports"})
-"""Every action that a host carries out; the refresh of ports is nobody's request."""
+OF_VOLUMES = {"attach_volume", "detach_volume", "swap_volume"}
+"""Volumes have to be there first: they have a test of their own."""
+ASKED = sorted(set(host_actions) - WAIT_FOR_THE_HOST - OF_VOLUMES - {"refresh_ports", "refresh_volume"})
+"""Every action that a host carries out; the refresh of ports and of volumes is nobody's request."""
 
 
 def away(cloud: Cloud) -> None:
@@ -63,6 +71,27 @@ def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, 
     delete(context("alice"), server.id, force=True)
     cloud.run()
     invariants.check_empty()
+
+
+def test_volumes_are_left_as_they_are(cloud: Cloud, alice: RequestContext) -> None:
+    host = cloud.add_host("kelvin")
+    host.serve()
+    server = cloud.running(alice)
+    first, second = (create_volume(alice, VolumeRequest(size_gb=1)).id for _ in range(2))
+    cloud.run()
+    attach_volume(alice, server.id, VolumeToAttach(str(first)))
+    cloud.run()
+    away(cloud)
+    known = everything()
+    for ask in (
+        lambda: attach_volume(alice, server.id, VolumeToAttach(str(second))),
+        lambda: detach_volume(alice, server.id, str(first)),
+        lambda: swap_volume(alice, server.id, str(first), str(second)),
+    ):
+        with pytest.raises(UnavailableError, match="does not answer"):
+            ask()
+    assert everything() == known
+    assert set(Volume.objects.values_list("id", "status")) == {(first, "in-use"), (second, "available")}
 
 
 def test_a_shelf_waits_for_the_word_of_the_host(cloud: Cloud, alice: RequestContext, settings: Any) -> None:

@@ -29,13 +29,14 @@ from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.actions.soft_delete import restore
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch.request import NetworkRequest
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.services.metadata import merge_metadata
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep.confirm_resizes import confirm_resizes
 from provisioning.compute.upkeep.offload import offload_shelved
 from provisioning.compute.upkeep.reaper import reap
 from provisioning.compute.upkeep.reclaim import reclaim
+from provisioning.doctor.checks.guests import GUESTLESS
 from provisioning.hosts.models import HostCommand
 from provisioning.images import services as images
 from provisioning.images.models import Image
@@ -174,6 +175,12 @@ class Crowd:
             Instance.objects.exclude(task_state=None).update(task_deadline=timezone.now() - timedelta(seconds=1))
             reap()
         assert not Instance.objects.exclude(task_state=None).exists()
+        # Who is reset to active while it is built has no guest, as the doctor says; deleting it is one of its ways out.
+        by_hand = InstanceAction.objects.filter(action="resetState").values_list("instance_id", flat=True)
+        for server in GUESTLESS():
+            if server.id in by_hand:
+                delete(context("operator", ADMIN), server.id, force=True)
+        self.cloud.run()
         invariants.check()
         for server in Instance.objects.exclude(vm_state=VmState.DELETED):
             delete(context("operator", ADMIN), server.id, force=True)

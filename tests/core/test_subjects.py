@@ -25,7 +25,7 @@ from tests.agent.cast import Stage, make_stage, on_stage
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
-VOLUME = "volume"
+VOLUME = "shelf"
 
 
 @dataclass

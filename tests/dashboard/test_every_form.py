@@ -17,6 +17,9 @@ from provisioning.identity.services.roles import create_role
 from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.services.port_forwardings import Wanted
+from provisioning.volumes.models import Backup
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_snapshot, create_volume
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.clouds import Cloud
@@ -24,6 +27,8 @@ from tests.support.clouds import Cloud
 Typed = Mapping[str, str]
 INVALID: Mapping[str, Typed] = {
     "application_credential_create": {"expiry": "at", "access_rules": "compute GET"},
+    "backup_create": {"description": "x" * 256},
+    "backup_restore": {"target": "nowhere"},
     "change_expired": {"user_name": "alice", "original": "x", "password": "y", "again": "z"},
     "domain_create": {},
     "domain_edit": {},
@@ -62,15 +67,26 @@ INVALID: Mapping[str, Typed] = {
     "security_group_create": {"description": "x" * 256},
     "security_group_edit": {"description": "x" * 256},
     "security_group_rule_add": {"template": "own", "protocol": "tpc", "ports": "x", "remote": "range", "cidr": "x"},
+    "server_attach": {},
     "settings": {"email": "no address", "project": "nowhere"},
     "settings_password": {"password": "x", "again": "y"},
     "sign_in": {},
+    "snapshot_create": {"description": "x" * 256},
+    "snapshot_edit": {"description": "x" * 256},
     "subnet_create": {"cidr": "x", "gateway": "own", "allocation_pools": "y", "host_routes": "z"},
     "subnet_edit": {"gateway": "own", "allocation_pools": "y", "dns_nameservers": "z"},
+    "transfer_accept": {},
+    "transfer_create": {"name": "x" * 256},
     "user_create": {"how": "type", "domain": "nowhere"},
     "user_edit": {"project": "nowhere"},
     "user_password": {"how": "type"},
     "user_role_give": {},
+    "volume_attach": {},
+    "volume_create": {"source": "nowhere", "size": "x"},
+    "volume_edit": {"description": "x" * 256},
+    "volume_extend": {"size": "x"},
+    "volume_retype": {},
+    "volume_upload": {},
 }
 """URL name → what is sent.  The upload is not here: its script shows the errors (tests/e2e)."""
 NO_FIELD = {"role_implications"}
@@ -169,7 +185,21 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
     port = network.create_port(own, net)
     wanted = Wanted("tcp", (80, 80), port, port.fixed_ips.get().address, (80, 80))
     forwarding = network.create_port_forwarding(floating, wanted)
+    cloud.agents["host-1"].serve()
+    volume = create_volume(people.operator.context, VolumeRequest(size_gb=1, name="data"))
+    cloud.run()
+    snapshot = create_snapshot(people.operator.context, volume.id)
+    cloud.run()
+    backup = Backup.objects.create(project_id=own, volume_id=volume.id, size_gb=1, status="available")
+    server = cloud.running(people.operator.context, networks="none")
     return {
+        "backup": (backup.id,),
+        "backup_create": (volume.id,),
+        "server_attach": (server.id,),
+        "snapshot": (snapshot.id,),
+        "snapshot_create": (volume.id,),
+        "transfer_create": (volume.id,),
+        "volume": (volume.id,),
         "domain": (people.alice.user.domain_id,),
         "floating": (floating.id,),
         "forwarding": (floating.id,),
@@ -195,7 +225,7 @@ def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
 def test_wrong_controls_are_labelled_and_described(
     signed_in: SignedIn, people: People, addresses: dict[str, tuple[object, ...]], name: str
 ) -> None:
-    fresh = name.endswith(("_create", "_allocate"))
+    fresh = name.endswith(("_create", "_allocate", "_accept"))
     ids = addresses.get(name) or (() if fresh else addresses.get(name.partition("_")[0], ()))
     typed = dict(INVALID[name])
     if typed.get("roles") == "ADMIN":

@@ -18,7 +18,8 @@ PAGES = (
     "/project/", "/projects/", "/projects/create/", "/quotas/", "/users/", "/users/create/", "/groups/",
     "/groups/create/", "/roles/", "/roles/create/", "/domains/", "/domains/create/", "/network-map/",
     "/security-groups/", "/security-groups/create/", "/floating-ips/", "/floating-ips/allocate/", "/routers/",
-    "/routers/create/", "/networks/", "/networks/create/",
+    "/routers/create/", "/networks/", "/networks/create/", "/volumes/", "/volumes/create/", "/volumes/accept/",
+    "/volume-snapshots/", "/volume-backups/",
 )  # fmt: skip
 ADMIN_PAGES = ("/admin/", "/admin/hosts/host/", "/admin/hosts/host/join/", "/admin/identity/user/add/")
 

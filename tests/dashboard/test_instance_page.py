@@ -9,6 +9,8 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.steps import FETCH_IMAGE
+from provisioning.compute.actions.rebuild import Rebuild, rebuild
+from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.models import Instance
 from provisioning.compute.services import tunnels
 from tests.dashboard.conftest import SignedIn
@@ -167,3 +169,47 @@ def test_a_console_log_that_cannot_be_read_says_so(at_alice: Client, alice: Pers
     instance = cloud.launch(alice.context)
     page = at_alice.get(f"/instances/{instance.id}/console.log", follow=True).content.decode()
     assert "is not ready" in page
+
+
+def test_a_volume_that_is_made_of_an_image_shows_its_bytes_and_why_it_fails(
+    at_alice: Client, alice: Person, cloud: Cloud
+) -> None:
+    host = cloud.agents["host-1"]
+    host.serve()
+    disk = DiskRequest("image", "volume", str(cloud.image.id), boot_index=0, size=2)
+    server = cloud.launch(alice.context, image_id="", disks=(disk,))
+    drain()
+    [create] = host.take()
+    host.report(create, "progress", detail={"done": str(1 << 30), "total": str(4 << 30)})
+    page = page_of(at_alice, server).content.decode()
+    assert 'data-testid="step-block_device_mapping"' in page
+    assert 'max="100" value="25" aria-label="Progress of Connect volumes"' in page
+    host.report(create, "failed", error_code="failed", message="The disk is full.")
+    cloud.run()
+    answer = page_of(at_alice, server)
+    assert "The disk is full." in answer.context["row"].fault.message
+    [attempt] = answer.context["attempts"]
+    [failed] = [bar for bar in attempt.bars if bar.step.state == "failed"]
+    assert (failed.step.name, failed.progress) == ("block_device_mapping", None)
+    assert "The disk is full." in failed.step.message
+
+
+def test_a_rebuild_that_writes_a_volume_shows_its_bytes(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    host = cloud.agents["host-1"]
+    host.serve()
+    disk = DiskRequest("image", "volume", str(cloud.image.id), boot_index=0, size=2)
+    server = cloud.launch(alice.context, image_id="", disks=(disk,))
+    cloud.run()
+    rebuild(alice.context, server.id, Rebuild(str(cloud.image.id), writes_volume=True))
+    [stop] = host.take()
+    host.carry_out(stop)
+    [write] = host.take()
+    host.report(write, "progress", detail={"done": str(1 << 30), "total": str(4 << 30)})
+    answer = page_of(at_alice, server)
+    [row] = answer.context["later_actions"]
+    assert (row.note, row.progress.percent) == ("Writing the image to its volume", 25)
+    assert 'max="100" value="25"' in answer.content.decode()
+    host.carry_out(write)
+    cloud.run()
+    [row] = page_of(at_alice, server).context["later_actions"]
+    assert (row.label, row.note, row.progress) == ("Rebuilt", "", None)

@@ -10,7 +10,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from portal.dashboard.network import live, paging
+from portal.dashboard import paging
+from portal.dashboard.network import live
 from portal.dashboard.network.live import LISTS, RECORDS
 from provisioning.network import services
 from provisioning.network.models import Network

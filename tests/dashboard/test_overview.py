@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 
 import pytest
 import yaml
 from django.test import Client
 
+from provisioning.quotas.services.ledger import hold
 from provisioning.quotas.services.limits import set_limit
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
@@ -29,10 +31,13 @@ def test_a_reader_is_not_offered_to_launch(signed_in: SignedIn, bob: Person, clo
 def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     set_limit(alice.project_id, "instances", 2)
     set_limit(alice.project_id, "cores", -1)
+    hold(alice.project_id, uuid.uuid4(), {"volumes": 1, "gigabytes": 250})
     cloud.launch(alice.context)
     drawn = {donut.resource: donut for donut in at_alice.get("/").context["donuts"]}
     assert (drawn["instances"].used, drawn["instances"].limit, drawn["instances"].percent) == (1, 2, 50.0)
     assert drawn["cores"].limit is None
+    assert (drawn["volumes"].used, drawn["gigabytes"].percent) == (1, 25.0)
+    assert drawn["gigabytes"].used_text == "250\N{NO-BREAK SPACE}GiB"
     assert drawn["ram"].used_text == "1\N{NO-BREAK SPACE}GiB"
 
 

@@ -13,6 +13,7 @@ from provisioning.quotas.limits import DEFAULTS
 from provisioning.quotas.selectors import limits_of
 from provisioning.quotas.services.ledger import commit, reserve
 from provisioning.quotas.services.limits import set_limit
+from provisioning.volumes.services.types import create_type
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 
@@ -63,6 +64,22 @@ def test_limits_are_set_lifted_and_reset(at_operator: Client, alice: Person) -> 
     assert selectors.own_limits(alice.project_id) == {"cores": 5}
     at_operator.post(f"{address}reset/")
     assert selectors.own_limits(alice.project_id) == {}
+
+
+def test_each_volume_type_has_limits_of_its_own(at_operator: Client, alice: Person) -> None:
+    create_type("fast")
+    address = f"/projects/{alice.project_id}/quotas/"
+    page = at_operator.get(address).content.decode()
+    assert "Volume storage of type fast" in page
+    at_operator.post(address, form(gigabytes_fast="7", volumes_fast="unlimited"))
+    assert selectors.own_limits(alice.project_id, ["gigabytes_fast"]) == {"gigabytes_fast": 7}
+    use(alice.project_id, gigabytes_fast=3)
+    assert 'name="limit-gigabytes_fast" value="7"' in at_operator.get(address).content.decode()
+    assert "Volume storage of type fast: 3" in at_operator.get(f"/projects/{alice.project_id}/").content.decode()
+    at_operator.post(f"{address}reset/")
+    assert limits_of(alice.project_id).get("gigabytes_fast") is None
+    at_operator.post("/quotas/", form(snapshots_fast="2"))
+    assert limits_of(alice.project_id)["snapshots_fast"] == 2
 
 
 @pytest.mark.parametrize("wrong", ["", "-1", "two", "1.5", "2147483648", "9" * 30, "1e3", "a\0b", "١٢"])

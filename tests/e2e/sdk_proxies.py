@@ -60,6 +60,30 @@ NOT_CALLED_NETWORK = {
     "wait_for_status": WAITS,
     "wait_for_delete": WAITS,
 }
+CONSISTENCY = "consistency groups are deprecated in Cinder; groups are in their place"
+NOT_CALLED_VOLUME = {
+    **dict.fromkeys(
+        (
+            "consistency_groups",
+            "consistency_group_snapshots",
+            "create_consistency_group",
+            "create_consistency_group_from_source",
+            "create_consistency_group_snapshot",
+            "delete_consistency_group",
+            "delete_consistency_group_snapshot",
+            "find_consistency_group",
+            "find_consistency_group_snapshot",
+            "get_consistency_group",
+            "get_consistency_group_snapshot",
+            "update_consistency_group",
+        ),
+        CONSISTENCY,
+    ),
+    **dict.fromkeys(
+        ("get_backup_metadata", "fetch_backup_metadata", "set_backup_metadata", "delete_backup_metadata"), NOWHERE
+    ),
+    "wait_for_status": WAITS,
+}
 
 
 class Spy:

@@ -43,7 +43,14 @@ def run(cloud: OneMachine, folder: Path, *command: str | Path, **more: str) -> s
         **more,
     }
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,  # Ansible takes no other one that does not block
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout
@@ -107,6 +114,13 @@ def test_ansible_makes_changes_and_removes_networks_once(playbooks: Playbooks) -
     assert playbooks.changes(1, 2, about="another word", networks="30") == 5
     assert playbooks.changes(3, 4) == 15
     assert playbooks.changes(4) == 0
+
+
+def test_ansible_gives_a_server_a_volume_and_takes_it_away(playbooks: Playbooks) -> None:
+    assert playbooks.changes(5) == 5
+    assert playbooks.changes(5, size="2") == 2
+    assert playbooks.changes(5, size="2") == 0
+    assert playbooks.changes(6) == 5
 
 
 def test_every_page_is_named_in_the_guide() -> None:

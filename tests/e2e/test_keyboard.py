@@ -38,6 +38,8 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
     page.keyboard.press("Tab")
     expect(page.locator("input[name=image]:checked")).to_be_focused()
     page.keyboard.press("Tab")
+    expect(page.locator("#images summary")).to_be_focused()
+    page.keyboard.press("Tab")
     expect(page.locator("input[name=flavor]:checked")).to_be_focused()
     page.keyboard.press("ArrowDown")
     expect(page.locator("#quote")).to_contain_text("m1.micro")

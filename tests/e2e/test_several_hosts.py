@@ -445,7 +445,9 @@ def test_nothing_is_left_of_guests_that_are_deleted(cloud: OneMachine, before: s
     assert traces(cloud.netns) - before
     for name in PAIR:
         town.sdk.compute.delete_server(town.guests[name].server)
-    wait_for("the hosts are as they were", lambda: traces(cloud.netns) == before, 60)
+    with contextlib.suppress(AssertionError):  # what is left says more than that something is
+        wait_for("the hosts are as they were", lambda: traces(cloud.netns) <= before)
+    assert traces(cloud.netns) - before == set()
     town.sdk.network.delete_network(town.sdk.network.find_network("here"))
     kept = [path for path in cloud.data.rglob("*") if path.name == "leases" or path.name.startswith(town.first.server)]
     assert kept == []

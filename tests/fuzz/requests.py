@@ -289,7 +289,7 @@ def _headers(
     found = {name: value for name, value in found.items() if name.lower() not in {"content-length", "host", "cookie"}}
     if draw(st.sampled_from((True,) * 9 + (False,))):
         found = {name: value for name, value in found.items() if name.lower() != "openstack-api-version"}
-        found["OpenStack-API-Version"] = f"compute {text_of(version)}"
+        found["OpenStack-API-Version"] = f"{operation.service} {text_of(version)}"
     if draw(st.booleans()):
         found["X-Subject-Token"] = world.tokens[draw(st.sampled_from(("member", "operator")))]
     kinds = list(operation.declared.get("requestBody", {}).get("content", {"application/json": {}}))

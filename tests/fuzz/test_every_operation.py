@@ -22,6 +22,7 @@ from jsonschema import Draft202012Validator
 from portal.api.common.microversions import Version
 from portal.api.compute.base import MICROVERSIONS
 from portal.api.openapi.components import SHAPES
+from portal.api.volume.base import MICROVERSIONS as VOLUME
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for
 from tests.security.conftest import World
 
@@ -35,6 +36,7 @@ EDITIONS: tuple[tuple[str, Version], ...] = (
     ("identity", NEWEST),
     ("image", NEWEST),
     ("network", NEWEST),
+    ("volume", VOLUME.maximum),
 )
 REFUSALS = {service: Draft202012Validator(shape) for service, shape in SHAPES.items()}
 
@@ -122,7 +124,7 @@ def test_no_input_makes_an_error_of_ours(world: World, service: str, version: Ve
     assert not found, f"{len(found)} operations\n\n" + "\n\n".join(found)
 
 
-@pytest.mark.parametrize("service", ["compute", "identity", "image", "network"])
+@pytest.mark.parametrize("service", ["compute", "identity", "image", "network", "volume"])
 def test_without_a_token_everything_but_the_public_is_401(world: World, service: str) -> None:
     client = Client(raise_request_exception=False)
     expected, found = {}, {}

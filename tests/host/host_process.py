@@ -42,8 +42,12 @@ def serve(
     # Imported here, after the namespaces: what follows may start threads.
     from compute_agent.images.cache import ImageCache  # noqa: PLC0415
     from compute_agent.network.linux import LinuxNetwork  # noqa: PLC0415
+    from compute_agent.servers.root_disks import PoolRootDisks  # noqa: PLC0415
+    from compute_agent.start.libvirt_host import daemons_of  # noqa: PLC0415
+    from compute_agent.start.volumes import make_volumes  # noqa: PLC0415
     from compute_agent.virt.libvirt import kvm  # noqa: PLC0415
     from compute_agent.virt.libvirt.driver import LibvirtDriver  # noqa: PLC0415
+    from compute_agent.volumes.services import Outside  # noqa: PLC0415
 
     def fetch(wanted: ImageRef, _instance: str) -> Iterator[bytes]:
         with files.get(wanted.id, image).open("rb") as file:
@@ -51,14 +55,20 @@ def serve(
                 yield piece
 
     virt_type = kvm.prepare(settings)
-    driver = LibvirtDriver(settings, virt_type)
+    driver: ComputeDriver = LibvirtDriver(settings, virt_type)
     driver.on_power_change(lambda uuid, state: events.send((uuid, int(state))))
+    foreign, monitor = Foreign(driver), Monitor(driver)
+    images = ImageCache(settings.state_dir / "images", fetch, settings.state_dir / "instances")
+    if settings.root_disks:
+        volumes = make_volumes(settings, daemons_of(settings, None, str), Outside(images))
+        assert volumes is not None
+        driver = PoolRootDisks(driver, volumes, settings.root_disks, settings.host)
     parts = {
         "driver": driver,
         "network": LinuxNetwork(settings, Listening()),
-        "images": ImageCache(settings.state_dir / "images", fetch, settings.state_dir / "instances"),
-        "foreign": Foreign(driver),
-        "monitor": Monitor(driver),
+        "images": images,
+        "foreign": foreign,
+        "monitor": monitor,
     }
     while True:
         try:
@@ -215,6 +225,6 @@ def _forward(name: str) -> Any:
     return method
 
 
-for _name in sorted(ComputeDriver.__abstractmethods__ - {"on_power_change"}):
+for _name in sorted((ComputeDriver.__abstractmethods__ | {"needs_image"}) - {"on_power_change", "frozen"}):
     setattr(RemoteDriver, _name, _forward(_name))
 RemoteDriver.__abstractmethods__ = frozenset()

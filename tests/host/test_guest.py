@@ -204,7 +204,7 @@ def test_cleaning_removes_guests_networks_and_files(stage: Stage) -> None:
     assert lab.machine.run("nft", "list", "ruleset") == ""
     assert lab.machine.do(lambda: Path("/proc/sys/net/ipv4/ip_forward").read_text()) == "0\n"
     assert not (namespace.FOLDER / str(lab.settings.netns)).exists()
-    assert {path.name for path in lab.settings.state_dir.iterdir()} == {"images", "outgoing"}
+    assert {path.name for path in lab.settings.state_dir.iterdir()} == {"images", "outgoing", "pki", "exports"}
 
 
 def test_this_machine_was_not_touched() -> None:

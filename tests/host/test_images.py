@@ -16,8 +16,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import ImageRef
-from compute_agent.images.cache import ImageCache
-from compute_agent.images.cache import _name as cache_name
+from compute_agent.images.cache import ImageCache, cached_name
 from compute_agent.virt import programs
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError, StoppedError
 
@@ -283,7 +282,7 @@ def test_a_fetch_that_nobody_wants_any_more_ends(
 
 def test_who_waits_for_another_fetch_can_be_stopped(cache: ImageCache, portal: Portal, qcow2: Path) -> None:
     image = portal.offer(qcow2, "qcow2")
-    with cache._locked(cache_name(image)), pytest.raises(StoppedError):
+    with cache._locked(cached_name(image)), pytest.raises(StoppedError):
         cache.get(image, INSTANCE, lambda: True)
     assert not cache.get(image, INSTANCE).cached
 

@@ -175,6 +175,19 @@ def test_a_rebuild_loses_what_the_disks_held_and_keeps_the_address(stage: Stage)
     assert folder_of(stage) == {"disk.qcow2", "seed.iso"}
 
 
+def test_a_stable_rescue_boots_from_the_last_disk_and_leaves_the_others_their_names(stage: Stage) -> None:
+    kernel, line = stage.kernel, LINE.replace("vda", "vdb")
+    stage.make(stage.spec)
+    stage.ssh("echo precious >/root/mark; sync")
+    image = replace(kernel.image, properties={"os_command_line": line, "hw_rescue_bus": "virtio"})
+    stage.rescue(RescueImage(image=image, kernel=kernel.kernel, ramdisk=kernel.ramdisk))
+    assert stage.ssh("cat /proc/cmdline; ls /root") == line
+    assert stage.ssh("mount -t ext4 /dev/vda2 /mnt && cat /mnt/root/mark") == "precious"
+    stage.ssh("umount /mnt")
+    stage.unrescue()
+    assert stage.ssh("cat /root/mark; test -e /dev/vdb || echo alone").split() == ["precious", "alone"]
+
+
 def test_a_guest_boots_the_kernel_that_its_image_names(stage: Stage) -> None:
     kernel = stage.kernel
     spec = stage.spec = replace(stage.spec, image=kernel.image, kernel=kernel.kernel, ramdisk=kernel.ramdisk)

@@ -88,9 +88,10 @@ class PagedView(ServiceView):
         return Response({"items": found, "links": next_links(request, page, found, "http://cloud/items")})
 
 
+SERVICES = ("identity", "compute", "image", "network", "volume")
 urlpatterns: list[URLPattern] = [
-    *(path(f"{name}/errors", ErrorsView.as_view(service=name)) for name in ("identity", "compute", "image", "network")),
+    *(path(f"{name}/errors", ErrorsView.as_view(service=name)) for name in SERVICES),
     path("versioned", VersionedView.as_view()),
     path("paged", PagedView.as_view()),
-    *(path(f"{name}/nothing", NoSuchResource.of(name)) for name in ("identity", "compute", "image", "network")),
+    *(path(f"{name}/nothing", NoSuchResource.of(name)) for name in SERVICES),
 ]

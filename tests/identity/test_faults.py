@@ -16,7 +16,7 @@ from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.identity.api")]
-SERVICES = ("identity", "compute", "image", "network")
+SERVICES = ("identity", "compute", "image", "network", "volume")
 STATUS = {
     "invalid": 400,
     "forbidden": 403,
@@ -44,7 +44,7 @@ def message_in(service: str, body: Any, status: int) -> str:
         assert set(body) == {"error"}
         assert (body["error"]["code"], set(body["error"])) == (status, {"code", "title", "message"})
         return str(body["error"]["message"])
-    if service == "compute":
+    if service in {"compute", "volume"}:
         ((name, fault),) = body.items()
         assert name == COMPUTE.get(status, "computeFault")
         assert (fault["code"], set(fault)) == (status, {"code", "message"})
@@ -61,7 +61,9 @@ def message_in(service: str, body: Any, status: int) -> str:
 @pytest.mark.parametrize("error", STATUS)
 def test_anticipated_errors(people: People, service: str, error: str) -> None:
     response = Api(people.alice).get(f"/{service}/errors?error={error}")
-    status = {("network", "quota"): 409, ("image", "quota"): 413}.get((service, error), STATUS[error])
+    status = {("network", "quota"): 409, ("image", "quota"): 413, ("volume", "quota"): 413}.get(
+        (service, error), STATUS[error]
+    )
     assert response.status_code == status
     assert response["Content-Type"] == "application/json"
     assert response["X-Openstack-Request-Id"].startswith("req-")

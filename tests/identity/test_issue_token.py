@@ -63,6 +63,7 @@ def test_catalog_names_every_service_at_every_interface(people: People, settings
         for endpoint in service["endpoints"]
     }
     paths = {"identity": "/identity/v3", "compute": "/compute/v2.1", "image": "/image", "network": "/network"}
+    paths |= dict.fromkeys(("block-storage", "volumev3"), f"/volume/v3/{people.alice.project_id.hex}")
     assert urls == {
         (service, interface, "RegionOne", "RegionOne"): f"https://cloud.example:8443{path}"
         for service, path in paths.items()

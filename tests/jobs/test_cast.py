@@ -6,11 +6,12 @@ import uuid
 
 import pytest
 from django.db import transaction
+from django.utils import timezone
 from django_q.models import OrmQ
 
 from provisioning.common import tracing
-from provisioning.jobs import registry
-from provisioning.jobs.cast import cast
+from provisioning.jobs import queue, registry
+from provisioning.jobs.cast import cast, cast_here
 from tests.support import jobs
 
 pytestmark = pytest.mark.both_databases
@@ -105,3 +106,36 @@ def test_two_jobs_cannot_share_a_name() -> None:
 
     with pytest.raises(ValueError, match=r"tests\.cast\.note"):
         registry.job("tests.cast.note", topic=TOPIC)(other)
+
+
+@registry.job("tests.cast.fail", topic=TOPIC)
+def fail() -> None:
+    ran.append(("fail", None, ""))
+    message = "not yet"
+    raise LookupError(message)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_cast_here_runs_at_the_commit_and_leaves_no_message() -> None:
+    number = uuid.uuid4()
+    with transaction.atomic():
+        cast_here(TOPIC, "tests.cast.note", what=number)
+        assert OrmQ.objects.exists()
+        assert not ran
+    assert [what for _, what, _ in ran] == [str(number)]
+    assert not OrmQ.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_tries_what_failed_where_it_was_cast() -> None:
+    with transaction.atomic():
+        cast_here(TOPIC, "tests.cast.fail")
+    assert queue.take([TOPIC], "g") is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_dead_process_was_to_run_is_a_workers_later() -> None:
+    number = queue.put_aside(TOPIC, "text")
+    assert queue.take([TOPIC], "g") is None
+    OrmQ.objects.filter(id=number).update(lock=timezone.now())
+    assert queue.take([TOPIC], "g") is not None

@@ -16,6 +16,7 @@ from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from provisioning.common.context import RequestContext
+from provisioning.common.tally import BOUNDS, Tally
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent, Total
 from provisioning.compute.selectors import totals
@@ -226,11 +227,11 @@ def test_steps_that_a_host_makes_up_are_one_label(cloud: Cloud, alice: RequestCo
 
 
 def test_buckets_are_cumulative_and_their_bounds_belong_to_them() -> None:
-    tally = totals.Tally()
+    tally = Tally()
     for seconds in (0.005, 0.0051, 1.0, 9999.0):
         tally.take(seconds)
     assert (tally.buckets[0], tally.buckets[1], tally.buckets[-1], tally.count) == (1, 1, 1, 4)
-    assert tally.buckets[totals.BOUNDS.index(1.0)] == 1
+    assert tally.buckets[BOUNDS.index(1.0)] == 1
 
 
 def test_periodic_work_and_notifications(db: None) -> None:

@@ -22,8 +22,11 @@ from provisioning.compute.actions.lock import unlock
 from provisioning.compute.actions.power import stop, trigger_crash_dump
 from provisioning.compute.actions.registry import commanded_tasks
 from provisioning.compute.actions.shelve import shelve
+from provisioning.compute.actions.swap_volume import swap_volume
 from provisioning.compute.actions.unshelve import unshelve
-from provisioning.compute.launch.request import InjectedFile, NetworkRequest
+from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
+from provisioning.compute.launch.request import DiskRequest, InjectedFile, NetworkRequest
+from provisioning.compute.models import BlockDevice
 from provisioning.compute.notifications.table import every_type, payload_of
 from provisioning.compute.services import aggregates
 from provisioning.compute.services.forget_host import forget_host
@@ -34,9 +37,12 @@ from provisioning.events.models import Event
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.notifications.models import Delivery
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_volume
 from tests.notifications.conftest import data, told, types
 from tests.support.clouds import ADMIN, Cloud, base64_of, context
 from tests.support.jobs import drain
+from tests.support.scripted_pool import ScriptedPool
 from tests.support.tasks import Scene, in_the_middle_of, the_command
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +62,9 @@ MORE = {
     "rescue": {"rescue_image_ref"},
     "rebuild": {"trusted_image_certificates"},
     "resize_prep": {"new_flavor"},
+    "volume_attach": {"volume_id"},
+    "volume_detach": {"volume_id"},
+    "volume_swap": {"old_volume_id", "new_volume_id"},
 }
 
 
@@ -371,3 +380,48 @@ def test_the_page_lists_every_type_with_its_payload() -> None:
         for name in re.findall(r"`([a-z_.]+)`", cells[0]) if len(cells) == 3 else ():
             listed[name] = cells[1]
     assert listed == {name: " ".join(payload_of(name)) for name in every_type()}
+
+
+def test_volumes_of_a_server(cloud: Cloud, alice: RequestContext) -> None:
+    host = cloud.add_host("kelvin")
+    host.serve(ScriptedPool())
+    disk = DiskRequest(
+        "image", "volume", str(cloud.image.id), boot_index=0, size=2, delete_on_termination=True, tag="os"
+    )
+    server = cloud.launch(alice, image_id="", disks=(disk,))
+    cloud.run()
+    root = BlockDevice.objects.get()
+    said = data(told()[-1])["block_devices"]
+    assert [each["nova_object.name"] for each in said] == ["BlockDevicePayload"]
+    assert said[0]["nova_object.data"] == {
+        "device_name": "/dev/vda",
+        "volume_id": str(root.volume_id),
+        "delete_on_termination": True,
+        "boot_index": 0,
+        "tag": "os",
+    }
+    one, two, three = (str(create_volume(alice, VolumeRequest(size_gb=1)).id) for _ in range(3))
+    cloud.run()
+    Event.objects.filter(topic="notifications").delete()
+    attach_volume(context("alice"), server.id, VolumeToAttach(one))
+    cloud.run()
+    swap_volume(context("alice"), server.id, one, two)
+    cloud.run()
+    detach_volume(context("alice"), server.id, two)
+    cloud.run()
+    host.failing["connect_volume_request"] = "No room."
+    attach_volume(context("alice"), server.id, VolumeToAttach(three))
+    cloud.run()
+    named = [
+        (each["event_type"].removeprefix("instance.volume_"), {k: v for k, v in data(each).items() if "volume_id" in k})
+        for each in told()
+    ]
+    assert named == [
+        *((f"attach.{phase}", {"volume_id": one}) for phase in ("start", "end")),
+        *((f"swap.{phase}", {"old_volume_id": one, "new_volume_id": two}) for phase in ("start", "end")),
+        *((f"detach.{phase}", {"volume_id": two}) for phase in ("start", "end")),
+        *((f"attach.{phase}", {"volume_id": three}) for phase in ("start", "error")),
+    ]
+    for message in told():
+        check_shape(message)
+    assert [len(data(each)["block_devices"]) for each in told()][:2] == [2, 2]

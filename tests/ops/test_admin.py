@@ -21,7 +21,7 @@ from tests.support.clouds import Cloud, state_of
 
 INDEX = [
     f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
-    for app in ("compute", "identity", "images", "network", "quotas")
+    for app in ("compute", "identity", "images", "network", "quotas", "volumes")
     for model in apps.get_app_config(app).get_models()
     if django_admin.site.is_registered(model)
 ]

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from provisioning.compute.models import Aggregate, ServerGroup
 from provisioning.compute.services.server_groups import create_server_group
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import Host, HostCertificate
+from provisioning.volumes.models import Attachment, Volume
 from tests.ops.test_admin import act
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.volumes.conftest import build
 
 HOSTS, AGGREGATES = "/admin/hosts/host/", "/admin/compute/aggregate/"
 
@@ -61,6 +65,26 @@ def test_a_host_in_an_aggregate_keeps_its_zone(admin: Client, cloud: Cloud) -> N
     page = admin.post(f"{HOSTS}{host.pk}/change/", fields)
     assert "is that of aggregate rack" in page.content.decode()
     assert Host.objects.get().availability_zone == "moon"
+
+
+def test_volumes_of_a_dead_host_are_given_back(admin: Client, alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    town = build(monkeypatch)
+    town.alice = alice.context
+    HostCertificate.objects.create(
+        host=town.host, issued_at=timezone.now(), ends_at=timezone.now() + timedelta(days=2), digest="", trusted=""
+    )
+    attachment = town.attach(town.make())
+    page = admin.get(f"{HOSTS}{town.host.pk}/change/").content.decode()
+    assert f"attachment/?host__id__exact={town.host.pk}" in page
+    assert "Ends soon" in page
+    refused = act(admin, HOSTS, "give_back", [town.host], confirmed="yes").content.decode()
+    assert "Force the host down first" in refused
+    assert Attachment.objects.exists()
+    act(admin, HOSTS, "force_down", [town.host], confirmed="yes")
+    act(admin, HOSTS, "give_back", [town.host], confirmed="yes")
+    assert not Attachment.objects.exists()
+    assert Volume.objects.get().status == "available"
+    assert ("released", attachment.id) in town.guests.told
 
 
 # ----- aggregates -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,13 @@ from django.urls.resolvers import RegexPattern
 
 from portal.routing import websocket_router
 
-PREFIXES = {"compute": "/compute/v2.1", "identity": "/identity", "image": "/image", "network": "/network"}
+PREFIXES = {
+    "compute": "/compute/v2.1",
+    "identity": "/identity",
+    "image": "/image",
+    "network": "/network",
+    "volume": "/volume/v3",
+}
 """Service → where it is; the paths of its rules' operations begin behind that."""
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 Operation = tuple[str, str]

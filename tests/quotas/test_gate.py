@@ -19,6 +19,7 @@ from django.contrib import admin
 from django.core.management import call_command
 from django.db.models import ForeignKey, Model, OneToOneField
 from django.test import Client, RequestFactory
+from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.common.errors import OverQuotaError
@@ -35,18 +36,19 @@ from provisioning.quotas.limits import DEFAULTS, LEDGER
 from provisioning.quotas.models import QuotaLimit
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
+from provisioning.volumes import services as volumes
+from provisioning.volumes.models import PoolHost, StoragePool, Volume
+from provisioning.volumes.services import backups
 from tests.support.cast import Api, People, sign_in_browser
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports
 
 ROOT = Path(__file__).resolve().parents[2]
 V21 = "/compute/v2.1"
-NOT_YET = {
-    "volumes",
-    "gigabytes",
-    "snapshots",
-}
+NOT_YET = {"groups"}
 """Limits that are kept and can be set, of what cannot be made yet."""
+BOUNDS = {"per_volume_gigabytes"}
+"""Limits of one thing, that no record holds."""
 
 # ----- every kind of record is declared -------------------------------------------------------------------------------
 
@@ -86,12 +88,18 @@ def test_every_record_of_a_project_or_user_is_declared() -> None:
 
 def test_every_limit_limits_something_or_waits_for_it() -> None:
     limiting = {resource for resources in registry.limited.values() for resource in resources}
-    assert DEFAULTS.keys() - limiting == NOT_YET
+    assert DEFAULTS.keys() - limiting == BOUNDS
 
 
 # ----- every maker is known, and passes the gate ----------------------------------------------------------------------
 
 MAKERS = {
+    "provisioning/volumes/services/create.py": {"Volume"},
+    "provisioning/volumes/services/manage.py": {"Volume"},
+    "provisioning/volumes/services/snapshots.py": {"Snapshot"},
+    "provisioning/volumes/services/backups.py": {"Backup"},
+    "provisioning/volumes/services/groups.py": {"Group"},
+    "provisioning/volumes/services/backup_records.py": {"Backup"},
     "provisioning/compute/services/key_pairs.py": {"KeyPair"},
     "provisioning/compute/launch/reserve.py": {"Instance"},
     "provisioning/compute/services/server_groups.py": {"ServerGroup"},
@@ -115,13 +123,16 @@ MEASURERS = {
 }
 """What makes records that are not in the ledger, and the function that counts them in the same transaction."""
 OF_THE_CLOUD = {
+    "provisioning/volumes/services/migrate.py": {"Volume"},
     "provisioning/network/delivery/places.py": {"Port"},
     "provisioning/network/services/addresses.py": {"FixedIP"},
     "provisioning/network/services/sharing.py": {"RbacPolicy"},
     "provisioning/network/services/dhcp_ports.py": {"Port"},
     "provisioning/network/services/router_interfaces.py": {"Port"},
 }
-"""What the cloud makes for itself: ports that are in no project's quota, and policies of what is everybody's."""
+"""What the cloud makes for itself: ports that are in no project's quota, policies of what is everybody's, and volumes
+that take over the data of one that is counted.
+"""
 ASKED_BEFORE = {"provisioning/network/services/ipam.py": {"FixedIP"}}
 """What is made for modules that have asked the quotas."""
 IMAGINED = {"provisioning/compute/launch/dry_run.py": {"Instance"}}
@@ -133,7 +144,7 @@ WRITING = MAKING | {f"a{name}" for name in MAKING} | {"save", "asave", "update",
 
 def made_in(tree: ast.AST) -> set[str]:
     """The limited records that a module makes: ``Port(…)`` and ``Port.objects.create(…)``."""
-    names = {label.partition(".")[2] for label in registry.limited}
+    names = limited_names(tree)
     found = set()
     for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
         made = call.func
@@ -142,6 +153,15 @@ def made_in(tree: ast.AST) -> set[str]:
         elif isinstance(made, ast.Name):
             found.add(made.id)
     return found & names
+
+
+def limited_names(tree: ast.AST) -> set[str]:
+    """The limited models that a module imports: another app may have a model of the same name."""
+    found = set()
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module):
+        app = str(node.module).removeprefix("provisioning.").partition(".")[0]
+        found |= {alias.name for alias in node.names if f"{app}.{alias.name}" in registry.limited}
+    return found
 
 
 def calls_in(tree: ast.AST, module: str = "provisioning.quotas.services.ledger") -> set[str]:
@@ -153,7 +173,13 @@ def calls_in(tree: ast.AST, module: str = "provisioning.quotas.services.ledger")
         for alias in node.names
     }
     called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return {func.id for func in called if isinstance(func, ast.Name)} & offered
+    of_it = {func.attr for func in called if _is_of(func, module.rpartition(".")[2])}
+    return {func.id for func in called if isinstance(func, ast.Name)} & offered | of_it
+
+
+def _is_of(func: ast.expr, name: str) -> bool:
+    """Whether a function is called as that of a module: ``ledger.hold``."""
+    return isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id == name
 
 
 def methods_called_in(tree: ast.AST) -> set[str]:
@@ -386,6 +412,32 @@ def share(project: uuid.UUID, row: Network, target: str) -> RbacPolicy:
 OF_SERVERS = [interface_by_api, address_by_api]
 """Ways of a server that is there."""
 LAUNCHES = [launch_by_api, launch_by_page]
+
+
+def with_volume(world: World) -> Volume:
+    volume = Volume.objects.filter(project_id=world.project, status="available").first()
+    if volume is None:
+        pool = StoragePool.objects.create(name="p", driver="fake", total_gb=9, free_gb=9)
+        PoolHost.objects.create(pool=pool, host=world.cloud.add_host("kelvin").host, last_seen_at=timezone.now())
+        volume = volumes.create_volume(world.people.alice.context, volumes.VolumeRequest(size_gb=1))
+        Volume.objects.filter(id=volume.id).update(status="available")
+    return volume
+
+
+def snapshot_by_service(world: World) -> bool:
+    volume = with_volume(world)
+    return done(lambda: volumes.create_snapshot(world.people.alice.context, volume.id))
+
+
+def backup_by_service(world: World) -> bool:
+    wanted = backups.BackupRequest(volume_id=str(with_volume(world).id))
+    return done(lambda: backups.create_backup(world.people.alice.context, wanted))
+
+
+def volume_by_service(world: World) -> bool:
+    return done(lambda: volumes.create_volume(world.people.alice.context, volumes.VolumeRequest(size_gb=1)))
+
+
 WAYS: dict[str, list[Callable[[World], bool]]] = {
     "instances": LAUNCHES,
     "cores": LAUNCHES,
@@ -411,6 +463,12 @@ WAYS: dict[str, list[Callable[[World], bool]]] = {
     "address_scopes": [scope_by_service],
     "address_groups": [address_group_by_service],
     "rbac_policies": [policy_by_service, policy_led_to_a_project],
+    "volumes": [volume_by_service],
+    "snapshots": [snapshot_by_service],
+    "backups": [backup_by_service],
+    "backup_gigabytes": [backup_by_service],
+    "gigabytes": [volume_by_service],
+    "per_volume_gigabytes": [volume_by_service],
 }
 EACH_WAY = [(resource, way) for resource, ways in WAYS.items() for way in ways]
 

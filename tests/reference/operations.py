@@ -16,8 +16,8 @@ LINE = re.compile(
     r"(?:(?P<status>\d{3}|~) )?(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<action>[\w-]+))?(?: \| (?P<remark>.+))?"
 )
 SERVER_ACTION = "/servers/{server_id}/action"
-PREFIX = {"compute": "/compute/v2.1", "image": "/image", "network": "/network"}
-TITLES = {"compute": "Compute v2.1", "image": "Image v2", "network": "Network v2.0"}
+PREFIX = {"compute": "/compute/v2.1", "image": "/image", "network": "/network", "volume": "/volume"}
+TITLES = {"compute": "Compute v2.1", "image": "Image v2", "network": "Network v2.0", "volume": "Block Storage v3"}
 ANY = {"resource_type": "networks"}
 """What stands for a name of a path that is no id."""
 DONE, NOT_OFFERED, MISSING = "done", "answered as not offered", "missing"
@@ -91,8 +91,9 @@ def page() -> str:
     """The page of the documentation."""
     parts = [
         "# Operations of the references\n",
-        "What Novella does about every operation of OpenStack's Compute API v2.1, Image API v2 and Networking API v2.0"
-        " references. A test makes this page from the routes: an operation is *done*, *answered as not offered* (with"
+        "What Novella does about every operation of OpenStack's Compute API v2.1, Image API v2, Networking API v2.0"
+        " and Block Storage API v3 references. A test makes this page from the routes:"
+        " an operation is *done*, *answered as not offered* (with"
         " the status of the reference, and a sentence), or *missing*. What belongs to an extension of the Networking"
         " API that is not offered stands below the extension's name.\n",
     ]

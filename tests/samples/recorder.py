@@ -21,12 +21,50 @@ from tests.support.clouds import Cloud
 
 Version = tuple[int, int]
 VERSIONS: list[Version] = [(2, minor) for minor in range(1, 97)]
+_STEPS = (
+    0,
+    3,
+    5,
+    8,
+    9,
+    11,
+    13,
+    14,
+    18,
+    20,
+    21,
+    25,
+    27,
+    36,
+    38,
+    40,
+    41,
+    43,
+    44,
+    45,
+    48,
+    49,
+    55,
+    56,
+    57,
+    58,
+    61,
+    62,
+    63,
+    65,
+)
+VOLUME_VERSIONS: list[Version] = [(3, minor) for minor in (*_STEPS, 65, 70, 71)]
+"""Where answers of the Block Storage API change, or begin, and the newest."""
+MICROVERSIONS = {"compute": VERSIONS, "volume": VOLUME_VERSIONS}
+ACTED_ON = {"/servers/{server_id}/action", "/v3/volumes/{volume_id}/action", "/v3/snapshots/{snapshot_id}/action"}
+"""Addresses whose actions are operations of their own in the references."""
 HEADERS = ("Location", "Content-Type", "Content-Range", "Accept-Ranges", "Content-MD5", "Content-Length", "Retry-After")
 """What is kept of an answer's headers, besides those for which OpenStack has a name of its own."""
 OWN = re.compile(r"openstack-image-.*", re.I)
 PATTERNS: list[tuple[str, re.Pattern[str]]] = [
     ("request_id", re.compile(r"\breq-[0-9a-f-]{36}")),
     ("uuid", re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")),
+    ("export", re.compile(r"\b[0-9a-f]{8}(?=-\d+\b|\.sock\b)")),
     ("hash", re.compile(r"\b[0-9a-f]{128}\b")),
     ("host_id", re.compile(r"\b[0-9a-f]{56}\b")),
     ("hex", re.compile(r"\b[0-9a-f]{32}\b")),
@@ -41,7 +79,7 @@ PATTERNS: list[tuple[str, re.Pattern[str]]] = [
     ("console_token", re.compile(r"(?<=token=)[\w-]{43}|(?<=token%3D)[\w-]{43}")),
     ("private_key", re.compile(r"-----BEGIN .*-----\n?", re.S)),
 ]
-SECRET_KEYS = {"adminPass": "password", "uptime": "uptime"}
+SECRET_KEYS = {"adminPass": "password", "uptime": "uptime", "auth_key": "auth_key", "backup_url": "backup_url"}
 NUMBERS = {
     "uptime",
     "total_hours",
@@ -110,8 +148,8 @@ class Scene:
         body: Any = None,
         *,
         who: str = "alice",
-        since: Version = (2, 1),
-        until: Version = (2, 96),
+        since: Version = (0, 0),
+        until: Version = (9, 0),
         bodies: dict[Version, Any] | None = None,
         keep: Version | None = None,
         headers: dict[str, str] | None = None,
@@ -121,7 +159,7 @@ class Scene:
         ``bodies`` gives the body from a microversion on.  What the request does is undone, except at microversion
         ``keep``, which is played last; returns that answer's body, else the newest one's.
         """
-        chosen = VERSIONS if self.service == "compute" else VERSIONS[-1:]
+        chosen = MICROVERSIONS.get(self.service, VERSIONS[-1:])
         chosen = [each for each in chosen if since <= each <= until]
         if self.kept is not None:
             chosen = self._ends(name, chosen)
@@ -147,7 +185,7 @@ class Scene:
     def _operation(method: str, path: str, body: Any) -> str:
         """The operation as the lists of the references name it."""
         plain = path.partition("?")[0]
-        action = f" ({next(iter(body))})" if plain == "/servers/{server_id}/action" else ""
+        action = f" ({next(iter(body))})" if plain in ACTED_ON else ""
         return f"{method} {plain}{action}"
 
     def _ends(self, name: str, chosen: list[Version]) -> list[Version]:
@@ -170,8 +208,8 @@ class Scene:
     ) -> tuple[Pair, Any]:
         api = self.api(who)
         sent = {**api.headers, **headers}
-        if self.service == "compute":
-            sent["OpenStack-API-Version"] = f"compute {text_of(version)}"
+        if self.service in MICROVERSIONS:
+            sent["OpenStack-API-Version"] = f"{self.service} {text_of(version)}"
         operation = path.partition("?")[0]
         url = self._prefix(operation) + self._filled(path)
         given: dict[str, Any] = {"headers": sent}
@@ -209,7 +247,7 @@ class Scene:
         def value(found: re.Match[str]) -> str:
             return f"<{found[1]}>" if plain and found[1] in self._given else str(self.ids[found[1]])
 
-        return re.sub(r"\{(\w+)\}", value, path)
+        return re.sub(r"\{([\w-]+)\}", value, path)
 
     @staticmethod
     def _document(answer: Any, content: bytes) -> Any:
@@ -276,6 +314,6 @@ class Scene:
                 last["until"] = text
                 continue
             last = {"name": name, "operation": operation, "since": text, "until": text, **pair}
-            if self.service != "compute":
+            if self.service not in MICROVERSIONS:
                 last = {"name": name, "operation": operation, **pair}
             self.pairs.append(last)

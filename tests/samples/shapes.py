@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tests.samples.recorder import VERSIONS, Version, text_of
+from tests.samples.recorder import MICROVERSIONS, Version, text_of
 from tests.samples.store import HERE, every_pair
 
 OWN_NAMES = {
@@ -107,7 +107,7 @@ def ours(service: str) -> dict[str, dict[Version, list[Any]]]:
         if each != service or pair["response"]["status"] >= 400 or not isinstance(body, dict | list):
             continue
         since, until = _version(pair.get("since", "any")), _version(pair.get("until", "any"))
-        for version in [(0, 0), *VERSIONS]:
+        for version in [(0, 0), *MICROVERSIONS.get(service, [])]:
             if since <= version <= until:
                 found[pair["operation"]][version].append(body)
     return found

@@ -38,7 +38,7 @@ def store(service: str, name: str, pairs: list[Pair]) -> None:
 
 def every_pair() -> Iterator[tuple[str, Pair]]:
     """Everything in the store, with its service."""
-    for service in ("compute", "image", "network"):
+    for service in ("compute", "image", "network", "volume"):
         for path in sorted((HERE / service).glob("*.json")):
             for pair in load(service, path.stem):
                 yield service, pair

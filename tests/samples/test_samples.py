@@ -19,8 +19,10 @@ from tests.support.clouds import Cloud
 NEVER_WELL = {
     ("compute", "GET /servers/{server_id}/migrations/{migration_id}"): "no live migration is ever in progress",
     ("image", "DELETE /v2/stores/{store_id}/{image_id}"): "an image is not taken out of the only store",
+    ("volume", "POST /v3/manageable_volumes"): "the samples' pool takes nothing over",
+    ("volume", "POST /v3/volumes/{volume_id}/action (os-unmanage)"): "the samples' pool keeps nothing beside volumes",
 }
-"""Operations that are done and refuse whatever is asked, with the reason."""
+"""Operations that are done and refuse whatever the samples ask, with the reason."""
 
 
 @pytest.mark.django_db

@@ -30,7 +30,7 @@ def _plain(part: str, pattern: str) -> tuple[str, str]:
     return part.replace("[]", "()"), pattern.replace("[]", "()")
 
 
-@pytest.mark.parametrize("service", ["compute", "image", "network"])
+@pytest.mark.parametrize("service", ["compute", "image", "network", "volume"])
 def test_answers_have_the_references_shapes(service: str) -> None:
     found, known = differences(service), listed(service)
     unknown = [each for each in found if not any(is_one_of(each, line) for line in known)]

@@ -44,6 +44,23 @@ from provisioning.network.models import Network, Port, PortForwarding, SecurityG
 from provisioning.network.selectors.agents import agents
 from provisioning.notifications.models import Delivery
 from provisioning.quotas.models import QuotaLimit
+from provisioning.volumes.models import (
+    Attachment,
+    Backup,
+    DefaultType,
+    Group,
+    GroupSnapshot,
+    GroupType,
+    QosSpec,
+    Snapshot,
+    StoragePool,
+    Transfer,
+    TypeEncryption,
+    Volume,
+    VolumeType,
+)
+from provisioning.volumes.models import Message as VolumeMessage
+from provisioning.volumes.selectors.pools import backend_of
 from tests.support.cast import People, Person, make_people, make_project, make_user
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports
@@ -293,13 +310,14 @@ def make_world(people: People, cloud: Cloud) -> World:
         "portforwarding/object": _forwarding(outside, port),
     }
     unknown = ("agent", "cell", "certificate", "cloudpipe", "fixed_ip", "dns_domain", "dns_entry", "bulk_host")
-    unknown += ("default_rule", "console", "volume", "snapshot", "node")
+    unknown += ("default_rule", "console", "node")
     ids |= dict.fromkeys(unknown, "nothing") | {
         "network": str(own.id),
         "security_group": str(group.id),
         "rule": str(rule.id),
         "extension": "os-keypairs",
         "class_name": "default",
+        **volume_ids(alice),
         "before": "2026-01-01 00:00:00",
         "rest": "flavors/1",
     }
@@ -321,6 +339,69 @@ def stored_world(transactional_db: None) -> World:
     cloud = Cloud.make()
     cloud.add_host("h1")
     return make_world(make_people(), cloud)
+
+
+def volume_ids(alice: Person) -> dict[str, str]:
+    """One of each thing of Block Storage."""
+    kind = VolumeType.objects.create(name=f"{SECRET}-type", is_public=False)
+    encryption = TypeEncryption.objects.create(volume_type=kind, provider="luks")
+    message = VolumeMessage.objects.create(
+        project_id=alice.project_id,
+        resource_type="VOLUME",
+        action_id="001",
+        detail_id="002",
+        text=SECRET,
+        expires_at=timezone.now() + timedelta(days=1),
+    )
+    backup = Backup.objects.create(
+        project_id=alice.project_id, name=SECRET, status="error", volume_id=uuid.uuid4(), size_gb=1, fail_reason=SECRET
+    )
+    pool = StoragePool.objects.create(name="shelf", driver="fake")
+    own = {"project_id": alice.project_id, "name": SECRET}
+    usual = VolumeType.objects.create(name="__DEFAULT__")
+    group_type = GroupType.objects.create(name="kind")
+    group = Group.objects.create(**own, group_type=group_type, status="available")
+    taken = GroupSnapshot.objects.create(**own, group=group, group_type=group_type)
+    volume = Volume.objects.create(
+        **own, size_gb=1, status="available", pool=pool, volume_type=usual, metadata={SECRET: SECRET}
+    )
+    offered = Volume.objects.create(**own, size_gb=1, status="awaiting-transfer", pool=pool, volume_type=usual)
+    transfer = Transfer.objects.create(
+        id=uuid.uuid4(), volume=offered, source_project_id=alice.project_id, name=SECRET, salt="x", key_digest="x"
+    )
+    used = Volume.objects.create(**own, size_gb=1, status="reserved", pool=pool, volume_type=usual)
+    snapshot = Snapshot.objects.create(**own, volume=used, size_gb=1, status="available", metadata={SECRET: SECRET})
+    attachment = Attachment.objects.create(volume=used, project_id=alice.project_id)
+    limits = QosSpec.objects.create(name="limits")
+    theirs = VolumeType.objects.create(name="theirs")
+    records = {
+        "storagepool": pool, "volumetype": kind, "qosspec": limits, "grouptype": group_type, "volume": volume,
+        "defaulttype": DefaultType.objects.create(project_id=uuid.uuid4(), volume_type=theirs),
+        "snapshot": snapshot, "backup": backup, "attachment": attachment, "message": message,
+    }  # fmt: skip
+    return {
+        **{f"{name}/object": str(row.pk) for name, row in records.items()},
+        "volume": str(volume.id),
+        "volumes/identity": str(volume.id),
+        "volume-snapshots/identity": str(snapshot.id),
+        "volume-backups/identity": str(backup.id),
+        "snapshot": str(snapshot.id),
+        "attachment": str(attachment.id),
+        "transfer": str(transfer.id),
+        "volume_group": str(group.id),
+        "group_snapshot": str(taken.id),
+        "volume_type": str(kind.id),
+        "encryption": str(encryption.id),
+        "qos": str(limits.id),
+        "group_type": str(group_type.id),
+        "message": str(message.id),
+        "backup": str(backup.id),
+        "backend": backend_of(pool),
+        "cluster_name": "nothing",
+        "verb": "enable",
+        "number": "1",
+        "digest": "0" * 64,
+    }
 
 
 def _delivery() -> int:

@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.security.conftest import PERSONS
 
-APIS = ("compute", "identity", "image", "network")
+APIS = ("compute", "identity", "image", "network", "volume")
 CLASS_METHODS = ("get", "post", "put", "patch", "delete")
 UNKNOWN = "?"
 """A status that somebody has yet to find out; it never holds."""
@@ -55,6 +55,16 @@ RECORDS: dict[str, tuple[int, int, int]] = {
     "doctor/doctorrun": (403, 403, 403),
     "notifications/delivery": (403, 403, 403),
     "quotas/quotalimit": (200, 200, 200),
+    "volumes/storagepool": (403, 200, 403),
+    "volumes/volumetype": (200, 200, 200),
+    "volumes/qosspec": (200, 200, 200),
+    "volumes/grouptype": (200, 200, 200),
+    "volumes/defaulttype": (200, 200, 200),
+    "volumes/volume": (403, 403, 403),
+    "volumes/snapshot": (403, 403, 403),
+    "volumes/backup": (403, 403, 403),
+    "volumes/attachment": (403, 403, 403),
+    "volumes/message": (403, 403, 403),
     "jobs/lease": (403, 403, 403),
     "compute/schedulingdecision": (403, 403, 403),
 }

@@ -69,4 +69,4 @@ def rendered(rule: SecurityRule) -> str:
 def test_no_hash_leads_elsewhere(value: str) -> None:
     image = ImageRef(id="i", name="x", disk_format="raw", size=1, hash_algo="sha256", hash_value=value)
     with pytest.raises(ImageUnacceptableError):
-        cache._name(image)
+        cache.cached_name(image)

@@ -43,7 +43,8 @@ def _quick(settings: Settings) -> None:
 
 def _headers(row: Row, world: World, person: str) -> dict[str, str]:
     token = world.tokens[person]
-    return {"X-Auth-Token": token, "X-Subject-Token": world.tokens["member"]} if token else {}
+    newest = {"OpenStack-API-Version": "volume latest"} if row.route.startswith("/volume/") else {}
+    return {"X-Auth-Token": token, "X-Subject-Token": world.tokens["member"], **newest} if token else {}
 
 
 def _send(client: Client, row: Row, world: World, headers: dict[str, str]) -> HttpResponse:

@@ -11,15 +11,18 @@ from tests.support import failed_once
 
 
 @pytest.mark.parametrize(("failed", "again"), [(0, False), (1, True), (3, True), (4, False)])
-def test_up_to_three_failures_are_tried_again(
+def test_up_to_three_files_with_failures_are_tried_again(
     failed: int, again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names = [f"tests/a.py::test_{number}" for number in range(failed)]
+    files = [f"tests/{number}.py" for number in range(failed)]
+    names = [f"{file}::test_{number}" for file in files for number in range(9)]
     kept = tmp_path / "lastfailed"
     kept.write_text(json.dumps(dict.fromkeys(names, True)))
     monkeypatch.setattr(failed_once, "KEPT", kept)
     assert failed_once.main() == (0 if again else 1)
     assert capsys.readouterr().out.split() == names
+    failed_once.main("--files")
+    assert capsys.readouterr().out.split() == files
 
 
 def test_nothing_is_tried_again_of_a_run_that_kept_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def server_of(person: Person, host: Host | None) -> Instance:
         name="web",
         hostname="web",
         host=host,
-        flavor={},
+        flavor={"name": "m1.nano", "vcpus": 1, "memory_mb": 96, "ephemeral_gb": 0, "swap_mb": 0, "disk_gb": 1},
         reservation_id="r-1",
         request_id="req-1",
         created_at=now,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from msgspec.structs import replace
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -31,7 +32,7 @@ from tests.web.conftest import Serve, port, serve, usual_server
 pytestmark = pytest.mark.slow
 
 __all__ = ["port", "serve", "usual_server"]
-FLOOD = 48 << 20
+FLOOD = 128 << 20
 Program = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -275,3 +276,6 @@ async def test_one_user_has_a_part_of_a_hosts_tunnels(guest: Guest) -> None:
                 await asyncio.sleep(0.01)
         async with await guest.reach() as third:
             await third.send(b"x")
+    async with asyncio.timeout(120):  # nothing is left of any of them
+        while list(Path(settings.RUN_DIR, "tunnels").iterdir()):
+            await asyncio.sleep(0.01)

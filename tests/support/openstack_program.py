@@ -58,7 +58,7 @@ def _serve() -> None:
     sys.argv = ["openstack"]  # the program's name is taken from here
     from openstackclient import shell  # noqa: PLC0415 - the tests import this module and not the clients
 
-    for service in ("common", "compute.v2", "identity.v3", "image.v2", "network.v2"):
+    for service in ("common", "compute.v2", "identity.v3", "image.v2", "network.v2", "volume.v3"):
         for command in entry_points(group=f"openstack.{service}"):
             command.load()
     for line in sys.stdin:

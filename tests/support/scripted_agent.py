@@ -39,13 +39,24 @@ from compute_agent.contract.messages import (
 from compute_agent.contract.network import ForgetRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS, COPY_DISK
+from compute_agent.contract.volume import (
+    VOLUME,
+    VOLUME_COPY,
+    BackupVolumeRequest,
+    RestoreVolumeRequest,
+    UploadVolumeRequest,
+)
 from compute_agent.virt import fake_disk
+from compute_agent.virt.errors import HostError
 from provisioning.common.errors import NovellaError
 from provisioning.compute import image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
 from provisioning.hosts import audits, commands, enrolment, liveness, reports
 from provisioning.hosts.models import Host
 from provisioning.images import services as images
+from provisioning.volumes import image_transfers as volume_images
+from tests.support.backup_host import BackupHost
+from tests.support.scripted_pool import ScriptedPool
 
 
 @dataclass
@@ -62,6 +73,12 @@ class ScriptedAgent:
     in_batches: ClassVar = True
     """Whether a build that goes well reports its steps together, as an agent does whose link was busy."""
 
+    pools: dict[str, ScriptedPool] = field(default_factory=dict)
+    """The pools of volumes that it serves, by their ids."""
+    backups: BackupHost | None = None
+    """Its hand for backups; None: they are said to be done without data."""
+    failing: dict[str, str] = field(default_factory=dict)
+    """Kind of command about a volume → why the next one fails."""
     documents: dict[tuple[str, str], tuple[int, Any]] = field(default_factory=dict)
     """What it was told of networks and the like: kind and id → generation and document."""
 
@@ -104,6 +121,7 @@ class ScriptedAgent:
             guests=self.states(),
             leftovers=self.left,
             host_ip=self.host.host_ip,
+            pools=[pool.state() for pool in self.pools.values()] or None,
         )
 
     def measured(self) -> None:
@@ -171,6 +189,8 @@ class ScriptedAgent:
             case ForgetRequest():
                 self.documents.pop((command.subject_kind, key), None)
                 self.report(command, "finished")
+            case body if command.subject_kind in (VOLUME, VOLUME_COPY):
+                self.carry_out_of_volume(command, body)
             case body if command.subject_kind != SERVER:
                 (document,) = msgspec.structs.astuple(body)
                 self.documents[command.subject_kind, key] = (command.generation, document)
@@ -179,6 +199,39 @@ class ScriptedAgent:
                 power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
                 self.guests[key] = (command.generation, power)
                 self.report(command, "finished", power_state=power)
+
+    def serve(self, *pools: ScriptedPool) -> ScriptedPool:
+        """Serve these pools from now on, or one of its own; returns the first."""
+        for pool in pools or (ScriptedPool(),):
+            self.pools[pool.id] = pool
+        self.measured()
+        return next(iter(self.pools.values()))
+
+    def carry_out_of_volume(self, command: Command, body: Any) -> None:
+        """Carry out a command about a volume, or fail it as ``failing`` says."""
+        message = self.failing.pop(str(type(body).__struct_config__.tag), None)
+        if message is not None:
+            self.report(command, "failed", error_code="failed", message=message)
+            return
+        if self.backups is not None and isinstance(body, BackupVolumeRequest | RestoreVolumeRequest):
+            self.carry_out_of_backup(command, body)
+            return
+        if isinstance(body, UploadVolumeRequest):
+            image = volume_images.image_to_send(self.host.id, uuid.UUID(body.image_id), uuid.UUID(body.image_id))
+            images.upload(in_project_of(image), image.id, [fake_disk.qcow2(body.volume.size_gb << 30)])
+            self.report(command, "finished")
+            return
+        self.report(command, "finished", detail=self.pools[body.volume.pool_id].carry_out(body))
+
+    def carry_out_of_backup(self, command: Command, body: BackupVolumeRequest | RestoreVolumeRequest) -> None:
+        """Carry out a backup or a restore by the agent's own code."""
+        assert self.backups is not None
+        try:
+            detail = self.backups.carry_out(body)
+        except (NovellaError, HostError) as error:
+            self.report(command, "failed", error_code="failed", message=error.message)
+        else:
+            self.report(command, "finished", detail=detail)
 
     def steps(self, command: Command, upto: str = BUILD_STEPS[-1]) -> None:
         """Report the steps of a build up to one of them, each as soon as it is done."""

@@ -75,9 +75,9 @@ def test_guests_that_use_kvm_need_an_account_that_may(
 
 
 def test_qemu_is_told_its_account_and_filters_its_system_calls() -> None:
-    conf = qemu_conf.render(Account("novella-guests", 900, 901), ["cpu", "memory"]).splitlines()
+    conf = qemu_conf.render(Account("novella-guests", 900, 901), ["cpu", "memory"], Path("/run/n/pki")).splitlines()
     assert {'user = "+900"', 'group = "+901"', "seccomp_sandbox = 1"} <= set(conf)
-    assert 'cgroup_controllers = [ "cpu", "memory" ]' in conf
+    assert {'cgroup_controllers = [ "cpu", "memory" ]', 'nbd_tls_x509_cert_dir = "/run/n/pki"'} <= set(conf)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from compute_agent.contract.build import FlavorRef, InstanceSpec
+from compute_agent.contract.build import (
+    FlavorRef,
+    GuestDisk,
+    InstanceSpec,
+    LocalDisk,
+    RescueImage,
+    VolumeConnection,
+)
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, VirtType, clean, domain_xml, read_mark
 from compute_agent.virt.libvirt.paths import HostPaths
 from tests.agent.cast import make_spec
@@ -26,6 +33,32 @@ def large(spec: InstanceSpec) -> InstanceSpec:
     return replace(spec, flavor=flavor, ports=[*spec.ports, replace(second, network=network)])
 
 
+def with_volumes(spec: InstanceSpec) -> InstanceSpec:
+    """A guest that boots from a volume of another host, with volumes on every bus and empty disks of its own."""
+    connection = VolumeConnection(export="e1", address="192.0.2.7", port=10809, tls=True, tls_hostname="h7")
+    beside = VolumeConnection(export="e4", socket="/run/novella-33137ce7/exports/4.sock")
+    volumes = [
+        GuestDisk(id="root", attachment_id="a1", size_gb=1, connection=connection, device="vda", boot_index=0),
+        GuestDisk(id="data", attachment_id="a2", size_gb=2, connection=beside, device="vdb", shareable=True,
+                  iotune={"total_iops_sec": 100, "read_bytes_sec": 5}),
+        GuestDisk(id="disc", attachment_id="a3", size_gb=1, connection=beside, kind="cdrom", boot_index=1),
+        GuestDisk(id="stick", attachment_id="a4", size_gb=1, connection=beside, bus="usb", read_only=True),
+        GuestDisk(id="old", attachment_id="a5", size_gb=1, connection=beside, bus="ide", device="/dev/hda"),
+    ]  # fmt: skip
+    local = [LocalDisk(size_mb=10, format="xfs"), LocalDisk(size_mb=1, swap=True, device="vdb")]
+    return replace(spec, image=replace(spec.image, id=""), volumes=volumes, local_disks=local)
+
+
+def rescued(spec: InstanceSpec) -> InstanceSpec:
+    return replace(spec, rescue=RescueImage(image=make_spec().image))
+
+
+def stably_rescued(spec: InstanceSpec, **said: str) -> InstanceSpec:
+    """Rescued by an image that says what its disk is to be."""
+    image = replace(make_spec().image, properties={f"hw_rescue_{name}": value for name, value in said.items()})
+    return replace(spec, rescue=RescueImage(image=image))
+
+
 def hostile(spec: InstanceSpec) -> InstanceSpec:
     """Names that try to leave their place."""
     name = 'a</title><devices/>\x00\x1b[2J\n"&\ufffe🙂'
@@ -38,6 +71,8 @@ def hostile(spec: InstanceSpec) -> InstanceSpec:
         ("small-emulated.xml", make_spec(UUID), "qemu"),
         ("large-kvm.xml", large(make_spec(UUID)), "kvm"),
         ("hostile-name.xml", hostile(make_spec(UUID)), "qemu"),
+        ("volumes.xml", with_volumes(make_spec(UUID)), "qemu"),
+        ("volumes-rescued.xml", rescued(with_volumes(make_spec(UUID))), "qemu"),
     ],
 )
 def test_the_xml_is_the_golden_one(golden: str, spec: InstanceSpec, virt_type: VirtType) -> None:
@@ -46,6 +81,35 @@ def test_the_xml_is_the_golden_one(golden: str, spec: InstanceSpec, virt_type: V
 
 def parsed(spec: InstanceSpec, attempt: int) -> ET.Element:
     return ET.fromstring(domain_xml(spec, attempt, PATHS, "qemu"))  # noqa: S314 - our own
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"bus": "usb"}, ("disk", "usb", "sda")),
+        ({"bus": "scsi", "device": "cdrom"}, ("cdrom", "scsi", "sda")),
+        ({"device": "disk"}, ("disk", "virtio", "vdb")),
+        ({"device": "cdrom", "bus": "virtio"}, ("cdrom", "ide", "hdb")),
+    ],
+)
+@pytest.mark.parametrize("boots_from_volume", [False, True])
+def test_a_stable_rescue_leaves_the_other_disks_as_they_are(
+    said: dict[str, str], expected: tuple[str, str, str], *, boots_from_volume: bool
+) -> None:
+    spec = make_spec(UUID)
+    if boots_from_volume:
+        spec = replace(with_volumes(spec), local_disks=None)
+        spec = replace(spec, volumes=spec.volumes[:1])
+    before = [disk for disk in parsed(spec, 1).iter("disk") if disk.find("target").get("dev") != "hda"]  # type: ignore[union-attr]
+    rescue = list(parsed(stably_rescued(spec, **said), 1).iter("disk"))
+    named = [disk.find("target").get("dev") for disk in rescue]  # type: ignore[union-attr]
+    assert named[: len(before)] == [disk.find("target").get("dev") for disk in before]  # type: ignore[union-attr]
+    [booted] = [disk for disk in rescue if disk.find("boot") is not None]
+    target = booted.find("target")
+    assert target is not None
+    assert (booted.get("device"), target.get("bus"), target.get("dev")) == expected
+    assert (booted.find("readonly") is not None) == (expected[0] == "cdrom")
+    assert parsed(stably_rescued(spec, **said), 1).find("os/boot") is None
 
 
 def test_a_hostile_name_stays_text() -> None:

@@ -113,14 +113,14 @@ def test_the_command_says_all_is_well(cloud: Cloud) -> None:
 
 def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
-    QuotaUsage.objects.filter(resource="cores").update(in_use=9)
+    QuotaUsage.objects.filter(resource__in=["cores", "ram"]).update(in_use=9)
     text, status = command()
     assert status == 1
     assert "--repair would: Count anew." in text
-    assert "Wrong: 1. Mended: 0. Left: 1." in text
+    assert "Wrong: 2. Mended: 0. Left: 2." in text
     text, status = command("--repair", "--check", "quota")
     assert status == 0
-    assert "Mended: Counted anew." in text
+    assert "Wrong: 2. Mended: 2. Left: 0." in text
     assert command()[1] == 0
     broken(row, deleted_at=timezone.now())
     assert command("--repair")[1] == 1

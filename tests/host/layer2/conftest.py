@@ -21,3 +21,12 @@ def rack(request: pytest.FixtureRequest) -> Iterator[Rack]:
         yield rack
         rack.remove()
         assert rack.traces() == []
+
+
+@pytest.fixture(autouse=True)
+def _cleared(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test leaves, one that failed above all, is not the next one's."""
+    rack: Rack | None = request.getfixturevalue("rack") if "rack" in request.fixturenames else None
+    yield
+    if rack is not None:
+        rack.forget_all()

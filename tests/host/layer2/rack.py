@@ -79,6 +79,7 @@ class Rack:
         self._switch.make(2)
         self.hosts = [self._host(number) for number in (1, 2)]
         self._generation = 0
+        self._told: set[str] = set()
 
     def beside(self, address: str) -> Space:
         """Return a namespace between the hosts that has this address, with its prefix length."""
@@ -106,6 +107,7 @@ class Rack:
 
     def tell(self, wanted: NetworkDocument) -> None:
         """Tell both hosts of the network, each with the guests of the other."""
+        self._told.add(wanted.id)
         self._generation += 1
         for host in self.hosts:
             others = [each for each in self.hosts if each is not host]
@@ -164,6 +166,16 @@ class Rack:
                 host.process.network.unplug(spec.uuid)
                 interface.remove()
             host.guests.clear()
+
+    def forget_all(self) -> None:
+        """Unplug every guest, forget every network that was told, and take the bridge away that a test has made."""
+        self.clear()
+        for host in self.hosts:
+            for network in self._told:
+                host.process.network.forget("network", network)
+            if "lan0" in links(host.lab.machine):
+                host.lab.machine.run("ip", "link", "del", "lan0")
+        self._told.clear()
 
     def remove(self) -> None:
         self.clear()

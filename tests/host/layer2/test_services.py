@@ -7,7 +7,6 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,12 +31,6 @@ SCRIPT = f"""#!/bin/sh
 [ "$1" = bound ] && env | grep -E '^({KEPT})=' >$OUT
 exit 0
 """
-
-
-@pytest.fixture(autouse=True)
-def _cleared(rack: Rack) -> Iterator[None]:
-    yield
-    rack.clear()
 
 
 def asks(interface: Interface, *wanted: str) -> dict[str, str]:

@@ -34,12 +34,19 @@ def test_a_cloud_before_its_bootstrap_has_the_same_catalog(db: None) -> None:
     computed = catalog_for(PROJECT)
     assert not Service.objects.exists()
     ensure_catalog()
-    assert Service.objects.count() == 4
+    assert Service.objects.count() == 6
     assert catalog_for(PROJECT) == computed
     identity = computed[0]
     assert identity["id"] == uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "novella:catalog"), "identity").hex
     assert (identity["type"], identity["name"]) == ("identity", "keystone")
-    assert [each["type"] for each in computed] == ["identity", "compute", "image", "network"]
+    assert [each["type"] for each in computed] == [
+        "identity",
+        "compute",
+        "image",
+        "network",
+        "block-storage",
+        "volumev3",
+    ]
     assert identity["endpoints"][1] == {
         "id": uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "novella:catalog"), "identity/internal").hex,
         "interface": "internal",
@@ -79,7 +86,7 @@ def test_another_address_is_followed_at_once(db: None, settings: Settings) -> No
 
 def test_another_region_is_followed(db: None, settings: Settings) -> None:
     ensure_catalog()
-    volume = create_service("volumev3")
+    volume = create_service("sharev2")
     settings.REGION = "North"
     ensure_catalog()
     regions = {each["region"] for entry in catalog_for(None) for each in entry["endpoints"]}
@@ -97,7 +104,7 @@ def test_what_is_disabled_stands_in_no_catalog(people: People) -> None:
     compute = Endpoint.objects.get(service__type="compute", interface="admin")
     update_endpoint(compute, enabled=False)
     catalog = Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]
-    assert [each["type"] for each in catalog] == ["identity", "compute", "network"]
+    assert [each["type"] for each in catalog] == ["identity", "compute", "network", "block-storage", "volumev3"]
     assert set(urls(catalog, "compute")) == {"public", "internal"}
     update_service(image, enabled=True)
     assert "image" in {each["type"] for each in Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]}
@@ -111,16 +118,16 @@ def test_disabling_every_service_leaves_none(db: None) -> None:
 
 def test_addresses_are_filled_in(db: None) -> None:
     ensure_catalog()
-    volume = create_service("volumev3", name="cinder")
+    volume = create_service("sharev2", name="manila")
     create_endpoint(volume, "public", "$(public_url)s/volume/$(project_id)s")
     create_endpoint(volume, "internal", "http://inside/%(tenant_id)s")
     create_endpoint(volume, "admin", "http://inside/admin%20page")
-    assert urls(catalog_for(PROJECT, public_url="http://c"), "volumev3") == {
+    assert urls(catalog_for(PROJECT, public_url="http://c"), "sharev2") == {
         "public": f"http://c/volume/{PROJECT.hex}",
         "internal": f"http://inside/{PROJECT.hex}",
         "admin": "http://inside/admin%20page",
     }
-    assert urls(catalog_for(None), "volumev3") == {"admin": "http://inside/admin%20page"}
+    assert urls(catalog_for(None), "sharev2") == {"admin": "http://inside/admin%20page"}
 
 
 def test_a_service_without_endpoints_is_listed(db: None) -> None:
@@ -131,14 +138,14 @@ def test_a_service_without_endpoints_is_listed(db: None) -> None:
 
 def test_a_new_endpoint_stands_in_the_next_token(people: People) -> None:
     api = Api(people.operator)
-    service = api.post(f"{V3}/services", {"service": {"type": "volumev3", "name": "cinder"}}).json()["service"]
+    service = api.post(f"{V3}/services", {"service": {"type": "sharev2", "name": "manila"}}).json()["service"]
     body = {"interface": "public", "url": "$(public_url)s/volume/v3/$(project_id)s", "service_id": service["id"]}
     endpoint = api.post(f"{V3}/endpoints", {"endpoint": body}).json()["endpoint"]
     catalog = Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]
     assert catalog[-1] == {
         "id": service["id"],
-        "type": "volumev3",
-        "name": "cinder",
+        "type": "sharev2",
+        "name": "manila",
         "endpoints": [
             {
                 "id": endpoint["id"],
@@ -156,7 +163,7 @@ def test_a_catalog_takes_one_query(db: None, django_assert_num_queries: DjangoAs
     for number in range(20):
         create_endpoint(create_service(f"s{number}"), "public", "http://x")
     with django_assert_num_queries(1):
-        assert len(catalog_for(PROJECT)) == 24
+        assert len(catalog_for(PROJECT)) == 26
 
 
 @pytest.mark.parametrize("type_", ["identity", "compute", "image", "network"])

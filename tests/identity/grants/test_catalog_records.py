@@ -21,6 +21,10 @@ def create(api: Api, kind: str, **values: Any) -> dict[str, Any]:
     return dict(answer.json()[kind])
 
 
+OWN_TYPES = ["identity", "compute", "image", "network", "block-storage", "volumev3"]
+"""This cloud's own services."""
+
+
 def listed(api: Api, kind: str, query: str = "") -> list[dict[str, Any]]:
     answer = api.get(f"{V3}/{kind}s?{query}")
     assert answer.status_code == 200, answer.content
@@ -61,7 +65,7 @@ def test_a_region_goes_when_nothing_is_in_it(people: People) -> None:
         assert refused.json()["error"]["message"].startswith(f"Unable to delete region {name} because")
     assert api.delete(f"{V3}/regions/inner").status_code == 204
     assert api.delete(f"{V3}/regions/outer").status_code == 204
-    assert Endpoint.objects.filter(region="RegionOne").count() == 12
+    assert Endpoint.objects.filter(region="RegionOne").count() == 18
 
 
 def test_regions_are_in_no_circle(people: People) -> None:
@@ -78,11 +82,11 @@ def test_regions_are_in_no_circle(people: People) -> None:
 
 def test_services(people: People) -> None:
     api = Api(people.operator)
-    made = create(api, "service", type="volumev3", name="cinder", description="Disks.", size="large")
+    made = create(api, "service", type="sharev2", name="manila", description="Disks.", size="large")
     assert made == {
         "id": made["id"],
-        "type": "volumev3",
-        "name": "cinder",
+        "type": "sharev2",
+        "name": "manila",
         "description": "Disks.",
         "enabled": True,
         "size": "large",
@@ -90,8 +94,8 @@ def test_services(people: People) -> None:
     }
     where = f"{V3}/services/{made['id']}"
     assert api.get(where).json()["service"] == made
-    assert [each["type"] for each in listed(api, "service")] == ["identity", "compute", "image", "network", "volumev3"]
-    assert listed(api, "service", "type=volumev3") == listed(api, "service", "name=cinder") == [made]
+    assert [each["type"] for each in listed(api, "service")] == [*OWN_TYPES, "sharev2"]
+    assert listed(api, "service", "type=sharev2") == listed(api, "service", "name=manila") == [made]
     changed = api.patch(where, {"service": {"name": "disks", "enabled": False}})
     assert changed.json()["service"] == made | {"name": "disks", "enabled": False}
     assert [each["name"] for each in listed(api, "service", "enabled=false")] == ["disks"]
@@ -104,7 +108,7 @@ def test_services(people: People) -> None:
 
 def test_endpoints(people: People) -> None:
     api = Api(people.operator)
-    service, other = create(api, "service", type="volumev3"), create(api, "service", type="object-store")
+    service, other = create(api, "service", type="sharev2"), create(api, "service", type="object-store")
     made = create(
         api, "endpoint", service_id=service["id"], interface="public", url=URL, region_id="RegionOne", note=[1]
     )
@@ -122,8 +126,8 @@ def test_endpoints(people: People) -> None:
     where = f"{V3}/endpoints/{made['id']}"
     assert api.get(where).json()["endpoint"] == made
     assert listed(api, "endpoint", f"service_id={service['id']}") == [made]
-    assert len(listed(api, "endpoint", "interface=admin")) == 4
-    assert len(listed(api, "endpoint", "region_id=RegionOne")) == 13
+    assert len(listed(api, "endpoint", "interface=admin")) == 6
+    assert len(listed(api, "endpoint", "region_id=RegionOne")) == 19
     assert listed(api, "endpoint", "region_id=nowhere") == []
     changed = api.patch(
         where, {"endpoint": {"service_id": other["id"], "interface": "internal", "enabled": False, "region_id": None}}

@@ -19,6 +19,10 @@ from tests.samples.scenes import (
     routers,
     server_parts,
     servers,
+    volume_cloud,
+    volume_copies,
+    volume_types,
+    volumes,
 )
 
 SCENES: dict[tuple[str, str], Callable[[Scene, pytest.MonkeyPatch], None]] = {
@@ -31,6 +35,11 @@ SCENES: dict[tuple[str, str], Callable[[Scene, pytest.MonkeyPatch], None]] = {
     **{
         ("network", name): scene
         for module in (networks, routers, network_groups, network_cloud)
+        for name, scene in module.SCENES.items()
+    },
+    **{
+        ("volume", name): scene
+        for module in (volumes, volume_copies, volume_types, volume_cloud)
         for name, scene in module.SCENES.items()
     },
 }

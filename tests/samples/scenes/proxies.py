@@ -7,7 +7,7 @@ import pytest
 from provisioning.network import services as network
 from provisioning.network.models import Network
 from tests.samples.recorder import Scene
-from tests.samples.scenes.servers import server
+from tests.samples.scenes.servers import attach, server, volume
 
 ID = "a26887c6-c47b-4654-abb5-dfadf7d3f803"
 
@@ -87,15 +87,30 @@ def security_groups(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 
 def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
-    play = scene.play
-    for name, ident, body in (("volume", "volume_id", {"size": 1}), ("snapshot", "snapshot_id", {"volume_id": ID})):
-        path = f"/os-{name}s"
-        scene.ids[ident] = ID
-        play(f"list {name}s", "GET", path)
-        play(f"list {name}s in detail", "GET", f"{path}/detail")
-        play(f"create a {name}", "POST", path, {name: body})
-        play(f"show a {name}", "GET", f"{path}/{{{ident}}}")
-        play(f"delete a {name}", "DELETE", f"{path}/{{{ident}}}")
+    play, gone = scene.play, (2, 36)
+    server(scene)
+    volume(scene)
+    attach(scene)
+    wanted = {"volume": {"size": 1, "display_name": "vol", "display_description": "Mine", "metadata": {"a": "b"}}}
+    play("list volumes", "GET", "/os-volumes")
+    play("list volumes in detail", "GET", "/os-volumes/detail")
+    play("show a volume", "GET", "/os-volumes/{volume_id}")
+    play("delete a volume that a server has", "DELETE", "/os-volumes/{volume_id}")
+    made = play("create a volume", "POST", "/os-volumes", wanted, until=(2, 35), keep=(2, 35))
+    scene.let("made_id", made["volume"]["id"])
+    play("create a volume where it is gone", "POST", "/os-volumes", wanted, since=gone)
+    scene.cloud.run()
+    frozen = {"snapshot": {"volume_id": str(scene.ids["volume_id"]), "force": True, "display_name": "snap"}}
+    made = play("create a snapshot", "POST", "/os-snapshots", frozen, until=(2, 35), keep=(2, 35))
+    scene.let("snapshot_id", made["snapshot"]["id"])
+    play("create a snapshot where it is gone", "POST", "/os-snapshots", frozen, since=gone)
+    scene.cloud.run()
+    play("list snapshots", "GET", "/os-snapshots")
+    play("list snapshots in detail", "GET", "/os-snapshots/detail")
+    play("show a snapshot", "GET", "/os-snapshots/{snapshot_id}")
+    play("delete a snapshot", "DELETE", "/os-snapshots/{snapshot_id}")
+    scene.ids["volume_id"] = scene.ids["made_id"]
+    play("delete a volume", "DELETE", "/os-volumes/{volume_id}")
     info = {"snapshot": {"volume_id": ID, "create_info": {"snapshot_id": ID, "type": "qcow2", "new_file": "f"}}}
     play("assisted snapshot", "POST", "/os-assisted-volume-snapshots", info, who="operator")
     delete = "/os-assisted-volume-snapshots/{snapshot_id}"

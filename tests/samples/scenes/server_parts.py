@@ -11,7 +11,7 @@ from tests.compute_api.test_diagnostics import TOLD
 from tests.samples.recorder import Scene
 from tests.samples.scenes.actions import act
 from tests.samples.scenes.proxies import outside
-from tests.samples.scenes.servers import server
+from tests.samples.scenes.servers import server, volume
 from tests.support.ports import guest_ports
 
 PATH = "/servers/{server_id}"
@@ -84,14 +84,28 @@ def addresses(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene)
-    scene.ids["volume_id"] = "a26887c6-c47b-4654-abb5-dfadf7d3f803"
+    second, third = volume(scene, "second_volume_id", size=2), volume(scene, "third_volume_id")
+    volume(scene)
     play, path = scene.play, f"{PATH}/os-volume_attachments"
-    body = {"volumeAttachment": {"volumeId": scene.ids["volume_id"]}}
+    body = {"volumeAttachment": {"volumeId": str(scene.ids["volume_id"])}}
+    more = {"tag": "data"}
+    play("attach with a tag", "POST", path, {"volumeAttachment": body["volumeAttachment"] | more})
+    last = {"volumeAttachment": body["volumeAttachment"] | more | {"delete_on_termination": True}}
+    play("attach, to be deleted with the server", "POST", path, last)
+    play("attach", "POST", path, body, keep=(2, 96))
+    play("attach it again", "POST", path, body)
+    scene.cloud.run()
+    one = f"{path}/{{volume_id}}"
     play("list", "GET", path)
-    play("attach", "POST", path, body)
-    play("show", "GET", f"{path}/{{volume_id}}")
-    play("update", "PUT", f"{path}/{{volume_id}}", body)
-    play("detach", "DELETE", f"{path}/{{volume_id}}")
+    play("show", "GET", one)
+    kept = {"volumeAttachment": body["volumeAttachment"] | {"delete_on_termination": True}}
+    play("delete it with the server", "PUT", one, kept)
+    play("update", "PUT", one, {"volumeAttachment": {"volumeId": second}}, who="operator")
+    play("update for a member", "PUT", one, {"volumeAttachment": {"volumeId": second}})
+    play("detach", "DELETE", one)
+    scene.ids["volume_id"] = third
+    play("show what it does not have", "GET", one)
+    play("detach what it does not have", "DELETE", one)
 
 
 def others(scene: Scene, patch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from provisioning.volumes import services as volumes
+from provisioning.volumes.models import VolumeType
 from tests.samples.recorder import Scene
 from tests.support.jobs import drain
+from tests.support.scripted_pool import ScriptedPool
 
 V = (2, 1)
 
@@ -33,6 +36,27 @@ def server(scene: Scene, ident: str = "server_id", *, who: str = "alice", host: 
     return str(scene.let(ident, answer.json()["server"]["id"]))
 
 
+def volume(scene: Scene, ident: str = "volume_id", *, size: int = 1, host: str = "h1") -> str:
+    """Make a volume of alice's, in a pool of a host, without keeping the pair."""
+    if host not in scene.cloud.agents:
+        scene.cloud.add_host(host)
+    if not scene.cloud.agents[host].pools:
+        scene.cloud.agents[host].serve(ScriptedPool())
+    wanted = volumes.VolumeRequest(size_gb=size, name="data")
+    made = volumes.create_volume(scene.person("alice").context, wanted)
+    scene.cloud.run()
+    return str(scene.let(ident, made.id))
+
+
+def attach(scene: Scene) -> None:
+    """Give the server the volume, without keeping the pair."""
+    sent = {"volumeAttachment": {"volumeId": str(scene.ids["volume_id"])}}
+    path = f"/compute/v2.1/servers/{scene.ids['server_id']}/os-volume_attachments"
+    answer = scene.api("alice").post(path, sent)
+    assert answer.status_code == 200, answer.content
+    scene.cloud.run()
+
+
 def versions(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     scene.play("versions", "GET", "/")
     scene.play("version", "GET", "/v2.1/")
@@ -40,6 +64,8 @@ def versions(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 def lists(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     server(scene, metadata={"role": "web"}, security_groups=[{"name": "default"}])
+    volume(scene)
+    attach(scene)
     tagged = {"OpenStack-API-Version": "compute 2.26"}
     scene.api("alice").put(f"/compute/v2.1/servers/{scene.ids['server_id']}/tags", {"tags": ["blue"]}, **tagged)
     scene.play("list", "GET", "/servers")
@@ -60,6 +86,8 @@ def show(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     answer = scene.api("alice").post("/compute/v2.1/servers", sent)
     scene.let("server_id", answer.json()["server"]["id"])
     scene.cloud.run()
+    volume(scene)
+    attach(scene)
     scene.api("alice").put(
         f"/compute/v2.1/servers/{scene.ids['server_id']}/tags",
         {"tags": ["blue"]},
@@ -79,8 +107,8 @@ def show(scene: Scene, patch: pytest.MonkeyPatch) -> None:
 
 
 def write(scene: Scene, patch: pytest.MonkeyPatch) -> None:
-    scene.cloud.add_host("h1")
-    play = scene.play
+    scene.cloud.add_host("h1").serve(ScriptedPool())
+    play, image = scene.play, str(scene.cloud.image.id)
     play("create", "POST", "/servers", bodies=bodies(scene))
     play(
         "create without a name",
@@ -94,6 +122,15 @@ def write(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("create with a host name", "POST", "/servers", bodies=bodies(scene, hostname="web-1"))
     play("create with trusted certificates", "POST", "/servers", bodies=bodies(scene, trusted_image_certificates=["a"]))
     play("create with personality", "POST", "/servers", bodies=bodies(scene, personality=[]))
+    disks = [
+        {"boot_index": 0, "uuid": image, "source_type": "image", "destination_type": "volume", "volume_size": 3}
+        | {"delete_on_termination": True},
+        {"boot_index": -1, "source_type": "blank", "destination_type": "volume", "volume_size": 1},
+    ]
+    play("create with block devices", "POST", "/servers", bodies=bodies(scene, block_device_mapping_v2=disks))
+    VolumeType.objects.create(name="fast")
+    typed = [disks[0] | {"volume_type": "fast"}, disks[1] | {"tag": "data"}]
+    play("create with typed disks", "POST", "/servers", bodies=bodies(scene, block_device_mapping_v2=typed))
     play("create on a host", "POST", "/servers", bodies=bodies(scene, host="h1"), who="operator")
     play("create without a network", "POST", "/servers", body(scene, networks="none"))
     play(

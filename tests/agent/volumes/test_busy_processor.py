@@ -1,0 +1,46 @@
+"""Encrypted volumes on a machine that is too busy for QEMU to measure it, and where their keys are meanwhile."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from compute_agent.contract.volume import VolumeEncryption
+from compute_agent.virt.programs import ProgramError
+from compute_agent.volumes import luks
+from compute_agent.volumes.rbd.images import CephError
+
+BUSY = "qemu-img exited with 1: 1.qcow2: Unable to get accurate CPU usage"
+
+
+@pytest.mark.parametrize("kind", [ProgramError, CephError])
+@pytest.mark.parametrize(("said", "again"), [(BUSY, True), ("qemu-img exited with 1: No space left on device", False)])
+def test_what_could_not_be_measured_is_tried_again_and_nothing_else(
+    kind: type[Exception], said: str, again: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def make() -> None:
+        asked.append(said)
+        if len(asked) < 30:
+            raise kind(said)
+
+    monkeypatch.setattr(luks, "PAUSE", 0.0)
+    if again:
+        luks.make_header(make)
+    else:
+        with pytest.raises(kind):
+            luks.make_header(make)
+    assert len(asked) == (30 if again else 1)
+
+
+def test_a_key_is_in_memory_only_and_gone_at_the_end() -> None:
+    encryption = VolumeEncryption(key=base64.b64encode(b"secret").decode())
+    with luks.key_file(encryption, "luks") as description:
+        file = Path(description.partition("file=")[2])
+        assert file.read_text() == encryption.key
+        assert file.is_relative_to("/dev/shm")
+        assert file.parent.stat().st_mode & 0o077 == 0
+    assert not file.parent.exists()

@@ -1,0 +1,110 @@
+"""Guests whose root disks lie in a pool of Ceph, on real QEMU: the contract of all drivers, and what is the pool's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace as changed
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from compute_agent.contract.build import InstanceSpec
+from compute_agent.servers.root_disks import disk_id
+from compute_agent.settings import AgentSettings
+from compute_agent.start import volume_cleanup
+from compute_agent.virt.driver import ComputeDriver
+from tests.agent.driver_contract import DriverContract
+from tests.host.cast import Wish
+from tests.host.host_process import HostProcess, RemoteDriver
+from tests.host.lab import Lab
+from tests.support.ceph import CephForTests, ceph_in
+from tests.support.guest_image import GuestImage
+
+pytestmark = [pytest.mark.ceph, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def ceph(lab: Lab) -> Iterator[CephForTests]:
+    lab.machine.run("ip", "link", "set", "lo", "up")
+    with ceph_in(lab.machine.path, "127.0.0.1") as ceph:
+        yield ceph
+
+
+@pytest.fixture(scope="module")
+def settings(lab: Lab, ceph: CephForTests) -> AgentSettings:
+    pools = {"ceph": f"rbd:{ceph.pool}?conf={ceph.conf}&id={ceph.client}"}
+    return changed(lab.settings, netns=None, volume_pools=pools, root_disks="ceph")
+
+
+@pytest.fixture(scope="module")
+def host(lab: Lab, image: GuestImage, settings: AgentSettings) -> Iterator[HostProcess]:
+    host = HostProcess(settings, lab.machine.path, image.path)
+    host.driver.init_host()
+    yield host
+    host.kill()
+
+
+@pytest.fixture
+def driver(host: HostProcess) -> Iterator[ComputeDriver]:
+    yield RemoteDriver(host)
+    for guest in host.driver.guests():
+        host.driver.destroy(guest.uuid)
+    host.listener = None
+
+
+@pytest.fixture
+def spec(image: GuestImage) -> InstanceSpec:
+    """A guest without an interface: its network is not the driver's business."""
+    return replace(Wish(1, image=image.ref).spec(), ports=[])
+
+
+@pytest.fixture
+def base(host: HostProcess, spec: InstanceSpec) -> Path:
+    return host.images.get(spec.image, spec.uuid).path
+
+
+@pytest.fixture
+def copies(lab: Lab) -> Path:
+    return lab.settings.state_dir / "outgoing"
+
+
+def images(lab: Lab, ceph: CephForTests) -> list[str]:
+    """What is in the pool of servers."""
+    words = ("rbd", "--conf", str(ceph.conf), "--id", ceph.client, "ls", ceph.pool)
+    return [line for line in lab.machine.run(*words).split() if "root-" in line]
+
+
+class TestPoolRootDisks(DriverContract):
+    """The same promises as for disks that are files."""
+
+
+def test_a_root_disk_is_a_clone_in_the_pool_and_goes_with_its_guest(
+    driver: ComputeDriver, lab: Lab, ceph: CephForTests, spec: InstanceSpec, base: Path
+) -> None:
+    DriverContract().launch(driver, spec, base)
+    assert images(lab, ceph) == [f"volume-{disk_id(spec.uuid, lab.settings.host)}"]
+    assert driver.volumes()[spec.uuid] == []
+    assert driver.leftovers() == []
+    assert not driver.needs_image(spec)
+    driver.destroy(spec.uuid)
+    assert images(lab, ceph) == []
+    driver.create_disk(spec, None)  # of the image that the pool has
+    (left,) = driver.leftovers()[1:]
+    assert (left.kind, left.subject_id) == ("root_disk", spec.uuid)
+    driver.destroy(spec.uuid)
+    assert driver.leftovers() == []
+
+
+def test_what_an_agent_has_in_the_pool_goes_when_it_is_cleaned_away(
+    driver: ComputeDriver, settings: AgentSettings, lab: Lab, ceph: CephForTests, spec: InstanceSpec, base: Path
+) -> None:
+    driver.create_disk(spec, base)
+    other = disk_id(spec.uuid, "another")
+    lab.machine.run(
+        "rbd", "--conf", str(ceph.conf), "--id", ceph.client, "create", f"{ceph.pool}/volume-{other}", "-s1"
+    )
+    assert lab.machine.do(lambda: volume_cleanup.remove_everything(settings)) == [
+        f"the root disk {disk_id(spec.uuid, settings.host)}"
+    ]
+    assert images(lab, ceph) == [f"volume-{other}"]

@@ -1,0 +1,82 @@
+"""A pool as a scripted host plays it: volumes, snapshots and clients by their commands, without any data."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from compute_agent.contract.build import VolumeConnection
+from compute_agent.contract.messages import encode
+from compute_agent.contract.volume import (
+    ConnectVolumeRequest,
+    CreateVolumeRequest,
+    DeleteSnapshotRequest,
+    DeleteVolumeRequest,
+    FetchVolumeRequest,
+    GrowVolumeRequest,
+    PoolState,
+    SnapshotVolumeRequest,
+    UnmanageVolumeRequest,
+    VolumeClient,
+)
+
+
+@dataclass
+class ScriptedPool:
+    """What one pool has."""
+
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    name: str = "local"
+    driver: str = "fake"
+    shared: bool = False
+    total_gb: float = 100.0
+    free_gb: float = 100.0
+    capabilities: dict[str, str] = field(default_factory=dict)
+    volumes: dict[str, int] = field(default_factory=dict)
+    """Volume → its size in GiB."""
+    snapshots: dict[str, str] = field(default_factory=dict)
+    """Snapshot → its volume."""
+    clients: dict[str, list[VolumeClient]] = field(default_factory=dict)
+    exports: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    unserved: list[str] = field(default_factory=list)
+
+    def state(self) -> PoolState:
+        return PoolState(
+            id=self.id, name=self.name, driver=self.driver, shared=self.shared, total_gb=self.total_gb,
+            free_gb=self.free_gb, capabilities=self.capabilities, unserved=self.unserved,
+        )  # fmt: skip
+
+    def carry_out(self, body: Any) -> dict[str, str]:
+        """Carry out a command well; return its report's ``detail``."""
+        key = body.volume.id
+        match body:
+            case CreateVolumeRequest() | FetchVolumeRequest():
+                self.volumes[key] = body.volume.size_gb
+            case DeleteVolumeRequest() | UnmanageVolumeRequest():
+                self.volumes.pop(key, None)
+                self.clients.pop(key, None)
+            case SnapshotVolumeRequest():
+                self.snapshots[body.snapshot_id] = key
+            case DeleteSnapshotRequest():
+                self.snapshots.pop(body.snapshot_id, None)
+            case ConnectVolumeRequest():
+                self.clients[key] = list(body.clients)
+                if not body.clients:
+                    del self.clients[key]
+                    return {}
+                return self._connection(key)
+            case GrowVolumeRequest():
+                self.volumes[key] = body.volume.size_gb
+                return self._connection(key) if self.clients.get(key) else {}
+        return {}
+
+    def _connection(self, key: str) -> dict[str, str]:
+        made = VolumeConnection(export=f"{key[:8]}-{next(self.exports)}", socket=f"/run/{key[:8]}.sock")
+        return {"connection": plain(made)}
+
+
+def plain(connection: VolumeConnection) -> str:
+    return encode(connection).decode()  # type: ignore[arg-type]

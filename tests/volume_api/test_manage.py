@@ -1,0 +1,145 @@
+"""Disks that are nobody's become volumes, and volumes become such disks (``manageable_volumes``, ``os-unmanage``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compute_agent.contract.volume import UnmanagedDisk, UnmanagedDisks
+from provisioning.hosts import calls
+from provisioning.quotas import drift
+from provisioning.quotas.selectors import usage_of
+from provisioning.volumes.models import StoragePool, Volume
+from tests.support.clouds import GIB
+from tests.support.scripted_pool import ScriptedPool
+from tests.volume_api.conftest import V3, World, at
+
+pytestmark = pytest.mark.django_db
+NEWEST = at("3.71")  # which the SDK asks for
+DISKS = [
+    UnmanagedDisk(name="big", size=5 * GIB),
+    UnmanagedDisk(name="old disk", size=GIB + 1),
+    UnmanagedDisk(name="laid", reason="It is laid on another file."),
+]
+
+
+@pytest.fixture
+def pool(world: World, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a pool that takes over what lies there."""
+    world.agent.serve(ScriptedPool(name="files", capabilities={"manage": "true"}))
+    monkeypatch.setattr(calls, "call", lambda *_: UnmanagedDisks(disks=list(DISKS)))
+    return "kelvin@fake#files"
+
+
+def managed(world: World, pool: str, **changes: Any) -> Any:
+    wanted = {"host": pool, "ref": {"source-name": "old disk"}, **changes}
+    return world.operator.post(f"{V3}/manageable_volumes", {"volume": wanted}, **NEWEST)
+
+
+def test_what_is_nobody_s_is_listed(world: World, pool: str) -> None:
+    host = pool.replace("#", "%23")
+
+    def listed(query: str, path: str = "manageable_volumes") -> Any:
+        return world.operator.get(f"{V3}/{path}?host={host}{query}", **NEWEST).json()["manageable-volumes"]
+
+    assert listed("&sort=size:desc&limit=1") == [
+        {"reference": {"source-name": "big"}, "size": 5, "safe_to_manage": True}
+    ]
+    whole = listed("", "os-volume-manage/detail")
+    assert [each["reference"]["source-name"] for each in whole] == ["big", "laid", "old disk"]
+    assert [each["size"] for each in whole] == [5, 1, 2]
+    assert (whole[1]["safe_to_manage"], whole[1]["reason_not_safe"]) == (False, "It is laid on another file.")
+    assert listed("&offset=2") == [{"reference": {"source-name": "old disk"}, "size": 2, "safe_to_manage": True}]
+    for query in ("", "?host=moon", f"?host={host}&sort=name", f"?host={host}&limit=x", f"?host={host}&offset=x"):
+        assert world.operator.get(f"{V3}/manageable_volumes{query}", **NEWEST).status_code == 400, query
+    assert world.alice.get(f"{V3}/manageable_volumes?host={host}", **NEWEST).status_code == 403
+    assert world.operator.get(f"{V3}/manageable_volumes?host={host}", **at("3.7")).status_code == 404
+
+
+def test_a_disk_becomes_a_volume_and_a_volume_a_disk(world: World, pool: str) -> None:
+    project = world.people.operator.project_id
+    before = usage_of(project)["gigabytes"]
+    answer = managed(world, pool, name="found", bootable=True, metadata={"a": "b"})
+    assert answer.status_code == 202, answer.content
+    ident = answer.json()["volume"]["id"]
+    world.agent.work()
+    shown = world.show(ident)
+    assert (shown["status"], shown["size"], shown["bootable"], shown["metadata"]) == (
+        "available",
+        2,
+        "true",
+        {"a": "b"},
+    )
+    assert shown["os-vol-host-attr:host"] == pool
+    assert usage_of(project)["gigabytes"] == before + 2
+    assert StoragePool.objects.get(name="files").allocated_gb == 2
+    assert world.act(ident, "os-unmanage", {}) in (403, 404)
+    assert world.act(ident, "os-unmanage", {}, api=world.operator) == 202
+    assert world.operator.get(f"{V3}/volumes/{ident}", **NEWEST).status_code == 404
+    assert usage_of(project)["gigabytes"] == before
+    assert StoragePool.objects.get(name="files").allocated_gb == 0
+    assert [str(each) for each in drift.find()] == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"ref": {"source-name": "../volumes"}},
+        {"ref": {"source-name": "laid"}},
+        {"ref": {"source-id": "old disk"}},
+        {"ref": {}},
+        {"ref": {"source-name": ["old disk"]}},
+        {"ref": "old disk"},
+        {"host": "kelvin@fake#local"},
+        {"host": "moon@fake#files"},
+        {"availability_zone": "mars"},
+        {"volume_type": "luks"},
+        {"volume_type": "elsewhere"},
+        {"name": "a\nb"},
+        {"metadata": {"a": 1}},
+        {"bogus": 1},
+    ],
+)
+def test_what_cannot_be_taken_over_is_refused(world: World, pool: str, changes: dict[str, Any]) -> None:
+    specs = {"volume_backend_name": "other"}
+    world.operator.post(f"{V3}/types", {"volume_type": {"name": "elsewhere", "extra_specs": specs}})
+    kind = world.operator.post(f"{V3}/types", {"volume_type": {"name": "luks"}}).json()["volume_type"]["id"]
+    encrypted = {"encryption": {"provider": "luks", "control_location": "front-end"}}
+    world.operator.post(f"{V3}/types/{kind}/encryption", encrypted)
+    answer = managed(world, pool, **changes)
+    assert answer.status_code == 400, answer.content
+    assert Volume.objects.count() == 0
+    assert [str(each) for each in drift.find()] == []
+
+
+def test_a_volume_that_something_hangs_on_is_not_given_up(world: World, pool: str) -> None:
+    ident = managed(world, pool).json()["volume"]["id"]
+    assert world.act(ident, "os-unmanage", api=world.operator) == 400, "it is not there yet"
+    held = managed(world, pool).json()["volume"]["id"]
+    world.agent.work()
+    assert world.act(held, "os-reserve", api=world.operator) == 202
+    assert world.act(held, "os-unmanage", api=world.operator) == 400
+    assert world.act(held, "os-unreserve", api=world.operator) == 202
+    made = world.operator.post(f"{V3}/snapshots", {"snapshot": {"volume_id": held}}, **NEWEST)
+    assert made.status_code == 202
+    world.agent.work()
+    assert world.act(held, "os-unmanage", api=world.operator) == 400
+    plain = world.make()
+    Volume.objects.filter(id=plain).update(pool=StoragePool.objects.get(name="local"))
+    assert world.act(plain, "os-unmanage", api=world.operator) == 400, "its pool keeps nothing beside volumes"
+    assert world.show(held)["status"] == "available"
+
+
+def test_a_host_that_fails_leaves_the_volume_and_says_why(world: World, pool: str) -> None:
+    ident = managed(world, pool).json()["volume"]["id"]
+    world.agent.work()
+    world.agent.failing["unmanage_volume_request"] = "no room"
+    assert world.act(ident, "os-unmanage", api=world.operator) == 202
+    assert world.show(ident)["status"] == "error_deleting"
+    [message] = world.operator.get(f"{V3}/messages?resource_uuid={ident}", **NEWEST).json()["messages"]
+    assert message["user_message"].endswith("no room")
+    world.agent.failing["create_volume_request"] = "gone"
+    lost = managed(world, pool).json()["volume"]["id"]
+    world.agent.work()
+    assert world.show(lost)["status"] == "error"

@@ -1,0 +1,115 @@
+"""A host with a pool, and callers in projects of their own."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
+
+from compute_agent.contract.build import GuestDisk
+from provisioning.common.context import RequestContext
+from provisioning.hosts.models import Host
+from provisioning.volumes import selectors, uses
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import attachments, create_volume
+from tests.support.clouds import ADMIN, Cloud, context
+from tests.support.scripted_agent import ScriptedAgent
+from tests.support.scripted_pool import ScriptedPool
+
+
+@dataclass
+class Guests:
+    """Stands in for compute: gives guests their disks as soon as they are connected."""
+
+    told: list[tuple[str, uuid.UUID]] = field(default_factory=list)
+    slow: bool = False
+    """Whether it only notes what it is told."""
+
+    def connected(self, attachment: Attachment, *, again: bool = False) -> None:
+        self.told.append(("connected", attachment.id))
+        if not self.slow:
+            attachments.complete(attachment.id, "/dev/vdb")
+
+    def refused(self, attachment: Attachment, message: str) -> None:
+        self.told.append((message, attachment.id))
+        attachments.release(attachment.id)
+
+    def ready(self, volume: Volume) -> None:
+        self.told.append(("ready", volume.id))
+
+    def failed(self, volume: Volume, message: str) -> None:
+        self.told.append(("failed", volume.id))
+
+    def reimaged(self, volume: Volume, message: str = "") -> None:
+        self.told.append((message or "reimaged", volume.id))
+
+    def progressed(self, volume: Volume) -> None:
+        self.told.append(("progressed", volume.id))
+
+    def changed(self, volume: Volume) -> None:
+        self.told.append(("changed", volume.id))
+        if not self.slow:
+            for each in Attachment.objects.filter(volume_id=volume.id):
+                attachments.refreshed(each)
+
+    def released(self, attachment: Attachment) -> None:
+        self.told.append(("released", attachment.id))
+
+    def swap(self, old: Attachment, new: Attachment) -> None:
+        self.told.append(("swap", new.id))
+
+
+@dataclass
+class Town:
+    """A cloud whose host kelvin has a pool."""
+
+    cloud: Cloud
+    agent: ScriptedAgent
+    pool: ScriptedPool
+    guests: Guests
+    alice: RequestContext
+
+    @property
+    def host(self) -> Host:
+        return self.agent.host
+
+    def make(self, size: int = 1, **values: object) -> Volume:
+        """Make a volume of alice's and let the host carry it out."""
+        volume = create_volume(self.alice, VolumeRequest(size_gb=size, **values))  # type: ignore[arg-type]
+        self.agent.work()
+        return self.fresh(volume)
+
+    def attach(self, volume: Volume, instance_id: uuid.UUID | None = None) -> Attachment:
+        """Attach it to a server on the host, all the way."""
+        attachment = attachments.reserve(self.alice, volume.id, instance_id or uuid.uuid4())
+        attachments.connect(attachment, self.host)
+        self.agent.work()
+        return Attachment.objects.select_related("volume").get(id=attachment.id)
+
+    def disk(self, attachment: Attachment) -> GuestDisk:
+        return selectors.guest_disk(Attachment.objects.select_related("volume").get(id=attachment.id))
+
+    @staticmethod
+    def fresh(volume: Volume) -> Volume:
+        return Volume.objects.select_related("pool").get(id=volume.id)
+
+
+def build(monkeypatch: pytest.MonkeyPatch) -> Town:
+    guests = Guests()
+    monkeypatch.setattr(uses, "_user", [guests])
+    alice = context("alice")
+    cloud = Cloud.make()
+    agent = cloud.add_host("kelvin")
+    return Town(cloud, agent, agent.serve(), guests, alice)
+
+
+@pytest.fixture
+def town(db: None, monkeypatch: pytest.MonkeyPatch) -> Town:
+    return build(monkeypatch)
+
+
+@pytest.fixture
+def operator() -> RequestContext:
+    return context("operator", ADMIN)

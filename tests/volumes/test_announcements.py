@@ -1,0 +1,75 @@
+"""What programs and pages are told of volumes, and what an operator's freezing stops."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioning.events.models import Event
+from provisioning.notifications.messages import TOPIC
+from provisioning.volumes.announcements import TYPES
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.models import StoragePool
+from provisioning.volumes.services import (
+    attachments,
+    create_snapshot,
+    delete_snapshot,
+    delete_volume,
+    extend_volume,
+    set_items,
+    update_volume,
+)
+from tests.volumes.conftest import Town
+
+
+def told() -> list[str]:
+    return list(Event.objects.filter(topic=TOPIC).order_by("id").values_list("kind", flat=True))
+
+
+def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None:
+    volume = town.make(name="data")
+    attachment = town.attach(volume)
+    extend_volume(town.alice, volume.id, 2)
+    town.agent.work()
+    attachments.begin_detaching(attachment.id)
+    attachments.release(attachment.id)
+    town.agent.work()
+    snapshot = create_snapshot(town.alice, volume.id)
+    town.agent.work()
+    delete_snapshot(town.alice, snapshot.id)
+    town.agent.work()
+    delete_volume(town.alice, volume.id)
+    town.agent.work()
+    said = [name for name in told() if name.startswith(("volume.", "snapshot."))]
+    assert said == [
+        f"{name}.{moment}"
+        for name in ("volume.create", "volume.attach", "volume.resize", "volume.detach", "snapshot.create",
+                     "snapshot.delete", "volume.delete")
+        for moment in ("start", "end")
+    ]  # fmt: skip
+    assert set(said) <= set(TYPES)
+    seen = Event.objects.filter(topic=f"project:{town.alice.project_id}", kind="volume").order_by("id")
+    states = [each.payload["status"] for each in seen if each.payload["record"] == "volume"]
+    assert [each for n, each in enumerate(states) if not n or states[n - 1] != each] == [
+        "creating", "available", "reserved", "attaching", "in-use", "extending", "in-use", "detaching", "available",
+        "deleting",
+    ]  # fmt: skip
+    versions = [each.payload["version"] for each in seen if each.payload["record"] == "volume"]
+    assert versions == sorted(versions)
+
+
+def test_what_is_said_of_a_volume_and_a_frozen_pool(town: Town) -> None:
+    volume = town.make(metadata={"a": "b"})
+    StoragePool.objects.update(frozen=True)
+    for change in (
+        lambda: extend_volume(town.alice, volume.id, 2),
+        lambda: create_snapshot(town.alice, volume.id),
+        lambda: delete_volume(town.alice, volume.id),
+    ):
+        with pytest.raises(InvalidVolumeError):
+            change()
+    town.attach(volume)
+    update_volume(town.alice, volume.id, name="new")
+    set_items(town.alice, volume.id, {"c": "d"})
+    set_items(town.alice, volume.id, {"signature": "x"}, bag="image_metadata", replace=True)
+    after = town.fresh(volume)
+    assert (after.name, after.metadata, after.image_metadata) == ("new", {"a": "b", "c": "d"}, {"signature": "x"})

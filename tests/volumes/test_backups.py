@@ -1,0 +1,230 @@
+"""Lives of backups: what they hold, how they build on each other and come back, and what follows when they fail."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from compute_agent.disk_formats.extents import Extent, chunks
+from compute_agent.virt.driver import never
+from compute_agent.virt.errors import BackupTransferError
+from compute_agent.volumes.backup_outlet import Progress, SentBackup
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, OverQuotaError
+from provisioning.quotas import drift
+from provisioning.quotas.selectors import usage_of
+from provisioning.quotas.services.limits import set_limit
+from provisioning.volumes import backup_jobs
+from provisioning.volumes.backup_errors import BackupNotFoundError, InvalidBackupError
+from provisioning.volumes.backup_requests import BackupRequest
+from provisioning.volumes.backup_store import current
+from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
+from provisioning.volumes.models import Backup, Message, Volume
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_volume, delete_volume
+from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status
+from provisioning.volumes.services.backup_restores import restore_backup
+from provisioning.volumes.services.backups import create_backup, delete_backup
+from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
+from tests.support.clouds import context
+from tests.support.jobs import drain
+from tests.volumes.conftest import Town
+
+
+@pytest.fixture
+def disks(town: Town, tmp_path: Path, settings: Any) -> MemoryCopies:
+    settings.BACKUP_DIR = tmp_path / "backups"
+    copies = MemoryCopies(tmp_path)
+    town.agent.backups = BackupHost(ClientLink(town.host), copies)
+    return copies
+
+
+def back_up(town: Town, volume: Volume, **values: object) -> Backup:
+    backup = create_backup(town.alice, BackupRequest(volume_id=str(volume.id), **values))  # type: ignore[arg-type]
+    town.agent.work()
+    return Backup.objects.get(id=backup.id)
+
+
+def held(town: Town) -> tuple[int, int]:
+    assert town.alice.project_id is not None
+    assert [str(each) for each in drift.find()] == []
+    found = usage_of(town.alice.project_id)
+    return found["backups"], found["backup_gigabytes"]
+
+
+def test_each_of_a_chain_comes_back_as_it_was_and_outlives_its_volume(town: Town, disks: MemoryCopies) -> None:
+    volume = town.make(1, name="data")
+    moments = []
+    for number, blocks in enumerate(([1, 2, 3], [2], [9, 3])):
+        for block in blocks:
+            disks.write(volume.id, block, f"{number}-{block}".encode())
+        backup = back_up(town, volume, incremental=number > 0)
+        moments.append((backup, dict(disks.disks[str(volume.id)])))
+    first, second, third = (backup for backup, _ in moments)
+    assert [b.status for b, _ in moments] == ["available"] * 3
+    assert (first.parent_id, second.parent_id, third.parent_id) == (None, first.id, second.id)
+    assert second.stored_bytes < first.stored_bytes + 4096
+    assert (town.fresh(volume).status, held(town)) == ("available", (3, 3))
+    with pytest.raises(InvalidBackupError):
+        delete_backup(town.alice, str(first.id))
+    delete_volume(town.alice, volume.id)
+    town.agent.work()
+    for backup, data in moments:
+        made = restore_backup(town.alice, str(backup.id))
+        assert (made.backup.status, made.volume.status) == ("restoring", "creating")
+        town.agent.work()
+        volume = town.fresh(made.volume)
+        assert (volume.status, volume.name) == ("available", f"restore_backup_{backup.id}")
+        assert disks.disks[str(volume.id)] == data
+        assert Backup.objects.get(id=backup.id).status == "available"
+    for backup in (third, second, first):
+        delete_backup(town.alice, str(backup.id))
+        drain()
+    assert (held(town), current().folders(), Backup.objects.count()) == ((0, 0), [], 0)
+
+
+def test_a_backup_is_written_over_a_volume_that_fits_and_is_free(town: Town, disks: MemoryCopies) -> None:
+    volume, other, small = town.make(2), town.make(3), town.make(1)
+    disks.write(volume.id, 5, b"kept")
+    backup = back_up(town, volume)
+    disks.write(other.id, 1, b"old")
+    with pytest.raises(InvalidVolumeError):
+        restore_backup(town.alice, str(backup.id), str(small.id))
+    town.attach(volume)
+    with pytest.raises(InvalidVolumeError):
+        restore_backup(town.alice, str(backup.id), str(volume.id))
+    restored = restore_backup(town.alice, str(backup.id), str(other.id))
+    assert restored.volume.status == "restoring-backup"
+    with pytest.raises(InvalidBackupError):
+        delete_backup(town.alice, str(backup.id), force=True)
+    town.agent.work()
+    assert (town.fresh(other).status, town.fresh(other).name) == ("available", other.name)
+    assert disks.disks[str(other.id)] == disks.disks[str(volume.id)]
+    made = create_volume(town.alice, VolumeRequest(size_gb=4, backup_id=str(backup.id)))
+    town.agent.work()
+    assert (town.fresh(made).status, town.fresh(made).size_gb) == ("available", 4)
+    assert disks.disks[str(made.id)] == disks.disks[str(volume.id)]
+    assert ("ready", made.id) in town.guests.told
+
+
+def test_what_cannot_be_backed_up_is_refused(town: Town, disks: MemoryCopies) -> None:
+    volume = town.make(1)
+    with pytest.raises(InvalidBackupError):
+        create_backup(town.alice, BackupRequest(volume_id=str(volume.id), incremental=True))
+    town.attach(volume)
+    with pytest.raises(InvalidVolumeError):
+        create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
+    backup = create_backup(town.alice, BackupRequest(volume_id=str(volume.id), force=True))
+    assert town.fresh(volume).status == "backing-up"
+    with pytest.raises(InvalidVolumeError):
+        create_backup(town.alice, BackupRequest(volume_id=str(volume.id), force=True))
+    town.agent.work()
+    assert (town.fresh(volume).status, Backup.objects.get(id=backup.id).status) == ("in-use", "available")
+    stranger = context("charlie", project="outside")
+    for ask in (
+        lambda: create_backup(stranger, BackupRequest(volume_id=str(volume.id), force=True)),
+        lambda: restore_backup(stranger, str(backup.id)),
+        lambda: delete_backup(stranger, str(backup.id)),
+    ):
+        with pytest.raises((VolumeNotFoundError, BackupNotFoundError)):
+            ask()
+    assert town.alice.project_id is not None
+    set_limit(town.alice.project_id, "backups", 1)
+    with pytest.raises(OverQuotaError):
+        create_backup(town.alice, BackupRequest(volume_id=str(volume.id), force=True))
+    assert (held(town), town.fresh(volume).status) == ((1, 1), "in-use")
+
+
+def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: MemoryCopies) -> None:
+    volume = town.make(1)
+    disks.write(volume.id, 1, b"data")
+    town.agent.failing["backup_volume_request"] = "The store is full."
+    backup = back_up(town, volume)
+    assert (backup.status, backup.fail_reason, town.fresh(volume).status) == (
+        "error",
+        "The store is full.",
+        "available",
+    )
+    assert Message.objects.get().resource_type == "VOLUME_BACKUP"
+    silent = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
+    current().put(str(silent.id), "00000000-half", b"half")
+    Backup.objects.filter(id=silent.id).update(deadline=timezone.now() - timedelta(seconds=1))
+    assert backup_jobs.end_overdue() == 1
+    drain()
+    silent.refresh_from_db()
+    assert (silent.status, town.fresh(volume).status, current().folders()) == ("error", "available", [])
+    town.agent.work()  # the host that was slow: its command is withdrawn
+    assert back_up(town, volume).status == "available"
+
+
+def test_a_damaged_backup_is_told_and_the_volume_keeps_what_it_had(
+    town: Town, disks: MemoryCopies, settings: Any
+) -> None:
+    volume, other = town.make(1), town.make(1)
+    disks.write(volume.id, 1, b"data")
+    disks.write(other.id, 1, b"old")
+    backup = back_up(town, volume)
+    (part,) = [p for p in (settings.BACKUP_DIR / str(backup.id)).iterdir() if p.suffix != ".json"]
+    part.write_bytes(part.read_bytes()[:-1])
+    restore_backup(town.alice, str(backup.id), str(other.id))
+    town.agent.work()
+    assert (town.fresh(other).status, Backup.objects.get(id=backup.id).status) == ("error_restoring", "available")
+    assert "damaged" in Message.objects.get().text
+    assert disks.disks[str(other.id)][1].startswith(b"old")
+
+
+def test_a_host_sends_and_gets_only_what_it_was_told(town: Town, disks: MemoryCopies) -> None:
+    volume = town.make(1)
+    backup = back_up(town, volume)
+    mine, other = link_of(town), ClientLink(town.cloud.add_host("faraday").host)
+    waiting = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
+    chunk = next(chunks([Extent(0, 1 << 30, zero=True)], lambda at, n: b""))
+    for refused in (
+        lambda: mine.stored(str(backup.id), never),
+        lambda: mine.send_chunk(str(backup.id), 0, chunk, Progress(0, 0), never),
+        lambda: other.send_chunk(str(waiting.id), 0, chunk, Progress(0, 0), never),
+        lambda: mine.send_chunk(str(waiting.id), 10**6, chunk, Progress(0, 0), never),
+        lambda: mine.send_chunk(str(waiting.id), 0, b"no chunk", Progress(0, 0), never),
+        lambda: mine.seal(str(waiting.id), SentBackup(["0" * 64], 5, full=True), never),
+    ):
+        with pytest.raises(BackupTransferError):
+            refused()
+    assert current().folders() == [str(backup.id)]
+    mine.faults = [503, 0, 401]
+    mine.send_chunk(str(waiting.id), 0, chunk, Progress(3, 4), never)
+    assert current().folders() == sorted([str(backup.id), str(waiting.id)])
+    delete_backup(town.alice, str(waiting.id), force=True)
+    with pytest.raises(BackupTransferError):
+        mine.send_chunk(str(waiting.id), 1, chunk, Progress(3, 4), never)
+    drain()
+    assert (current().folders(), town.fresh(volume).status) == ([str(backup.id)], "available")
+
+
+def link_of(town: Town) -> ClientLink:
+    assert town.agent.backups is not None
+    assert isinstance(town.agent.backups.outlet, ClientLink)
+    return town.agent.backups.outlet
+
+
+def test_records_are_carried_to_another_cloud_and_back(
+    town: Town, disks: MemoryCopies, operator: RequestContext
+) -> None:
+    volume = town.make(1)
+    disks.write(volume.id, 1, b"data")
+    backup = back_up(town, volume, name="whole")
+    record = export_record(operator, str(backup.id))
+    with pytest.raises(InvalidBackupError):
+        import_record(operator, record)
+    Backup.objects.all().delete()
+    found = import_record(operator, record)
+    assert (found.id, found.name, found.status, found.digest) == (backup.id, "whole", "available", backup.digest)
+    for bad in (BackupRecord("folder", "bm8="), BackupRecord("folder", "\x00"), BackupRecord("s3", record.backup_url)):
+        with pytest.raises((InvalidInputError, InvalidBackupError)):
+            import_record(operator, bad)
+    reset_status(operator, str(found.id), "error")
+    found.refresh_from_db()
+    assert found.status == "error"

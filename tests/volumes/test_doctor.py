@@ -1,0 +1,192 @@
+"""What the doctor finds of volumes: records that do not go together, and hosts that have something else."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from compute_agent.contract.volume import (
+    VOLUME_COPY,
+    BackupVolumeRequest,
+    DeleteSnapshotRequest,
+    DeleteVolumeRequest,
+    GuestVolumes,
+    PoolContents,
+    StoredVolume,
+)
+from provisioning.compute.models import BlockDevice
+from provisioning.doctor.examination import examine, treat
+from provisioning.doctor.finding import Finding
+from provisioning.hosts import calls
+from provisioning.hosts.commands import send
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.subjects import Subject
+from provisioning.volumes.models import Attachment, PoolHost, Snapshot, StoragePool, Volume
+from provisioning.volumes.services import attachments, create_snapshot, delete_volume
+from provisioning.volumes.states import VolumeStatus
+from tests.volumes.conftest import Town
+
+CHECKS = ("volumes", "attachments", "block_devices", "pool_counters", "pools", "pool_contents")
+
+
+def look(*names: str) -> list[Finding]:
+    return examine(names or CHECKS, pause=0)
+
+
+def mend(check: str) -> None:
+    """Mend the one thing that there is; nothing is found any more."""
+    (found,) = look()
+    assert found.check == check
+    (treated,) = treat([found], repair=True)
+    assert treated.repaired
+    assert look() == []
+
+
+def test_a_status_that_does_not_follow_from_the_attachments_is_mended(town: Town) -> None:
+    volume = town.make()
+    assert look() == []
+    Volume.objects.update(status=VolumeStatus.IN_USE)
+    mend("volumes")
+    assert town.fresh(volume).status == VolumeStatus.AVAILABLE
+    Volume.objects.update(status=VolumeStatus.EXTENDING)
+    assert [(each.check, each.repair) for each in look()] == [("volumes", None)]
+
+
+def test_a_volume_that_is_held_for_a_server_that_is_over_is_given_back(town: Town) -> None:
+    volume = town.make()
+    town.attach(volume)  # to a server that no record knows
+    mend("attachments")
+    town.agent.work()
+    assert town.fresh(volume).status == VolumeStatus.AVAILABLE
+    assert not Attachment.objects.exists()
+
+
+def test_a_pool_counts_anew_and_one_that_nobody_serves_is_told(town: Town) -> None:
+    town.make(3)
+    StoragePool.objects.update(allocated_gb=1)
+    mend("pool_counters")
+    assert StoragePool.objects.get().allocated_gb == 3
+    PoolHost.objects.all().delete()
+    assert [each.check for each in look()] == ["pools"]
+
+
+@pytest.fixture
+def contents(town: Town, monkeypatch: pytest.MonkeyPatch) -> list[StoredVolume]:
+    """What the host says its pool has."""
+    StoragePool.objects.update(driver="nbd")
+    said: list[StoredVolume] = []
+    monkeypatch.setattr(calls, "call", lambda *_: PoolContents(volumes=list(said)))
+    return said
+
+
+def test_data_without_a_record_and_records_without_data_are_told_and_left_alone(
+    town: Town, contents: list[StoredVolume]
+) -> None:
+    volume, strange = town.make(), str(uuid.uuid4())
+    contents[:] = [StoredVolume(id=strange), StoredVolume(id=str(uuid.uuid4()), gone=True)]
+    found = {each.subject: each for each in look("pool_contents")}
+    assert found.keys() == {f"pool {town.pool.name}", f"volume {volume.id}"}
+    assert not any(each.repair for each in found.values())
+    contents[:] = [StoredVolume(id=str(volume.id))]
+    assert look("pool_contents") == []
+
+
+def test_data_that_was_ordered_away_and_is_there_again_is_removed_and_no_other(
+    town: Town, contents: list[StoredVolume]
+) -> None:
+    volume = town.make()
+    delete_volume(town.alice, volume.id)
+    contents[:] = [StoredVolume(id=str(volume.id))]
+    assert look("pool_contents") == []  # it goes on
+    town.agent.work()
+    for held_open in (False, True):
+        contents[:] = [StoredVolume(id=str(volume.id), daemon=held_open, gone=held_open)]
+        (treated,) = treat(look("pool_contents"), repair=True)
+        assert treated.repaired
+        (told,) = town.agent.take()
+        assert isinstance(told.body, DeleteVolumeRequest)
+        assert (told.body.volume.id, told.body.volume.pool_id) == (str(volume.id), str(volume.pool_id))
+        assert look("pool_contents") == []
+        town.agent.report(told, "finished")
+    HostCommand.objects.all().delete()  # too long ago
+    assert [each.repair for each in look("pool_contents")] == [None]
+
+
+def test_attachments_that_are_no_disk_of_their_server_are_given_back_and_disks_without_one_told(town: Town) -> None:
+    server, volume = town.cloud.launch(town.alice), town.make()
+    attachment = town.attach(volume, server.id)
+    mend("block_devices")
+    assert not Attachment.objects.exists()
+    disk = {"instance": server, "source_type": "volume", "destination_type": "volume", "volume_id": volume.id}
+    BlockDevice.objects.create(attachment_id=attachment.id, **disk)
+    assert [(each.check, each.repair) for each in look("block_devices")] == [("block_devices", None)]
+
+
+def test_disks_of_guests_and_attachments_are_compared_both_ways(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    server, volume, other = town.cloud.launch(town.alice), town.make(), town.make()
+    town.cloud.run()
+    attachment = town.attach(volume, server.id)
+    StoragePool.objects.update(driver="nbd")
+    has: list[str] = []
+    monkeypatch.setattr(calls, "call", lambda *_: GuestVolumes(guests={str(server.id): has, str(uuid.uuid4()): ["x"]}))
+    assert [each.subject for each in look("guest_volumes")] == [f"instance {server.id}"], "the guest lacks it"
+    has[:] = [str(volume.id)]
+    assert look("guest_volumes") == []
+    has[:] = [str(volume.id), str(other.id)]
+    assert [each.severity for each in look("guest_volumes")] == ["error"], "the guest has one more"
+    has[:] = []
+    attachments.begin_detaching(attachment.id)
+    assert look("guest_volumes") == [], "it goes on"
+
+
+@pytest.mark.parametrize("name", ["clone-{}-0123abcd", "image-{}-0123abcd", "backup-{}"])
+def test_what_copies_have_left_of_a_volume_is_removed_and_strange_snapshots_are_told(
+    town: Town, contents: list[StoredVolume], name: str
+) -> None:
+    volume, copy = town.make(), str(uuid.uuid4())
+    left, strange = name.format(copy), str(uuid.uuid4())
+    contents[:] = [StoredVolume(id=str(volume.id), snapshots=[left, strange])]
+    found = {each.evidence: each for each in look("pool_contents")}
+    assert found.keys() == {left, strange}
+    assert found[strange].repair is None
+    (treated,) = treat([found[left]], repair=True)
+    assert treated.repaired
+    (told,) = town.agent.take()
+    assert isinstance(told.body, DeleteSnapshotRequest)
+    assert told.body.snapshot_id == left
+    town.agent.report(told, "finished")
+    subject = Subject(VOLUME_COPY, uuid.UUID(copy), 1)
+    contents[:] = [StoredVolume(id=str(volume.id), snapshots=[left])]
+    assert len(look("pool_contents")) == 1
+    send(town.host.id, subject, BackupVolumeRequest(volume=told.body.volume, backup_id=copy), None)
+    assert look("pool_contents") == [], "the copy goes on"
+
+
+def test_a_pool_whose_host_is_said_to_be_dead_is_told(town: Town) -> None:
+    town.make()
+    Host.objects.update(forced_down=True)
+    assert [(each.subject, each.severity) for each in look("pools")] == [(f"pool {town.pool.name}", "warning")]
+
+
+def test_a_snapshot_that_nothing_ends_is_told(town: Town) -> None:
+    volume = town.make()
+    create_snapshot(town.alice, volume.id)
+    assert look("volumes") == []
+    Snapshot.objects.update(deadline=None)
+    assert [each.check for each in look("volumes")] == ["volumes"]
+
+
+def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_told_again(
+    town: Town, contents: list[StoredVolume]
+) -> None:
+    volume = town.make()
+    contents[:] = [StoredVolume(id=str(volume.id), daemon=True, attachments=[str(uuid.uuid4())])]
+    assert [each.repair for each in look("pool_contents")] == ["Tell the host again."]
+    attachment = town.attach(volume)
+    contents[:] = [StoredVolume(id=str(volume.id), daemon=True, attachments=[str(attachment.id)])]
+    assert look("pool_contents") == []
+    contents[:] = [StoredVolume(id=str(volume.id))]  # the daemon has died
+    (treated,) = treat(look("pool_contents"), repair=True)
+    assert treated.repaired
+    assert [client.attachment_id for client in town.agent.take()[0].body.clients] == [str(attachment.id)]  # type: ignore[union-attr]
