@@ -22,7 +22,7 @@ from provisioning.compute.actions.lock import lock, unlock
 from provisioning.compute.actions.power import reboot, start, stop, trigger_crash_dump
 from provisioning.compute.actions.rebuild import Rebuild, rebuild
 from provisioning.compute.actions.rescue import rescue, unrescue
-from provisioning.compute.actions.reset_state import reset_state
+from provisioning.compute.actions.reset_state import BY_HAND, reset_state
 from provisioning.compute.actions.resize import confirm_resize, resize, revert_resize
 from provisioning.compute.actions.shelve import offload, shelve
 from provisioning.compute.actions.snapshot import create_backup, create_image
@@ -176,9 +176,9 @@ class Crowd:
             reap()
         assert not Instance.objects.exclude(task_state=None).exists()
         # Who is reset to active while it is built has no guest, as the doctor says; deleting it is one of its ways out.
-        by_hand = InstanceAction.objects.filter(action="resetState").values_list("instance_id", flat=True)
+        by_hand = InstanceAction.objects.filter(action="create", message=BY_HAND).values_list("instance_id", flat=True)
         for server in GUESTLESS():
-            if server.id in by_hand:
+            if server.id in by_hand and server.launched_at is None:
                 delete(context("operator", ADMIN), server.id, force=True)
         self.cloud.run()
         invariants.check()
