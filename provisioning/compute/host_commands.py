@@ -92,8 +92,18 @@ def is_busy_with(instance_id: uuid.UUID) -> bool:
 
 
 def withdraw(instance_id: uuid.UUID, older_than_attempt: int) -> int:
-    """Send the commands of older attempts no more; returns how many were still unfinished."""
-    return commands.withdraw(unfinished(instance_id).filter(generation__lt=older_than_attempt))
+    """Send the commands of older attempts no more; returns how many were still unfinished.
+
+    A host that was to destroy what it has of the server still is: it may be another host than that of this attempt.
+    """
+    older = unfinished(instance_id).filter(generation__lt=older_than_attempt)
+    return commands.withdraw(older.exclude(kind="destroy_request"))
+
+
+def withdraw_destroys(host_id: uuid.UUID, instance_id: uuid.UUID, older_than_attempt: int) -> int:
+    """Forget what a host was told to destroy of older attempts, because it is told anew; returns how many there were."""
+    destroys = unfinished(instance_id).filter(host_id=host_id, kind="destroy_request")
+    return commands.withdraw(destroys.filter(generation__lt=older_than_attempt))
 
 
 def withdraw_of_tasks(instance_id: uuid.UUID) -> int:

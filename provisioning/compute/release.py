@@ -61,6 +61,15 @@ def not_handed_over(instance: Instance) -> bool:
     return instance.task_state in _BEFORE_HAND_OFF or to_unshelve
 
 
+def keeps_ports(instance: Instance) -> bool:
+    """Whether a server that leaves its host keeps ports, addresses and volumes: it ran once, and is not deleted.
+
+    It waits on its shelf, or an operator has set it in error on the way there.
+    """
+    ran = instance.launched_at is not None and instance.vm_state != VmState.DELETED
+    return ran or instance.vm_state == VmState.SHELVED_OFFLOADED
+
+
 def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     """Give back the room on the host and the addresses; a repeat is harmless.
 
@@ -152,5 +161,9 @@ def give_back_of_dead(host_id: uuid.UUID) -> None:
 
 
 def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:
-    """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes."""
+    """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes.
+
+    It takes the place of what the host was ordered before.
+    """
+    host_commands.withdraw_destroys(host_id, instance_id, attempt)
     host_commands.send(host_id, instance_id, attempt, DestroyRequest(), None)

@@ -23,7 +23,7 @@ from provisioning.compute.launch.finished import finished, is_spawning
 from provisioning.compute.launch.retry import cast_schedule, hold_again
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.outcome import Outcome
-from provisioning.compute.release import finish_delete, finish_offload, leave_host, release_place
+from provisioning.compute.release import finish_delete, finish_offload, keeps_ports, leave_host, release_place
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported
@@ -174,7 +174,7 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
     elif held_there and (instance.vm_state == VmState.DELETED or instance.host_id != command.host_id):
         kind = build_kind_of(instance)
         waiting = kind is not None and instance.task_state == kind.first
-        if instance.vm_state == VmState.SHELVED_OFFLOADED:
+        if keeps_ports(instance):
             leave_host(instance.id)
         else:
             if waiting and not hold_again(instance):

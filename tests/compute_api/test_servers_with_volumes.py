@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from provisioning.compute.models import BlockDevice, Flavor, Instance
+from provisioning.compute.states import TaskState
 from provisioning.images.models import Image
+from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.compute_api.test_volumes import attach, from_image, from_volume, image_disk, message, new_volume
@@ -132,6 +134,26 @@ def test_what_becomes_of_a_server_on_a_volume_that_is_moved_about(api: Api, clou
     for body in ({"migrate": None}, {"os-migrateLive": {"host": None, "block_migration": "auto"}}):
         assert "No valid host" in message(Api(people.operator).post(path, body, **at("2.25")), 400)
     assert sorted(Attachment.objects.values_list("id", "volume_id", "status", "mountpoint")) == before
+
+
+def test_a_server_set_in_error_on_its_way_to_the_shelf_keeps_its_volumes_until_it_is_deleted(
+    api: Api, cloud: Cloud, people: People
+) -> None:
+    server = launch(api, cloud, imageRef=None, block_device_mapping_v2=[from_image(cloud)])
+    path, agent = f"{V21}/servers/{server}/action", cloud.agents["h1"]
+    assert api.post(path, {"shelve": None}).status_code == 202
+    while Instance.objects.get(id=server).task_state != TaskState.SHELVING_OFFLOADING:
+        [command] = agent.take()
+        agent.carry_out(command)
+    assert Api(people.operator).post(path, {"os-resetState": {"state": "error"}}).status_code == 202
+    cloud.run()
+    assert (agent.guests, Instance.objects.get(id=server).host) == ({}, None)
+    assert (Volume.objects.get().status, Port.objects.filter(device_id=server).count()) == ("reserved", 1)
+    invariants.check()
+    assert api.delete(f"{V21}/servers/{server}").status_code == 204
+    cloud.run()
+    assert not Volume.objects.exclude(status="deleted").exists()
+    invariants.check_empty()
 
 
 @pytest.mark.parametrize(("device", "bus"), [("floppy", ""), ("disk", "sata"), ("cdrom", "virtio"), ("", "nvme")])

@@ -60,6 +60,19 @@ def test_what_is_as_recorded_is_not_read_and_costs_no_statement_for_each_server(
     assert counts[0] == counts[1]
 
 
+def test_a_host_that_is_to_remove_a_guest_is_still_told_so_when_the_server_is_deleted_elsewhere(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    row, agent = at_rest(cloud, alice)
+    other = cloud.add_host("two")
+    other.guests[str(row.id)] = (row.attempt - 1, PowerState.RUNNING)
+    other.hello()
+    assert destroys() == 1
+    delete(context("alice"), row.id)
+    cloud.run()
+    assert (agent.guests, other.guests) == ({}, {})
+
+
 # ----- power ----------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from provisioning.compute.actions.shelve import offload, shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.launch import claim, schedule
 from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.network.models import Port
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
@@ -86,6 +87,8 @@ def test_one_that_is_taken_off_its_host_goes_from_there_though_it_is_set_in_erro
     assert cloud.fresh(server).host is None
     assert not Allocation.objects.exists()
     assert host.guests == {}
+    assert Port.objects.filter(device_id=server.id).count() == 1, "it keeps what a shelved server has"
+    invariants.check()
     delete(context("alice"), server.id)
     invariants.check_empty()
 

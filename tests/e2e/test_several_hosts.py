@@ -237,7 +237,7 @@ def test_a_port_is_plugged_into_a_running_guest_and_taken_out(town: Town) -> Non
     assert f"{made.fixed_ips[0]['ip_address']}/24" in guest.run("ip -4 -o addr show dev eth1")
     wait_for("the other one answers", lambda: guest.pings(town.third.address, "eth1"), 30)
     town.sdk.compute.delete_server_interface(made.port_id, server=guest.server)
-    wait_for("the guest has it no more", lambda: "eth1" not in guest.run("ls /sys/class/net"))
+    wait_for("the guest has it no more", lambda: not guest.has("/sys/class/net/eth1"))
     guest.reaches(town.third.address)
 
 

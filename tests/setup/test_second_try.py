@@ -10,8 +10,8 @@ import pytest
 from tests.support import failed_once
 
 
-@pytest.mark.parametrize(("failed", "again"), [(0, False), (1, True), (3, True), (4, False)])
-def test_up_to_three_files_with_failures_are_tried_again(
+@pytest.mark.parametrize(("failed", "again"), [(0, False), (1, True), (6, True), (7, False)])
+def test_up_to_six_files_with_failures_are_tried_again(
     failed: int, again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = [f"tests/{number}.py" for number in range(failed)]

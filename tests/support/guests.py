@@ -79,6 +79,10 @@ class Guest:
             ["ssh", "-O", "exit", "-o", f"ControlPath={self._kept}", "guest"], capture_output=True, check=False
         )
 
+    def has(self, path: str) -> bool:
+        """Whether there is a file; a list of a folder fails while something goes from it."""
+        return self.run(f"test -e {path} && echo yes || echo no") == "yes\n"
+
     def pings(self, address: str, interface: str = "") -> bool:
         """Whether an address answers a ping within two seconds."""
         through = f"-I {interface} " if interface else ""

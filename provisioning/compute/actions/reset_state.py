@@ -17,7 +17,7 @@ from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.snapshot import drop_unfinished
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import Instance
-from provisioning.compute.release import host_holding, leave_host, not_handed_over, release_place
+from provisioning.compute.release import host_holding, keeps_ports, leave_host, not_handed_over, release_place
 from provisioning.compute.states import ALIVE, TaskState, Transition, VmState
 from provisioning.identity.policies.base import ADMIN
 from provisioning.quotas.services.ledger import commit
@@ -74,7 +74,7 @@ class ResetState(ServerAction[Literal["active", "error"]]):
             instance_actions.finish(moved.id, message=BY_HAND)
             commit(moved.id)
             if nowhere:
-                (leave_host if before.vm_state == VmState.SHELVED_OFFLOADED else release_place)(moved.id)
+                (leave_host if keeps_ports(moved) else release_place)(moved.id)
             drop_unfinished(before)
             host_commands.withdraw_of_tasks(moved.id)
             row = instance_actions.begin(context, moved.id, self.record, started)

@@ -11,6 +11,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.compute.actions.interfaces import send_detach
 from provisioning.compute.host_commands import unfinished
 from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.release import keeps_ports
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.checks.allocations import KEPT, PLACED
 from provisioning.doctor.finding import Finding, Mend, check, number
@@ -22,7 +23,7 @@ from provisioning.network.selectors import port_refs
 
 NEEDED = ("id", "requested_networks", "version", "attempt", "task_state", "host_id")
 """Columns of a server that tell whether its interfaces are there."""
-_ON_SHELF = Q(vm_state=VmState.SHELVED_OFFLOADED) | Q(vm_state=VmState.ERROR, snapshot_image_id__isnull=False)
+_ON_SHELF = Q(vm_state=VmState.SHELVED_OFFLOADED) | Q(vm_state=VmState.ERROR, launched_at__isnull=False)
 """Servers that have their ports and no host."""
 
 
@@ -59,11 +60,11 @@ def _owned(instance: Instance | None, *, holding: bool) -> bool:
         return False
     shelved = VmState.SHELVED_OFFLOADED in {instance.vm_state, instance.previous_vm_state}
     there = instance.host_id is not None or instance.vm_state == VmState.BUILDING
-    return holding or (instance.vm_state != VmState.DELETED and (there or shelved or _has_shelf(instance)))
+    return holding or (instance.vm_state != VmState.DELETED and (there or shelved or _stays(instance)))
 
 
-def _has_shelf(instance: Instance) -> bool:
-    return instance.snapshot_image_id is not None or instance.task_state == TaskState.DELETING
+def _stays(instance: Instance) -> bool:
+    return keeps_ports(instance) or instance.task_state == TaskState.DELETING
 
 
 def _ports(many: int) -> str:
