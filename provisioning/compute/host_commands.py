@@ -101,7 +101,7 @@ def withdraw(instance_id: uuid.UUID, older_than_attempt: int) -> int:
 
 
 def withdraw_destroys(host_id: uuid.UUID, instance_id: uuid.UUID, older_than_attempt: int) -> int:
-    """Forget what a host was told to destroy of older attempts, because it is told anew; returns how many there were."""
+    """Forget what a host was told to destroy of older attempts: it is told anew.  Returns how many there were."""
     destroys = unfinished(instance_id).filter(host_id=host_id, kind="destroy_request")
     return commands.withdraw(destroys.filter(generation__lt=older_than_attempt))
 

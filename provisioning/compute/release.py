@@ -11,6 +11,7 @@ from django.db.models import UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.commands import DestroyRequest
+from provisioning.common.errors import ConflictError
 from provisioning.common.prepared import Prepared
 from provisioning.compute import block_devices, host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
@@ -20,6 +21,7 @@ from provisioning.compute.sizes import quota_held
 from provisioning.compute.snapshot_images import remove_image
 from provisioning.compute.states import PowerState, TaskState, VmState
 from provisioning.hosts.models import Host
+from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.quotas.services.ledger import commit, release
 from provisioning.quotas.services.sizes import shrink
@@ -34,6 +36,8 @@ FORGOTTEN: dict[str, object] = {
     "password": "",
 }
 """What a deleted server keeps of what its owner gave it: nothing that may be secret, or large."""
+_WELL_WITHOUT_GUEST = ("attach_interface", "detach_interface", "attach_volume", "detach_volume")
+"""What a guest had not done yet when it went, and its records have."""
 _BEFORE_HAND_OFF = {TaskState.SCHEDULING, TaskState.NETWORKING, TaskState.BLOCK_DEVICE_MAPPING}
 
 
@@ -80,14 +84,32 @@ def release_place(instance_id: uuid.UUID, *, keep_quota: bool = False) -> None:
     give_back(instance_id)
 
 
-def leave_host(instance_id: uuid.UUID) -> None:
-    """Give back the room on the host alone: the server keeps its ports, addresses and
-    volumes; a repeat is harmless.
+def leave_host(instance: Instance) -> None:
+    """Give back the room on the host alone: the server keeps its ports, addresses and volumes, but for those that were
+    being taken out of its guest; a repeat is harmless.
     """
-    block_devices.disconnect(instance_id)
-    network.bind_ports(instance_id, "")
-    network.set_ports_status(instance_id, "DOWN")
-    give_back(instance_id)
+    block_devices.disconnect(instance.id)
+    for port in network_selectors.interfaces_of(instance.id):
+        if port.leaving:
+            take_interface(instance, port.id)
+    network.bind_ports(instance.id, "")
+    network.set_ports_status(instance.id, "DOWN")
+    give_back(instance.id)
+
+
+def take_interface(instance: Instance, port_id: uuid.UUID | str) -> None:
+    """Take an interface from the records: the port that was made for it goes, with its address and its quota."""
+    place = network.remove_interface(instance.id, port_id)
+    if place is not None:
+        interfaces = list(instance.requested_networks)
+        del interfaces[place : place + 1]
+        write_interfaces(instance, interfaces)
+
+
+def write_interfaces(instance: Instance, interfaces: list[dict[str, object]]) -> None:
+    """Let ``requested_networks`` follow the interfaces, and tell the project's pages."""
+    if not state.update(instance, {"requested_networks": interfaces}):
+        raise ConflictError("The server is changing too quickly; try again.")
 
 
 def finish_offload(instance: Instance) -> Instance | None:
@@ -100,9 +122,11 @@ def finish_offload(instance: Instance) -> Instance | None:
     if gone is None:
         return None
     shrink(gone.id, quota_held(gone.flavor))
-    leave_host(gone.id)
+    leave_host(gone)
     close_migration(gone.id)
-    instance_actions.finish(gone.id, "shelveOffload")
+    for action in ("shelveOffload", *_WELL_WITHOUT_GUEST):
+        instance_actions.finish(gone.id, action)
+    instance_actions.finish(gone.id, message="The server was taken off its host.")
     return gone
 
 

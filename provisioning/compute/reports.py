@@ -175,7 +175,7 @@ def _destroyed(instance: Instance, command: HostCommand) -> None:
         kind = build_kind_of(instance)
         waiting = kind is not None and instance.task_state == kind.first
         if keeps_ports(instance):
-            leave_host(instance.id)
+            leave_host(instance)
         else:
             if waiting and not hold_again(instance):
                 return

@@ -74,7 +74,7 @@ def _put(agent: ScriptedAgent, server: Instance, pair: Pair) -> None:
         columns["task_deadline"] = timezone.now() + timedelta(minutes=5)
     if pair[0] == VmState.SHELVED_OFFLOADED and pair[1] != TaskState.SPAWNING:
         agent.guests.pop(str(server.id))
-        leave_host(server.id)
+        leave_host(server)
         columns["host"] = None
     Instance.objects.filter(id=server.id).update(**columns)
 

@@ -23,7 +23,7 @@ from compute_agent.contract.commands import (
     RefreshPortsRequest,
 )
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import guest_changes, host_commands, instance_actions, selectors, state
@@ -34,6 +34,7 @@ from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.outcome import Outcome
+from provisioning.compute.release import take_interface, write_interfaces
 from provisioning.compute.states import TaskState, VmState
 from provisioning.network import guest_ports
 from provisioning.network import selectors as network_selectors
@@ -95,7 +96,7 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
         except OutOfAddressesError as error:
             raise InvalidInputError(error.message, field="net_id") from error
         tag = {"tag": request.tag} if request.tag else {}
-        _write_interfaces(instance, [*instance.requested_networks, {**interface, **tag}])
+        write_interfaces(instance, [*instance.requested_networks, {**interface, **tag}])
         return Prepared(value=port.id, detail={"port_id": str(port.id)})
 
     def command(self, instance: Instance, prepared: Prepared) -> AttachInterfaceRequest:
@@ -250,15 +251,6 @@ def locked_instance(context: RequestContext, instance_id: uuid.UUID | str) -> In
     return selectors.instance_for(context, instance_id)
 
 
-def take_interface(instance: Instance, port_id: str) -> None:
-    """Take an interface from the records: the port that was made for it goes, with its address and its quota."""
-    place = network.remove_interface(instance.id, port_id)
-    if place is not None:
-        interfaces = list(instance.requested_networks)
-        del interfaces[place : place + 1]
-        _write_interfaces(instance, interfaces)
-
-
 def send_refresh(instance: Instance) -> None:
     """Let a server's host know what its interfaces may do now, unless it will be told by a command to come.
 
@@ -321,9 +313,3 @@ def _interface_of(instance: Instance, port_id: str) -> PortRef:
         if port.id == wanted:
             return port
     raise NotFoundError(f"Port id {port_id[:64]} could not be found.")
-
-
-def _write_interfaces(instance: Instance, interfaces: list[dict[str, object]]) -> None:
-    """Let ``requested_networks`` follow the interfaces, and tell the project's pages."""
-    if not state.update(instance, {"requested_networks": interfaces}):
-        raise ConflictError("The server is changing too quickly; try again.")

@@ -74,7 +74,10 @@ class ResetState(ServerAction[Literal["active", "error"]]):
             instance_actions.finish(moved.id, message=BY_HAND)
             commit(moved.id)
             if nowhere:
-                (leave_host if keeps_ports(moved) else release_place)(moved.id)
+                if keeps_ports(moved):
+                    leave_host(moved)
+                else:
+                    release_place(moved.id)
             drop_unfinished(before)
             host_commands.withdraw_of_tasks(moved.id)
             row = instance_actions.begin(context, moved.id, self.record, started)

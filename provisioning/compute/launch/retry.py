@@ -58,7 +58,9 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     if holder is None:
         if kind is not UNSHELVE:
             block_devices.give_back(failed.id, failed=True)
-        (leave_host if kind is UNSHELVE else release_place)(failed.id)
+            release_place(failed.id)
+        else:
+            leave_host(failed)
     else:
         host_commands.withdraw(failed.id, failed.attempt)
         send_destroy(failed.id, holder.id, failed.attempt)

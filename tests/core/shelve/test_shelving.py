@@ -12,10 +12,12 @@ from compute_agent.contract.commands import DestroyRequest, SnapshotRequest
 from compute_agent.contract.power import PowerState
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import attach_interface, detach_interface
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.shelve import offload, shelve
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
+from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.upkeep import reaper
 from provisioning.compute.upkeep.offload import offload_shelved
@@ -191,3 +193,23 @@ def test_a_server_on_its_shelf_is_deleted_with_its_image(
     assert state_of(shelved) == ("deleted", None)
     assert Image.objects.get(id=shelved.snapshot_image_id).status == "deleted"
     assert not Port.objects.filter(device_id=shelved.id).exists()
+
+
+def test_what_its_guest_had_not_done_yet_is_done_with_its_end(
+    cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext, settings: Any
+) -> None:
+    settings.SHELVED_OFFLOAD_TIME = 0
+    old = Port.objects.get(device_id=server.id)
+    new = attach_interface(alice, server.id, NetworkRequest(str(cloud.network.id)))
+    detach_interface(alice, server.id, str(old.id))
+    assert len(h1.take()) == 2, "the host has taken both orders, and says nothing of them"
+    shelve(alice, server.id)
+    cloud.run()
+    assert state_of(server) == ("shelved_offloaded", None)
+    assert [port.id for port in Port.objects.filter(device_id=server.id)] == [new]
+    assert not Port.objects.filter(id=old.id).exists()
+    for name in ("attach_interface", "detach_interface"):
+        assert action(server, name).message is None
+    unshelve(alice, server.id)
+    cloud.run()
+    assert state_of(server) == ("active", None)
