@@ -155,7 +155,7 @@ def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestCo
 def test_ports_of_a_server_that_is_on_no_host(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     Allocation.objects.filter(instance=row).delete()
-    broken(row, vm_state=VmState.ERROR, host_id=None)
+    broken(row, vm_state=VmState.ERROR, host_id=None, launched_at=None)
     assert only("ports").sentence == "1 port with its address is taken by this server, which is in state error."
     (treated,) = treat([only("ports")], repair=True)
     assert treated.repaired == "Given back: 1."
