@@ -154,7 +154,8 @@ def take(device: BlockDevice) -> None:
 
 
 def give_back(instance_id: uuid.UUID, *, failed: bool = False) -> None:
-    """Give a server's volumes back once no host has anything of it; those that go with it are deleted.
+    """Give a server's volumes back once no host has anything of it; those that go with it are deleted, but
+    for one that is being taken out.
 
     ``failed``: its launch has failed, and only those that the launch has made go, whether or not they are there yet.
     """
@@ -169,7 +170,7 @@ def give_back(instance_id: uuid.UUID, *, failed: bool = False) -> None:
 
 
 def _goes(device: BlockDevice, *, failed: bool) -> bool:
-    return device.delete_on_termination and (device.made or not failed)
+    return device.delete_on_termination and not device.leaving and (device.made or not failed)
 
 
 def delete_volume(volume: Volume) -> None:

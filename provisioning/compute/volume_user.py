@@ -26,6 +26,7 @@ from provisioning.jobs.registry import job
 from provisioning.volumes import uses
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.services import attachments, swapped
+from provisioning.volumes.states import AttachStatus
 
 TOPIC = "scheduler"
 CONNECTED, REFUSED = "compute.volume_connected", "compute.volume_refused"
@@ -102,11 +103,11 @@ def connected(attachment_id: str, *, again: bool = False) -> None:
 
 @job(REFUSED, topic=TOPIC)
 def refused(attachment_id: str, message: str) -> None:
-    """End what waits for a connection that cannot be."""
+    """End what waits for a connection that cannot be; what was said of an earlier one changes nothing."""
 
     def end(instance: Instance, device: BlockDevice) -> None:
         attachment = Attachment.objects.filter(id=attachment_id).first()
-        if attachment is None or attachment.connection:
+        if attachment is None or attachment.connection or attachment.status != AttachStatus.ERROR_ATTACHING:
             return
         said = NOT_CONNECTED.format(volume=attachment.volume_id, reason=message)
         if is_waiting(instance):

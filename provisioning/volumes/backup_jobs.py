@@ -56,10 +56,10 @@ def remove_backup(backup_id: str) -> None:
 @job(backups.DISCARD, topic=backups.TOPIC, long=True)
 def discard_backup_data(backup_id: str) -> None:
     """Remove what there is of a backup that failed."""
-    backup = Backup.objects.filter(id=backup_id, status=BackupStatus.ERROR).first()
+    backup = Backup.objects.filter(id=backup_id, status=BackupStatus.ERROR, digest="").first()
     if backup is not None:
         backup_data.discard(store_named(backup.service), backup.id)
-        Backup.objects.filter(id=backup_id, status=BackupStatus.ERROR).update(digest="", stored_bytes=0)
+        Backup.objects.filter(id=backup_id, status=BackupStatus.ERROR).update(stored_bytes=0)
 
 
 @periodic("volumes.overdue_backups", every=15.0)
@@ -108,8 +108,9 @@ def sweep() -> int:
 
 def _abandoned(backup_id: uuid.UUID) -> bool:
     backup = Backup.objects.filter(id=backup_id).first()
-    if backup is not None:
-        return backup.status == BackupStatus.ERROR and backup.updated_at < timezone.now() - timedelta(minutes=10)
+    if backup is not None:  # one with a digest is whole, and has its status by an operator's word
+        failed = backup.status == BackupStatus.ERROR and not backup.digest
+        return failed and backup.updated_at < timezone.now() - timedelta(minutes=10)
     objects = current().objects(str(backup_id))
     newest = max((each.modified_at for each in objects), default=None)
     whole = any(each.name == backup_data.MANIFEST for each in objects)

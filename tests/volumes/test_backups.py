@@ -15,6 +15,7 @@ from compute_agent.virt.errors import BackupTransferError
 from compute_agent.volumes.backup_outlet import Progress, SentBackup
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, OverQuotaError
+from provisioning.jobs.cast import cast
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
@@ -25,7 +26,7 @@ from provisioning.volumes.backup_store import current
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Message, Volume
 from provisioning.volumes.requests import VolumeRequest
-from provisioning.volumes.services import create_volume, delete_volume
+from provisioning.volumes.services import backups, create_volume, delete_volume
 from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status
 from provisioning.volumes.services.backup_restores import restore_backup
 from provisioning.volumes.services.backups import create_backup, delete_backup
@@ -228,3 +229,38 @@ def test_records_are_carried_to_another_cloud_and_back(
     reset_status(operator, str(found.id), "error")
     found.refresh_from_db()
     assert found.status == "error"
+
+
+def test_a_whole_backup_that_an_operator_sets_in_error_keeps_its_data(
+    town: Town, disks: MemoryCopies, operator: RequestContext
+) -> None:
+    volume = town.make(1)
+    disks.write(volume.id, 1, b"first")
+    full, child = back_up(town, volume), back_up(town, volume, incremental=True)
+    reset_status(operator, str(full.id), "error")
+    Backup.objects.filter(id=full.id).update(updated_at=timezone.now() - timedelta(hours=1))
+    cast(backups.TOPIC, backups.DISCARD, backup_id=str(full.id))  # of an earlier failure, and late
+    drain()
+    assert backup_jobs.sweep() == 0
+    reset_status(operator, str(full.id), "available")
+    made = restore_backup(town.alice, str(child.id)).volume
+    town.agent.work()
+    assert town.fresh(made).status == "available"
+
+
+def test_no_backup_builds_on_one_that_is_being_deleted(
+    town: Town, disks: MemoryCopies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = town.make(1)
+    full = back_up(town, volume)
+    found = backups.newest_of
+
+    def deleted_meanwhile(*args: Any) -> Backup | None:
+        parent = found(*args)
+        delete_backup(town.alice, str(full.id))
+        return parent
+
+    monkeypatch.setattr(backups, "newest_of", deleted_meanwhile)
+    with pytest.raises(InvalidBackupError, match="No backups available"):
+        create_backup(town.alice, BackupRequest(volume_id=str(volume.id), incremental=True))
+    assert town.fresh(volume).status == "available"

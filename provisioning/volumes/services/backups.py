@@ -119,8 +119,10 @@ def _check(volume: Volume, snapshot: Snapshot | None, *, force: bool) -> None:
 
 
 def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: datetime) -> Backup:
-    """Return the backup that a new incremental one builds on.  Raises InvalidBackupError."""
+    """Return the backup that a new incremental one builds on, locked.  Raises InvalidBackupError."""
     parent = newest_of(volume.id, project_id, service)
+    if parent is not None:  # it may be on its way out by now
+        parent = Backup.objects.select_for_update().filter(id=parent.id, status=BackupStatus.AVAILABLE).first()
     if parent is None:
         raise InvalidBackupError("No backups available to do an incremental backup.", field="incremental")
     if parent.data_at is None or parent.data_at > data_at:
@@ -129,7 +131,7 @@ def _parent(volume: Volume, project_id: uuid.UUID, service: str, data_at: dateti
         raise InvalidBackupError("The volume has another key than its newest backup.", field="incremental")
     if len(chain_of(parent)) >= LONGEST_CHAIN:
         raise InvalidBackupError(f"No more than {LONGEST_CHAIN} backups may build on each other.", field="incremental")
-    return Backup.objects.select_for_update().get(id=parent.id)
+    return parent
 
 
 def _details(volume: Volume) -> dict[str, object]:
@@ -214,7 +216,7 @@ def let_go(backup: Backup) -> None:
 def fail(backup: Backup, reason: str) -> None:
     """A backup that was being made has failed: it says why, its volume goes on, and its data is removed."""
     stop(backup)
-    move(backup, BackupStatus.ERROR, fail_reason=reason[:255], deadline=None)
+    move(backup, BackupStatus.ERROR, fail_reason=reason[:255], deadline=None, digest="")
     messages.write(backup.project_id, "VOLUME_BACKUP", backup.id, messages.BACKUP_CREATE, reason)
     cast(TOPIC, DISCARD, backup_id=str(backup.id))
 
