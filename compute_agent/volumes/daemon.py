@@ -166,7 +166,7 @@ class Daemons:
             self._describe(served)
             if served.port:
                 exports.authorize(qmp, served.clients)
-            exports.follow(qmp, served, driver.top(volume))
+            exports.follow(qmp, served, driver.followed(volume, qmp))
         return self._connection(served)
 
     def export_again(self, driver: VolumeDriver, volume: VolumeSpec) -> VolumeConnection | None:
@@ -183,7 +183,7 @@ class Daemons:
             after = msgspec.structs.replace(before, volume=volume, counter=counter, exports=[*before.exports, export])
             self._describe(after)
         with Qmp(self._folder(volume.id) / QMP_SOCKET) as qmp:
-            exports.follow(qmp, after, driver.top(volume))
+            exports.follow(qmp, after, driver.followed(volume, qmp))
         return self._connection(after)
 
     def mend(self, driver: VolumeDriver, description: Description) -> bool:

@@ -97,8 +97,6 @@ class VolumeDriver(abc.ABC):
     """Whether its calls wait for other machines, which may be silent for long."""
     capabilities: ClassVar[Mapping[str, str]] = {}
     """What is told of the pool (``PoolState.capabilities``)."""
-    opened_by_many: ClassVar[bool] = False
-    """Whether daemons of several hosts may have one volume open, each for a guest of its own (multiattach)."""
     daemons_needed: ClassVar[bool] = True
     """False for simulated pools: volumes are never opened by a storage daemon."""
 
@@ -252,6 +250,12 @@ class VolumeDriver(abc.ABC):
     @abc.abstractmethod
     def top(self, volume: VolumeSpec) -> str:
         """Return the name of the node that is exported of the open volume now: a snapshot may have changed it."""
+
+    def followed(self, volume: VolumeSpec, daemon: OpenVolume) -> str:
+        """Let the daemon write where the volume's records say, which a killed agent may not have told it; return the
+        name of that node.
+        """
+        return self.top(volume)
 
     def hold(self, volume_id: str, *, again: bool = False) -> list[int]:
         """Take the volume for one daemon and return file descriptors that the daemon inherits: it is free again when

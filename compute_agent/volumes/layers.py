@@ -140,6 +140,14 @@ class Layers:
                     name = layer.below if layer is not None else ""
         return found
 
+    def is_tidy(self, volume_id: str, needed: set[str]) -> bool:
+        """Whether ``collect`` would find nothing to remove, where these layers are needed."""
+        state, files = self.find(volume_id), list((self.volumes / volume_id).glob("*.qcow2"))
+        if state is None or (state.gone and not files):
+            return False
+        there = {path.stem for path in files} | {str(number) for number in state.layers}
+        return all(f"{volume_id}/{number}" in needed for number in there)
+
     def collect(self, volume_id: str) -> list[str]:
         """Remove the files of a volume's folder that nobody needs, and the folder of one that is gone with its last.
 
@@ -166,10 +174,10 @@ class Layers:
                 self.save(volume_id, state)
         return removed
 
-    def collect_images(self) -> list[str]:
-        """Remove images that no volume lies on; returns a line for each."""
+    def collect_images(self, *, wait: bool = True) -> list[str]:
+        """Remove images that no volume lies on; returns a line for each.  Raises VolumeInUseError without ``wait``."""
         removed = []
-        with self.locked_images():
+        with self.locked_images(wait=wait):
             needed = self.needed()
             for path in sorted(self.images.glob("*")):
                 if path.name != LOCK and IMAGE + path.name not in needed:
@@ -180,8 +188,11 @@ class Layers:
     # ----- locks ----------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def locked(self, volume_id: str, *, make: bool = False) -> Iterator[None]:
-        """Hold the volume's lock against other threads, processes and hosts.  Raises VolumeNotFoundError."""
+    def locked(self, volume_id: str, *, make: bool = False, wait: bool = True) -> Iterator[None]:
+        """Hold the volume's lock against other threads, processes and hosts.
+
+        Raises VolumeNotFoundError, and VolumeInUseError without ``wait`` while somebody else holds it.
+        """
         folder = self.volumes / volume_id
         if make:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -191,7 +202,7 @@ class Layers:
             except FileNotFoundError as error:
                 raise VolumeNotFoundError from error
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                _lock(descriptor, wait=wait)
                 if (folder / LOCK).exists() and os.fstat(descriptor).st_ino == (folder / LOCK).stat().st_ino:
                     yield
                     return
@@ -202,10 +213,10 @@ class Layers:
                 os.close(descriptor)
 
     @contextlib.contextmanager
-    def locked_images(self) -> Iterator[None]:
-        """Hold the lock of the pool's images."""
+    def locked_images(self, *, wait: bool = True) -> Iterator[None]:
+        """Hold the lock of the pool's images.  Raises VolumeInUseError without ``wait`` while somebody else does."""
         with (self.images / LOCK).open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            _lock(file.fileno(), wait=wait)
             yield
 
     def hold(self, volume_id: str, holder: str) -> int:
@@ -229,6 +240,13 @@ class Layers:
         return descriptor
 
 
+def _lock(descriptor: int, *, wait: bool) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise VolumeInUseError("Somebody else changes it now.") from error
+
+
 def node_name(name: str) -> str:
     """Return the name of a layer's node: at most 31 characters."""
     return "l-" + hashlib.sha256(name.encode()).hexdigest()[:24]
@@ -240,10 +258,18 @@ def replace(path: Path, content: bytes) -> None:
     with part.open("wb") as file:
         part.chmod(0o600)
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    keep(part, path)
+
+
+def keep(part: Path, path: Path) -> None:
+    """Give a finished file its name; neither its content nor its name is undone by a crash of the machine."""
+    _sync(part)
     part.replace(path)
-    descriptor = os.open(path.parent, os.O_RDONLY)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

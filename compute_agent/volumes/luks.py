@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import os
 import shutil
 import tempfile
 import time
@@ -17,6 +18,8 @@ ITERATIONS = 10
 MEASURED_WITHIN, PAUSE = 60.0, 0.1
 """Seconds: QEMU gives up when it cannot measure how fast a busy processor is, and is asked again until then."""
 _UNMEASURED = "accurate CPU usage"
+_FOLDER = "novella-key-"
+"""What the names of keys' folders begin with; the number of the agent's process follows."""
 _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each key)
 
 
@@ -24,12 +27,19 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each key)
 def key_file(encryption: VolumeEncryption, name: str) -> Iterator[str]:
     """Give QEMU's description of the secret ``name``, whose file is in memory only and goes at the end."""
     base64.b64decode(encryption.key, validate=True)
-    folder = Path(tempfile.mkdtemp(prefix="novella-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         (folder / "key").write_text(encryption.key)
         yield f"secret,id={name},format=base64,file={folder / 'key'}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep() -> None:
+    """Remove the keys of agents that were killed."""
+    for path in _MEMORY.glob(f"{_FOLDER}*"):
+        if not Path("/proc", path.name.removeprefix(_FOLDER).partition("-")[0]).exists():
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def make_header(make: Callable[[], object]) -> None:

@@ -4,7 +4,9 @@ Only what is frozen is merged, into what lies below it (``block-commit``): until
 before reads the same, so a crash at any moment loses nothing.
 """
 
+import contextlib
 import time
+from typing import Any
 
 from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
@@ -13,24 +15,20 @@ from compute_agent.volumes.driver import OpenVolume
 from compute_agent.volumes.layers import Layer, Layers, State, node_name
 from compute_agent.volumes.qmp import DaemonError
 
-JOB = "merge"
+JOB = "merge-"
+"""What the names of jobs begin with; the numbers of the three layers follow."""
 LOOK_EVERY = 0.02
+Three = tuple[int, int, int]
+"""Layers of a volume, each laid on the next; the second is merged into the third."""
 
 
 def merge(layers: Layers, volume_id: str, state: State, daemon: OpenVolume, stopped: Stopped) -> None:
     """Merge what can be merged, and write the state after each.  Raises DaemonError, StoppedError."""
-    while (found := mergeable(layers, volume_id, state)) is not None:
-        over, upper, lower = found
-        _commit(layers, volume_id, state.top, (over, upper, lower), daemon, stopped)
-        for name, number in list(state.snapshots.items()):
-            if number == upper:
-                state.snapshots[name] = lower
-        state.layers[over] = Layer(below=f"{volume_id}/{lower}", encrypted=state.layers[over].encrypted)
-        del state.layers[upper]
-        layers.save(volume_id, state)
+    while (three := mergeable(layers, volume_id, state)) is not None:
+        _merge(layers, volume_id, state, three, daemon, stopped)
 
 
-def mergeable(layers: Layers, volume_id: str, state: State) -> tuple[int, int, int] | None:
+def mergeable(layers: Layers, volume_id: str, state: State) -> Three | None:
     """Return three layers of the volume, each laid on the next, of which the second can be merged into the third."""
     needed, named = layers.needed(but=volume_id), state.named()
     own = [
@@ -44,40 +42,77 @@ def mergeable(layers: Layers, volume_id: str, state: State) -> tuple[int, int, i
     return None
 
 
-def _commit(
-    layers: Layers, volume_id: str, top: int, three: tuple[int, int, int], daemon: OpenVolume, stopped: Stopped
-) -> None:
-    from_node, to_node = (node_name(f"{volume_id}/{number}") for number in three[1:])
+def settle(layers: Layers, volume_id: str, state: State, daemon: OpenVolume) -> None:
+    """Bring to an end what an agent that was killed has begun to merge: what is merged is written down."""
+    for job in _jobs(daemon):
+        three = _three(job["id"])
+        failed = _concluded(daemon, job["id"], lambda: True).get("error")
+        if not failed and three[1] in state.layers:
+            _write_down(layers, volume_id, state, three)
+        _forget(layers, volume_id, three, daemon)
+
+
+def _merge(layers: Layers, volume_id: str, state: State, three: Three, daemon: OpenVolume, stopped: Stopped) -> None:
+    _over, upper, lower = three
+    job = JOB + "-".join(map(str, three))
     daemon.execute(
         "block-commit",
-        job_id=JOB,
-        device=node_name(f"{volume_id}/{top}"),
-        top_node=from_node,
-        base_node=to_node,
-        backing_file=str(layers.path(f"{volume_id}/{three[2]}")),
+        job_id=job,
+        device=node_name(f"{volume_id}/{state.top}"),
+        top_node=node_name(f"{volume_id}/{upper}"),
+        base_node=node_name(f"{volume_id}/{lower}"),
+        backing_file=str(layers.path(f"{volume_id}/{lower}")),
         auto_dismiss=False,
     )
-    _until_done(daemon, stopped)
-    for node in (from_node,):
+    failed = _concluded(daemon, job, stopped).get("error")
+    if not failed:
+        _write_down(layers, volume_id, state, three)
+    _forget(layers, volume_id, three, daemon)
+    if failed and stopped():
+        raise StoppedError("The layers were not merged to the end.")
+    if failed:
+        raise DaemonError(f"{job}: {failed}", "GenericError")
+
+
+def _write_down(layers: Layers, volume_id: str, state: State, three: Three) -> None:
+    over, upper, lower = three
+    for name, number in list(state.snapshots.items()):
+        if number == upper:
+            state.snapshots[name] = lower
+    state.layers[over] = Layer(below=f"{volume_id}/{lower}", encrypted=state.layers[over].encrypted)
+    del state.layers[upper]
+    layers.save(volume_id, state)
+
+
+def _forget(layers: Layers, volume_id: str, three: Three, daemon: OpenVolume) -> None:
+    """Let the daemon forget a job that has ended and is written down, and the layer that is merged."""
+    daemon.execute("job-dismiss", id=JOB + "-".join(map(str, three)))
+    if layers.get(volume_id).layers.get(three[1]) is None:
         try:
-            daemon.execute("blockdev-del", node_name=node)
+            daemon.execute("blockdev-del", node_name=node_name(f"{volume_id}/{three[1]}"))
         except DaemonError as error:
             if not error.kind:
                 raise
 
 
-def _until_done(daemon: OpenVolume, stopped: Stopped) -> None:
+def _jobs(daemon: OpenVolume) -> list[dict[str, Any]]:
+    return [job for job in daemon.execute("query-jobs") if job["id"].startswith(JOB)]
+
+
+def _three(job: str) -> Three:
+    over, upper, lower = map(int, job.removeprefix(JOB).split("-"))
+    return over, upper, lower
+
+
+def _concluded(daemon: OpenVolume, job_id: str, stopped: Stopped) -> dict[str, Any]:
+    """Wait until a job has ended, which stays known until it is dismissed, and return it."""
     watched = progress.Watched()
     while True:
-        (job,) = [each for each in daemon.execute("query-jobs") if each["id"] == JOB]
+        (job,) = [each for each in _jobs(daemon) if each["id"] == job_id]
         if job["status"] == "concluded":
-            daemon.execute("job-dismiss", id=JOB)
-            if stopped() and job.get("error"):
-                raise StoppedError("The layers were not merged to the end.")
-            if job.get("error"):
-                raise DaemonError(f"{JOB}: {job['error']}", "GenericError")
-            return
+            return job
         if stopped():
-            daemon.execute("job-cancel", id=JOB)
+            with contextlib.suppress(DaemonError):  # it has ended meanwhile
+                daemon.execute("job-cancel", id=job_id)
         watched.look(job["current-progress"])
         time.sleep(LOOK_EVERY)

@@ -27,7 +27,7 @@ from compute_agent.volumes.driver import (
     VolumeDriver,
 )
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.layers import IMAGE, Layer, Layers, State, node_name, replace
+from compute_agent.volumes.layers import IMAGE, Layer, Layers, State, keep, node_name, replace
 from compute_agent.volumes.qmp import DaemonError
 from compute_agent.volumes.unmanaged import UnmanageableError, UnmanagedDisks
 
@@ -62,9 +62,10 @@ class Qcow2Driver(VolumeDriver):
         try:
             for each in (folder, self.layers.volumes, self.layers.images):
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with self.layers.locked_images():
-                if not (folder / POOL).exists():
-                    replace(folder / POOL, json.dumps({"id": str(uuid.uuid4())}).encode())
+            if not (folder / POOL).exists():
+                with self.layers.locked_images():
+                    if not (folder / POOL).exists():
+                        replace(folder / POOL, json.dumps({"id": str(uuid.uuid4())}).encode())
             return str(uuid.UUID(json.loads((folder / POOL).read_bytes())["id"]))
         except (OSError, ValueError, KeyError) as error:
             raise PoolUnavailableError("The pool's folder cannot be used.", detail=str(error)) from error
@@ -80,11 +81,15 @@ class Qcow2Driver(VolumeDriver):
         return self.layers.stored()
 
     def sweep(self) -> list[str]:
-        removed = []
+        removed, needed = [], self.layers.needed()
         for path in sorted(self.layers.volumes.glob("*")):
-            with contextlib.suppress(VolumeNotFoundError), self.layers.locked(path.name):
-                removed += self.layers.collect(path.name)
-        return removed + self.layers.collect_images()
+            if not self.layers.is_tidy(path.name, needed):
+                busy = contextlib.suppress(VolumeNotFoundError, VolumeInUseError)
+                with busy, self.layers.locked(path.name, wait=False):
+                    removed += self.layers.collect(path.name)
+        with contextlib.suppress(VolumeInUseError):
+            removed += self.layers.collect_images(wait=False)
+        return removed
 
     # ----- making and removing --------------------------------------------------------------------------------------
 
@@ -132,7 +137,7 @@ class Qcow2Driver(VolumeDriver):
                     raise StoppedError("The image was not copied to its end.") from error
                 raise PoolUnavailableError("The pool has no room for the image.", detail=str(error)) from error
             part.chmod(0o400)
-            part.replace(target)
+            keep(part, target)
 
     def unmanaged(self) -> list[UnmanagedDisk]:
         return self.disks.listed()
@@ -252,14 +257,20 @@ class Qcow2Driver(VolumeDriver):
         self.layers.save(volume.id, state)
 
     def _follow(self, volume: VolumeSpec, state: State, daemon: OpenVolume | None) -> None:
-        """Let the daemon write to the top of the state: it may still have one that is frozen by now."""
+        """Let the daemon write to the top of the state: it may still have one that is frozen by now.
+
+        A layer that it has with nothing below is one that was not laid on the others before the agent was killed.
+        """
         if daemon is None:
             return
-        known = {each["node-name"] for each in daemon.execute("query-named-block-nodes", flat=True)}
-        missing = []
-        for name in self.layers.chain(f"{volume.id}/{state.top}"):
-            if node_name(name) in known:
-                break
+        nodes = daemon.execute("query-named-block-nodes", flat=True)
+        below = {each["node-name"]: each.get("backing_file") for each in nodes}
+        missing, chain = [], self.layers.chain(f"{volume.id}/{state.top}")
+        for name in chain:
+            if node_name(name) in below:
+                if below[node_name(name)] or name == chain[-1]:
+                    break
+                daemon.execute("blockdev-del", node_name=node_name(name))
             missing.append(name)
         else:
             raise VolumeInUseError("The volume's storage daemon has another volume open.")
@@ -314,6 +325,7 @@ class Qcow2Driver(VolumeDriver):
         with self.layers.locked(volume.id):
             state = self.layers.get(volume.id)
             if daemon is not None:
+                merging.settle(self.layers, volume.id, state, daemon)
                 yield state
                 return
             descriptor = self.layers.hold(volume.id, self.settings.host)
@@ -329,6 +341,11 @@ class Qcow2Driver(VolumeDriver):
 
     def top(self, volume: VolumeSpec) -> str:
         return node_name(f"{volume.id}/{self.layers.get(volume.id).top}")
+
+    def followed(self, volume: VolumeSpec, daemon: OpenVolume) -> str:
+        with self._changing(volume, daemon) as state:
+            self._follow(volume, state, daemon)
+        return self.top(volume)
 
     def opening(self, volume: VolumeSpec) -> Opening:
         state = self.layers.get(volume.id)

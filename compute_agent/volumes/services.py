@@ -27,7 +27,7 @@ from compute_agent.contract.volume import (
 )
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, ImageUnacceptableError, UnsupportedError
-from compute_agent.volumes import copying, moments
+from compute_agent.volumes import copying, luks, moments
 from compute_agent.volumes.backup_outlet import BackupOutlet
 from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.driver import GIB, ROOT, TOO_LARGE, VolumeDriver
@@ -346,6 +346,7 @@ class Volumes:
 
         A pool that other machines serve is swept beside them.
         """
+        luks.sweep()
         self.daemons.remember()
         self.daemons.sweep()
         for path in (path for name in UNFINISHED for path in self.staging.glob(f"{name}*")):

@@ -309,12 +309,9 @@ def _daemons(host: Host, known: dict[str, Volume], stored: dict[str, StoredVolum
         here = stored.get(key)
         if here is None or volume.status not in state.RESTING or _in_work(volume):
             continue
-        own = attachments.each_its_own(volume)
         using = Attachment.objects.filter(volume=volume).exclude(host=None)
         using = using.exclude(status__in=[AttachStatus.RESERVED, AttachStatus.ERROR_ATTACHING])
-        if own:
-            using = using.filter(host=host)
-        serves = own or volume.daemon_host_id == host.id
+        serves = volume.daemon_host_id == host.id
         wanted = {str(key) for (key,) in using.values_list("id")} if serves else set()
         if set(here.attachments) != wanted and (here.daemon or wanted):
             has = f"a storage daemon with {number(len(here.attachments), 'client')}" if here.daemon else "none"

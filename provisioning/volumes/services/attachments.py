@@ -180,7 +180,7 @@ def release(attachment_id: uuid.UUID) -> None:
     state.settle(volume, "detach.end")
     if was_open:
         with contextlib.suppress(UnavailableError):  # nobody is there who could be told
-            tell_clients(volume, left=attachment.host_id)
+            tell_clients(volume)
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None:
         follow_refreshed(volume)
 
@@ -247,14 +247,15 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
 def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
     """Tell each host that runs or ran a daemon of a locked volume who its clients are, in the caller's transaction.
 
-    ``left``: the host of a guest that does not have it any more.  Raises UnavailableError when no host serves the pool.
+    ``left``: a host that is told as well, if it is to serve nobody.  Raises UnavailableError when no host serves the
+    pool.
     """
     if volume.pool is None:
         return
     using = list(Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id"))
     by_host = _by_daemon(volume, using)
     before = volume.daemon_host_id
-    if left is not None and each_its_own(volume) and left not in by_host and left != before:
+    if left is not None and left not in by_host and left != before:
         _send(volume, left, [])
     if before is not None and before not in by_host:
         dead = _is_dead(before)
@@ -262,7 +263,7 @@ def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
             _forget_daemon(volume)
         else:
             _send(volume, before, [])
-        if not dead and volume.pool.shared and not each_its_own(volume):
+        if not dead and volume.pool.shared:
             return  # nobody else opens the data before this daemon has ended
     if using and not by_host:
         raise UnavailableError(NO_HOST)
@@ -301,12 +302,6 @@ def _by_daemon(volume: Volume, using: Iterable[Attachment]) -> dict[uuid.UUID, l
     using = list(using)
     if not using or volume.pool is None:
         return {}
-    found: dict[uuid.UUID, list[Attachment]] = {}
-    if each_its_own(volume):
-        for each in using:
-            if each.host_id is not None:
-                found.setdefault(each.host_id, []).append(each)
-        return found
     if not volume.pool.shared:
         served = volume.daemon_host_id or next((host.id for host in hosts_of(volume.pool)), None)
         return {served: using} if served else {}
@@ -318,11 +313,6 @@ def _by_daemon(volume: Volume, using: Iterable[Attachment]) -> dict[uuid.UUID, l
 
 def _is_dead(host_id: uuid.UUID) -> bool:
     return Host.objects.filter(id=host_id, forced_down=True).exists()
-
-
-def each_its_own(volume: Volume) -> bool:
-    """Whether each guest's host has a daemon of its own."""
-    return volume.pool is not None and volume.pool.driver == "rbd" and volume.multiattach
 
 
 def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> None:
@@ -377,7 +367,7 @@ def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
 def _closed(volume: Volume) -> None:
     """A daemon has ended: whoever waits for the data is let in elsewhere."""
     told = open_commands(volume.id).filter(kind=KIND)
-    if (told if each_its_own(volume) else told.filter(host_id=volume.daemon_host_id or NOBODY)).exists():
+    if told.filter(host_id=volume.daemon_host_id or NOBODY).exists():
         return
     Volume.objects.filter(id=volume.id).update(daemon_host_id=None)
     volume.daemon_host_id = None

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -44,3 +46,15 @@ def test_a_key_is_in_memory_only_and_gone_at_the_end() -> None:
         assert file.is_relative_to("/dev/shm")
         assert file.parent.stat().st_mode & 0o077 == 0
     assert not file.parent.exists()
+
+
+def test_keys_of_agents_that_were_killed_are_removed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    folders = [tmp_path / f"novella-key-{pid}-abc" for pid in (os.getpid(), ended.pid)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "key").touch()
+    monkeypatch.setattr(luks, "_MEMORY", tmp_path)
+    luks.sweep()
+    assert list(tmp_path.iterdir()) == folders[:1]

@@ -11,6 +11,7 @@ import time
 from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -302,6 +303,37 @@ def test_a_killed_snapshot_is_finished_by_its_repetition(pool: Pool) -> None:
     kill(pool, volume)
     assert uri(pool, volume) == reach
     assert "failed" not in qemu_io(reach, f"read -P 3 0 {MIB}")
+
+
+@FILES
+def test_who_comes_after_a_killed_snapshot_gets_the_data(pool: Pool) -> None:
+    volume = pool.make()
+    qemu_io(uri(pool, volume), f"write -P 1 0 {MIB}")
+    with pool.daemons.opened(volume.id) as daemon, pytest.raises(DaemonError):
+        pool.driver.snapshot(volume, "s1", HalfDaemon(daemon))
+    assert "failed" not in qemu_io(uri(pool, volume), f"read -P 1 0 {MIB}")
+
+
+@FILES
+def test_what_others_change_is_swept_another_time(pool: Pool) -> None:
+    busy, free = pool.make(), pool.make()
+    for volume in (busy, free):
+        (pool.folder / "volumes" / volume.id / "9.qcow2").touch()
+    with pool.driver.layers.locked(busy.id), pool.driver.layers.locked_images():
+        assert pool.driver.sweep() == [f"layer 9 of volume {free.id}"]
+    assert pool.driver.sweep() == [f"layer 9 of volume {busy.id}"]
+
+
+@dataclass
+class HalfDaemon:
+    """A daemon that the agent is killed at, before a layer is laid on the others."""
+
+    daemon: Any
+
+    def execute(self, command: str, /, **arguments: object) -> Any:
+        if command == "blockdev-snapshot":
+            raise DaemonError(f"{command}: the agent was killed")
+        return self.daemon.execute(command, **arguments)
 
 
 class NoDaemon:

@@ -63,14 +63,27 @@ def work(volumes: Volumes, volume: VolumeSpec, command: str) -> Any:
             return volumes.grow(volume)
 
 
-def be_killed(short: Path, volume: VolumeSpec, command: str, place: str) -> None:
-    """Be an agent that is killed when it calls what ``place`` names."""
+def die_at(place: str) -> None:
+    """Let this process be killed when it calls what ``place`` names: of a call that has a word, that with this one."""
+    place, _, word = place.partition("@")
     module, _, name = place.partition(":")
     owner: Any = importlib.import_module(f"compute_agent.volumes.{module}")
     *path, last = name.split(".")
     for each in path:
         owner = getattr(owner, each)
-    setattr(owner, last, lambda *_given, **_named: os.kill(os.getpid(), signal.SIGKILL))
+    known = getattr(owner, last)
+
+    def dying(*given: Any, **named: Any) -> Any:
+        if not word or word in given:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return known(*given, **named)
+
+    setattr(owner, last, dying)
+
+
+def be_killed(short: Path, volume: VolumeSpec, command: str, place: str) -> None:
+    """Be an agent that is killed when it calls what ``place`` names."""
+    die_at(place)
     work(agent(short), volume, command)
 
 
@@ -117,6 +130,8 @@ PLACES = [
     ("disconnect", "daemon:shutil.rmtree"),
     ("snapshot", "qcow2:Qcow2Driver._follow"),
     ("grow", "qcow2:Qcow2Driver._follow"),
+    ("snapshot", "qmp:Qmp.execute@blockdev-snapshot"),
+    ("grow", "qmp:Qmp.execute@blockdev-snapshot"),
     ("grow", "exports:follow"),
     ("reimage", "qcow2:Qcow2Driver._lay"),
     ("reimage", "daemon:Daemons.mend"),

@@ -5,16 +5,13 @@ when the command comes again.
 from __future__ import annotations
 
 import hashlib
-import importlib
 import multiprocessing
-import os
 import signal
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import json
@@ -32,7 +29,7 @@ from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io
-from tests.agent.volumes.test_killed_agent import running
+from tests.agent.volumes.test_killed_agent import die_at, running
 
 pytestmark = pytest.mark.slow
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
@@ -169,12 +166,7 @@ class Host:
 
 def be_killed(short: Path, source: str, target: str, command: str, place: str) -> None:
     """Be an agent that is killed when it calls what ``place`` names."""
-    module, _, name = place.partition(":")
-    owner: Any = importlib.import_module(f"compute_agent.volumes.{module}")
-    *path, last = name.split(".")
-    for each in path:
-        owner = getattr(owner, each)
-    setattr(owner, last, lambda *_given, **_named: os.kill(os.getpid(), signal.SIGKILL))
+    die_at(place)
     Host(short, source, target).do(command)
 
 
@@ -199,7 +191,10 @@ PLACES = [
     ("reimage", "layers:Layers.collect", (7,)),
     ("revert", "qcow2:Qcow2Driver._make_layer", OLD),
     ("revert", "layers:Layers.collect", OLD),
-    ("delete snapshot", "merging:_until_done", NEW),
+    ("delete snapshot", "merging:_concluded", NEW),
+    ("delete snapshot", "merging:_write_down", NEW),
+    ("delete snapshot", "merging:_forget", NEW),
+    ("delete snapshot", "qmp:Qmp.execute@blockdev-del", NEW),
     ("delete snapshot", "layers:Layers.collect", NEW),
     ("delete", "layers:Layers.save", ()),
     ("delete", "layers:Layers.collect", ()),
@@ -238,6 +233,11 @@ def check(host: Host, command: str, result: tuple[int, ...]) -> None:
     if command == "backup":
         host.volumes.create(host.spec(host.target), VolumeSource(), never)
         host.do("restore")
+    if command == "delete snapshot":
+        assert host.pool.layers.get(host.source).layers.keys() == {1, 2, 4}, "two are merged"
+        host.volumes.snapshot(host.spec(host.source), "s3")
+        host.volumes.delete_snapshot(host.spec(host.source), "s2", never)
+        assert len(host.pool.layers.get(host.source).layers) == 3, "and the next two can be"
     changed = host.source if command in {"reimage", "revert", "delete snapshot"} else host.target
     assert host.has(changed, *result)
 
