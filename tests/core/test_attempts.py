@@ -12,6 +12,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import send_refresh
+from provisioning.compute.host_commands import unfinished
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.attempts import Attempt, attempts_for
 from provisioning.compute.upkeep import reaper
@@ -65,6 +67,22 @@ def test_every_failed_host_and_its_reason_is_kept_and_told(
     reasons = ("The disk is full.", "The image did not come.", "QEMU does not start.")
     for number, (name, reason) in enumerate(zip(names, reasons, strict=True), 1):
         assert f"attempt {number} on {name}: {reason}" in fault.details
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_nothing_more_is_asked_of_a_host_that_failed(cloud: Cloud, alice: RequestContext, hosts: int) -> None:
+    for name in HOSTS[:hosts]:
+        cloud.add_host(name)
+    instance = cloud.launch(alice)
+    drain()
+    agent = cloud.agent_of(instance)
+    (build,) = agent.take()
+    send_refresh(cloud.fresh(instance))
+    agent.take()  # it has it, and says nothing of it any more
+    agent.fail(build, "The disk is full.", retryable=hosts > 1)
+    cloud.run()
+    assert state_of(instance) == (("active" if hosts > 1 else "error"), None)
+    assert not unfinished(instance.id).exists()
 
 
 def test_a_silent_hosts_try_has_a_reason_too(cloud: Cloud, alice: RequestContext) -> None:

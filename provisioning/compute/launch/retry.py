@@ -55,6 +55,7 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
     record_fault(failed, message, details=attempts.listed(details, attempts.failures(action)), host_name=host_name)
     instance_actions.finish(failed.id, kind.action, message=message)
     commit(failed.id)
+    host_commands.withdraw(failed.id, failed.attempt + (holder is None))
     if holder is None:
         if kind is not UNSHELVE:
             block_devices.give_back(failed.id, failed=True)
@@ -62,7 +63,6 @@ def fail(instance: Instance, message: str, *, details: str = "", clean: bool = F
         else:
             leave_host(failed)
     else:
-        host_commands.withdraw(failed.id, failed.attempt)
         send_destroy(failed.id, holder.id, failed.attempt)
     return failed
 
@@ -103,12 +103,12 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
     action = instance_actions.current(again.id, kind.action) if kind is not None else None
     if action is not None:
         attempts.record(action, attempts.Failure(attempt, host_name, reason), again)
+    host_commands.withdraw(again.id, again.attempt)
     if clean:
         give_back(again.id)
         network.set_ports_status(again.id, "DOWN")
         cast_schedule(again)
     else:
-        host_commands.withdraw(again.id, again.attempt)
         send_destroy(again.id, host_id, again.attempt)
     return again
 
