@@ -72,6 +72,20 @@ def test_what_attachments_show(api: Api, cloud: Cloud, people: People, version: 
     assert api.get(f"{url}/{volume.id}", **at(version)).json()["volumeAttachment"] == listed
 
 
+def test_attachments_are_listed_in_parts(api: Api, cloud: Cloud, people: People) -> None:
+    server = launch(api, cloud)
+    url = f"{V21}/servers/{server}/os-volume_attachments"
+    for _ in range(2):
+        api.post(url, {"volumeAttachment": {"volumeId": str(new_volume(people, cloud).id)}})
+        cloud.run()
+    both = api.get(url).json()["volumeAttachments"]
+    assert len(both) == 2
+    for query, shown in {"limit=0": both, "limit=1": both[:1], "offset=1": both[1:], "limit=1&offset=2": []}.items():
+        assert api.get(f"{url}?{query}").json()["volumeAttachments"] == shown, query
+    for query in ("limit=", "offset="):
+        message(api.get(f"{url}?{query}"), 400)
+
+
 @pytest.mark.parametrize(
     ("version", "field", "value"),
     [("2.48", "tag", "a"), ("2.78", "delete_on_termination", True)],

@@ -624,7 +624,12 @@ def test_volumes_and_snapshots_are_passed_on_in_the_old_words(api: Api, cloud: C
     url = f"{V21}/os-volumes/{made['id']}"
     shown = api.get(url).json()["volume"]
     assert (shown["status"], shown["displayName"], shown["attachments"][0]["serverId"]) == ("in-use", "old", server)
-    assert api.get(f"{V21}/os-volumes/detail?limit=5").json()["volumes"] == [shown]
+    for query in ("limit=5", "limit=0", "limit=1&offset=0"):
+        assert api.get(f"{V21}/os-volumes/detail?{query}").json()["volumes"] == [shown], query
+    assert api.get(f"{V21}/os-volumes?offset=1").json()["volumes"] == []
+    for query in ("limit=", "offset="):
+        message(api.get(f"{V21}/os-volumes?{query}"), 400)
+        message(api.get(f"{V21}/os-snapshots?{query}"), 400)
     message(api.delete(url), 400)
     body = {"snapshot": {"volume_id": made["id"], "force": True, "display_name": "now"}}
     frozen = api.post(f"{V21}/os-snapshots", body).json()["snapshot"]

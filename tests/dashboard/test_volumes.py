@@ -12,7 +12,7 @@ from portal.dashboard.wording import Progress, progress, size_in_bytes
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
 from provisioning.volumes import services
-from provisioning.volumes.models import Snapshot, Volume
+from provisioning.volumes.models import Group, GroupType, Snapshot, Volume
 from provisioning.volumes.requests import VolumeRequest
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
@@ -135,6 +135,13 @@ def test_what_cannot_be_done_to_a_volume_is_said_instead_of_asked(
         answer = at_alice.get(f"/volumes/{volume.id}/{path}", follow=True)
         assert answer.redirect_chain == [(f"/volumes/{volume.id}/", 303)], path
         assert [each.level_tag for each in answer.context["messages"]] == ["error"], path
+
+    group_type = GroupType.objects.create(name="kind")
+    group = Group.objects.create(group_type=group_type, project_id=alice.project_id, user_id=alice.user_id)
+    other = made(cloud.agents["host-1"], alice)
+    Volume.objects.filter(id=other.id).update(group=group)
+    answer = at_alice.get(f"/volumes/{other.id}/delete/", follow=True)
+    assert f"belongs to group {group.id}" in next(iter(answer.context["messages"])).message
 
     Volume.objects.filter(id=volume.id).update(status="available")  # as an operator resets it
     answer = at_alice.get(f"/volumes/{volume.id}/attach/", follow=True)

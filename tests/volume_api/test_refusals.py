@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from provisioning.hosts.models import Host
-from provisioning.volumes.models import PoolHost, StoragePool, Volume
+from provisioning.volumes.models import Attachment, PoolHost, Snapshot, StoragePool, Volume
 from tests.volume_api.conftest import V3, World, at
 
 pytestmark = pytest.mark.django_db
@@ -124,3 +125,49 @@ def test_a_quota_below_what_is_used_is_set_when_asked_to_by_force(world: World) 
 def test_pools_are_told_among_what_is_filtered(world: World) -> None:
     [pool] = world.alice.get(f"{V3}/resource_filters?resource=pool", **NEWEST).json()["resource_filters"]
     assert pool["filters"] == ["name", "volume_type"]
+
+
+def _group_of(world: World) -> tuple[str, str]:
+    """Make a group with one volume; return the ids of both."""
+    kind = world.operator.post(f"{V3}/types", {"volume_type": {"name": "fast"}}).json()["volume_type"]["id"]
+    group_type = world.operator.post(f"{V3}/group_types", {"group_type": {"name": "kind"}}, **NEWEST).json()
+    asked = {"group": {"group_type": group_type["group_type"]["id"], "volume_types": [kind]}}
+    group = world.alice.post(f"{V3}/groups", asked, **NEWEST).json()["group"]["id"]
+    return group, world.make(volume_type="fast", group_id=group)
+
+
+def test_a_volume_of_a_group_is_not_deleted_alone(world: World) -> None:
+    group, member = _group_of(world)
+    taken = world.alice.post(f"{V3}/group_snapshots", {"group_snapshot": {"group_id": group}}, **NEWEST)
+    world.agent.work()
+    where = f"{V3}/volumes/{member}?cascade=True"
+    assert f"belongs to group {group}" in _said(world.alice.delete(where, **NEWEST))
+    assert world.alice.put(f"{V3}/groups/{group}", {"group": {"remove_volumes": member}}, **NEWEST).status_code == 202
+    assert "group snapshot" in _said(world.alice.delete(where, **NEWEST))
+    snapshot = taken.json()["group_snapshot"]["id"]
+    assert world.alice.delete(f"{V3}/group_snapshots/{snapshot}", **NEWEST).status_code == 202
+    world.agent.work()
+    assert world.alice.delete(where, **NEWEST).status_code == 202
+
+
+def test_a_snapshot_that_is_busy_keeps_its_volume(world: World) -> None:
+    ident = world.make()
+    world.alice.post(f"{V3}/snapshots", {"snapshot": {"volume_id": ident}}, **NEWEST)
+    world.agent.work()
+    where = f"{V3}/volumes/{ident}?cascade=True"
+    Snapshot.objects.update(status="backing-up")
+    assert "is backing-up" in _said(world.alice.delete(where, **NEWEST))
+    Snapshot.objects.update(status="error")
+    assert world.alice.delete(where, **NEWEST).status_code == 202
+
+
+def test_by_force_a_volume_gives_back_what_is_its_own(world: World) -> None:
+    attach = {"instance_uuid": str(uuid.uuid4()), "mountpoint": "/dev/vdb"}
+    one, other = world.make(), world.make()
+    for ident in (one, other):
+        assert world.act(ident, "os-attach", attach) == 202
+    theirs = str(Attachment.objects.get(volume_id=other).id)
+    assert world.act(one, "os-force_detach", {"attachment_id": theirs}, api=world.operator) == 404
+    assert (world.show(one)["status"], world.show(other)["status"]) == ("in-use", "in-use")
+    assert world.act(other, "os-force_detach", {"attachment_id": theirs}, api=world.operator) == 202
+    assert world.show(other)["status"] == "available"

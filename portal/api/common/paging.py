@@ -36,6 +36,14 @@ def read_page(request: Request, largest: int = LARGEST) -> Page:
     return Page(min(int(text) or largest, largest), marker, asked=True)
 
 
+def read_part(request: Request, largest: int = LARGEST) -> slice:
+    """Return the part of a list that ``offset`` and ``limit`` of the query ask for; else as ``read_page``."""
+    text = request.query_params.get("offset", "0")
+    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+        raise InvalidInputError("offset must be a whole number from 0.", field="offset")
+    return slice(int(text), int(text) + read_page(request, largest).limit)
+
+
 def next_query(request: Request, page: Page, ids: Sequence[object]) -> str | None:
     """Return the query of the page after one that has these ids, other parameters kept; None when this was the last."""
     if not ids or len(ids) < page.limit:

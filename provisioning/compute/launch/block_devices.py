@@ -18,6 +18,7 @@ from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.models import Snapshot, Volume
+from provisioning.volumes.services.checks import check_may_share
 
 FIELD = "block_device_mapping_v2"
 BOOT_SEQUENCE = "Boot sequence for the instance and image/block device mapping combination is not valid."
@@ -105,7 +106,7 @@ def _check_local(disks: Sequence[DiskRequest], flavor: Flavor) -> None:
 
 def _check_type(context: RequestContext, named: str) -> None:
     try:
-        volumes.type_for(context, named)
+        check_may_share(context, volumes.type_for(context, named))
     except NotFoundError as error:
         raise InvalidInputError(error.message, field=FIELD) from error
 

@@ -11,7 +11,7 @@ from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInp
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts.models import Host
 from provisioning.volumes import state, uses
-from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.selectors import attachment_for
 from provisioning.volumes.services import attachments
@@ -157,7 +157,10 @@ def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | Non
         raise ForbiddenError("Only operators detach by force.")
     volume = locked_volume(context, volume_id)
     if attachment_id is not None:
-        _give_back(attachment_for(context, attachment_id))
+        named = attachment_for(context, attachment_id)
+        if named.volume_id != volume.id:
+            raise AttachmentNotFoundError(attachment_id)
+        _give_back(named)
         return
     there = list(Attachment.objects.filter(volume_id=volume.id))
     if len(there) != 1:

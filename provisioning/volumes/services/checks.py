@@ -9,11 +9,12 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.text import has_control_characters
 from provisioning.hosts.selectors import zones
+from provisioning.identity import policy
 from provisioning.quotas.selectors import limits_of
 from provisioning.quotas.services.limits import check_each
-from provisioning.volumes import state
+from provisioning.volumes import placement, state
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
-from provisioning.volumes.models import StoragePool, Volume
+from provisioning.volumes.models import StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.access import volume_for
 
 LONGEST = 255
@@ -76,6 +77,15 @@ def check_thawed(volume: Volume) -> None:
     """Raise InvalidVolumeError when an operator has frozen the volume's pool: nothing is changed in it."""
     if volume.pool is not None and volume.pool.frozen:
         raise InvalidVolumeError(f"The storage pool of volume {volume.id} is frozen; an operator is at work there.")
+
+
+def check_may_share(context: RequestContext, volume_type: VolumeType | None) -> None:
+    """Raise ForbiddenError for a type whose volumes several servers have, and a caller who may not make such.
+
+    The cloud itself, which acts in a project without a role, was asked for them by somebody who may.
+    """
+    if context.roles and placement.allows_multiattach(volume_type):
+        policy.enforce(context, "volume:multiattach")
 
 
 def check_in_no_group(volume: Volume) -> None:

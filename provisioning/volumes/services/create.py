@@ -28,7 +28,7 @@ from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.selectors import default_type, type_for
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_metadata, check_size, check_texts, check_zone
+from provisioning.volumes.services.checks import check_may_share, check_metadata, check_size, check_texts, check_zone
 from provisioning.volumes.services.reimage import fail as reimage_failed
 from provisioning.volumes.services.sources import Source, source_of
 from provisioning.volumes.states import VolumeStatus
@@ -42,7 +42,7 @@ def create_volume(context: RequestContext, request: VolumeRequest, *, volume_id:
     """Make a volume.
 
     Where no pool can take it, it is there with the status ``error`` and a message says why, as in Cinder.  Raises
-    NotFoundError for a source or type, InvalidInputError naming the field, OverQuotaError.
+    NotFoundError for a source or type, InvalidInputError naming the field, ForbiddenError, OverQuotaError.
     """
     if context.project_id is None:
         raise ForbiddenError("A volume needs a project.")
@@ -61,6 +61,7 @@ def create_volume(context: RequestContext, request: VolumeRequest, *, volume_id:
         context, size_gb=size, volume_type=volume_type, zone=zone, source_pool_id=source.pool_id,
         hints=request.scheduler_hints,
     )  # fmt: skip
+    check_may_share(context, volume_type)
     key = volume_id or uuid.uuid4()
     hold(context.project_id, key, quota.of_volume(volume_type, size))
     volume = Volume.objects.create(

@@ -4,6 +4,7 @@ available, error → deleting → gone; error_deleting with a message when the h
 """
 
 import uuid
+from collections.abc import Iterable
 
 from django.db import transaction
 
@@ -22,7 +23,7 @@ from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_thawed, locked_volume
+from provisioning.volumes.services.checks import check_in_no_group, check_thawed, locked_volume
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
 DELETABLE = (
@@ -33,6 +34,7 @@ DELETABLE = (
     VolumeStatus.ERROR_BACKING_UP,
     VolumeStatus.ERROR_DELETING,
 )
+DELETABLE_SNAPSHOTS = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotStatus.ERROR_DELETING)
 
 
 @when_broken_off
@@ -81,10 +83,24 @@ def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = Fals
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be one of: {said}.")
     if volume.status == VolumeStatus.AWAITING_TRANSFER:
         raise InvalidVolumeError(f"Volume {volume.id} waits for a transfer; withdraw that first.")
-    if volume.group_id is not None and not force and not cascade:
-        raise InvalidVolumeError(f"Volume {volume.id} belongs to a group.")
-    if not cascade and Snapshot.objects.filter(volume_id=volume.id).exists():
+    if not force:
+        check_in_no_group(volume)
+    snapshots = Snapshot.objects.filter(volume_id=volume.id)
+    if not cascade and snapshots.exists():
         raise InvalidVolumeError(f"Volume {volume.id} has snapshots; delete them first, or with it (cascade).")
+    if not force:
+        _check_snapshots(snapshots)
+
+
+def _check_snapshots(snapshots: Iterable[Snapshot]) -> None:
+    """Raise InvalidVolumeError for a snapshot that does not go with its volume."""
+    for snapshot in snapshots:
+        if snapshot.group_snapshot_id is not None:
+            of_group = f"Snapshot {snapshot.id} belongs to group snapshot {snapshot.group_snapshot_id}"
+            raise InvalidVolumeError(f"{of_group}; delete that first.")
+        if snapshot.status not in DELETABLE_SNAPSHOTS:
+            said = ", ".join(DELETABLE_SNAPSHOTS)
+            raise InvalidVolumeError(f"Snapshot {snapshot.id} is {snapshot.status}; it must be one of: {said}.")
 
 
 @takes_end(DeleteVolumeRequest)

@@ -13,6 +13,7 @@ from compute_agent.contract.volume import GrowVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
+from provisioning.identity import policy
 from provisioning.quotas.services.sizes import grow, shrink
 from provisioning.volumes import placement, quota, state, uses
 from provisioning.volumes.ends import reason_of, takes_end
@@ -31,8 +32,10 @@ GROWABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE, VolumeStatus.ERROR_EXTE
 @when_broken_off
 @transaction.atomic
 def extend_volume(context: RequestContext, volume_id: str | uuid.UUID, size_gb: int) -> Volume:
-    """Give a volume a larger size.  Raises InvalidInputError, InvalidVolumeError, OverQuotaError."""
+    """Give a volume a larger size.  Raises ForbiddenError, InvalidInputError, InvalidVolumeError, OverQuotaError."""
     volume = locked_volume(context, volume_id)
+    if volume.status == VolumeStatus.IN_USE:
+        policy.enforce(context, "volume:extend_attached_volume")
     if volume.status not in GROWABLE:
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
     pool = pool_of(volume)

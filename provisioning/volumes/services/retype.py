@@ -16,7 +16,7 @@ from provisioning.volumes.models import Snapshot, StoragePool, Volume, VolumeTyp
 from provisioning.volumes.selectors import type_for
 from provisioning.volumes.selectors.guests import limits_of
 from provisioning.volumes.services import limits
-from provisioning.volumes.services.checks import check_in_no_group, locked_volume, pool_of
+from provisioning.volumes.services.checks import check_in_no_group, check_may_share, locked_volume, pool_of
 from provisioning.volumes.services.migrate import begin, check_movable
 from provisioning.volumes.states import VolumeStatus
 
@@ -30,8 +30,8 @@ def retype(
 ) -> Volume:
     """Give a volume another type.
 
-    Raises NotFoundError for the type, InvalidVolumeError, OverQuotaError, InvalidInputError when the data would have to
-    move and the policy is ``never``, or no pool can take it.
+    Raises NotFoundError for the type, ForbiddenError, InvalidVolumeError, OverQuotaError, InvalidInputError when the
+    data would have to move and the policy is ``never``, or no pool can take it.
     """
     if migration_policy not in (NEVER, ON_DEMAND):
         raise InvalidInputError("The migration policy is never or on-demand.", field="migration_policy")
@@ -47,6 +47,8 @@ def retype(
     multiattach = placement.allows_multiattach(wanted)
     if volume.status == VolumeStatus.IN_USE and multiattach != volume.multiattach:
         raise InvalidVolumeError("Whether several servers may have a volume is changed only while none has it.")
+    if not volume.multiattach:
+        check_may_share(context, wanted)
     hold(volume.project_id, volume.id, quota.of_type(wanted, volume.size_gb))
     if encrypted == bool(volume.encryption_key) and _fits(context, volume, wanted):
         return _in_place(volume, wanted, multiattach=multiattach)

@@ -5,10 +5,11 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.paging import read_part
 from portal.api.common.validation import Schema
 from portal.api.compute.proxies.base import ProxyView
 from portal.api.compute.proxies.table import limited
-from portal.api.compute.schemas import BOOLEAN, POSITIVE, body, boolean, last
+from portal.api.compute.schemas import BOOLEAN, POSITIVE, body, boolean
 from portal.api.compute.timestamps import timestamp
 from provisioning.identity import policy
 from provisioning.volumes import selectors, services
@@ -77,13 +78,6 @@ def snapshot_shape(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _part(view: ProxyView, rows: Any) -> Any:
-    """Cut a list as the query says."""
-    asked = view.checked_query()
-    begin, most = int(last(asked, "offset") or 0), last(asked, "limit")
-    return rows[begin:] if most is None else rows[begin : begin + int(most)]
-
-
 class VolumesView(ProxyView):
     """``GET`` and ``POST /os-volumes``, ``GET /os-volumes/detail``."""
 
@@ -95,7 +89,8 @@ class VolumesView(ProxyView):
         """The project's volumes."""
         policy.enforce(self.context, "volume:get_all")
         rows = selectors.visible_volumes(self.context).prefetch_related("attachments")
-        found = _part(self, rows.order_by("-created_at", "-id"))
+        self.checked_query()
+        found = rows.order_by("-created_at", "-id")[read_part(request)]
         return Response({"volumes": [volume_shape(volume) for volume in found]})
 
     def post(self, request: Request) -> Response:
@@ -154,7 +149,8 @@ class SnapshotsView(ProxyView):
     def get(self, request: Request) -> Response:
         """The project's snapshots."""
         policy.enforce(self.context, "volume:get_all_snapshots")
-        found = _part(self, selectors.visible_snapshots(self.context).order_by("-created_at", "-id"))
+        self.checked_query()
+        found = selectors.visible_snapshots(self.context).order_by("-created_at", "-id")[read_part(request)]
         return Response({"snapshots": [snapshot_shape(snapshot) for snapshot in found]})
 
     def post(self, request: Request) -> Response:

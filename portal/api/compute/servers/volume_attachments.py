@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.paging import read_part
 from portal.api.compute.base import ComputeView
-from portal.api.compute.schemas import BOOLEAN, COUNT, SHARED_VOLUMES, Schema, Version, body, boolean, last, query
+from portal.api.compute.schemas import BOOLEAN, COUNT, SHARED_VOLUMES, Schema, Version, body, boolean, query
 from portal.api.compute.servers.fields import DEVICE, TAG, UUID
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
@@ -92,11 +93,9 @@ class VolumeAttachmentsView(AttachmentShapes):
 
     def get(self, request: Request, server_id: str) -> Response:
         """List them in their order."""
-        asked = self.checked_query()
+        self.checked_query()
         instance = selectors.instance_for(self.context, server_id)
-        devices = volumes_shown([instance.id]).get(instance.id, [])
-        begin, most = int(last(asked, "offset") or 0), last(asked, "limit")
-        shown = devices[begin:] if most is None else devices[begin : begin + int(most)]
+        shown = volumes_shown([instance.id]).get(instance.id, [])[read_part(request)]
         return Response({"volumeAttachments": [self.shape(instance, device) for device in shown]})
 
     def post(self, request: Request, server_id: str) -> Response:

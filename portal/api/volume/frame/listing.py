@@ -3,6 +3,7 @@
 A resource declares its filters by their names in queries; each makes a condition of Django's of the value.
 """
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,8 @@ COUNTED = (3, 45)
 """From this version on ``with_count`` adds how many there are on all pages."""
 TIMES = (3, 60)
 """From this version on volumes are filtered by ``created_at`` and ``updated_at`` with comparisons."""
+LONGEST_PAIRS = 16_384
+"""Characters of a filter by key-value pairs."""
 PAGES = ("limit", "marker", "offset", "sort", "sort_key", "sort_dir")
 _NOT_FILTERS = frozenset({*PAGES, "all_tenants", "all_projects", "with_count"})
 _WRONG_KEY = "Invalid input received: Sort key {key} is invalid; known: {known}."
@@ -70,13 +73,26 @@ def boolean(lookup: str, name: str = "") -> Condition:
     return condition
 
 
+class TextAt(KeyTextTransform):
+    """The text at a key of an object in a column of JSON; unlike Django's, digits are a key and no place in a list."""
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra_context: Any) -> tuple[str, tuple[Any, ...]]:
+        column, values = compiler.compile(self.lhs)
+        found = f"SELECT each.value FROM json_each({column}) AS each WHERE each.key = %s"  # noqa: S608 - Django's name
+        return f"({found})", (*values, self.key_name)
+
+    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, tuple[Any, ...]]:
+        column, values = compiler.compile(self.lhs)
+        return f"({column} ->> %s)", (*values, self.key_name)
+
+
 def pairs(column: str) -> Condition:
     """Return what looks for all key-value pairs of a filter, ``{'key': 'value'}``, in a column of JSON."""
 
     def condition(value: str) -> Q:
         found = Q()
         for key, wanted in read_pairs(value).items():
-            found &= Q(Exact(KeyTextTransform(key, column), Value(wanted)))
+            found &= Q(Exact(TextAt(key, column), Value(wanted)))
         return found
 
     return condition
@@ -84,17 +100,18 @@ def pairs(column: str) -> Condition:
 
 def read_pairs(value: str) -> dict[str, str]:
     """Read ``{'key': 'value'}`` or the same in JSON; InvalidInputError for anything else."""
-    words = value.strip()
-    if not (words.startswith("{") and words.endswith("}")):
+    try:
+        found = ast.literal_eval(value.strip()) if len(value) <= LONGEST_PAIRS else None
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        found = None
+    if not isinstance(found, dict) or not all(map(_is_text, (*found, *found.values()))):
         raise InvalidInputError(f"Could not evaluate value {value[:64]}, assuming string", field="metadata")
-    found = {}
-    for pair in filter(None, (part.strip() for part in words[1:-1].split(","))):
-        key, colon, wanted = pair.partition(":")
-        key, wanted = key.strip(" '\"u"), wanted.strip(" '\"")
-        if not colon or not key:
-            raise InvalidInputError(f"Could not evaluate value {value[:64]}, assuming string", field="metadata")
-        found[key] = wanted
     return found
+
+
+def _is_text(value: object) -> bool:
+    """Whether a database can look this up: text without NUL and without halves of characters."""
+    return isinstance(value, str) and "\0" not in value and value == value.encode(errors="ignore").decode()
 
 
 def moments(column: str) -> Condition:

