@@ -12,6 +12,7 @@ from provisioning.images.models import Image
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
+from provisioning.volumes.models import Attachment
 from tests.support.cast import Api
 from tests.support.jobs import drain
 from tests.volume_api.conftest import V3, World, at
@@ -360,6 +361,54 @@ def test_attach_and_detach_in_the_old_form(world: World) -> None:
     assert world.show(ident)["status"] == "in-use"
     assert world.act(ident, "os-detach", {}) == 202
     assert world.show(ident)["status"] == "available"
+
+
+OLD_FORMS = [
+    ("os-initialize_connection", "os-attach"),
+    ("os-reserve", "os-initialize_connection", "os-attach"),
+    ("os-attach", "os-initialize_connection"),
+]
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("steps", OLD_FORMS)
+def test_a_host_of_the_cloud_has_a_volume_in_the_old_form(world: World, steps: tuple[str, ...], quick: bool) -> None:
+    ident, who = world.make(), {"connector": {"host": "kelvin"}}
+    asked = {"os-attach": {"host_name": "kelvin", "mountpoint": "/dev/vdb"}, "os-initialize_connection": who}
+    for step in steps:
+        answer = world.alice.post(f"{V3}/volumes/{ident}/action", {step: asked.get(step)}, **NEWEST)
+        assert answer.status_code == (200 if "connection" in step else 202), answer.content
+        if not quick:
+            world.agent.work()
+    world.agent.work()
+    shown = world.show(ident)
+    assert (shown["status"], shown["attachments"][0]["host_name"]) == ("in-use", "kelvin")
+    assert Attachment.objects.get().connection
+    assert world.act(ident, "os-initialize_connection", who) == 200, "once more is the same"
+    assert world.act(ident, "os-attach", asked["os-attach"]) == 400, "one at a time"
+    assert world.act(ident, "os-terminate_connection", who) == 202
+    shown = world.show(ident)
+    assert (shown["status"], shown["attachments"][0]["host_name"]) == ("in-use", None)
+    detach = {"attachment_id": shown["attachments"][0]["attachment_id"]}
+    assert world.act(ident, "os-detach", detach) == 202
+    assert (world.show(ident)["status"], world.show(ident)["attachments"]) == ("available", [])
+
+
+def test_who_only_connects_in_the_old_form_gives_the_volume_back(world: World) -> None:
+    ident, who = world.make(), {"connector": {"host": "kelvin"}}
+    assert world.act(ident, "os-initialize_connection", {"connector": {"host": "moon"}}) == 400
+    assert world.show(ident)["status"] == "available"
+    assert world.act(ident, "os-initialize_connection", who) == 200
+    assert world.act(ident, "os-terminate_connection", who) == 202
+    assert world.show(ident)["status"] == "available"
+
+
+def test_a_read_only_volume_is_attached_read_only_in_the_old_form(world: World) -> None:
+    ident = world.make()
+    assert world.act(ident, "os-update_readonly_flag", {"readonly": True}) == 202
+    assert world.act(ident, "os-reserve") == 202
+    assert world.act(ident, "os-attach", {"host_name": "kelvin", "mountpoint": "/dev/vdb"}) == 202
+    assert Attachment.objects.get().mode == "ro"
 
 
 def test_groups_are_snapshotted_and_copied_together(world: World) -> None:

@@ -334,7 +334,8 @@ def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, ho
     if any(function(volume, event, body) for function in _exported):
         return
     named = [uuid.UUID(client.attachment_id) for client in body.clients]
-    waiting = Attachment.objects.filter(id__in=named, volume_id=volume.id, status=AttachStatus.ATTACHING, connection={})
+    waiting = Attachment.objects.filter(id__in=named, volume_id=volume.id, connection={})
+    waiting = waiting.filter(status__in=(AttachStatus.ATTACHING, AttachStatus.ATTACHED))
     if event.kind == "failed":
         for attachment in waiting.select_related("volume", "host"):
             refuse(attachment, volume, reason_of(event))

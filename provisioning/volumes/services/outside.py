@@ -10,11 +10,12 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.hosts.models import Host
-from provisioning.volumes import uses
+from provisioning.volumes import state, uses
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.selectors.access import attachment_for, volume_for
 from provisioning.volumes.services import attachments
+from provisioning.volumes.services.checks import locked_volume
 from provisioning.volumes.states import AttachStatus
 
 
@@ -38,20 +39,38 @@ def reserve(
 
 @transaction.atomic
 def connect(context: RequestContext, attachment_id: str | uuid.UUID, connector: Mapping[str, Any]) -> Attachment:
-    """Let the host that a connector names open the volume; it must be one of the cloud's."""
+    """Let the host that a connector names open the volume; it must be one of the cloud's.
+
+    What was attached in the old form before any host was let in stays attached.
+    """
     found = _of_no_server(context, attachment_id)
     named = connector.get("host")
     host = Host.objects.filter(name=str(named)[:255]).first() if isinstance(named, str) else None
     if host is None:
         msg = "The connector's host must be a host of this cloud: volumes are opened by nobody else."
         raise InvalidInputError(msg, field="connector")
-    if found.status != AttachStatus.RESERVED:
+    volume = locked_volume(context, found.volume_id)
+    found = attachment_for(context, found.id)
+    if found.status in (AttachStatus.ATTACHING, AttachStatus.ATTACHED) and found.host_id == host.id:
+        return found
+    attached = found.status == AttachStatus.ATTACHED and found.host_id is None
+    if found.status != AttachStatus.RESERVED and not attached:
         raise InvalidVolumeError(f"Attachment {found.id} is {found.status}; it must be reserved.")
     Attachment.objects.filter(pk=found.pk).update(
         connector={str(name)[:255]: value for name, value in connector.items() if isinstance(value, str | bool | int)}
     )
-    attachments.connect(found, host)
+    if attached:
+        _open_to(host, found, volume)
+    else:
+        attachments.connect(found, host)
     return attachment_for(context, found.id)
+
+
+def _open_to(host: Host | None, found: Attachment, volume: Volume) -> None:
+    """Say which host may open the locked volume of an attachment; that stays what it is."""
+    Attachment.objects.filter(pk=found.pk).update(host=host, connection={})
+    state.settle(volume)
+    attachments.tell_clients(volume)
 
 
 def complete(context: RequestContext, attachment_id: str | uuid.UUID, mountpoint: str = "") -> Attachment:
@@ -85,13 +104,35 @@ def unreserve(context: RequestContext, volume_id: str) -> None:
 
 
 @transaction.atomic
+def initialize(context: RequestContext, volume_id: str, connector: Mapping[str, Any]) -> Attachment:
+    """Let a host in, in the old form: to what was reserved or attached before, or at once; else as ``connect``."""
+    volume = locked_volume(context, volume_id)
+    if Attachment.objects.filter(volume_id=volume.id).exists():
+        return connect(context, only_attachment(context, volume_id).id, connector)
+    return connect(context, reserve(context, volume_id, None).id, connector)
+
+
+@transaction.atomic
+def terminate(context: RequestContext, volume_id: str) -> None:
+    """Let the host in no longer, in the old form: what is attached stays so until it is detached."""
+    found = _of_no_server(context, only_attachment(context, volume_id).id)
+    volume = locked_volume(context, volume_id)
+    if found.status in (AttachStatus.RESERVED, AttachStatus.ATTACHING, AttachStatus.ERROR_ATTACHING):
+        attachments.release(found.id)
+    else:
+        _open_to(None, found, volume)
+
+
+@transaction.atomic
 def attach(
     context: RequestContext, volume_id: str, instance_id: str | None, mountpoint: str, mode: str = "rw"
 ) -> Attachment:
-    """Say that a volume is attached, in the old form: what was reserved before, or at once."""
-    volume = volume_for(context, volume_id)
+    """Say that a volume is attached, in the old form: what was reserved or connected before, or at once."""
+    volume = locked_volume(context, volume_id)
     server = read_id(instance_id) if instance_id else None
-    waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.RESERVED, instance_id=None).first()
+    mode = "ro" if volume.read_only else mode
+    promised = (AttachStatus.RESERVED, AttachStatus.ATTACHING)
+    waiting = Attachment.objects.filter(volume_id=volume.id, status__in=promised, instance_id=None).first()
     if waiting is None:
         waiting = attachments.reserve(context, volume_id, server, mode=mode, mountpoint=mountpoint)
     else:

@@ -80,15 +80,13 @@ def _roll_detaching(view: ActionsView, volume_id: str, asked: Any) -> Response:
 
 
 def _initialize(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    found = outside.only_attachment(view.context, volume_id)
-    connected = outside.connect(view.context, found.id, asked["connector"])
+    connected = outside.initialize(view.context, volume_id, asked["connector"])
     data = {"volume_id": str(connected.volume_id), "attachment_id": str(connected.id), "access_mode": connected.mode}
     return Response({"connection_info": {"driver_volume_type": "nbd", "data": data}})
 
 
 def _terminate(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    found = outside.only_attachment(view.context, volume_id)
-    outside.release(view.context, found.id)
+    outside.terminate(view.context, volume_id)
     return view.accepted()
 
 
