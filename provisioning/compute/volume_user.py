@@ -12,11 +12,11 @@ from django.db.models import Q
 
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import block_devices, host_commands, state, volume_progress
+from provisioning.compute import block_devices, host_commands, instance_actions, state, volume_progress
 from provisioning.compute.actions.rebuild import REBUILD
 from provisioning.compute.actions.swap_volume import SWAP
-from provisioning.compute.actions.volumes import ATTACH, send_refresh, send_removal
-from provisioning.compute.launch.build_kinds import is_waiting
+from provisioning.compute.actions.volumes import ATTACH, DETACH, send_refresh, send_removal
+from provisioning.compute.launch.build_kinds import build_kind_of, is_waiting
 from provisioning.compute.launch.retry import cast_schedule, fail
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import TaskState
@@ -34,6 +34,7 @@ READY, FAILED, CHANGED = "compute.volume_ready", "compute.volume_failed", "compu
 REIMAGED = "compute.volume_reimaged"
 MOVED, RELEASED = "compute.volume_moved", "compute.volume_released"
 AWAY = "The server does not run on its host now."
+TAKEN = "An operator has taken the volume from the server."
 NOT_CONNECTED = "Volume {volume} could not be connected: {reason}"
 NOT_MADE = "Block Device Mapping is Invalid: volume {volume} could not be made. {reason}"
 
@@ -74,6 +75,10 @@ class Servers(uses.VolumeUser):
 
     def has(self, attachment: Attachment) -> bool:
         return BlockDevice.objects.filter(_of(attachment.id)).exists()
+
+    def is_building(self, attachment: Attachment) -> bool:
+        device = BlockDevice.objects.select_related("instance").filter(_of(attachment.id)).first()
+        return device is not None and build_kind_of(device.instance) is not None
 
     def swap(self, old: Attachment, new: Attachment) -> None:
         cast(TOPIC, MOVED, attachment_id=str(old.id), new_attachment_id=str(new.id))
@@ -168,22 +173,39 @@ def moved(attachment_id: str, new_attachment_id: str) -> None:
 @job(RELEASED, topic=TOPIC)
 def released(attachment_id: str) -> None:
     """Forget the disk of a volume that an operator has taken, and have it taken from the guest; a root disk stays the
-    server's, without its volume.
+    server's, without its volume.  What went on with the disk is over, and a volume that was to take its place is given
+    back.
     """
 
     def forget(instance: Instance, device: BlockDevice) -> None:
         row = BlockDevice.objects.filter(id=device.id)
-        if device.plugged and device.volume_id is not None and str(device.attachment_id) == attachment_id:
-            send_removal(instance, device.volume_id, attachment_id)
         if str(device.swap_attachment_id) == attachment_id:
             row.update(swap_attachment_id=None, swap_volume_id=None)
-        elif device.is_root:
-            row.update(attachment_id=None, plugged=False)
+            _close_actions(instance, device)
+            return
+        if device.volume_id is not None and not is_waiting(instance):
+            send_removal(instance, device.volume_id, attachment_id)
+        if device.swap_volume_id is not None:
+            SWAP.drop(device)
+        elif device.swap_attachment_id is not None:
+            swapped(device.swap_attachment_id, failed=TAKEN)
+        if device.is_root:
+            row.update(attachment_id=None, plugged=False, swap_attachment_id=None)
         else:
             row.delete()
+        _close_actions(instance, device)
 
     if not Attachment.objects.filter(id=attachment_id).exists():
         _with_server(attachment_id, forget)
+
+
+def _close_actions(instance: Instance, device: BlockDevice) -> None:
+    """Close what is open about a volume that the server has no more; one that was being taken out is."""
+    for record, message in ((ATTACH.record, TAKEN), (SWAP.record, TAKEN), (DETACH.record, None)):
+        action = instance_actions.of_volume(instance.id, record, str(device.volume_id))
+        if action is not None:
+            instance_actions.close(action, message)
+    state.announce_all(instance, [{}])
 
 
 def _refresh(instance: Instance, device: BlockDevice) -> None:

@@ -42,6 +42,9 @@ class VolumeUser(Protocol):
     def has(self, attachment: Attachment) -> bool:
         """Whether a server has the volume by this attachment; else ``instance_id`` is only what somebody said."""
 
+    def is_building(self, attachment: Attachment) -> bool:
+        """Whether a server is being built with the volume, or comes off its shelf: the end of that gives it back."""
+
     def swap(self, old: Attachment, new: Attachment) -> None:
         """Move a guest from one volume to another while it runs (SwapVolumeRequest).
 
@@ -62,6 +65,9 @@ class Nobody:
     def released(self, attachment: Attachment) -> None: ...
     def swap(self, old: Attachment, new: Attachment) -> None: ...
     def has(self, attachment: Attachment) -> bool:
+        return False
+
+    def is_building(self, attachment: Attachment) -> bool:
         return False
 
 

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from compute_agent.contract.commands import AttachVolumeRequest, DetachVolumeRequest
+from compute_agent.contract.messages import Command
 from provisioning.compute import volume_user
-from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.models import BlockDevice, Instance, InstanceAction
 from provisioning.hosts.models import Host
+from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.upkeep import follow_dead_hosts, reap
 from tests.compute_api.conftest import V21, launch
@@ -95,3 +98,117 @@ def test_a_volume_that_is_being_taken_out_outlives_its_server(
     Host.objects.update(forced_down=False)
     cloud.run()
     assert status(volume) == "available"
+
+
+def host_dies(*, back: bool = False) -> None:
+    Host.objects.update(forced_down=not back)
+    follow_dead_hosts()
+    drain()
+
+
+def open_actions() -> list[str]:
+    return list(InstanceAction.objects.filter(finished_at=None).values_list("action", flat=True))
+
+
+@pytest.mark.parametrize("spawning", [False, True])
+def test_a_server_keeps_its_volumes_while_the_host_dies_on_which_it_comes_off_its_shelf(
+    api: Api, cloud: Cloud, people: People, *, spawning: bool
+) -> None:
+    server, agent = shelved(api, cloud, new_volume(people, cloud)), cloud.agents["h1"]
+    begin_to_unshelve(api, server)
+    if spawning:
+        for command in agent.take():
+            agent.carry_out(command)
+        drain()
+    before = set(BlockDevice.objects.values_list("attachment_id", flat=True))
+    host_dies()
+    assert set(Volume.objects.values_list("status", flat=True)) == {"attaching"}
+    host_dies(back=True)
+    cloud.run()
+    assert Instance.objects.get(id=server).vm_state == "active"
+    assert set(Attachment.objects.values_list("id", flat=True)) == before
+    assert set(Volume.objects.values_list("status", flat=True)) == {"in-use"}
+
+
+def test_a_server_whose_attachments_are_gone_comes_off_its_shelf_with_new_ones(
+    api: Api, cloud: Cloud, people: People
+) -> None:
+    server = shelved(api, cloud)
+    Attachment.objects.all().delete()
+    Volume.objects.update(status="available")
+    begin_to_unshelve(api, server)
+    cloud.run()
+    assert Instance.objects.get(id=server).vm_state == "active"
+    assert Attachment.objects.get().id == BlockDevice.objects.get().attachment_id
+
+
+@pytest.mark.parametrize("leaving", [False, True])
+def test_nothing_is_left_of_a_volume_on_its_way_when_its_host_dies(
+    api: Api, cloud: Cloud, people: People, *, leaving: bool
+) -> None:
+    server, volume = launch(api, cloud), new_volume(people, cloud)
+    attach(api, server, volume)
+    if leaving:
+        cloud.run()
+        assert api.delete(f"{V21}/servers/{server}/os-volume_attachments/{volume.id}").status_code == 202
+    host_dies()
+    assert (status(volume), BlockDevice.objects.count(), open_actions()) == ("available", 0, [])
+    host_dies(back=True)
+    cloud.run()
+    assert (status(volume), BlockDevice.objects.count(), open_actions()) == ("available", 0, [])
+
+
+@pytest.mark.parametrize("taken", ["old", "new"])
+def test_what_an_operator_takes_during_a_swap_is_taken_from_the_guest(
+    api: Api, cloud: Cloud, people: People, taken: str
+) -> None:
+    """The old one: the new one goes as well; the new one: the guest gets back what it had."""
+    server, old, new = launch(api, cloud), new_volume(people, cloud), new_volume(people, cloud)
+    attach(api, server, old)
+    cloud.run()
+    url, agent = f"{V21}/servers/{server}/os-volume_attachments/{old.id}", cloud.agents["h1"]
+    assert Api(people.operator).put(url, {"volumeAttachment": {"volumeId": str(new.id)}}).status_code == 202
+    for command in agent.take():  # the storage daemon lets the guest in
+        agent.carry_out(command)
+    drain()
+    (swap,) = agent.take()
+    volumes.force_detach(people.operator.context, (old if taken == "old" else new).id)
+    drain()
+    assert open_actions() == []
+    agent.carry_out(swap)
+    drain()
+    bodies = [command.body for command in told(cloud)]
+    removed = {each.disk.id for each in bodies if isinstance(each, DetachVolumeRequest) and each.force}
+    plugged = [each.disk.id for each in bodies if isinstance(each, AttachVolumeRequest)]
+    assert removed == ({str(old.id), str(new.id)} if taken == "old" else {str(new.id)})
+    assert plugged == ([] if taken == "old" else [str(old.id)])
+    assert (status(old), status(new)) == (("available" if taken == "old" else "in-use"), "available")
+    assert list(BlockDevice.objects.values_list("swap_attachment_id", flat=True)) == ([] if taken == "old" else [None])
+
+
+def test_what_an_operator_takes_while_it_is_attached_is_taken_from_the_guest(
+    api: Api, cloud: Cloud, people: People
+) -> None:
+    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    attach(api, server, volume)
+    for command in agent.take():
+        agent.carry_out(command)
+    drain()
+    (attaching,) = agent.take()
+    volumes.force_detach(people.operator.context, volume.id)
+    drain()
+    agent.carry_out(attaching)
+    (removal,) = [each.body for each in told(cloud) if isinstance(each.body, DetachVolumeRequest)]
+    assert (removal.disk.id, removal.force) == (str(volume.id), True)
+    assert (status(volume), BlockDevice.objects.count(), open_actions()) == ("available", 0, [])
+
+
+def told(cloud: Cloud) -> list[Command]:
+    """Return the commands that the host gets until nothing follows from them any more; it carries all out."""
+    agent, found = cloud.agents["h1"], list[Command]()
+    while commands := agent.take():
+        found += commands
+        for command in commands:
+            agent.carry_out(command)
+        drain()
+    return found

@@ -57,6 +57,9 @@ class Guests:
     def released(self, attachment: Attachment) -> None:
         self.told.append(("released", attachment.id))
 
+    def is_building(self, attachment: Attachment) -> bool:
+        return False
+
     def swap(self, old: Attachment, new: Attachment) -> None:
         self.told.append(("swap", new.id))
 

@@ -15,7 +15,14 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.compute import block_devices, state
 from provisioning.compute.actions.base import COULD_NOT, Prepared
 from provisioning.compute.actions.registry import register
-from provisioning.compute.actions.volumes import VolumeAction, find_device, is_attached
+from provisioning.compute.actions.volumes import (
+    VolumeAction,
+    device_of,
+    find_device,
+    is_attached,
+    send_attach,
+    send_removal,
+)
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.models import BlockDevice, Instance
@@ -127,9 +134,18 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
             attachments.release(device.swap_attachment_id)
 
     def end(self, instance: Instance, body: SwapVolumeRequest, outcome: Outcome) -> Instance | None:
-        """The guest has the new volume and the old one is given back; or it is as it was."""
+        """The guest has the new volume and the old one is given back; or it is as it was.
+
+        A guest that has a volume which was taken from it meanwhile gets back what it had before.
+        """
         device = BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).first()
-        if device is not None and device.swap_volume_id is None:
+        if not Attachment.objects.filter(id=body.new.attachment_id).exists():
+            BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).update(
+                swap_attachment_id=None, swap_volume_id=None
+            )
+            if outcome.well:
+                _put_back(instance, body)
+        elif device is not None and device.swap_volume_id is None:
             _moved(device, outcome)
         elif device is not None and outcome.well:
             attachments.complete(_key(device.swap_attachment_id), device.device_name)
@@ -144,6 +160,14 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         elif device is not None:
             self.drop(device)
         return super().end(instance, body, outcome)
+
+
+def _put_back(instance: Instance, body: SwapVolumeRequest) -> None:
+    """Have the new disk taken from the guest, and the old one plugged in where it is still the server's."""
+    send_removal(instance, uuid.UUID(body.new.id), body.new.attachment_id)
+    device = device_of(body.old.attachment_id)
+    if device is not None and is_attached(device):
+        send_attach(instance, device)
 
 
 def _moved(device: BlockDevice, outcome: Outcome) -> None:

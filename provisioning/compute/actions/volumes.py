@@ -19,7 +19,6 @@ from django.utils import timezone
 from compute_agent.contract.build import GuestDisk, VolumeConnection
 from compute_agent.contract.commands import (
     AttachVolumeRequest,
-    CommandBody,
     DetachVolumeRequest,
     RefreshVolumeRequest,
 )
@@ -265,7 +264,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
                 BlockDevice.objects.filter(id=device.id).update(leaving=False)
                 if outcome.silent or host_commands.is_busy_with(instance.id):
                     device.leaving = False
-                    _send(instance, ATTACH.command(instance, Prepared(value=device.attachment_id)))
+                    send_attach(instance, device)
         return super().end(instance, body, outcome)
 
 
@@ -378,7 +377,9 @@ def send_removal(instance: Instance, volume_id: uuid.UUID, attachment_id: str = 
         host_commands.send(instance.host_id, instance.id, instance.attempt, body, None, beside=True)
 
 
-def _send(instance: Instance, body: CommandBody) -> None:
+def send_attach(instance: Instance, device: BlockDevice) -> None:
+    """Tell a server's host to plug in a disk that the guest may have no more."""
+    body = ATTACH.command(instance, Prepared(value=device.attachment_id))
     deadline = timezone.now() + timedelta(seconds=settings.POWER_TIMEOUT)
     if instance.host_id is not None:
         host_commands.send(instance.host_id, instance.id, instance.attempt, body, deadline, beside=True)

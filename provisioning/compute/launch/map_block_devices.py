@@ -118,17 +118,20 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
 
 
 def _connect(instance: Instance, device: BlockDevice, host: HostState) -> bool:
-    """Reserve and connect the volume as far as it is there; says whether the host may open it now."""
-    if device.attachment_id is None:
+    """Reserve and connect the volume as far as it is there, also one that was taken from the server meanwhile; says
+    whether the host may open it now.
+    """
+    rows = Attachment.objects.select_related("volume")
+    attachment = rows.filter(id=device.attachment_id).first() if device.attachment_id is not None else None
+    if attachment is None:
         volume = Volume.objects.filter(id=device.volume_id or NOBODY).first()
         if volume is None or volume.status in {VolumeStatus.ERROR, VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING}:
             raise invalid(f"volume {device.volume_id} could not be made.")
         if volume.status in block_devices.BEING_MADE:
             return False
-        row = attachments.reserve(_owner(instance), volume.id, instance.id, mountpoint=device.device_name)
-        device.attachment_id = row.id
-        BlockDevice.objects.filter(id=device.id).update(attachment_id=row.id)
-    attachment = Attachment.objects.select_related("volume").get(id=device.attachment_id)
+        attachment = attachments.reserve(_owner(instance), volume.id, instance.id, mountpoint=device.device_name)
+        device.attachment_id = attachment.id
+        BlockDevice.objects.filter(id=device.id).update(attachment_id=attachment.id)
     if block_devices.is_connected(attachment, instance):
         return True
     if attachment.host_id != host.id:

@@ -194,15 +194,13 @@ def give_back_of_dead_host(context: RequestContext, host_id: uuid.UUID) -> int:
 def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
     """Give back the attachments of a host that an operator says is dead; returns how many.
 
-    ``only_moving``: those that are attached stay with their servers, which may be rebuilt elsewhere.
+    ``only_moving``: those that are attached stay with their servers, which may be rebuilt elsewhere; so do those of
+    servers that are being built, whose next try may be elsewhere.
     """
     rows = Attachment.objects.filter(host_id=host_id)
     if only_moving:
         rows = rows.exclude(status=AttachStatus.ATTACHED)
-    found = list(rows.order_by("volume_id"))
+    found = [each for each in rows.order_by("volume_id") if not (only_moving and uses.user().is_building(each))]
     for attachment in found:
-        if only_moving:
-            attachments.release(attachment.id)
-        else:
-            _give_back(attachment)
+        _give_back(attachment)
     return len(found)
