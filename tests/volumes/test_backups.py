@@ -96,8 +96,10 @@ def test_a_backup_is_written_over_a_volume_that_fits_and_is_free(town: Town, dis
     with pytest.raises(InvalidVolumeError):
         restore_backup(town.alice, str(backup.id), str(small.id))
     town.attach(volume)
-    with pytest.raises(InvalidVolumeError):
-        restore_backup(town.alice, str(backup.id), str(volume.id))
+    for status in ("in-use", "available"):  # also after an operator's reset
+        Volume.objects.filter(id=volume.id).update(status=status)
+        with pytest.raises(InvalidVolumeError):
+            restore_backup(town.alice, str(backup.id), str(volume.id))
     restored = restore_backup(town.alice, str(backup.id), str(other.id))
     assert restored.volume.status == "restoring-backup"
     with pytest.raises(InvalidBackupError):

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError, OverQuotaError
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
@@ -13,7 +14,16 @@ from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, Message, StoragePool, Volume
 from provisioning.volumes.requests import VolumeRequest
-from provisioning.volumes.services import attachments, create_snapshot, create_volume, delete_volume, extend_volume
+from provisioning.volumes.services import (
+    attachments,
+    create_snapshot,
+    create_volume,
+    delete_volume,
+    extend_volume,
+    reset_status,
+    revert_to_snapshot,
+)
+from provisioning.volumes.services.transfers import create_transfer
 from tests.support.clouds import context
 from tests.volumes.conftest import Town
 
@@ -68,11 +78,30 @@ def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
 
 def test_a_volume_that_was_reset_while_somebody_has_it_is_refused_for_that(town: Town) -> None:
     volume = town.make()
+    snapshot = create_snapshot(town.alice, volume.id)
+    town.agent.work()
     attachment = town.attach(volume)
     Volume.objects.filter(id=volume.id).update(status="available")  # an operator's reset
-    with pytest.raises(InvalidVolumeError, match=f"server {attachment.instance_id}"):
-        town.attach(volume)
+    for act in (
+        lambda: town.attach(volume),
+        lambda: create_transfer(town.alice, volume.id),
+        lambda: revert_to_snapshot(town.alice, volume.id, snapshot.id),
+    ):
+        with pytest.raises(InvalidVolumeError, match=f"server {attachment.instance_id}"):
+            act()
     assert Attachment.objects.get().id == attachment.id
+
+
+def test_an_operators_reset_gives_back_what_a_volume_was_to_grow_by(town: Town, operator: RequestContext) -> None:
+    volume = town.make(1)
+    extend_volume(town.alice, volume.id, 5)
+    reset_status(operator, volume.id, status="available")
+    assert (town.fresh(volume).wanted_gb, held(town)["gigabytes"], allocated()) == (None, 1, 1)
+    town.agent.work()
+    assert (town.fresh(volume).status, town.fresh(volume).size_gb) == ("available", 1)
+    extend_volume(town.alice, volume.id, 6)
+    town.agent.work()
+    assert (town.fresh(volume).size_gb, held(town)["gigabytes"], allocated()) == (6, 6, 6)
 
 
 def test_what_no_pool_can_take_is_an_error_with_a_reason(town: Town) -> None:

@@ -18,7 +18,7 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.keys import encryption_of
 from provisioning.volumes.models import Attachment, Message, QosSpec, StoragePool, TypeEncryption, Volume, VolumeType
 from provisioning.volumes.requests import VolumeRequest
-from provisioning.volumes.services import create_snapshot, create_volume, migrate_volume, retype, swapped
+from provisioning.volumes.services import create_snapshot, create_volume, migrate_volume, reset_status, retype, swapped
 from provisioning.volumes.services.qos import delete_keys, update_qos_spec
 from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool
@@ -161,3 +161,28 @@ def test_a_key_of_its_own_is_kept_sealed(town: Town) -> None:
     VolumeType.objects.create(name="plain")
     with pytest.raises(InvalidVolumeError):
         retype(town.alice, volume.id, "plain")
+
+
+@pytest.mark.parametrize("said", [{"status": "available"}, {"migration_status": "none"}])
+def test_an_operators_reset_ends_the_move(
+    town: Town, other: ScriptedPool, operator: RequestContext, said: dict[str, str]
+) -> None:
+    VolumeType.objects.create(name="ssd", extra_specs={"ssd": "true"})
+    volume = town.make(2)
+    retype(town.alice, volume.id, "ssd", migration_policy="on-demand")
+    town.agent.work()
+    reset_status(operator, volume.id, **said)
+    assert (town.fresh(volume).status, [str(found) for found in drift.find()]) == ("available", [])
+    attachment = town.attach(volume)
+    rest(town)
+    after = town.fresh(volume)
+    assert (after.status, attachment.status, str(after.pool), after.volume_type) == (
+        "in-use",
+        "attached",
+        "local",
+        None,
+    )
+    assert after.migration_status == ("" if "migration_status" in said else "error")
+    assert (Volume.objects.count(), allocated(), other.volumes) == (1, {"local": 2, "fast": 0}, {})
+    assert town.alice.project_id is not None
+    assert usage_of(town.alice.project_id).get("gigabytes_ssd", 0) == 0

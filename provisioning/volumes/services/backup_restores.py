@@ -21,6 +21,7 @@ from provisioning.volumes.selectors.access import volume_for
 from provisioning.volumes.selectors.copies import backup_for, chain_of
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.backups import locked, move
+from provisioning.volumes.services.checks import check_free
 from provisioning.volumes.services.create import create_volume, ready
 from provisioning.volumes.states import BackupStatus, VolumeStatus
 
@@ -79,6 +80,7 @@ def _target(context: RequestContext, backup: Backup, volume_id: str) -> Volume:
         raise VolumeNotFoundError(volume_id)
     if volume.status != VolumeStatus.AVAILABLE:
         raise InvalidVolumeError(f"Volume to be restored to must be available; it is {volume.status}.")
+    check_free(volume)
     if volume.size_gb < backup.size_gb:
         message = f"The volume has {volume.size_gb} GiB, and the backup is one of {backup.size_gb} GiB."
         raise InvalidVolumeError(message, field="volume_id")

@@ -14,13 +14,14 @@ from provisioning.volumes import state, uses
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.selectors import attachment_for
-from provisioning.volumes.services import attachments
+from provisioning.volumes.services import attachments, extend, migrate
 from provisioning.volumes.services.checks import check_metadata, check_texts, locked_volume
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 Bag = Literal["metadata", "admin_metadata", "image_metadata"]
 """The columns that hold text to text."""
 Id = str | uuid.UUID
+RESET = "An operator has reset the status of the volume."
 
 
 @when_broken_off
@@ -125,7 +126,8 @@ def reset_status(
 ) -> Volume:
     """Give a volume a status by an operator's word; what is still heard of older commands changes nothing then.
 
-    ``attach_status`` ``detached`` gives its attachments back.  Raises ForbiddenError, InvalidInputError.
+    ``attach_status`` ``detached`` gives its attachments back.  Moving and growing end there, and what was claimed
+    for them is given back.  Raises ForbiddenError, InvalidInputError.
     """
     if not context.is_admin:
         raise ForbiddenError("Only operators reset the status of a volume.")
@@ -139,6 +141,13 @@ def reset_status(
             _give_back(attachment)
         state.reread(volume)
     changes: dict[str, Any] = {"deadline": None}
+    if volume.migration_status == migrate.MIGRATING and (status or migration_status not in (None, migrate.MIGRATING)):
+        migrate.abort(volume, RESET)
+        state.reread(volume)
+        changes["migration_status"] = migrate.FAILED
+    if status is not None and volume.wanted_gb is not None:
+        extend.give_back(volume)
+        changes["wanted_gb"] = None
     if status is not None:
         changes |= {"generation": volume.generation + 1, "progress_bytes": 0, "progress_total": 0}
     if migration_status is not None:

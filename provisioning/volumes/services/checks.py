@@ -14,7 +14,7 @@ from provisioning.quotas.selectors import limits_of
 from provisioning.quotas.services.limits import check_each
 from provisioning.volumes import placement, state
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
-from provisioning.volumes.models import StoragePool, Volume, VolumeType
+from provisioning.volumes.models import Attachment, StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.access import volume_for
 
 LONGEST = 255
@@ -53,6 +53,16 @@ def check_size(project_id: uuid.UUID, size_gb: Any) -> int:
         raise InvalidInputError(f"The size of a volume is a whole number of GiB, from 1 to {LARGEST_GB}.", field="size")
     check_each(limits_of(project_id), "per_volume_gigabytes", size_gb)
     return int(size_gb)
+
+
+def check_free(volume: Volume) -> None:
+    """Raise InvalidVolumeError while somebody has a volume, also one whose status an operator has reset."""
+    there = Attachment.objects.filter(volume_id=volume.id).first()
+    if there is not None:
+        user = f"server {there.instance_id}" if there.instance_id else "somebody outside"
+        raise InvalidVolumeError(
+            f"Volume {volume.id} still has an attachment to {user}, although it is {volume.status}."
+        )
 
 
 def pool_of(volume: Volume) -> StoragePool:

@@ -20,7 +20,7 @@ from provisioning.volumes.models import Snapshot, Volume
 from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_thawed, locked_volume
+from provisioning.volumes.services.checks import check_free, check_thawed, locked_volume
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
 
@@ -34,6 +34,7 @@ def revert_to_snapshot(context: RequestContext, volume_id: str | uuid.UUID, snap
     newest = Snapshot.objects.filter(volume_id=volume.id).order_by("-created_at", "-id").first()
     if volume.status != VolumeStatus.AVAILABLE:
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available.")
+    check_free(volume)
     if newest is None or newest.id != snapshot.id:
         msg = f"Snapshot {snapshot.id} is not the newest of volume {volume.id}."
         raise InvalidInputError(msg, field="snapshot_id")

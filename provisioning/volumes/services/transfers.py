@@ -16,7 +16,7 @@ from provisioning.volumes import quota, state
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Snapshot, Transfer, Volume
 from provisioning.volumes.selectors.transfers import transfer_for
-from provisioning.volumes.services.checks import check_texts, locked_volume
+from provisioning.volumes.services.checks import check_free, check_texts, locked_volume
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
 KEY_BYTES = 16
@@ -41,6 +41,7 @@ def create_transfer(
     volume = locked_volume(context, volume_id)
     if volume.status != VolumeStatus.AVAILABLE:
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available to be transferred.")
+    check_free(volume)
     if volume.group_id is not None:
         raise InvalidVolumeError(f"Volume {volume.id} belongs to a group.")
     if volume.encryption_key and not encrypted_too:
