@@ -115,8 +115,8 @@ def initialize(context: RequestContext, volume_id: str, connector: Mapping[str, 
 @transaction.atomic
 def terminate(context: RequestContext, volume_id: str) -> None:
     """Let the host in no longer, in the old form: what is attached stays so until it is detached."""
-    found = _of_no_server(context, only_attachment(context, volume_id).id)
     volume = locked_volume(context, volume_id)
+    found = _of_no_server(context, only_attachment(context, volume_id).id)
     if found.status in (AttachStatus.RESERVED, AttachStatus.ATTACHING, AttachStatus.ERROR_ATTACHING):
         attachments.release(found.id)
     else:
