@@ -338,7 +338,7 @@ async def test_an_order_rolled_back_is_never_sent(open_socket: Open) -> None:
 async def test_withdrawn_and_finished_orders_are_not_sent(open_socket: Open) -> None:
     host = await enrol(open_socket)
     withdrawn, finished, kept = [await in_db(order)(host) for _ in range(3)]
-    await in_db(host_commands.withdraw)(withdrawn.subject_id, 2)
+    await in_db(host_commands.withdraw_destroys)(host.id, withdrawn.subject_id, 2)
     assert await in_db(commands.finish)(host.id, str(finished.id))
     assert not await in_db(commands.finish)(host.id, str(finished.id))
     socket = await connect(open_socket, host)
