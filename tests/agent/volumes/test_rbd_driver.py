@@ -32,6 +32,7 @@ from compute_agent.volumes.rbd.bases import BASE, IMAGE
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import Pool, qemu_io
 from tests.support.ceph import CephForTests
+from tests.support.one_machine import wait_for
 
 MIB = 1 << 20
 KEY = b64encode(b"k" * 32).decode()
@@ -139,7 +140,7 @@ def test_a_second_host_makes_a_volume_of_an_image_of_the_pool_without_fetching_i
 ) -> None:
     other = RbdDriver(PoolSettings("ceph", "rbd", driver.settings.location, "host-2"))
     volumes = Volumes([other], daemons, Outside(Unreachable()))
-    (state,) = volumes.states()
+    (state,) = wait_for("the pool answers", volumes.states)
     path = image_file(tmp_path)
     image = ImageRef(id="i", name="i", disk_format="raw", size=MIB, hash_algo="sha512", hash_value=path.name[7:])
     wanted = [replace(spec(2), pool_id=state.id), replace(spec(key=KEY), pool_id=state.id)]
