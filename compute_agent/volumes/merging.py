@@ -49,7 +49,7 @@ def settle(layers: Layers, volume_id: str, state: State, daemon: OpenVolume) -> 
         failed = _concluded(daemon, job["id"], lambda: True).get("error")
         if not failed and three[1] in state.layers:
             _write_down(layers, volume_id, state, three)
-        _forget(layers, volume_id, three, daemon)
+        _forget(volume_id, state, three, daemon)
 
 
 def _merge(layers: Layers, volume_id: str, state: State, three: Three, daemon: OpenVolume, stopped: Stopped) -> None:
@@ -67,7 +67,7 @@ def _merge(layers: Layers, volume_id: str, state: State, three: Three, daemon: O
     failed = _concluded(daemon, job, stopped).get("error")
     if not failed:
         _write_down(layers, volume_id, state, three)
-    _forget(layers, volume_id, three, daemon)
+    _forget(volume_id, state, three, daemon)
     if failed and stopped():
         raise StoppedError("The layers were not merged to the end.")
     if failed:
@@ -84,10 +84,10 @@ def _write_down(layers: Layers, volume_id: str, state: State, three: Three) -> N
     layers.save(volume_id, state)
 
 
-def _forget(layers: Layers, volume_id: str, three: Three, daemon: OpenVolume) -> None:
+def _forget(volume_id: str, state: State, three: Three, daemon: OpenVolume) -> None:
     """Let the daemon forget a job that has ended and is written down, and the layer that is merged."""
     daemon.execute("job-dismiss", id=JOB + "-".join(map(str, three)))
-    if layers.get(volume_id).layers.get(three[1]) is None:
+    if three[1] not in state.layers:
         try:
             daemon.execute("blockdev-del", node_name=node_name(f"{volume_id}/{three[1]}"))
         except DaemonError as error:

@@ -29,7 +29,7 @@ from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeEr
 from provisioning.volumes.host_commands import NO_HOST, connection_for, hosts_of, open_commands, send, spec_of
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import locked_volume, pool_of
+from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 Exported = Callable[[Volume, AgentEvent, ConnectVolumeRequest], bool]
@@ -92,12 +92,8 @@ def check_attachable(volume: Volume) -> None:
     """Raise InvalidVolumeError for a volume that nobody can be given now."""
     if volume.status not in (SHAREABLE if volume.multiattach else (VolumeStatus.AVAILABLE,)):
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available.")
-    there = None if volume.multiattach else Attachment.objects.filter(volume_id=volume.id).first()
-    if there is not None:  # an operator has reset the status
-        user = f"server {there.instance_id}" if there.instance_id else "somebody outside"
-        raise InvalidVolumeError(
-            f"Volume {volume.id} still has an attachment to {user}, although it is {volume.status}."
-        )
+    if not volume.multiattach:
+        check_free(volume)
 
 
 @transaction.atomic

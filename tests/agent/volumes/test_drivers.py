@@ -11,7 +11,6 @@ import time
 from base64 import b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,7 +21,6 @@ from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.volumes import daemon_process
 from compute_agent.volumes.errors import NotExportedError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.qmp import DaemonError
 from compute_agent.volumes.services import Outside, Volumes
 from compute_agent.volumes.unmanaged import UnmanageableError
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
@@ -286,61 +284,6 @@ def test_a_daemon_that_does_not_answer_is_ended_and_started_again(
     assert left == ""
     pool.daemons.disconnect(volume.id)
     assert pool.reads(volume, 1)
-
-
-@FILES
-def test_a_killed_snapshot_is_finished_by_its_repetition(pool: Pool) -> None:
-    volume = pool.make()
-    reach = uri(pool, volume)
-    qemu_io(reach, f"write -P 1 0 {MIB}")
-    for name in ("s1", "s2"):  # the state is there, and the daemon still writes to the layer below
-        with pytest.raises(DaemonError):
-            pool.driver.snapshot(volume, name, NoDaemon())
-    qemu_io(reach, f"write -P 2 0 {MIB}")
-    snapshot(pool, volume, "s2")
-    qemu_io(reach, f"write -P 3 0 {MIB}")
-    assert pool.reads(volume, 2, snapshot="s2")
-    kill(pool, volume)
-    assert uri(pool, volume) == reach
-    assert "failed" not in qemu_io(reach, f"read -P 3 0 {MIB}")
-
-
-@FILES
-def test_who_comes_after_a_killed_snapshot_gets_the_data(pool: Pool) -> None:
-    volume = pool.make()
-    qemu_io(uri(pool, volume), f"write -P 1 0 {MIB}")
-    with pool.daemons.opened(volume.id) as daemon, pytest.raises(DaemonError):
-        pool.driver.snapshot(volume, "s1", HalfDaemon(daemon))
-    assert "failed" not in qemu_io(uri(pool, volume), f"read -P 1 0 {MIB}")
-
-
-@FILES
-def test_what_others_change_is_swept_another_time(pool: Pool) -> None:
-    busy, free = pool.make(), pool.make()
-    for volume in (busy, free):
-        (pool.folder / "volumes" / volume.id / "9.qcow2").touch()
-    with pool.driver.layers.locked(busy.id), pool.driver.layers.locked_images():
-        assert pool.driver.sweep() == [f"layer 9 of volume {free.id}"]
-    assert pool.driver.sweep() == [f"layer 9 of volume {busy.id}"]
-
-
-@dataclass
-class HalfDaemon:
-    """A daemon that the agent is killed at, before a layer is laid on the others."""
-
-    daemon: Any
-
-    def execute(self, command: str, /, **arguments: object) -> Any:
-        if command == "blockdev-snapshot":
-            raise DaemonError(f"{command}: the agent was killed")
-        return self.daemon.execute(command, **arguments)
-
-
-class NoDaemon:
-    """A daemon that is told nothing: the agent was killed before."""
-
-    def execute(self, command: str, /, **arguments: object) -> object:
-        raise DaemonError(f"{command}: the agent was killed")
 
 
 def test_a_second_opener_is_refused(pool: Pool, short: Path) -> None:
