@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 from rest_framework.request import Request
 
 from portal.api.common.views import ServiceView
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy, privilege_escalation
 from provisioning.identity.directory.listing import Found
 from provisioning.identity.models import Domain, Group, Project, User
-from provisioning.identity.selectors.lookups import by_id
+from provisioning.identity.selectors.lookups import by_id, existing
 
 Record = TypeVar("Record", Project, User, Group)
 
@@ -93,12 +93,9 @@ class CollectionView(DomainView):
         return self.context.project_domain_id if self.context.project_id else self.context.user_domain_id
 
     def domain_to_make_in(self, domain_id: str) -> Domain:
-        """Return the domain in which something is to be made; ForbiddenError, InvalidInputError without one."""
+        """Return the domain in which something is to be made; ForbiddenError, NotFoundError without one."""
         policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
-        domain = by_id(Domain, domain_id)
-        if domain is None:
-            raise InvalidInputError(f"There is no domain {domain_id}.", field="domain_id")
-        return domain
+        return existing(Domain, domain_id)
 
     def sees_all(self, request: Request) -> bool:
         """Whether the caller sees the whole list; ForbiddenError for others who ask for no name: clients are given

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import ForbiddenError
 from provisioning.compute.models import FlavorAccess, Instance
-from provisioning.identity.models import Project
+from provisioning.identity.models import Domain, Project
 from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.projects import create_project, set_project_enabled
 from provisioning.identity.services.tokens import issue_token
@@ -86,7 +86,8 @@ def test_the_name_of_a_project_is_taken_once_in_its_domain(people: People) -> No
         {"name": "x", "parent_id": "0" * 32},
         {"name": "x", "parent_id": "no id"},
         {"name": "x", "parent_id": {}},
-        {"name": "x", "is_domain": True},
+        {"name": "x", "is_domain": True, "domain_id": "default"},
+        {"name": "x", "is_domain": True, "parent_id": "default"},
         {"name": "x", "enabled": None},
         {"name": "x", "tags": ["a", "a"]},
         {"name": "x", "tags": ["a/b"]},
@@ -287,4 +288,35 @@ def test_a_domain_is_shown_as_a_project_too(people: People) -> None:
         ("other", True, None),
     ]
     assert api.get(f"{V3}/projects/other").json()["project"] == listed[1]
-    assert status(api.delete(f"{V3}/projects/other")) == 404
+
+
+def test_a_project_that_is_a_domain_is_made_changed_and_removed_as_one(people: People) -> None:
+    api = Api(people.operator)
+    shown = made(api, "project", name="Third", is_domain=True, description="d", tags=["a"], ticket=1, parent_id=None)
+    path = f"{V3}/projects/{shown['id']}"
+    assert (shown["is_domain"], shown["domain_id"], shown["parent_id"], shown["tags"]) == (True, None, None, ["a"])
+    assert shown["links"]["self"].endswith(f"/projects/{shown['id']}")
+    domain = api.get(f"{V3}/domains/{shown['id']}").json()["domain"]
+    assert (domain["name"], domain["description"], domain["ticket"]) == ("Third", "d", 1)
+    assert status(api.post(f"{V3}/projects", {"project": {"name": "Third", "is_domain": True}})) == 409
+    assert status(api.patch(path, {"project": shown})) == 200  # as it was shown
+    assert api.patch(path, {"project": {"name": "Fourth", "ticket": None}}).json()["project"]["name"] == "Fourth"
+    for name, value, code in [("is_domain", False, 400), ("domain_id", "default", 400), ("parent_id", "default", 403)]:
+        assert status(api.patch(path, {"project": {name: value}})) == code
+    made(api, "project", name="inside", domain_id=shown["id"])
+    assert status(api.delete(path)) == 403
+    assert api.patch(path, {"project": {"enabled": False}}).json()["project"]["enabled"] is False
+    assert status(api.delete(path)) == 204
+    assert status(api.get(f"{V3}/domains/{shown['id']}")) == status(api.get(path)) == 404
+    assert not Project.objects.filter(name="inside").exists()
+
+
+def test_no_domain_is_made_or_changed_as_a_project_by_who_may_not(people: People) -> None:
+    realm = make_realm()
+    body = {"project": {"name": "x", "is_domain": True}}
+    assert status(realm.api.post(f"{V3}/projects", body)) == status(Api(people.bob).post(f"{V3}/projects", body)) == 403
+    for key, code in (("other", 403), ("default", 404), ("none", 404)):
+        path = f"{V3}/projects/{key}"
+        assert status(realm.api.patch(path, {"project": {"name": "x"}})) == status(realm.api.delete(path)) == code
+    assert status(Api(people.bob).delete(f"{V3}/projects/other")) == 403
+    assert set(Domain.objects.values_list("name", flat=True)) == {"Default", "Other"}

@@ -55,6 +55,23 @@ def test_regions(people: People) -> None:
     assert api.post(f"{V3}/regions", {"region": {"id": "RegionOne"}}).status_code == 409
 
 
+def test_a_region_is_made_under_the_address_that_names_it(people: People) -> None:
+    api, path = Api(people.operator), f"{V3}/regions/North 1"
+    answer = api.put(path, {"region": {"description": "Cold.", "parent_region_id": "RegionOne", "id": "North 1"}})
+    assert (answer.status_code, answer.json()["region"]) == (201, api.get(path).json()["region"])
+    assert answer.json()["region"]["parent_region_id"] == "RegionOne"
+    for name, body, code in [
+        ("North 1", {"description": "Warm."}, 409),
+        ("South", {"id": "East"}, 400),
+        ("South", {"parent_region_id": "nowhere"}, 404),
+        ("South", {"description": 1}, 400),
+        ("x" * 256, {}, 400),
+    ]:
+        assert api.put(f"{V3}/regions/{name}", {"region": body}).status_code == code
+    assert Api(people.bob).put(f"{V3}/regions/South", {"region": {}}).status_code == 403
+    assert set(Region.objects.values_list("id", "description")) == {("North 1", "Cold."), ("RegionOne", "")}
+
+
 def test_a_region_goes_when_nothing_is_in_it(people: People) -> None:
     api = Api(people.operator)
     create(api, "region", id="outer")

@@ -51,13 +51,22 @@ class RegionView(ServiceView):
 
     rules = {
         "GET": "identity:get_region",
+        "PUT": "identity:create_region",
         "PATCH": "identity:update_region",
         "DELETE": "identity:delete_region",
     }
-    schemas: ClassVar[Schemas] = {"PATCH": schemas.REGION_UPDATE}
+    schemas: ClassVar[Schemas] = {"PUT": schemas.REGION_CREATE, "PATCH": schemas.REGION_UPDATE}
 
     def get(self, request: Request, region_id: str) -> Response:
         return Response({"region": shapes.region(request, existing_region(region_id))})
+
+    def put(self, request: Request, region_id: str) -> Response:
+        """Create a region of this id (201); one that is there already is not changed (409)."""
+        body = self.checked_body()
+        if (body["region"].get("id") or region_id) != region_id:
+            raise InvalidInputError("The id in the body is not that of the address.", field="id")
+        made = create_region(region_id, **_values(body))
+        return Response({"region": shapes.region(request, made)}, status=201)
 
     def patch(self, request: Request, region_id: str) -> Response:
         """Change a region; its id stays."""

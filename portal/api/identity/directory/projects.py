@@ -1,4 +1,4 @@
-"""``/v3/projects``; a domain is shown as a project too (``is_domain``), as Keystone does."""
+"""``/v3/projects``; a domain is a project too (``is_domain``) and made, changed and deleted as one."""
 
 import functools
 from typing import Any, ClassVar
@@ -9,18 +9,22 @@ from rest_framework.response import Response
 from portal.api.common.views import Schemas
 from portal.api.identity import fields
 from portal.api.identity.base import CollectionView, RecordView
-from portal.api.identity.directory import lists, project_trees, schemas, shapes
+from portal.api.identity.directory import domains, lists, project_trees, schemas, shapes
 from portal.api.identity.queries import flag
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.directory import lists as listed
 from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.entries import projects_of
 from provisioning.identity.selectors.lookups import by_id
+from provisioning.identity.services.domains import create_domain, delete_domain, update_domain
 from provisioning.identity.services.projects import create_project, delete_project, update_project
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "domain_id", "parent_id", "is_domain", "tags"})
 """``options`` are kept with the additional fields."""
+DOMAIN_COLUMNS = domains.COLUMNS | COLUMNS - {"tags"}
+"""Of a project that is a domain ``tags``, too, are kept with the additional fields."""
+_DOMAIN_RULES = {"PATCH": "identity:update_domain", "DELETE": "identity:delete_domain"}
 
 
 class ProjectsView(CollectionView):
@@ -37,9 +41,9 @@ class ProjectsView(CollectionView):
         everything = self.sees_all(request)
         if flag(request, "is_domain"):
             within = self.within if everything else self.context.user_domain_id
-            domains = listed.domains(lists.read(request, lists.DOMAINS), within=within)
-            self.refuse_others(request, domains)
-            return Response(lists.answer(request, "projects", domains, shapes.domain_as_project, "/projects"))
+            found_domains = listed.domains(lists.read(request, lists.DOMAINS), within=within)
+            self.refuse_others(request, found_domains)
+            return Response(lists.answer(request, "projects", found_domains, shapes.domain_as_project, "/projects"))
         found = listed.projects(
             lists.read(request, lists.PROJECTS),
             within=self.within if everything else None,
@@ -50,13 +54,16 @@ class ProjectsView(CollectionView):
         return Response(lists.answer(request, "projects", found, shapes.project, "/projects"))
 
     def post(self, request: Request) -> Response:
-        """Make a project, below another one or at the first level of a domain."""
+        """Make a project, below another one or at the first level of a domain; or a domain."""
         body = self.checked_body()["project"]
         fields.refuse(body, "id")
         if body.get("is_domain"):
-            raise InvalidInputError("Make a domain with POST /v3/domains.", field="is_domain")
+            return self._make_domain(request, body)
         domain_id, parent = self._place(body)
-        domain = self.domain_to_make_in(domain_id)
+        try:
+            domain = self.domain_to_make_in(domain_id)
+        except NotFoundError as error:  # a 404 of users and groups, in Keystone too
+            raise InvalidInputError(error.message, field="domain_id") from error
         made = create_project(
             domain,
             body["name"],
@@ -67,6 +74,20 @@ class ProjectsView(CollectionView):
             extra=fields.further(body, COLUMNS),
         )
         return Response({"project": shapes.project(request, made)}, status=201)
+
+    def _make_domain(self, request: Request, body: dict[str, Any]) -> Response:
+        """Make a domain, which is in no other one and below nothing."""
+        policy.enforce(self.context, "identity:create_domain")
+        for name in ("parent_id", "domain_id"):
+            if body.get(name):
+                raise InvalidInputError("Only projects below nothing are allowed to act as domains.", field=name)
+        made = create_domain(
+            body["name"],
+            description=fields.text(body.get("description")),
+            enabled=body.get("enabled", True),
+            extra=fields.further(body, DOMAIN_COLUMNS),
+        )
+        return Response({"project": shapes.domain_as_project(request, made)}, status=201)
 
     def _place(self, body: dict[str, Any]) -> tuple[str, Project | None]:
         """Return the domain's id and the project above, None at the first level, where ``parent_id`` is the domain.
@@ -107,8 +128,19 @@ class OneProjectView(ProjectView):
     def acting_domain(self) -> Domain | None:
         return None if self.found else by_id(Domain, self.kwargs["project_id"].replace("\0", "")[:64])
 
+    def check_rule(self, request: Request) -> None:
+        """Ask, of a project that is a domain, what is asked of the domain as well."""
+        super().check_rule(request)
+        if self.acting_domain is not None and request.method in _DOMAIN_RULES:
+            policy.enforce(self.context, _DOMAIN_RULES[request.method], {"domain_id": self.acting_domain.id})
+
+    def hide(self, rule: str) -> None:
+        """Hide no domain from its own administrator, who may look at it and not change it."""
+        if self.acting_domain is None or self.acting_domain.id != self.context.domain_id:
+            super().hide(rule)
+
     def policy_target(self) -> dict[str, object]:
-        """A domain is in itself."""
+        """A domain is in itself for who looks at it, and in none for who changes it."""
         if self.acting_domain is not None and self.request.method in {"GET", "HEAD"}:
             return {"project_id": None, "domain_id": self.acting_domain.id}
         return super().policy_target()
@@ -123,8 +155,14 @@ class OneProjectView(ProjectView):
 
     def patch(self, request: Request, project_id: str) -> Response:
         """Change what is given."""
-        project = self.record
         body = self.checked_body()["project"]
+        if self.acting_domain is not None:
+            domain = self.acting_domain
+            present = {"id": domain.id, "domain_id": None, "parent_id": None, "is_domain": True}
+            fields.refuse_change(body, present, "parent_id")
+            update_domain(domain, **fields.changes(body, DOMAIN_COLUMNS, "name", "enabled"))
+            return Response({"project": shapes.domain_as_project(request, domain)})
+        project = self.record
         above = project.parent_id.hex if project.parent_id else project.domain_id
         present = {"id": project.id.hex, "domain_id": project.domain_id, "parent_id": above, "is_domain": False}
         fields.refuse_change(body, present, "parent_id")
@@ -132,8 +170,11 @@ class OneProjectView(ProjectView):
         return Response({"project": shapes.project(request, project)})
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Remove a project that owns nothing and has no children."""
-        delete_project(self.record)
+        """Remove a project that owns nothing and has no children, or a domain that is disabled with all in it."""
+        if self.acting_domain is not None:
+            delete_domain(self.acting_domain)
+        else:
+            delete_project(self.record)
         return Response(status=204)
 
     def _sees(self, projects: list[Project]) -> list[Project]:
