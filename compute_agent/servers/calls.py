@@ -157,8 +157,8 @@ class CallHandler:
 
 def last_lines(data: bytes, lines: int | None) -> str:
     """Return the last ``lines`` lines of the data (None: all), without the beginning of a character whose end has not
-    been written yet.
+    been written yet.  As in Nova, what stands behind the last line feed is a line, even when it is nothing yet.
     """
     if lines is not None:
-        data = b"".join(data.splitlines(keepends=True)[-lines:]) if lines > 0 else b""
+        data = b"\n".join(data.split(b"\n")[-lines:]) if lines > 0 else b""
     return codecs.getincrementaldecoder("utf-8")(errors="replace").decode(data)

@@ -151,7 +151,6 @@ def counters_of(guest: FakeGuest, *, config_drive: bool) -> Diagnostics:
         power_state=guest.power,
         uptime=time.time() - began if began else None,
         memory_mb=guest.memory_mb,
-        driver="fake",
         hypervisor="fake",
         hypervisor_os="linux",
         config_drive=config_drive,

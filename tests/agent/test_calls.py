@@ -65,10 +65,10 @@ async def read(desk: CallHandler, **asked: object) -> str:
 
 @pytest.mark.parametrize(
     ("lines", "text"),
-    [(None, "one\r\ntwo\nthree"), (2, "two\nthree"), (1, "three"), (9, "one\r\ntwo\nthree"), (0, "")],
+    [(None, "one\r\ntwo\n3\rthree\n"), (3, "two\n3\rthree\n"), (1, ""), (9, "one\r\ntwo\n3\rthree\n"), (0, "")],
 )
 async def test_the_last_lines(desk: CallHandler, writer: Writer, lines: int | None, text: str) -> None:
-    writer.log = b"one\r\ntwo\nthree"
+    writer.log = b"one\r\ntwo\n3\rthree\n"
     assert await read(desk, lines=lines) == text
 
 

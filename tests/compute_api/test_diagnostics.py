@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from compute_agent.contract.calls import CallError, CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from provisioning.hosts import calls
@@ -72,6 +73,14 @@ def test_the_shape_of_all_hypervisors(api: Api, operator: Api, cloud: Cloud, mon
             }
         ],
     }
+
+
+def test_a_driver_that_the_reference_does_not_know_is_not_named(
+    api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ident = launch(api, cloud)
+    monkeypatch.setattr(calls, "call", lambda *_, **__: replace(TOLD, driver="fake"))
+    assert operator.get(f"{V21}/servers/{ident}/diagnostics").json()["driver"] == "libvirt"
 
 
 def test_libvirts_own_names_before_2_48(

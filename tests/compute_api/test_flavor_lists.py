@@ -51,7 +51,7 @@ def operator(people: People) -> Api:
         ("?minRam=100", ["a", "b"]),
         ("?minRam=100&minDisk=5", ["b"]),
         ("?minRam=-5", ["a", "b", "c"]),
-        ("?limit=0", ["a", "b", "c"]),
+        ("?limit=0", []),
         ("?marker=a", ["b", "c"]),
         ("?marker=b&sort_key=memory_mb&sort_dir=desc", ["a", "c"]),
     ],

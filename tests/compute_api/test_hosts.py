@@ -34,6 +34,9 @@ def test_every_service_of_every_machine_is_listed(people: People, cloud: Cloud) 
     }
     assert [each["host_name"] for each in api.get(f"{HOSTS}?zone=moon").json()["hosts"]] == ["h2"]
     assert [each["host_name"] for each in api.get(f"{HOSTS}?service=compute").json()["hosts"]] == ["h1", "h2"]
+    assert len(api.get(f"{HOSTS}?zone=&service=").json()["hosts"]) == 4
+    api.put(f"{HOSTS}/h1", {"status": "disable"})
+    assert [each["host_name"] for each in api.get(f"{HOSTS}?service=compute").json()["hosts"]] == ["h2"]
 
 
 def test_a_host_tells_what_each_project_takes(people: People, cloud: Cloud, api: Api) -> None:

@@ -146,6 +146,17 @@ def test_a_host_name_with_dots_needs_2_94(api: Api, cloud: Cloud, people: People
     assert rebuild(at(people, 94), ident, cloud, hostname="a.example").status_code == 202
 
 
+def test_operators_see_user_data_once(api: Api, cloud: Cloud, people: People) -> None:
+    ident = launch(api, cloud, user_data="IyEvYmluL3No")
+    operator = Api(people.operator, OpenStack_API_Version="compute 2.75")
+    answer = rebuild(operator, ident, cloud).json()["server"]
+    assert answer["user_data"] == "IyEvYmluL3No"
+    assert "OS-EXT-SRV-ATTR:host" in answer
+    assert "OS-EXT-SRV-ATTR:user_data" not in answer
+    shown = operator.get(f"{V21}/servers/{ident}").json()["server"]
+    assert shown["OS-EXT-SRV-ATTR:user_data"] == "IyEvYmluL3No"
+
+
 def test_the_answer_is_whole_from_2_75_on(api: Api, cloud: Cloud, people: People) -> None:
     ident = launch(api, cloud)
     seen = {}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from compute_agent.contract.calls import ConsoleOutput
+from compute_agent.contract.commands import RefreshPortsRequest
+from provisioning.compute.models import Instance
 from provisioning.hosts import calls
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
@@ -50,7 +52,7 @@ def answering_host(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     def call(host_id: object, body: object, timeout: float) -> ConsoleOutput:
         asked.append(body)
-        return ConsoleOutput(text="one\ntwo\n")
+        return ConsoleOutput(text="one\r\n\x1b[1mtwo\té\n")
 
     monkeypatch.setattr(calls, "call", call)
     return asked
@@ -68,9 +70,27 @@ def test_who_asks_too_much_of_a_host_is_told_when_to_come_again(
 def test_console_output_asks_the_host(api: Api, cloud: Cloud, answering_host: list[object]) -> None:
     ident = launch(api, cloud)
     answer = api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": 50}})
-    assert answer.json() == {"output": "one\ntwo\n"}
-    assert getattr(answering_host[0], "lines", None) == 50
-    assert api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": "many"}}).status_code == 400
+    assert answer.json() == {"output": "one\n[1mtwo\té\n"}
+    for length in ("7", -1, "-1", None, 10**12):
+        assert api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": length}}).status_code == 200
+    assert [getattr(each, "lines", 0) for each in answering_host] == [50, 7, None, None, None, 999_999_999]
+    for wrong in ("many", "", -2, "-2", 1.5, "1\n"):
+        assert api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": wrong}}).status_code == 400
+    none = api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": "0"}})
+    assert none.json() == {"output": ""}
+
+
+def test_what_old_clients_ask_of_the_network_of_a_server(api: Api, cloud: Cloud, people: People) -> None:
+    ident = launch(api, cloud)
+    path, operator = f"{V21}/servers/{ident}/action", Api(people.operator)
+    api.post(path, {"lock": None})
+    assert operator.post(path, {"injectNetworkInfo": None}).status_code == 202
+    assert [type(each.body) for each in cloud.agents["h1"].take()] == [RefreshPortsRequest]
+    assert api.post(path, {"injectNetworkInfo": None}).status_code == 403
+    for who in (api, operator):
+        assert who.post(path, {"resetNetwork": None}).status_code == 410
+    Instance.objects.update(host=None)
+    assert operator.post(path, {"injectNetworkInfo": None}).status_code == 202
 
 
 def test_console_output_without_a_host_is_409(api: Api, cloud: Cloud) -> None:

@@ -137,7 +137,8 @@ def test_pages_are_taken_by_limit_and_offset(people: People) -> None:
     assert names("offset=3") == ["g3"]
     assert names("offset=9999999999") == []
     assert names("limit=1&limit=3") == ["g0", "g1", "g2"]
-    for wrong in ("limit=-1", "offset=x", "limit=1.5", "colour=red"):
+    assert len(names("limit=0")) == 4, "as in Nova's lists by offset"
+    for wrong in ("limit=-1", "offset=x", "limit=1.5", "limit=", "offset=", "limit=1&limit=", "colour=red"):
         assert api.get(f"{GROUPS}?{wrong}").status_code == 400
     assert at(people, "2.74").get(f"{GROUPS}?colour=red").status_code == 200
 

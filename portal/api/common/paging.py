@@ -22,10 +22,11 @@ class Page:
     """Whether the client gave a limit itself."""
 
 
-def read_page(request: Request, largest: int = LARGEST) -> Page:
+def read_page(request: Request, largest: int = LARGEST, *, zero_is_none: bool = False) -> Page:
     """Return the page asked for by the query.
 
-    Raises InvalidInputError when ``limit`` is not a whole number from 0; 0 is as many as allowed.
+    Raises InvalidInputError when ``limit`` is not a whole number from 0; 0 is as many as allowed, unless
+    ``zero_is_none``, as in those lists of Nova that take a marker: an empty page.
     """
     text = request.query_params.get("limit")
     marker = request.query_params.get("marker") or None
@@ -33,7 +34,10 @@ def read_page(request: Request, largest: int = LARGEST) -> Page:
         return Page(largest, marker, asked=False)
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
         raise InvalidInputError("limit must be a whole number from 0.", field="limit")
-    return Page(min(int(text) or largest, largest), marker, asked=True)
+    limit = int(text)
+    if not limit and not zero_is_none:
+        limit = largest
+    return Page(min(limit, largest), marker, asked=True)
 
 
 def read_part(request: Request, largest: int = LARGEST) -> slice:

@@ -23,7 +23,7 @@ BOOLEAN: Schema = {
 """The words that Nova takes for a boolean."""
 TEXT: Schema = {"type": "string", "pattern": r"^[^\x00]*\Z"}
 """Text of a query; no database looks up a NUL character."""
-COUNT: Schema = {"type": "string", "pattern": r"^[0-9]{0,10}\Z"}
+COUNT: Schema = {"type": "string", "pattern": r"^[0-9]{1,10}\Z"}
 """A whole number from 0 in a query."""
 PAGES: Schema = {"limit": COUNT, "marker": TEXT}
 """How a list is taken page by page."""

@@ -242,6 +242,18 @@ def remove_fixed_ip(context: RequestContext, instance_id: uuid.UUID | str, addre
         send_refresh(instance)
 
 
+@when_broken_off
+def inject_network_info(context: RequestContext, instance_id: uuid.UUID | str) -> None:
+    """Let a server's host know its interfaces once more; a server that is on no host is told to nobody.
+
+    Raises NotFoundError, InstanceLockedError.
+    """
+    with transaction.atomic():
+        instance = locked_instance(context, instance_id)
+        check_lock(context, instance)
+        send_refresh(instance)
+
+
 # ----- inside the caller's transaction, with the instance locked -----------------------------------------------------
 
 

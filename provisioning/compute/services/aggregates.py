@@ -193,7 +193,7 @@ def _zones_of(host_ids: list[uuid.UUID]) -> dict[uuid.UUID, str]:
 def _held(aggregate_id: int) -> Aggregate:
     """Return the aggregate, and let nobody else change it before the caller's transaction ends."""
     rows = Aggregate.objects.select_for_update(no_key=True).filter(pk=aggregate_id)
-    aggregate = rows.first() if aggregate_id <= MAX_INTEGER else None
+    aggregate = rows.first() if 0 < aggregate_id <= MAX_INTEGER else None
     if aggregate is None:
         raise NotFoundError(f"Aggregate {aggregate_id} could not be found.")
     return aggregate

@@ -10,6 +10,7 @@ from portal.api.common.microversions import NEWEST
 from portal.api.compute.aggregates import schemas as aggregate_schemas
 from portal.api.compute.aggregates.schemas import ACTIONS
 from portal.api.compute.base import ComputeView
+from portal.api.compute.numbers import read_number
 from portal.api.compute.timestamps import timestamp_micro
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -22,12 +23,6 @@ Act = Callable[[RequestContext, int, Any], Aggregate]
 
 class AggregateBase(ComputeView):
     """What the views of aggregates share."""
-
-    def number(self, text: str) -> int:
-        """Read an aggregate's id; InvalidInputError, as in Nova, for what is no number."""
-        if not (text.isascii() and text.isdigit() and len(text) <= 20):
-            raise InvalidInputError(f"Invalid input received: id must be a whole number, not {text[:64]!r}.")
-        return int(text)
 
     def shape(self, aggregate: Aggregate, *, whole: bool = True) -> dict[str, Any]:
         """One aggregate; a new one is shown without hosts and metadata, of which it has none."""
@@ -79,16 +74,16 @@ class AggregateView(AggregateBase):
     schemas = {"PUT": aggregate_schemas.UPDATE}
 
     def get(self, request: Request, aggregate_id: str) -> Response:
-        return self.answer(aggregate_for(self.context, self.number(aggregate_id)))
+        return self.answer(aggregate_for(self.context, read_number(aggregate_id)))
 
     def put(self, request: Request, aggregate_id: str) -> Response:
         """Change name, zone or both."""
         asked = self.checked_body()["aggregate"]
-        return self.answer(services.update_aggregate(self.context, self.number(aggregate_id), asked))
+        return self.answer(services.update_aggregate(self.context, read_number(aggregate_id), asked))
 
     def delete(self, request: Request, aggregate_id: str) -> Response:
         """Delete one without hosts."""
-        services.delete_aggregate(self.context, self.number(aggregate_id))
+        services.delete_aggregate(self.context, read_number(aggregate_id))
         return Response(status=200)
 
 
@@ -108,7 +103,7 @@ class AggregateActionView(AggregateBase):
 
     def post(self, request: Request, aggregate_id: str) -> Response:
         """Add or remove a host, or change metadata."""
-        number, name = self.number(aggregate_id), self._named()
+        number, name = read_number(aggregate_id), self._named()
         asked = self.body(ACTIONS[name])[name]
         return self.answer(self.acts[name](self.context, number, asked))
 
@@ -134,7 +129,7 @@ class AggregateImagesView(AggregateBase):
         images = [image["id"] for image in self.checked_body()["cache"]]
         if len(set(images)) < len(images):
             raise InvalidInputError("Duplicate images in request", field="cache")
-        aggregate_for(self.context, self.number(aggregate_id))
+        aggregate_for(self.context, read_number(aggregate_id))
         raise InvalidInputError(
             "Fetching images beforehand is not offered by this cloud: a host fetches an image with the first server"
             " that needs it, and keeps it.",

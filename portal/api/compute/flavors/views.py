@@ -70,7 +70,7 @@ class FlavorsView(FlavorShapes):
     def get(self, request: Request) -> Response:
         """List the flavors that the project may use; operators see public ones unless they ask for others."""
         query = self.checked_query()
-        page = read_page(request)
+        page = read_page(request, zero_is_none=True)
         key = flavor_schemas.SORT_KEYS[last(query, "sort_key") or "flavorid"]
         falling = last(query, "sort_dir") == "desc"
         operator = self.allows("novella:flavors:index:all")

@@ -41,12 +41,13 @@ class HostsView(HostBase):
     queries = {"GET": host_schemas.listing}
 
     def get(self, request: Request) -> Response:
-        """Every service of every machine; ``zone`` and ``service`` narrow the list."""
+        """Every service of every machine but those disabled; ``zone`` and ``service`` narrow the list, unless empty."""
         query = self.checked_query()
-        zone, kind = last(query, "zone"), last(query, "service")
+        zone, kind = last(query, "zone") or None, last(query, "service") or None
         hosts = [
             {"host_name": service.host, "service": service.binary.removeprefix("nova-"), "zone": service.zone}
             for service in compute_services_for(self.context)
+            if service.enabled
         ]
         return Response(
             {"hosts": [host for host in hosts if zone in {None, host["zone"]} and kind in {None, host["service"]}]}

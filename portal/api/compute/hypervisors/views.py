@@ -81,7 +81,7 @@ class HypervisorsView(HypervisorBase):
             return self._answer(self.matching(pattern), servers=servers)
         if self.microversion < PAGING:
             return self._answer(hosts_for(self.context), servers=False)
-        page = read_page(request)
+        page = read_page(request, zero_is_none=True)
         found = self._behind(page.marker)[: page.limit]
         url = f"{self.base}/os-hypervisors{'/detail' if self.detail else ''}"
         links = next_links(request, page, [ident(host, self.microversion) for host in found], url)

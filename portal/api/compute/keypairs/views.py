@@ -49,7 +49,7 @@ class KeyPairsView(KeyPairShapes):
         if self.microversion < PAGED:
             found = selectors.key_pairs_for(self.context, user_id=user)
             return Response({"keypairs": [{"keypair": self.shape(row)} for row in found]})
-        page = read_page(request)
+        page = read_page(request, zero_is_none=True)
         found = selectors.key_pairs_for(self.context, user_id=user, limit=page.limit, marker=page.marker)
         answer: dict[str, Any] = {"keypairs": [{"keypair": self.shape(row)} for row in found]}
         following = next_links(request, page, [row.name for row in found], f"{self.base}/os-keypairs")

@@ -34,7 +34,7 @@ class MigrationsView(ComputeView):
         """List the migrations of all projects, the newest first; from 2.59 on a page of them."""
         query = self.checked_query()
         paged = self.microversion >= migration_schemas.PAGED
-        page = read_page(request) if paged else None
+        page = read_page(request, zero_is_none=True) if paged else None
         filters = self._filters(query)
         if page is None:
             found = selectors.migrations_for(self.context, filters)

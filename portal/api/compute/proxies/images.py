@@ -95,7 +95,7 @@ class ImagesView(ImageProxy):
 
     def get(self, request: Request) -> Response:
         """The images that the caller would list in the Image API."""
-        filters, page = _filters(self.checked_query()), read_page(request)
+        filters, page = _filters(self.checked_query()), read_page(request, zero_is_none=True)
         found = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker)
         answer: dict[str, Any] = {
             "images": [self.shape(image) if self.detailed else self.brief(image) for image in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from rest_framework.response import Response
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
 
 MOST_LINES = 999_999_999
 """More than any log has, and a number that every host can read."""
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")
+"""What Nova leaves out of a log, carriage returns and escape sequences' beginnings among it."""
 OUTPUT = {
     "type": "object",
-    "properties": {"length": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,9}$", "minimum": -1}},
+    "properties": {"length": {"type": ["integer", "string", "null"], "pattern": r"^(-1|[0-9]{1,18})\Z", "minimum": -1}},
     "additionalProperties": False,
 }
 
@@ -24,7 +27,7 @@ OUTPUT = {
 def _console_output(view: ServerView, server_id: str, body: Any) -> Response:
     length = body.get("length")
     lines = None if length is None or int(length) < 0 else min(int(length), MOST_LINES)
-    return Response({"output": console_output(view.context, server_id, lines)})
+    return Response({"output": CONTROLS.sub("", console_output(view.context, server_id, lines))})
 
 
 ACTIONS = {"os-getConsoleOutput": Action("os_compute_api:os-console-output", OUTPUT, _console_output)}

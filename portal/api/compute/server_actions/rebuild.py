@@ -102,6 +102,7 @@ def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
         server["key_name"] = instance.key_name
     if view.microversion >= (2, 57):
         server["user_data"] = instance.user_data
+        server.pop("OS-EXT-SRV-ATTR:user_data", None)  # from 2.75 on with the rest, but not twice
     if settings.ENABLE_INSTANCE_PASSWORD:
         server["adminPass"] = password
     return Response(answer.data, status=202, headers={"Location": f"{view.base}/servers/{instance.id}"})

@@ -18,6 +18,5 @@ def _gone(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 ACTIONS = {
-    "injectNetworkInfo": Action("os_compute_api:os-admin-actions:inject_network_info", NOTHING, _gone),
-    "resetNetwork": Action("os_compute_api:os-admin-actions:reset_network", NOTHING, _gone),
+    "resetNetwork": Action("novella:removed_apis", NOTHING, _gone),
 }

@@ -10,6 +10,7 @@ from portal.api.common.microversions import Version
 from portal.api.common.validation import Schema
 from portal.api.compute.server_actions.registry import NOTHING, Action, accepted, with_body
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.interfaces import inject_network_info
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.reset_state import reset_state
 
@@ -50,8 +51,14 @@ def _force_delete(view: ServerView, server_id: str, body: Any) -> Response:
     return accepted()
 
 
+def _inject_network_info(view: ServerView, server_id: str, body: Any) -> Response:
+    inject_network_info(view.context, server_id)
+    return accepted()
+
+
 ACTIONS = {
     **with_body("lock", _lock_schema, _lock),
     **with_body("reset_state", STATE, _reset_state),
     "forceDelete": Action("os_compute_api:os-deferred-delete:force", NOTHING, _force_delete),
+    "injectNetworkInfo": Action("os_compute_api:os-admin-actions:inject_network_info", NOTHING, _inject_network_info),
 }

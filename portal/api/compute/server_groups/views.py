@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common.paging import LARGEST, read_page
+from portal.api.common.paging import read_page
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import last
 from portal.api.compute.server_groups import schemas as server_group_schemas
@@ -47,7 +47,7 @@ class ServerGroupsView(ServerGroupBase):
         groups = server_groups_for(
             self.context,
             all_projects="all_projects" in query,
-            limit=min(read_page(request).limit, LARGEST),
+            limit=read_page(request).limit,
             offset=int(last(query, "offset") or 0),
         )
         members = members_of(groups)

@@ -18,6 +18,8 @@ _STATES = {
     PowerState.CRASHED: "crashed",
     PowerState.SUSPENDED: "suspended",
 }
+_DRIVERS = {"libvirt", "xenapi", "vmwareapi", "ironic", "hyperv"}
+"""Those that the reference knows; another is not named."""
 _NIC = ("rx_octets", "rx_errors", "rx_drop", "rx_packets", "tx_octets", "tx_errors", "tx_drop", "tx_packets")
 _DISK = ("read_bytes", "read_requests", "write_bytes", "write_requests", "errors_count")
 _OLD_NIC = {"rx": "rx_octets", "rx_packets": "rx_packets", "rx_errors": "rx_errors", "rx_drop": "rx_drop"}
@@ -45,7 +47,7 @@ def standard(found: Diagnostics) -> dict[str, Any]:
     """Return the shape of 2.48; memory in MiB, times in ns, uptime in s."""
     return {
         "state": _STATES.get(PowerState(found.power_state), "pending"),
-        "driver": found.driver,
+        "driver": found.driver if found.driver in _DRIVERS else "libvirt",
         "hypervisor": found.hypervisor,
         "hypervisor_os": found.hypervisor_os,
         "uptime": None if found.uptime is None else int(found.uptime),

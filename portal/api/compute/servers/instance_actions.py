@@ -41,7 +41,7 @@ class InstanceActionsView(ComputeView):
         if self.microversion < (2, 58):
             found = selectors.actions_for(self.context, server_id, deleted=deleted)
             return Response({"instanceActions": [self.shape(action) for action in found]})
-        page = read_page(request)
+        page = read_page(request, zero_is_none=True)
         since, before = (
             read_time(text, name) if (text := last(query, name)) else None
             for name in ("changes-since", "changes-before")

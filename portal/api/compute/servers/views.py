@@ -47,7 +47,7 @@ class ServersView(ServerView):
     def get(self, request: Request) -> Response:
         """List the servers of the project (``all_tenants`` for operators): filtered, sorted, a page at a time."""
         query = self.checked_query()
-        page = read_page(request)
+        page = read_page(request, zero_is_none=True)
         every = self.allows("os_compute_api:servers:allow_all_filters")
         sort = read_sort(query.get("sort_key", []), query.get("sort_dir", []), self.microversion, every=every)
         wanted = read_filters(query, self.microversion, every=every)

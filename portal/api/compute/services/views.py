@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
+from portal.api.compute.numbers import read_number
 from portal.api.compute.schemas import boolean, last
 from portal.api.compute.services import schemas as service_schemas
 from portal.api.compute.services.schemas import BY_ID, FORCED_DOWN
@@ -53,7 +54,9 @@ class ServicesView(ServiceBase):
     def get(self, request: Request) -> Response:
         """The agents of the hosts and the workers, under Nova's names for them."""
         query = self.checked_query()
-        found = compute_services_for(self.context, host=last(query, "host"), binary=last(query, "binary"))
+        found = compute_services_for(
+            self.context, host=last(query, "host") or None, binary=last(query, "binary") or None
+        )
         return Response({"services": [self.shape(service) for service in found]})
 
 
@@ -103,9 +106,7 @@ class ServiceView(ServiceBase):
             return found
         if self.microversion >= BY_ID:
             raise InvalidInputError(f"Invalid uuid {text[:64]}", field="service_id")
-        if not (text.isascii() and text.isdigit() and len(text) <= 20):
-            raise InvalidInputError(f"Invalid input received: id must be a whole number, not {text[:64]!r}.")
-        return int(text)
+        return read_number(text)
 
     def compute_service(self, ident: uuid.UUID | int) -> ComputeService:
         """Return a host's agent; workers cannot be changed."""

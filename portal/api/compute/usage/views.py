@@ -55,7 +55,7 @@ class UsageBase(ComputeView):
 
     def page(self, request: Request) -> Page | None:
         """Return the page asked for; None before there were pages."""
-        return read_page(request) if self.microversion >= PAGED else None
+        return read_page(request, zero_is_none=True) if self.microversion >= PAGED else None
 
     def shape(self, found: ProjectUsage, period: Period, *, detailed: bool) -> dict[str, Any]:
         shape: dict[str, Any] = {

@@ -18,8 +18,11 @@ RULES = (
         "POST /admin/compute/instance/ (give_up)",
     ),
     rule("os_compute_api:os-console-output", MEMBER, "Read a server's console log."),
-    rule("os_compute_api:os-admin-actions:inject_network_info", ADMIN, "Answered with 410."),
-    rule("os_compute_api:os-admin-actions:reset_network", ADMIN, "Answered with 410."),
+    rule(
+        "os_compute_api:os-admin-actions:inject_network_info",
+        ADMIN,
+        "Let the host of a server know its interfaces once more.",
+    ),
     rule("os_compute_api:os-server-diagnostics", ADMIN, "See a server's counters."),
     rule(
         "os_compute_api:servers:rebuild:trusted_certs",

@@ -1,0 +1,14 @@
+"""Ids that are numbers."""
+
+import re
+
+from provisioning.common.errors import InvalidInputError
+
+_NUMBER = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
+
+
+def read_number(text: str) -> int:
+    """Read an id of an address; InvalidInputError, as in Nova, for what is no whole number."""
+    if not _NUMBER.fullmatch(text):
+        raise InvalidInputError(f"Invalid input received: id must be a whole number, not {text[:64]!r}.")
+    return int(text)
