@@ -98,6 +98,7 @@ INSTALLED_APPS = [
     "provisioning.notifications",
     "provisioning.identity",
     "provisioning.quotas",
+    "provisioning.ec2",
     "provisioning.hosts",
     "provisioning.images",
     "provisioning.network",

@@ -8,6 +8,7 @@ from portal.common.routing import by_service
 
 SERVICES = {
     "compute": "portal.api.compute.urls",
+    "ec2": "portal.api.ec2.urls",
     "identity": "portal.api.identity.urls",
     "image": "portal.api.image.urls",
     "network": "portal.api.network.urls",

@@ -51,6 +51,7 @@ OWN = (
     OwnService("network", "neutron", "Network service", "/network"),
     OwnService("block-storage", "cinder", "Block Storage service", "/volume/v3/$(project_id)s"),
     OwnService("volumev3", "cinderv3", "Block Storage service, by its older type", "/volume/v3/$(project_id)s"),
+    OwnService("ec2", "ec2", "EC2 service", "/ec2/"),
 )
 PATHS = {own.face: own.path.removesuffix("/$(project_id)s") for own in OWN}
 """First part of the path → address of the endpoint, without a project."""

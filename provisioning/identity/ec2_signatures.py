@@ -21,6 +21,8 @@ from django.utils.crypto import constant_time_compare
 ALGORITHM = "AWS4-HMAC-SHA256"
 MOST_OLD = timedelta(minutes=15)
 """How far the time of a request may be from ours, either way."""
+LONGEST_EXPIRY = timedelta(days=7)
+"""How far ahead of us a request of version 2 may say that it ends."""
 _STAMP = "%Y%m%dT%H%M%SZ"
 _V2_METHODS = {"HmacSHA256": "sha256", "HmacSHA1": "sha1"}
 
@@ -46,11 +48,19 @@ class SignedRequest:
             return self._version_4(secret, authorization)
         return self.params.get("SignatureVersion") == "2" and self._version_2(secret)
 
+    @property
+    def is_timely(self) -> bool:
+        """Whether what the request says of its time allows it now: neither too old, nor ahead of us, nor over."""
+        if self.params.get("SignatureVersion") == "2" and ALGORITHM not in self.headers.get("authorization", ""):
+            return _is_timely_2(self.params)
+        moment = self.headers.get("x-amz-date") or self.params.get("X-Amz-Date", "")
+        return _is_recent_stamp(moment, moment[:8]) and not _is_over(moment, self.params.get("X-Amz-Expires", ""))
+
     def _version_2(self, secret: str) -> bool:
         method = _V2_METHODS.get(self.params.get("SignatureMethod", ""))
         if method is None or self.params.get("AWSAccessKeyId", self.access) != self.access:
             return False
-        if not _is_recent_iso(self.params.get("Timestamp", "")):
+        if not _is_timely_2(self.params):
             return False
         query = _query(self.params, without="Signature")
         return any(
@@ -67,6 +77,8 @@ class SignedRequest:
         names = (parts.get("SignedHeaders") or self.params.get("X-Amz-SignedHeaders", "")).split(";")
         moment = self.headers.get("x-amz-date") or self.params.get("X-Amz-Date", "")
         if len(scope) != 5 or scope[0] != self.access or not _is_recent_stamp(moment, scope[1]) or "host" not in names:
+            return False
+        if _is_over(moment, self.params.get("X-Amz-Expires", "")):
             return False
         query = "" if self.verb.upper() == "POST" else _query(self.params, without="X-Amz-Signature")
         return any(
@@ -135,11 +147,31 @@ def _is_recent_stamp(moment: str, date: str) -> bool:
     return False
 
 
-def _is_recent_iso(moment: str) -> bool:
+def _is_timely_2(params: Mapping[str, str]) -> bool:
+    """Whether a request of version 2 counts now: it says when it was signed, or when it ends."""
+    if "Timestamp" in params:
+        moment = _iso(params["Timestamp"])
+        return moment is not None and _is_recent(moment)
+    moment = _iso(params.get("Expires", ""))
+    return moment is not None and timedelta() <= moment - timezone.now() <= LONGEST_EXPIRY
+
+
+def _iso(text: str) -> datetime | None:
     with contextlib.suppress(ValueError):
-        found = datetime.fromisoformat(moment)
-        return _is_recent(found if found.tzinfo else found.replace(tzinfo=UTC))
-    return False
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return None
+
+
+def _is_over(moment: str, seconds: str) -> bool:
+    """Whether a presigned request has ended: so many seconds after it was signed."""
+    if not seconds:
+        return False
+    try:
+        begun = datetime.strptime(moment, _STAMP).replace(tzinfo=UTC)
+        return timezone.now() > begun + timedelta(seconds=int(seconds))
+    except (ValueError, OverflowError):
+        return True
 
 
 def _is_recent(moment: datetime) -> bool:

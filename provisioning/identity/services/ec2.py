@@ -4,6 +4,8 @@ import json
 import secrets
 from collections.abc import Callable
 
+from django.utils import timezone
+
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.ec2_signatures import SignedRequest, is_s3_signature
@@ -22,7 +24,7 @@ from provisioning.identity.services.credentials import (
 )
 from provisioning.identity.services.sign_ins import Client, record_client
 from provisioning.identity.services.tokens import issue_token
-from provisioning.identity.tokens import IssuedToken
+from provisioning.identity.tokens import IssuedToken, TokenData
 
 METHOD = "ec2credential"
 _NOBODY = Ec2Keys(access="", secret=secrets.token_hex(32))
@@ -48,20 +50,36 @@ def authenticate_ec2(request: SignedRequest) -> IssuedToken:
     return _authenticate(request.access, request.is_signed_with)
 
 
+def context_for_request(
+    request: SignedRequest, *, request_id: str = "", global_request_id: str | None = None
+) -> RequestContext:
+    """Return who asks with a signed request, without a token: looked up at each request, as a token's worth is.
+
+    NotAuthenticatedError as ``authenticate_ec2``.  Two queries, one more for an application credential.
+    """
+    record = _signer(request.access, request.is_signed_with)
+    now = timezone.now()
+    data = TokenData(
+        user_id=record.user_id,
+        project_id=record.project_id,
+        methods=(METHOD,),
+        issued_at=now,
+        expires_at=now,
+        chain=("",),
+        application_credential=record.application_credential_id,
+    )
+    return context_of(data, request_id=request_id, global_request_id=global_request_id)
+
+
 def authenticate_s3(access: str, string_to_sign: str, signature: str) -> IssuedToken:
     """As ``authenticate_ec2``, for a text (base64) that an S3 client signed."""
     return _authenticate(access, lambda secret: is_s3_signature(secret, string_to_sign, signature))
 
 
 def _authenticate(access: str, is_signed_with: Callable[[str], bool]) -> IssuedToken:
-    """Look at the signature, with some secret also when the key is unknown, and issue the token."""
-    found = Credential.objects.select_related("user", "project", "application_credential")
-    record = found.filter(id=credential_id(access), type=EC2).first()
-    known = ec2_keys(blob_of(record)) if record is not None else _NOBODY
-    signed = is_signed_with(known.secret)
-    if record is None or record.project is None or not signed:
-        raise NotAuthenticatedError(REFUSED)
-    if not roles_of(record.user_id, record.project.id):
+    """Look at the signature, and issue the token."""
+    record = _signer(access, is_signed_with, "user", "project", "application_credential")
+    if record.project is None or not roles_of(record.user_id, record.project.id):
         raise NotAuthenticatedError(REFUSED)
     client = Client.of("", session_name(record.id))
     limits = record.application_credential
@@ -69,3 +87,14 @@ def _authenticate(access: str, is_signed_with: Callable[[str], bool]) -> IssuedT
     issued = issue_token(record.user, record.project, (METHOD,), sign_in=session, application_credential=limits)
     context_of(issued.data)
     return issued
+
+
+def _signer(access: str, is_signed_with: Callable[[str], bool], *related: str) -> Credential:
+    """Return the credential that a request was signed with; some secret is tried also when the key is unknown."""
+    found = Credential.objects.filter(id=credential_id(access), type=EC2)
+    record = (found.select_related(*related) if related else found).first()
+    known = ec2_keys(blob_of(record)) if record is not None else _NOBODY
+    signed = is_signed_with(known.secret)
+    if record is None or record.project_id is None or not signed:
+        raise NotAuthenticatedError(REFUSED)
+    return record

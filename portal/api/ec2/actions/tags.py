@@ -1,0 +1,93 @@
+"""Tags: CreateTags, DeleteTags, DescribeTags."""
+
+import uuid
+from typing import Any
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.paging import page
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+from provisioning.ec2.models import Ec2Tag
+
+MOST_RESOURCES = 1000
+_TYPES = {kind.prefix: kind.resource_type for kind in names.KINDS}
+Row = tuple[Ec2Tag, str]
+"""A tag, and the EC2 id of its resource."""
+
+
+@action("CreateTags", "novella:ec2:tags:create", takes="Resources Tags")
+def create_tags(call: Call) -> dict[str, Any]:
+    """Give resources of any kind tags."""
+    tag_records.write(call.project_id, _targets(call), tags.of_request(call.arguments["Tags"]))
+    return {}
+
+
+@action("DeleteTags", "novella:ec2:tags:delete", takes="Resources Tags")
+def delete_tags(call: Call) -> dict[str, Any]:
+    """Take tags away: all, those of a key, or those of a key with one value."""
+    given = call.get("Tags")
+    wanted: dict[str, str | None] | None = None
+    if given:
+        wanted = {}
+        for each in given:
+            if not each.get("Key"):
+                raise errors.missing_parameter("Tag.Key")
+            wanted[each["Key"]] = each.get("Value")
+    tag_records.remove(_targets(call), wanted)
+    return {}
+
+
+@action("DescribeTags", "novella:ec2:tags:list", takes="Filters MaxResults NextToken")
+def describe_tags(call: Call) -> dict[str, Any]:
+    """List the tags of the project."""
+    found = tag_records.tags_in(call.project_id)
+    by_kind: dict[str, list[uuid.UUID]] = {}
+    for tag in found:
+        by_kind.setdefault(tag.kind, []).append(tag.resource_id)
+    known = {kind: ids.ids_of(kind, resources) for kind, resources in by_kind.items()}
+    rows = [(tag, known[tag.kind][tag.resource_id]) for tag in found]
+    rows = _FILTERS.passing(rows, call.get("Filters", []))
+    shown, token = page(call, rows, lambda row: (row[1], row[0].key))
+    return {"Tags": [_shape(*row) for row in shown], "NextToken": token}
+
+
+def _shape(tag: Ec2Tag, ec2_id: str) -> dict[str, Any]:
+    return {"ResourceId": ec2_id, "ResourceType": _TYPES[tag.kind], "Key": tag.key, "Value": tag.value}
+
+
+_FILTERS: Filterable[Row] = Filterable(
+    {
+        "key": lambda row: row[0].key,
+        "value": lambda row: row[0].value,
+        "resource-id": lambda row: row[1],
+        "resource-type": lambda row: _TYPES[row[0].kind],
+    },
+    tags=lambda row: {row[0].key: row[0].value},
+)
+
+
+def _targets(call: Call) -> list[tuple[str, uuid.UUID]]:
+    """Return the resources, all of which the caller's project owns; Ec2Error naming what it does not."""
+    given = list(dict.fromkeys(call.arguments["Resources"]))
+    if len(given) > MOST_RESOURCES:
+        raise Ec2Error("InvalidParameterValue", f"A request may name {MOST_RESOURCES} resources at most")
+    by_kind: dict[str, list[str]] = {}
+    for text in given:
+        prefix = next((kind for kind in owned.lookups if ids.is_id(kind, text)), None)
+        if prefix is None:
+            raise Ec2Error("InvalidID", f"The ID '{text[:120]}' is not valid")
+        by_kind.setdefault(prefix, []).append(text)
+    found: list[tuple[str, uuid.UUID]] = []
+    for prefix, texts in by_kind.items():
+        kind = next(each for each in names.KINDS if each.prefix == prefix)
+        wanted = names.resources(kind, texts)
+        own = set(owned.lookups[prefix](call.context, set(wanted.values())))
+        strange = [text for text in texts if wanted[text] not in own]
+        if strange:
+            raise names.not_found(kind, strange)
+        found += [(prefix, wanted[text]) for text in texts]
+    return found

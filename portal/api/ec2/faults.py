@@ -1,0 +1,87 @@
+"""Errors of the services in EC2's codes (EC2 API reference, "Error codes")."""
+
+import logging
+
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.http import UnreadablePostError
+
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Action
+from provisioning.common import outage
+from provisioning.common.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotAuthenticatedError,
+    NotFoundError,
+    NotOfferedError,
+    NovellaError,
+    OverQuotaError,
+    TooLargeError,
+    TooManyRequestsError,
+    UnavailableError,
+)
+
+logger = logging.getLogger(__name__)
+
+OVER_QUOTA = {
+    "instances": "InstanceLimitExceeded",
+    "cores": "VcpuLimitExceeded",
+    "ram": "InstanceLimitExceeded",
+    "key_pairs": "KeyPairLimitExceeded",
+    "volumes": "VolumeLimitExceeded",
+    "gigabytes": "VolumeLimitExceeded",
+    "snapshots": "SnapshotLimitExceeded",
+    "floatingips": "AddressLimitExceeded",
+    "security_groups": "SecurityGroupLimitExceeded",
+    "security_group_rules": "RulesPerSecurityGroupLimitExceeded",
+    "networks": "VpcLimitExceeded",
+    "subnets": "SubnetLimitExceeded",
+    "routers": "RouteTableLimitExceeded",
+    "ports": "NetworkInterfaceLimitExceeded",
+    "fixed_ips": "PrivateIpAddressLimitExceeded",
+    "tags of a resource": "TagLimitExceeded",
+}
+"""Resource of a quota → code; any other is a ResourceLimitExceeded."""
+_GENERAL: tuple[tuple[type[Exception], int, str], ...] = (
+    (TooManyRequestsError, 503, "RequestLimitExceeded"),
+    (NotAuthenticatedError, 401, "AuthFailure"),
+    (InvalidInputError, 400, "InvalidParameterValue"),
+    (ForbiddenError, 403, "UnauthorizedOperation"),
+    (TooLargeError, 400, "InvalidParameterValue"),
+    (UnavailableError, 503, "Unavailable"),
+    (NotOfferedError, 400, "UnsupportedOperation"),
+    (RequestDataTooBig, 413, "RequestEntityTooLarge"),
+    (SuspiciousOperation, 400, "InvalidParameterValue"),
+    (UnreadablePostError, 400, "MalformedQueryString"),
+)
+
+
+def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[int, str, str]:
+    """Return status, code and message of an error; what nobody anticipated is logged and told by its id only."""
+    if isinstance(error, Ec2Error):
+        return error.status, error.ec2_code, error.message
+    if isinstance(error, NovellaError):
+        return _of_service(error, action)
+    if outage.is_outage(error):
+        logger.warning("The database does not answer: %s", error)
+        return 503, "Unavailable", outage.WORDS
+    for kind, status, code in _GENERAL:
+        if isinstance(error, kind):
+            return status, code, str(error) or "The request cannot be read"
+    logger.error("Unexpected error in %s", request_id, exc_info=error)
+    return 500, "InternalError", f"An internal error has occurred. Tell your operator the request id {request_id}."
+
+
+def _of_service(error: NovellaError, action: Action | None) -> tuple[int, str, str]:
+    if isinstance(error, OverQuotaError):
+        own = action.over_quota if action is not None else {}
+        resource = error.resource
+        return 400, own.get(resource, OVER_QUOTA.get(resource, "ResourceLimitExceeded")), error.message
+    if isinstance(error, NotFoundError) and action is not None:
+        return 400, action.missing, error.message
+    if isinstance(error, ConflictError) and action is not None:
+        return 400, action.conflict, error.message
+    found = next(((status, code) for kind, status, code in _GENERAL if isinstance(error, kind)), None)
+    status, code = found or (400, "InvalidParameterValue")
+    return status, code, error.message

@@ -1,0 +1,89 @@
+"""EC2's ids in requests and answers, and what those that are not there are called."""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from provisioning.ec2 import ids
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of resource: the beginning of its ids, what tags call it, and its error codes."""
+
+    prefix: str
+    resource_type: str
+    malformed: str
+    missing: str
+
+
+INSTANCE = Kind("i", "instance", "InvalidInstanceID.Malformed", "InvalidInstanceID.NotFound")
+IMAGE = Kind("ami", "image", "InvalidAMIID.Malformed", "InvalidAMIID.NotFound")
+KEY_PAIR = Kind("key", "key-pair", "InvalidKeyPair.NotFound", "InvalidKeyPair.NotFound")
+VOLUME = Kind("vol", "volume", "InvalidVolumeID.Malformed", "InvalidVolume.NotFound")
+SNAPSHOT = Kind("snap", "snapshot", "InvalidSnapshotID.Malformed", "InvalidSnapshot.NotFound")
+GROUP = Kind("sg", "security-group", "InvalidGroupId.Malformed", "InvalidGroup.NotFound")
+RULE = Kind("sgr", "security-group-rule", "InvalidSecurityGroupRuleId.Malformed", "InvalidSecurityGroupRuleId.NotFound")
+ADDRESS = Kind("eipalloc", "elastic-ip", "InvalidAllocationID.Malformed", "InvalidAllocationID.NotFound")
+ASSOCIATION = Kind("eipassoc", "", "InvalidAssociationID.Malformed", "InvalidAssociationID.NotFound")
+VPC = Kind("vpc", "vpc", "InvalidVpcID.Malformed", "InvalidVpcID.NotFound")
+SUBNET = Kind("subnet", "subnet", "InvalidSubnetID.Malformed", "InvalidSubnetID.NotFound")
+INTERFACE = Kind(
+    "eni", "network-interface", "InvalidNetworkInterfaceId.Malformed", "InvalidNetworkInterfaceID.NotFound"
+)
+ATTACHMENT = Kind("eni-attach", "", "InvalidAttachmentID.Malformed", "InvalidAttachmentID.NotFound")
+ROUTE_TABLE = Kind("rtb", "route-table", "InvalidRouteTableId.Malformed", "InvalidRouteTableID.NotFound")
+ROUTE_ASSOCIATION = Kind("rtbassoc", "", "InvalidAssociationID.Malformed", "InvalidAssociationID.NotFound")
+GATEWAY = Kind("igw", "internet-gateway", "InvalidInternetGatewayId.Malformed", "InvalidInternetGatewayID.NotFound")
+
+KINDS = (
+    *(INSTANCE, IMAGE, KEY_PAIR, VOLUME, SNAPSHOT, GROUP, RULE, ADDRESS, ASSOCIATION, VPC, SUBNET, INTERFACE),
+    *(ATTACHMENT, ROUTE_TABLE, ROUTE_ASSOCIATION, GATEWAY),
+)
+
+
+def check_form(kind: Kind, given: Iterable[str]) -> None:
+    """Raise Ec2Error for a text that is no id of this kind."""
+    for text in given:
+        if not ids.is_id(kind.prefix, text):
+            raise Ec2Error(kind.malformed, f'Invalid id: "{text[:120]}" (expecting "{kind.prefix}-...")')
+
+
+def resources(kind: Kind, given: Sequence[str]) -> dict[str, uuid.UUID]:
+    """Return id → resource for every id that was given; Ec2Error naming those that stand for nothing."""
+    check_form(kind, given)
+    found = ids.resources_of(kind.prefix, given)
+    missing = [each for each in given if each not in found]
+    if missing:
+        raise not_found(kind, missing)
+    return found
+
+
+def resource(kind: Kind, given: str) -> uuid.UUID:
+    return resources(kind, [given])[given]
+
+
+def chosen(
+    kind: Kind, given: Sequence[str], records: Iterable[Record], key: Callable[[Record], uuid.UUID]
+) -> list[Record]:
+    """Return those of the caller's records whose ids were given, all when none was.
+
+    Ec2Error naming the ids of which the caller has nothing.
+    """
+    if not given:
+        return list(records)
+    wanted = resources(kind, given)
+    by_id: Mapping[uuid.UUID, Record] = {key(record): record for record in records}
+    missing = [each for each in dict.fromkeys(given) if wanted[each] not in by_id]
+    if missing:
+        raise not_found(kind, missing)
+    return [by_id[wanted[each]] for each in dict.fromkeys(given)]
+
+
+def not_found(kind: Kind, given: Sequence[str]) -> Ec2Error:
+    return errors.not_found(kind.missing, given[0] if len(given) == 1 else list(given))

@@ -1,0 +1,49 @@
+"""What is wrong with a request as such, in EC2's codes (EC2 API reference, "Error codes")."""
+
+from provisioning.common.errors import NovellaError
+
+
+class Ec2Error(NovellaError):
+    """An error whose EC2 code is known where it is raised."""
+
+    def __init__(self, code: str, message: str, *, status: int = 400) -> None:
+        """``code``: as in the reference (``InvalidParameterValue``); ``status``: of the answer."""
+        super().__init__(message)
+        self.ec2_code, self.status = code, status
+
+
+def missing_parameter(name: str) -> Ec2Error:
+    return Ec2Error("MissingParameter", f"The request must contain the parameter {name}")
+
+
+def unknown_parameter(name: str) -> Ec2Error:
+    return Ec2Error("UnknownParameter", f"The parameter {_cut(name)} is not recognized")
+
+
+def invalid_value(name: str, value: object, why: str = "") -> Ec2Error:
+    words = f"Value ({_cut(str(value))}) for parameter {_cut(name)} is invalid."
+    return Ec2Error("InvalidParameterValue", f"{words} {why}".rstrip())
+
+
+def malformed(why: str) -> Ec2Error:
+    return Ec2Error("MalformedQueryString", why)
+
+
+def combination(why: str) -> Ec2Error:
+    return Ec2Error("InvalidParameterCombination", why)
+
+
+def unsupported(why: str) -> Ec2Error:
+    return Ec2Error("UnsupportedOperation", why)
+
+
+def not_found(code: str, ids: object) -> Ec2Error:
+    """``code``: as ``InvalidVolume.NotFound``; ``ids``: the id that nothing has, or several."""
+    several = not isinstance(ids, str)
+    said = ", ".join(map(str, ids)) if isinstance(ids, list | tuple | set | frozenset) else str(ids)
+    begin = "The IDs" if several else "The ID"
+    return Ec2Error(code, f"{begin} '{_cut(said, 400)}' {'do' if several else 'does'} not exist")
+
+
+def _cut(text: str, longest: int = 120) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"

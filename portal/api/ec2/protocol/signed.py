@@ -1,0 +1,67 @@
+"""Who signed a request, as the request itself says: the parameters of signature versions 2 and 4."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+from django.http import HttpRequest
+
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from provisioning.identity.ec2_signatures import ALGORITHM, SignedRequest
+
+OF_PROTOCOL = frozenset(
+    {
+        *("Action", "Version", "AWSAccessKeyId", "Signature", "SignatureMethod", "SignatureVersion", "Timestamp"),
+        *("Expires", "SecurityToken", "X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires"),
+        *("X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Security-Token"),
+    }
+)
+"""Parameters that are no arguments of the action."""
+_AUTHORIZATION = re.compile(
+    rf"{ALGORITHM}\s+(?=.*Credential=([^,/\s]+)/)(?=.*SignedHeaders=[^,\s]+)(?=.*Signature=([0-9a-f]{{64}})).*",
+    re.DOTALL,
+)
+
+
+def signed_request(request: HttpRequest, pairs: Sequence[tuple[str, str]]) -> SignedRequest:
+    """Return the request as it was signed; ``pairs`` are its parameters, no name twice.
+
+    Raises Ec2Error when it is not signed, or not wholly.
+    """
+    params = dict(pairs)
+    access, signature = _of_header(request) if "Authorization" in request.headers else _of_parameters(params)
+    return SignedRequest(
+        access=access,
+        signature=signature,
+        host=request.get_host(),
+        verb=str(request.method),
+        path=request.path,
+        params=params,
+        headers={name.lower(): value for name, value in request.headers.items()},
+        body_hash=hashlib.sha256(request.body).hexdigest(),
+    )
+
+
+def _of_header(request: HttpRequest) -> tuple[str, str]:
+    value = request.headers["Authorization"]
+    found = _AUTHORIZATION.fullmatch(value) if len(value) <= 4096 else None
+    if found is None:
+        raise Ec2Error(
+            "IncompleteSignature",
+            "The request signature does not conform to AWS standards: Authorization must have Credential, SignedHeaders"
+            f" and Signature of {ALGORITHM}.",
+        )
+    return found[1], found[2]
+
+
+def _of_parameters(params: dict[str, str]) -> tuple[str, str]:
+    if "X-Amz-Signature" in params:
+        return params.get("X-Amz-Credential", "").partition("/")[0], params["X-Amz-Signature"]
+    if "AWSAccessKeyId" not in params:
+        raise Ec2Error("MissingAuthenticationToken", "Request is missing Authentication Token", status=403)
+    if "Signature" not in params:
+        raise errors.missing_parameter("Signature")
+    if params.get("SignatureVersion") != "2":
+        raise Ec2Error("IncompleteSignature", "SignatureVersion must be 2, or the request be signed in version 4")
+    return params["AWSAccessKeyId"], params["Signature"]

@@ -1,0 +1,57 @@
+"""Tags in requests and answers."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from portal.api.ec2.names import Kind
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call
+from provisioning.ec2 import tags
+
+
+def shape(found: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return tags as answers show them."""
+    return [{"Key": key, "Value": value} for key, value in sorted(found.items())]
+
+
+def of_request(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """Return key → value of a list of tags; Ec2Error for a key without name or given twice."""
+    found: dict[str, str] = {}
+    for each in given:
+        key = each.get("Key")
+        if not key:
+            raise errors.missing_parameter("Tag.Key")
+        if key in found:
+            raise errors.invalid_value("Tag.Key", key, "It is given twice.")
+        found[key] = each.get("Value", "")
+    tags.check(found)
+    return found
+
+
+def specified(call: Call, kind: Kind, also: Sequence[Kind] = ()) -> dict[str, dict[str, str]]:
+    """Return resource type → tags of ``TagSpecifications``, for what the action makes: ``kind``, and ``also``.
+
+    Ec2Error for another type, or one that is given twice.
+    """
+    found: dict[str, dict[str, str]] = {}
+    allowed = {kind.resource_type, *(each.resource_type for each in also)}
+    for each in call.get("TagSpecifications", []):
+        resource_type = each.get("ResourceType", kind.resource_type)
+        if resource_type not in allowed:
+            raise Ec2Error(
+                "InvalidParameterValue",
+                f"'{resource_type[:120]}' is not a valid taggable resource type for this operation.",
+            )
+        if resource_type in found:
+            raise errors.invalid_value("TagSpecification.ResourceType", resource_type, "It is given twice.")
+        found[resource_type] = of_request(each.get("Tags", []))
+    return found
+
+
+def write(call: Call, kind: Kind, resources: Sequence[uuid.UUID], given: Mapping[str, Mapping[str, str]]) -> None:
+    """Give what was made the tags that ``specified`` found for its kind."""
+    wanted = given.get(kind.resource_type)
+    if wanted:
+        tags.write(call.project_id, [(kind.prefix, resource) for resource in resources], wanted)

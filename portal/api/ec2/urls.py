@@ -1,0 +1,17 @@
+"""The EC2 API, below ``/ec2``; ``/services/Cloud`` is where clients of the older days look for it."""
+
+from django.urls import path, re_path
+
+from portal.api.common.views import NoSuchResource
+from portal.api.ec2 import registry
+from portal.api.ec2.views import Ec2View
+
+registry.load()
+
+urlpatterns = [
+    path("", Ec2View.as_view()),
+    path("/", Ec2View.as_view()),
+    path("/services/Cloud", Ec2View.as_view()),
+    path("/services/Cloud/", Ec2View.as_view()),
+    re_path(r"", NoSuchResource.of("ec2")),
+]

@@ -1,0 +1,20 @@
+"""Versions of the Query protocol: clients of every version are answered, in the shapes of the newest."""
+
+import re
+
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+
+NEWEST = "2016-11-15"
+FIRST = "2006-06-26"
+_FORM = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+
+
+def version_of(named: dict[str, str]) -> str:
+    """Return the version that a request asks for; Ec2Error when there was none of this date."""
+    version = named.get("Version")
+    if not version:
+        raise errors.missing_parameter("Version")
+    if not _FORM.fullmatch(version) or not FIRST <= version <= NEWEST:
+        raise Ec2Error("NoSuchVersion", f"The requested version ({version[:40]}) of service AmazonEC2 does not exist")
+    return version

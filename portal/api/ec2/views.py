@@ -1,0 +1,159 @@
+"""The one view of the EC2 API: reads a signed request, finds who asks and what, and answers in XML."""
+
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.views import View
+from django.views.decorators.csrf import csrf_exempt
+
+from portal.api.common.links import endpoint
+from portal.api.ec2 import faults
+from portal.api.ec2.protocol import errors, model, parse, render
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.protocol.signed import OF_PROTOCOL, signed_request
+from portal.api.ec2.registry import ALWAYS_TAKEN, Action, Call, actions
+from portal.api.ec2.versions import version_of
+from portal.common import rate_limits
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotAuthenticatedError
+from provisioning.common.retry import lost_race
+from provisioning.ec2 import signatures
+from provisioning.identity import access_rules, policy
+from provisioning.identity.ec2_signatures import SignedRequest
+from provisioning.identity.services.ec2 import context_for_request
+
+SERVICE = "ec2"
+BEGUN_ANEW = 3
+"""How often at most an action that lost a race."""
+REFUSED = "AWS was not able to validate the provided access credentials"
+Pairs = Sequence[tuple[str, str]]
+
+
+@method_decorator(csrf_exempt, name="dispatch")  # only the signature counts, and no cookie does
+class Ec2View(View):
+    """``GET`` and ``POST /ec2/``: every action of EC2, by the parameter ``Action``."""
+
+    http_method_names = ["get", "post"]
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self._answer(request)
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        return self._answer(request)
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
+        request_id: str = request.request_id  # type: ignore[attr-defined]
+        action: Action | None = None
+        try:
+            pairs = _pairs(request)
+            signed = signed_request(request, pairs)
+            context = _who_asks(request, signed, request_id)
+            named = dict(pairs)
+            action = _action_of(named)
+            version = version_of(named)
+            arguments = _arguments(action, context, pairs)
+            result = _done(action, Call(context, arguments, settings.REGION, endpoint(request, SERVICE)), signed)
+            body = render.answer(model.operation(action.name), result, request_id=request_id, version=version)
+            status = 200
+        except Exception as error:  # noqa: BLE001 - everything is told in EC2's shape
+            status, code, message = faults.code_of(error, action, request_id)
+            body = render.fault(code, message, request_id)
+        answer = HttpResponse(body, status=status, content_type="text/xml;charset=UTF-8")
+        answer["Cache-Control"] = "no-store"
+        answer["X-Amzn-Requestid"] = request_id
+        return answer
+
+
+def _pairs(request: HttpRequest) -> Pairs:
+    """Return the parameters; Ec2Error when they cannot be read, are too many, or one is given twice."""
+    query = request.META.get("QUERY_STRING", "")
+    if request.method == "POST":
+        if query:
+            raise errors.malformed("The parameters of a POST stand in its body, none in its address")
+        query = request.body.decode("utf-8", "replace")
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=parse.MOST_PARAMETERS)
+    except ValueError as error:
+        raise errors.malformed(f"A request may have {parse.MOST_PARAMETERS} parameters at most") from error
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise errors.malformed(f"The parameter {name[:120]} is given twice")
+        seen.add(name)
+    return pairs
+
+
+def _who_asks(request: HttpRequest, signed: SignedRequest, request_id: str) -> RequestContext:
+    """Return who signed; Ec2Error, the same for every reason but the time, which who signs must know."""
+    if not signed.is_timely:
+        raise Ec2Error(
+            "RequestExpired",
+            "Request has expired, or its time is missing or ahead of this cloud's by more than 15 minutes",
+        )
+    known = getattr(request, "global_request_id", None)
+    try:
+        context = context_for_request(signed, request_id=request_id, global_request_id=known)
+    except NotAuthenticatedError as error:
+        raise Ec2Error("AuthFailure", REFUSED, status=401) from error
+    path = "/" + request.path_info.lstrip("/").partition("/")[2]
+    rules = context.access_rules
+    if rules is not None and not access_rules.allows(rules, SERVICE, str(request.method), path):
+        raise Ec2Error(
+            "AuthFailure", "The access rules of this application credential do not allow this request", status=401
+        )
+    return context
+
+
+def _action_of(named: dict[str, str]) -> Action:
+    name = named.get("Action")
+    if not name:
+        raise errors.missing_parameter("Action")
+    if name in actions:
+        return actions[name]
+    if name in model.names():
+        raise errors.unsupported(f"The action {name} is not offered by this cloud")
+    raise Ec2Error("InvalidAction", f"The action {name[:120]} is not valid for this web service")
+
+
+def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[str, object]:
+    """Return the arguments, once the caller is known to be allowed to ask at all."""
+    for rule in action.rules:
+        policy.enforce(context, rule)
+    given = [(name, value) for name, value in pairs if name not in OF_PROTOCOL]
+    found = parse.arguments(model.operation(action.name), given)
+    unheeded = sorted(found.keys() - action.takes - action.passes_over - ALWAYS_TAKEN)
+    if unheeded:
+        raise errors.unsupported(f"The parameter {unheeded[0]} is not supported for {action.name} by this cloud")
+    if action.changes:
+        rate_limits.check(context, rate_limits.WRITES)
+    if found.get("DryRun"):
+        raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
+    return found
+
+
+def _done(action: Action, call: Call, signed: SignedRequest) -> dict[str, object]:
+    """Carry the action out, and once more when it lost a race; an action that writes is one transaction."""
+    if not action.changes:
+        return action.handler(call)
+    _spend(signed)
+    for attempt in range(BEGUN_ANEW):
+        try:
+            with transaction.atomic():
+                return action.handler(call)
+        except Exception as error:
+            if (
+                attempt + 1 == BEGUN_ANEW or connection.in_atomic_block or not lost_race(error, "PUT")
+            ):  # nothing of it was written
+                raise
+    raise AssertionError("unreachable")
+
+
+def _spend(signed: SignedRequest) -> None:
+    try:
+        signatures.spend(signed.access, signed.signature)
+    except NotAuthenticatedError as error:
+        raise Ec2Error("RequestExpired", error.message) from error

@@ -1,0 +1,44 @@
+"""Rows that only the EC2 API reads."""
+
+from django.db import models
+
+
+class Ec2Id(models.Model):
+    """The id by which EC2 knows a resource, given when it is first shown there and the same as long as it exists."""
+
+    ec2_id = models.CharField(max_length=32, primary_key=True)  # i-0123456789abcdef0
+    kind = models.CharField(max_length=12)  # the part before the dash: i, vol, snap
+    resource_id = models.UUIDField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["kind", "resource_id"], name="one_ec2_id_of_resource")]
+
+    def __str__(self) -> str:
+        return self.ec2_id
+
+
+class Ec2Tag(models.Model):
+    """A tag of a resource, as CreateTags makes it."""
+
+    project_id = models.UUIDField()
+    kind = models.CharField(max_length=12)
+    resource_id = models.UUIDField()
+    key = models.CharField(max_length=127)
+    value = models.CharField(max_length=255, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["resource_id", "kind", "key"], name="ec2_tag_once_on_resource")]
+        indexes = [models.Index(fields=["project_id", "kind", "key"], name="ec2_tags_of_project")]
+
+    def __str__(self) -> str:
+        return f"{self.key} of {self.kind} {self.resource_id}"
+
+
+class SpentSignature(models.Model):
+    """A signed request that changed something, kept until its time is over: nobody sends it a second time."""
+
+    digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of access key and signature, hex
+    ends_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.digest

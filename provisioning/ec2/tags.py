@@ -1,0 +1,82 @@
+"""Tags of resources: at most 50 of one, each a key with a value."""
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from django.db import transaction
+from django.db.models import Count, Q
+
+from provisioning.common.errors import InvalidInputError, OverQuotaError
+from provisioning.common.retry import when_broken_off
+from provisioning.ec2.models import Ec2Tag
+
+MOST = 50
+LONGEST_KEY, LONGEST_VALUE = 127, 255
+RESERVED = "aws:"
+
+Target = tuple[str, uuid.UUID]
+"""Kind and resource."""
+
+
+def tags_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, str]]:
+    """Return resource → its tags, of those that have some."""
+    found: dict[uuid.UUID, dict[str, str]] = defaultdict(dict)
+    rows = Ec2Tag.objects.filter(kind=kind, resource_id__in=set(resources)).order_by("key")
+    for resource, key, value in rows.values_list("resource_id", "key", "value"):
+        found[resource][key] = value
+    return dict(found)
+
+
+def tags_in(project_id: uuid.UUID) -> list[Ec2Tag]:
+    """Return every tag of a project, by kind, resource and key."""
+    return list(Ec2Tag.objects.filter(project_id=project_id).order_by("kind", "resource_id", "key"))
+
+
+def check(tags: Mapping[str, str]) -> None:
+    """Raise InvalidInputError for a tag that cannot be."""
+    for key, value in tags.items():
+        if not 0 < len(key) <= LONGEST_KEY:
+            raise InvalidInputError(f"Tag keys must have 1 to {LONGEST_KEY} characters", field="Tag.Key")
+        if key.lower().startswith(RESERVED):
+            raise InvalidInputError(f"Tag keys starting with '{RESERVED}' are reserved", field="Tag.Key")
+        if len(value) > LONGEST_VALUE:
+            raise InvalidInputError(f"Tag values must have at most {LONGEST_VALUE} characters", field="Tag.Value")
+    if len(tags) > MOST:
+        raise OverQuotaError("tags of a resource", limit=MOST, used=0, asked=len(tags))
+
+
+@when_broken_off
+@transaction.atomic
+def write(project_id: uuid.UUID, targets: Sequence[Target], tags: Mapping[str, str]) -> None:
+    """Give every resource these tags, in the place of those with the same keys; all of them or nothing.
+
+    InvalidInputError as ``check``; OverQuotaError when one would have more than 50.
+    """
+    check(tags)
+    rows = [
+        Ec2Tag(project_id=project_id, kind=kind, resource_id=resource, key=key, value=value)
+        for kind, resource in sorted(set(targets))
+        for key, value in sorted(tags.items())
+    ]
+    Ec2Tag.objects.bulk_create(
+        rows, update_conflicts=True, unique_fields=["resource_id", "kind", "key"], update_fields=["value"]
+    )
+    counted = Ec2Tag.objects.filter(resource_id__in={resource for _, resource in targets})
+    for each in counted.values("kind", "resource_id").annotate(many=Count("pk")).filter(many__gt=MOST):
+        raise OverQuotaError("tags of a resource", limit=MOST, used=each["many"] - len(tags), asked=len(tags))
+
+
+@when_broken_off
+@transaction.atomic
+def remove(targets: Sequence[Target], tags: Mapping[str, str | None] | None) -> None:
+    """Take tags away: all (None), those of a key (its value None), or those of a key with this value."""
+    rows = Ec2Tag.objects.none()
+    for kind, resource in set(targets):
+        rows = rows | Ec2Tag.objects.filter(kind=kind, resource_id=resource)
+    if tags is not None:
+        wanted = Q(pk__in=[])
+        for key, value in tags.items():
+            wanted |= Q(key=key) if value is None else Q(key=key, value=value)
+        rows = rows.filter(wanted)
+    rows.delete()

@@ -1,0 +1,87 @@
+"""boto3's own client, whose requests go through Django's test client instead of a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+from botocore.config import Config
+from django.test import Client
+
+from provisioning.identity.services.ec2 import create_ec2_credential
+from tests.support.cast import People, Person
+from tests.support.clouds import Cloud
+
+URL = "http://testserver/ec2/"
+Boto = Callable[[Person], Any]
+
+
+class _Raw:
+    """The body as botocore reads it."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self, **_: Any) -> Any:
+        yield self._body
+
+
+def _send(request: AWSPreparedRequest, **_: Any) -> AWSResponse:
+    headers = {name: value.decode() if isinstance(value, bytes) else value for name, value in request.headers.items()}
+    kind = headers.pop("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+    headers.pop("Content-Length", None)
+    answer = Client().post("/ec2/", data=request.body or b"", content_type=kind, headers=headers)
+    return AWSResponse(request.url, answer.status_code, dict(answer.headers), _Raw(answer.content))
+
+
+def client(access: str, secret: str, region: str = "RegionOne", kind: str = "client") -> Any:
+    """A client, or with ``kind`` ``resource`` a resource, of these keys."""
+    session = boto3.Session(access, secret, region_name=region)
+    config = Config(retries={"max_attempts": 0}, parameter_validation=False)
+    made = getattr(session, kind)("ec2", endpoint_url=URL, config=config)
+    events = (made.meta.client if kind == "resource" else made).meta.events
+    events.register("before-send.ec2", _send)
+    return made
+
+
+@pytest.fixture
+def boto(people: People) -> Boto:
+    """Make a client for somebody, with a key pair of its own."""
+    known: dict[str, Any] = {}
+
+    def of(person: Person) -> Any:
+        if str(person.user_id) not in known:
+            known[str(person.user_id)] = client(*create_ec2_credential(person.user, person.project))
+        return known[str(person.user_id)]
+
+    return of
+
+
+@pytest.fixture
+def alice(boto: Boto, people: People) -> Any:
+    return boto(people.alice)
+
+
+@pytest.fixture
+def bob(boto: Boto, people: People) -> Any:
+    return boto(people.bob)
+
+
+@pytest.fixture
+def charlie(boto: Boto, people: People) -> Any:
+    return boto(people.charlie)
+
+
+@pytest.fixture
+def cloud(people: People) -> Cloud:
+    cloud = Cloud.make()
+    cloud.add_host("h1")
+    return cloud
+
+
+def code_of(error: pytest.ExceptionInfo[Any]) -> str:
+    """The EC2 code of a ClientError."""
+    return str(error.value.response["Error"]["Code"])
