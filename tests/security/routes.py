@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.security.conftest import PERSONS
 
-APIS = ("compute", "identity", "image", "network", "volume")
+APIS = ("compute", "ec2", "identity", "image", "network", "volume")
 CLASS_METHODS = ("get", "post", "put", "patch", "delete")
 UNKNOWN = "?"
 """A status that somebody has yet to find out; it never holds."""

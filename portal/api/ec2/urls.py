@@ -2,9 +2,8 @@
 
 from django.urls import path, re_path
 
-from portal.api.common.views import NoSuchResource
 from portal.api.ec2 import registry
-from portal.api.ec2.views import Ec2View
+from portal.api.ec2.views import Ec2View, NoSuchResource
 
 registry.load()
 
@@ -13,5 +12,5 @@ urlpatterns = [
     path("/", Ec2View.as_view()),
     path("/services/Cloud", Ec2View.as_view()),
     path("/services/Cloud/", Ec2View.as_view()),
-    re_path(r"", NoSuchResource.of("ec2")),
+    re_path(r"", NoSuchResource.as_view()),
 ]

@@ -27,6 +27,7 @@ from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.services.ec2 import context_for_request
 
 SERVICE = "ec2"
+XML = "text/xml;charset=UTF-8"
 BEGUN_ANEW = 3
 """How often at most an action that lost a race."""
 REFUSED = "AWS was not able to validate the provided access credentials"
@@ -62,10 +63,20 @@ class Ec2View(View):
         except Exception as error:  # noqa: BLE001 - everything is told in EC2's shape
             status, code, message = faults.code_of(error, action, request_id)
             body = render.fault(code, message, request_id)
-        answer = HttpResponse(body, status=status, content_type="text/xml;charset=UTF-8")
+        answer = HttpResponse(body, status=status, content_type=XML)
         answer["Cache-Control"] = "no-store"
         answer["X-Amzn-Requestid"] = request_id
         return answer
+
+
+@method_decorator(csrf_exempt, name="dispatch")
+class NoSuchResource(View):
+    """What is below the endpoint: nothing."""
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        """Answer every method alike."""
+        body = render.fault("InvalidAction", "There is nothing at this path: the endpoint is /ec2/", "")
+        return HttpResponse(body, status=404, content_type=XML)
 
 
 def _pairs(request: HttpRequest) -> Pairs:

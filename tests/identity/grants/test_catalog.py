@@ -34,7 +34,7 @@ def test_a_cloud_before_its_bootstrap_has_the_same_catalog(db: None) -> None:
     computed = catalog_for(PROJECT)
     assert not Service.objects.exists()
     ensure_catalog()
-    assert Service.objects.count() == 6
+    assert Service.objects.count() == 7
     assert catalog_for(PROJECT) == computed
     identity = computed[0]
     assert identity["id"] == uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "novella:catalog"), "identity").hex
@@ -46,6 +46,7 @@ def test_a_cloud_before_its_bootstrap_has_the_same_catalog(db: None) -> None:
         "network",
         "block-storage",
         "volumev3",
+        "ec2",
     ]
     assert identity["endpoints"][1] == {
         "id": uuid.uuid5(uuid.uuid5(uuid.NAMESPACE_URL, "novella:catalog"), "identity/internal").hex,
@@ -104,7 +105,7 @@ def test_what_is_disabled_stands_in_no_catalog(people: People) -> None:
     compute = Endpoint.objects.get(service__type="compute", interface="admin")
     update_endpoint(compute, enabled=False)
     catalog = Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]
-    assert [each["type"] for each in catalog] == ["identity", "compute", "network", "block-storage", "volumev3"]
+    assert [each["type"] for each in catalog] == ["identity", "compute", "network", "block-storage", "volumev3", "ec2"]
     assert set(urls(catalog, "compute")) == {"public", "internal"}
     update_service(image, enabled=True)
     assert "image" in {each["type"] for each in Api(people.alice).get(f"{V3}/auth/catalog").json()["catalog"]}
@@ -163,7 +164,7 @@ def test_a_catalog_takes_one_query(db: None, django_assert_num_queries: DjangoAs
     for number in range(20):
         create_endpoint(create_service(f"s{number}"), "public", "http://x")
     with django_assert_num_queries(1):
-        assert len(catalog_for(PROJECT)) == 26
+        assert len(catalog_for(PROJECT)) == 27
 
 
 @pytest.mark.parametrize("type_", ["identity", "compute", "image", "network"])

@@ -21,7 +21,7 @@ def create(api: Api, kind: str, **values: Any) -> dict[str, Any]:
     return dict(answer.json()[kind])
 
 
-OWN_TYPES = ["identity", "compute", "image", "network", "block-storage", "volumev3"]
+OWN_TYPES = ["identity", "compute", "image", "network", "block-storage", "volumev3", "ec2"]
 """This cloud's own services."""
 
 
@@ -82,7 +82,7 @@ def test_a_region_goes_when_nothing_is_in_it(people: People) -> None:
         assert refused.json()["error"]["message"].startswith(f"Unable to delete region {name} because")
     assert api.delete(f"{V3}/regions/inner").status_code == 204
     assert api.delete(f"{V3}/regions/outer").status_code == 204
-    assert Endpoint.objects.filter(region="RegionOne").count() == 18
+    assert Endpoint.objects.filter(region="RegionOne").count() == 21
 
 
 def test_regions_are_in_no_circle(people: People) -> None:
@@ -143,7 +143,7 @@ def test_endpoints(people: People) -> None:
     where = f"{V3}/endpoints/{made['id']}"
     assert api.get(where).json()["endpoint"] == made
     assert listed(api, "endpoint", f"service_id={service['id']}") == [made]
-    assert len(listed(api, "endpoint", "interface=admin")) == 6
+    assert len(listed(api, "endpoint", "interface=admin")) == 7
     assert len(listed(api, "endpoint", "region_id=RegionOne")) == 19
     assert listed(api, "endpoint", "region_id=nowhere") == []
     changed = api.patch(
