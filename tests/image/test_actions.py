@@ -7,7 +7,7 @@ import uuid
 import pytest
 from pytest_django import Settings
 
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, TooLargeError
 from provisioning.images import selectors, services
 from provisioning.images.models import Image
 from provisioning.quotas.services.limits import set_limit
@@ -40,11 +40,14 @@ def test_out_of_use_and_back(people: People, make: MakeImage) -> None:
 
 def test_who_may(people: People, make: MakeImage) -> None:
     image = make(data=pictures.raw())
-    for action in ("deactivate", "reactivate"):
-        assert act(people.alice, image, action) == act(people.bob, image, action) == 403
-        assert act(people.charlie, image, action) == 403
-    image.refresh_from_db()
-    assert image.status == "active"
+    for action, status in (("deactivate", "deactivated"), ("reactivate", "active")):
+        assert (act(people.bob, image, action), act(people.charlie, image, action)) == (403, 404)
+        assert act(people.alice, image, action) == 204, "its project's member"
+        image.refresh_from_db()
+        assert image.status == status
+    for visibility in ("public", "community"):
+        foreign = make(people.operator, data=pictures.raw(), visibility=visibility)
+        assert act(people.alice, foreign, "deactivate") == 403
 
 
 def test_only_what_has_data(people: People, make: MakeImage) -> None:
@@ -122,3 +125,15 @@ def test_visibilities_that_need_a_rule(people: People) -> None:
     answer = Api(people.alice).post(f"{V2}/images", {"visibility": "public"})
     assert answer.status_code == 403
     assert answer.json()["message"] == "You are not authorized to complete publicize_image action."
+
+
+def test_the_owner_need_not_be_a_project_here(operator: Person, settings: Settings) -> None:
+    stranger = uuid.uuid4().hex
+    given = {"owner": stranger, "disk_format": "raw", "container_format": "bare"}
+    made = Api(operator).post(f"{V2}/images", given).json()
+    assert made["owner"] == stranger
+    services.upload(operator.context, made["id"], [pictures.raw()])
+    assert Api(operator).get(f"{V2}/images?owner={stranger}").json()["images"][0]["status"] == "active"
+    settings.IMAGE_STORAGE_QUOTA = pictures.MIB
+    with pytest.raises(TooLargeError):
+        services.upload(operator.context, Api(operator).post(f"{V2}/images", given).json()["id"], [b"x" * 9])

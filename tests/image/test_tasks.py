@@ -78,6 +78,8 @@ def test_filters_and_orders(alice: Person, operator: Person) -> None:
     api = Api(operator)
     assert ids(api.get(f"{V2}/tasks?status=failure")) == [str(failed[0].id)]
     assert ids(api.get(f"{V2}/tasks?type=api_image_import")) == [str(pending[0].id)]
+    assert ids(api.get(f"{V2}/tasks?owner={alice.project_id.hex}&type=import")) == [str(failed[0].id)]
+    assert ids(api.get(f"{V2}/tasks?owner={operator.project_id.hex}")) == ids(api.get(f"{V2}/tasks?owner=x")) == []
     assert ids(api.get(f"{V2}/tasks?sort_key=status&sort_dir=desc")) == [str(pending[0].id), str(failed[0].id)]
 
 
@@ -114,6 +116,11 @@ def test_a_task_is_shown_with_what_came_of_it(alice: Person, operator: Person, m
     assert (shown["input"], shown["result"], shown["message"], shown["status"]) == ({"a": 1}, None, "Why.", "failure")
     assert (shown["image_id"], shown["owner"]) == (str(image.id), alice.project_id.hex)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", shown["expires_at"])
+
+
+def test_a_task_of_no_image_and_of_nobody_names_neither(operator: Person) -> None:
+    (task,) = add(operator, user_id=None, request_id="")
+    assert not {"image_id", "user_id", "request_id"} & Api(operator).get(f"{V2}/tasks/{task.id}").json().keys()
 
 
 @pytest.mark.parametrize("task_id", ["nonsense", str(uuid.UUID(int=3)), "%00"])

@@ -1,10 +1,10 @@
-"""Image service API under ``/image``; a slash at the end makes no difference."""
+"""Image service API under ``/image``; a slash at the end makes no difference, but ``images/`` lacks an id."""
 
 from django.urls import re_path
 
 from portal.api.common.views import NoSuchResource
 from portal.api.image import info, versions
-from portal.api.image.images import members, views
+from portal.api.image.images import locations, members, views
 from portal.api.image.images.data import ImageFile, ImageStage
 from portal.api.image.tasks import imports
 from portal.api.image.tasks.views import TaskDetail, Tasks
@@ -17,10 +17,11 @@ urlpatterns = by_prefix(
         re_path(r"^/?$", versions.Versions.as_view()),
         re_path(r"^/versions/?$", versions.Versions.as_view(status=200)),
         re_path(r"^/v2/?$", versions.Versions.as_view()),
-        re_path(r"^/v2/images/?$", views.Images.as_view()),
+        re_path(r"^/v2/images$", views.Images.as_view()),
         re_path(rf"{IMAGE}/?$", views.ImageDetail.as_view()),
         re_path(rf"{IMAGE}/file/?$", ImageFile.as_view()),
         re_path(rf"{IMAGE}/stage/?$", ImageStage.as_view()),
+        re_path(rf"{IMAGE}/locations/?$", locations.Locations.as_view()),
         re_path(rf"{IMAGE}/import/?$", imports.ImageImport.as_view()),
         re_path(rf"{IMAGE}/tasks/?$", imports.ImageTasks.as_view()),
         re_path(rf"{IMAGE}/members/?$", members.Members.as_view()),
@@ -40,6 +41,7 @@ urlpatterns = by_prefix(
         re_path(r"^/v2/cache/clean/?$", info.CacheClean.as_view()),
         re_path(r"^/v2/cache/prune/?$", info.CachePrune.as_view()),
         re_path(r"^/v2/cache/(?P<image_id>[^/]+)/?$", info.CachedImage.as_view()),
-        re_path(r"", NoSuchResource.of("image")),
+        re_path(r"^/v2/", NoSuchResource.of("image")),
+        re_path(r"", versions.OtherVersions.as_view()),
     ]
 )

@@ -1,16 +1,15 @@
 """The version documents of the Image service."""
 
+from typing import Any
+
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from portal.api.common.links import endpoint
 from portal.api.image.base import ImageView
-
-MINOR_VERSIONS = (15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-"""Of v2, the newest first: 2.1 brought members, 2.2 protected properties, 2.3 deactivation, 2.5 shared and community
-images, 2.6 imports, 2.7 hidden images and the multihash, 2.8 named stores, of which there is one, 2.12 the tasks of an
-image.  What is not there: the cache (2.14, 2.16, 2.18) and locations as resources (2.17).
-"""
+from portal.api.image.negotiation import KNOWN, MINOR_VERSIONS, negotiated, version_of
 
 
 class Versions(ImageView):
@@ -31,3 +30,19 @@ class Versions(ImageView):
             },
             status=self.status,
         )
+
+    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Response:
+        """Answer every method alike: nothing else is known of a version that there is not."""
+        return self.get(request)
+
+
+class OtherVersions(Versions):
+    """What begins with no ``/v2``: the minor versions, ``/versions/…``, and everything that is of no version."""
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        """Answer a minor version's request as version 2 does."""
+        version = version_of(request)
+        if version in KNOWN:
+            return negotiated(request)
+        self.status = 200 if version == "versions" else 300
+        return super().dispatch(request, *args, **kwargs)

@@ -1,6 +1,10 @@
 """Where an image's bits are, for those who may read them."""
 
+import uuid
 from pathlib import Path
+from typing import Any
+
+from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
@@ -8,6 +12,7 @@ from provisioning.identity import policy
 from provisioning.images import store
 from provisioning.images.errors import NoImageDataError
 from provisioning.images.models import Image
+from provisioning.images.selectors.access import image_for
 
 WITH_DATA = (Image.Status.ACTIVE, Image.Status.DEACTIVATED)
 
@@ -18,6 +23,19 @@ def open_data(image: Image) -> Path:
     if image.status not in WITH_DATA or not path.exists():
         raise NoImageDataError(f"Image {image.id} has no data.")
     return path
+
+
+def locations_for(context: RequestContext, image_id: str | uuid.UUID) -> list[dict[str, Any]]:
+    """Return where an image's data lies, as Glance shows a location: its ``url`` and the store's name.
+
+    Raises NotFoundError.
+    """
+    image = image_for(context, image_id)
+    try:
+        path = open_data(image)
+    except NoImageDataError:
+        return []
+    return [{"url": path.absolute().as_uri(), "metadata": {"store": settings.IMAGE_STORE_ID}}]
 
 
 def data_for(context: RequestContext, image: Image) -> Path:

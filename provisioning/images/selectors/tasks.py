@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -21,17 +22,18 @@ MOST_OF_AN_IMAGE = 1000
 
 def tasks_for(
     context: RequestContext,
-    filters: Mapping[str, str],
+    filters: Mapping[str, Any],
     *,
     limit: int,
     marker: str | None = None,
     sort: Sequence[Sort] = (),
 ) -> list[ImageTask]:
-    """Return the tasks a list shows, newest first unless ``sort`` says otherwise; ``filters``: ``type``, ``status``.
+    """Return the tasks a list shows, newest first unless ``sort`` says otherwise; ``filters``: ``type``, ``status``,
+    ``project_id``.
 
     Raises InvalidInputError for a marker that is not there.
     """
-    known = [(name, filters[name]) for name in ("type", "status") if name in filters]
+    known = [(name, filters[name]) for name in ("type", "status", "project_id") if name in filters]
     return TASKS.page(_visible(context), Part(known, sort, limit, marker))
 
 

@@ -23,7 +23,7 @@ def usable_image_for(context: RequestContext, image_id: str | uuid.UUID) -> Imag
     if found is None:
         raise InvalidInputError(f"Can not find requested image {image_id}", field="imageRef")
     if found.status == Image.Status.DEACTIVATED:
-        msg = f"Image {image_id} is deactivated: nothing can start from it until an administrator reactivates it."
+        msg = f"Image {image_id} is deactivated: nothing can start from it until it is reactivated."
         raise InvalidInputError(msg, field="imageRef")
     if found.status != Image.Status.ACTIVE:
         raise InvalidInputError(f"Image {image_id} is not active.", field="imageRef")

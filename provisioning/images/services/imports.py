@@ -85,7 +85,7 @@ def import_image(context: RequestContext, image_id: str | uuid.UUID, request: Im
         if not begun:
             raise _not_ready(request.method)
         announce(image.project_id, image.id, Image.Status.IMPORTING, 0)
-        owner_locks.lock_project(task.project_id)
+        owner_locks.lock_rows(Project, [task.project_id])
         if tasks.has_turn(task):
             cast(TOPIC, JOB, task_id=str(task.id))
     return task

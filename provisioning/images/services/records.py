@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
 from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
 from provisioning.images import store
@@ -36,7 +36,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
             if checked["project_id"] == context.project_id:
                 owner_locks.lock_project(context.project_id)
             else:
-                _hold_new_owner(checked["project_id"])
+                owner_locks.lock_rows(Project, [checked["project_id"]])  # an operator may name one that is not here
             check_count(checked["project_id"])
             image = Image.objects.create(id=image_id or uuid.uuid4(), **checked)
             _write_filter_rows(image, checked)
@@ -116,7 +116,7 @@ def _rewrite(
         image = owned(context, image_id, lock=True)
         checked = check_values(context, values_of(image), image)
         if checked.get("project_id", image.project_id) != image.project_id:
-            _hold_new_owner(checked["project_id"])
+            owner_locks.lock_rows(Project, [checked["project_id"]])
             check_count(checked["project_id"])
         for name, value in checked.items():
             setattr(image, name, value)
@@ -131,12 +131,6 @@ def _write_filter_rows(image: Image, written: Mapping[str, Any]) -> None:
         filter_rows.write_tags(image)
     if "properties" in written:
         filter_rows.write_properties(image)
-
-
-def _hold_new_owner(project_id: uuid.UUID) -> None:
-    """Keep a project that an operator named until the transaction ends; InvalidInputError when there is none."""
-    if not owner_locks.lock_rows(Project, [project_id]):
-        raise InvalidInputError(f"There is no project {project_id.hex}.", field="owner")
 
 
 def _toggle(

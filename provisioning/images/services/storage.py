@@ -6,6 +6,7 @@ from django.conf import settings
 
 from provisioning.common.errors import OverQuotaError, TooLargeError
 from provisioning.identity import owner_locks
+from provisioning.identity.models import Project
 from provisioning.images.models import Image
 from provisioning.images.selectors.storage import images_of, storage_limit, storage_used
 from provisioning.quotas import selectors as quotas
@@ -28,7 +29,7 @@ def hold_storage(image_id: uuid.UUID, size: int) -> None:
     limit = storage_limit(image.project_id)
     if limit is None:
         return
-    owner_locks.lock_project(image.project_id)
+    owner_locks.lock_rows(Project, [image.project_id])
     others = storage_used(image.project_id, but=image_id)
     if others + size > limit:
         raise too_large(max(limit - others, 0))

@@ -63,9 +63,14 @@ def images(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     scene.ids["tag"] = "red"
     play("add a tag", "PUT", f"{ONE}/tags/{{tag}}", keep=V)
     play("remove a tag", "DELETE", f"{ONE}/tags/{{tag}}")
-    play("deactivate", "POST", f"{ONE}/actions/deactivate", who="operator", keep=V)
+    scene.let("image_dir", settings.IMAGE_DIR)
+    where = f"{ONE}/locations"
+    play("locations", "GET", where, who="operator")
+    play("locations of a member", "GET", where)
+    play("add a location", "POST", where, {"url": "http://example.org/disk"})
+    play("deactivate", "POST", f"{ONE}/actions/deactivate", keep=V)
     play("download what is deactivated", "GET", f"{ONE}/file")
-    play("reactivate", "POST", f"{ONE}/actions/reactivate", who="operator", keep=V)
+    play("reactivate", "POST", f"{ONE}/actions/reactivate", keep=V)
     play("delete", "DELETE", ONE, keep=V)
     play("show what is gone", "GET", ONE)
 

@@ -123,7 +123,7 @@ class Deactivate(ImageView):
     rules = {"POST": "deactivate"}
 
     def post(self, request: Request, image_id: str) -> Response:
-        """Keep everybody but operators from the data."""
+        """Keep everybody but operators from the data of the project's image."""
         services.deactivate(self.context, image_id)
         return Response(status=204)
 

@@ -13,6 +13,7 @@ from portal.api.image.base import ImageView
 from portal.api.image.images.queries import read_page
 from portal.api.image.images.shapes import moment
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Sort
 from provisioning.images import services
 from provisioning.images.models import ImageTask
@@ -58,9 +59,11 @@ class Tasks(ImageView):
 
     def get(self, request: Request) -> Response:
         """List tasks without what was asked for and what came of it."""
-        query = {name: values[-1] for name, values in self.checked_query().items() if values}
+        query: dict[str, Any] = {name: values[-1] for name, values in self.checked_query().items() if values}
         page = read_page(request)
         sort = Sort(query.get("sort_key", "created_at"), descending=query.get("sort_dir", "desc") == "desc")
+        if "owner" in query:
+            query["project_id"] = read_id(query["owner"]) or NOBODY
         rows = tasks.tasks_for(self.context, query, limit=page.limit, marker=page.marker, sort=[sort])
         first = request.query_params.copy()
         first.pop("marker", None)
@@ -109,7 +112,8 @@ def stub(row: ImageTask) -> Shape:
 
 
 def shape(row: ImageTask) -> Shape:
-    return {**stub(row), **_references(row), "input": row.input, "result": row.result, "message": row.message}
+    known = {name: value for name, value in _references(row).items() if value}
+    return {**stub(row), **known, "input": row.input, "result": row.result, "message": row.message}
 
 
 def shape_of_image(row: ImageTask) -> Shape:
