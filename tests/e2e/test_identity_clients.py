@@ -172,6 +172,36 @@ def test_domains_and_their_administrators(cloud: OneMachine) -> None:
     batch(cloud, "domain set --disable school", "domain delete school")
 
 
+def test_unified_limits(cloud: OneMachine) -> None:
+    *_, registered, limit = batch(
+        cloud,
+        "service create --name rocket rockets",
+        "project create limit-project",
+        "registered limit create --service rocket --default-limit 3 --description Big engines",
+        "limit create --service rocket --project limit-project --resource-limit 5 engines",
+    )
+    assert (registered["default_limit"], limit["resource_limit"]) == (3, 5)
+    shown, listed, all_registered = batch(
+        cloud,
+        f"limit show {limit['id']}",
+        "limit list --project limit-project --service rocket",
+        "registered limit list --resource-name engines",
+    )
+    assert shown == limit
+    assert [row["ID"] for row in listed] == [limit["id"]]
+    assert [row["Default Limit"] for row in all_registered] == [3]
+    assert "403" in refused(cloud, "limit create --service rocket --project limit-project --resource-limit 1 wings")
+    batch(
+        cloud,
+        f"limit set --resource-limit 7 {limit['id']} -f json",
+        f"limit delete {limit['id']}",
+        f"registered limit set --default-limit 4 {registered['id']} -f json",
+        f"registered limit delete {registered['id']}",
+        "service delete rocket",
+        "project delete limit-project",
+    )
+
+
 def test_application_credentials(cloud: OneMachine) -> None:
     demo = {"OS_CLOUD": "demo", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
     [made] = batch(cloud, "application credential create --role reader --description For-a-robot robot", **demo)

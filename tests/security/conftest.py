@@ -34,6 +34,7 @@ from provisioning.identity.services.projects import set_tags
 from provisioning.identity.services.roles import create_role, imply
 from provisioning.identity.services.sign_ins import open_browser_session
 from provisioning.identity.services.tokens import issue_token, revoke_token
+from provisioning.identity.services.unified_limits import create_limits, create_registered_limits
 from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
 from provisioning.images.models import ImageTask
@@ -140,6 +141,9 @@ def _identity_of(person: Person) -> dict[str, str]:
     region = create_region("looking-glass")
     service = create_service("teapot")
     endpoint = create_endpoint(service, "public", "http://127.0.0.1/teapot", region=region)
+    resource = {"service_id": service.id.hex, "resource_name": "cups"}
+    [registered] = create_registered_limits([resource | {"default_limit": 1}])
+    [limit] = create_limits([resource | {"resource_limit": 2, "project_id": project.id.hex, "description": SECRET}])
     prior = create_role("hatter")
     implied = create_role("dormouse")
     imply(prior, implied)
@@ -161,6 +165,8 @@ def _identity_of(person: Person) -> dict[str, str]:
         "region": region.pk,
         "service": service.id.hex,
         "endpoint": endpoint.id.hex,
+        "registered_limit": registered.id.hex,
+        "limit": limit.id.hex,
         "prior_role": prior.id.hex,
         "implied_role": implied.id.hex,
     }

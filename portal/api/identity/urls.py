@@ -8,6 +8,7 @@ from portal.api.identity.auth import self_service, tokens
 from portal.api.identity.catalog import endpoints, regions, services
 from portal.api.identity.credentials import access_rules, application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, project_tags, projects, users
+from portal.api.identity.limits import limits, registered_limits
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
 from portal.common.routing import by_prefix
 
@@ -56,6 +57,11 @@ _V3: dict[str, type[ServiceView]] = {
     "/services/(?P<service_id>[^/]+)": services.OneServiceView,
     "/endpoints": endpoints.EndpointsView,
     "/endpoints/(?P<endpoint_id>[^/]+)": endpoints.EndpointView,
+    "/registered_limits": registered_limits.RegisteredLimitsView,
+    "/registered_limits/(?P<registered_limit_id>[^/]+)": registered_limits.RegisteredLimitView,
+    "/limits": limits.LimitsView,
+    "/limits/model": limits.LimitModelView,
+    "/limits/(?P<limit_id>[^/]+)": limits.LimitView,
     "/regions": regions.RegionsView,
     "/regions/(?P<region_id>[^/]+)": regions.RegionView,
 }

@@ -29,16 +29,27 @@ class Found(Generic[Record]):
 
 def find(rows: QuerySet[Record], part: Part) -> Found[Record]:
     """Return that part of the rows, by name unless another order is asked for; InvalidInputError for the marker."""
+    return cut(LISTING, rows, replace(part, sort=part.sort or BY_NAME))
+
+
+def cut(listing: Listing[Any], rows: QuerySet[Record], part: Part) -> Found[Record]:
+    """Return that part of the rows, ``LARGEST`` of them at most; InvalidInputError for the marker."""
     limit = min(part.limit or LARGEST, LARGEST)
-    page = LISTING.page(rows, replace(part, sort=part.sort or BY_NAME, limit=limit + 1))
+    page = listing.page(rows, replace(part, limit=limit + 1))
     return Found(page[:limit], truncated=len(page) > limit)
 
 
-def _named(how: str, *, fold: bool) -> Callable[[str], Q]:
-    """Compare names by position: SQLite's own LIKE pays no heed to case, PostgreSQL's does."""
+def inexact(word: str, column: str) -> dict[str, Callable[[str], Q]]:
+    """Return the filters that find a text by a part of it: ``word__contains`` …"""
+    ways = ("contains", "startswith", "endswith")
+    return {f"{word}__{prefix}{how}": _part(column, how, fold=bool(prefix)) for how in ways for prefix in ("", "i")}
+
+
+def _part(name: str, how: str, *, fold: bool) -> Callable[[str], Q]:
+    """Compare texts by position: SQLite's own LIKE pays no heed to case, PostgreSQL's does."""
 
     def condition(text: str) -> Q:
-        column: Any = Lower("name") if fold else F("name")
+        column: Any = Lower(name) if fold else F(name)
         wanted: Any = Value(text, output_field=TextField())
         wanted = Lower(wanted) if fold else wanted
         if how == "endswith":
@@ -64,8 +75,7 @@ def _expires_at_another_time(moment: datetime) -> Q:
 LISTING = Listing[Any](
     order=(Sort("id", descending=False),),
     filters={
-        **{f"name__{how}": _named(how, fold=False) for how in ("contains", "startswith", "endswith")},
-        **{f"name__i{how}": _named(how, fold=True) for how in ("contains", "startswith", "endswith")},
+        **inexact("name", "name"),
         "tags": _all_tags,
         "tags-any": _any_tag,
         "not-tags": lambda words: ~_all_tags(words),

@@ -14,6 +14,7 @@ from provisioning.identity.policies import (
     faces,
     grants,
     image,
+    limits,
     network,
     quotas,
     volume,
@@ -67,6 +68,7 @@ _PARTS: dict[str, tuple[Rule, ...]] = {
     "Identity: tokens": authentication.RULES,
     "Identity: domains, projects, users and groups": directory.RULES,
     "Identity: roles, assignments and the catalog": grants.RULES,
+    "Identity: unified limits": limits.RULES,
     "Identity: credentials": credentials.RULES,
     "Live pages and the operators' pages": faces.RULES,
 }

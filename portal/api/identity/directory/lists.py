@@ -18,7 +18,7 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort
 from provisioning.identity.directory.listing import Found, Record
 
-INEXACT = tuple(f"name__{prefix}{how}" for how in ("contains", "startswith", "endswith") for prefix in ("", "i"))
+_WAYS = tuple(f"__{prefix}{how}" for how in ("contains", "startswith", "endswith") for prefix in ("", "i"))
 TAGS = ("tags", "tags-any", "not-tags", "not-tags-any")
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 EXPIRY = "password_expires_at"
@@ -27,19 +27,27 @@ SORT_ERRORS = SortErrors("sort_key must be one of {known}.", "sort_dir must be a
 MOST_WORDS = 100
 """Tags in a filter, and sort keys."""
 MOST_COMPARISONS = 20
-"""Comparisons of the name, and of the time at which the password expires."""
+"""Comparisons of a part of the name, and of the time at which the password expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What one kind of list knows: columns to compare with (``id``: text that is an id), and columns to sort by."""
+    """What one kind of list knows: columns to compare with (``id``: text that is an id), the text of which a part is
+    enough, and columns to sort by.
+    """
 
     texts: tuple[str, ...] = ("name",)
     ids: tuple[str, ...] = ()
     booleans: tuple[str, ...] = ()
     tags: bool = False
     expiry: bool = False
+    by_part: str = "name"
     sort_keys: tuple[str, ...] = ("id", "name")
+
+    @property
+    def inexact(self) -> tuple[str, ...]:
+        """The parameters that find a text by a part of it."""
+        return tuple(f"{self.by_part}{way}" for way in _WAYS)
 
 
 DOMAINS = Filters(booleans=("enabled",), sort_keys=("id", "name", "enabled"))
@@ -61,7 +69,7 @@ GROUPS = Filters(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_i
 
 def query_of(filters: Filters) -> Schema:
     """Return the schema of the query of such a list, for the OpenAPI document: what ``read`` reads, all else goes."""
-    texts = ("limit", "marker", *filters.texts, *filters.ids, *INEXACT)
+    texts = ("limit", "marker", *filters.texts, *filters.ids, *filters.inexact)
     texts += (*(TAGS if filters.tags else ()), *((EXPIRY,) if filters.expiry else ()))
     schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
     schemas |= {name: {"enum": ["true", "false"]} for name in filters.booleans}
@@ -81,10 +89,10 @@ def read(request: Request, filters: Filters) -> Part:
     equal: list[tuple[str, Any]] = [(name, query[name]) for name in filters.texts if name in query]
     equal += [(name, read_id(query[name]) or NOBODY) for name in filters.ids if name in query]
     equal += [(name, boolean(name, query[name])) for name in filters.booleans if name in query]
-    names = [(name, value) for name in INEXACT for value in query.getlist(name)]
+    names = [(name, value) for name in filters.inexact for value in query.getlist(name)]
     times = [_moment(value) for value in query.getlist(EXPIRY)[: MOST_COMPARISONS + 1]] if filters.expiry else []
     if max(len(names), len(times)) > MOST_COMPARISONS:
-        field = EXPIRY if len(times) > MOST_COMPARISONS else "name"
+        field = EXPIRY if len(times) > MOST_COMPARISONS else filters.by_part
         raise InvalidInputError(f"A list is narrowed by at most {MOST_COMPARISONS} comparisons.", field=field)
     tags = [(how, _words(how, query[how])) for how in TAGS if how in query] if filters.tags else []
     page = read_page(request)

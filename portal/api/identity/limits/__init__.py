@@ -1,0 +1,1 @@
+"""Unified limits: registered limits, and those of projects and domains."""

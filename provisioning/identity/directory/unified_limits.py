@@ -1,0 +1,59 @@
+"""Registered limits, and the limits of projects and domains that a caller may see."""
+
+from typing import Any
+
+from django.db.models import Q
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.common.listing import Listing, Part, Sort
+from provisioning.identity.directory.listing import Found, cut, inexact
+from provisioning.identity.models import Limit, RegisteredLimit
+
+MODEL = {"name": "flat", "description": "A limit is one project's alone: projects above and below it do not count."}
+_REGISTERED = Listing[Any](
+    order=(Sort("resource_name", descending=False), Sort("id", descending=False)),
+    filters=inexact("resource_name", "resource_name"),
+)
+_RESOURCE = {name: f"registered_limit__{name}" for name in ("service_id", "region_id", "resource_name")}
+_LIMITS = Listing[Any](
+    order=(Sort("registered_limit__resource_name", descending=False), Sort("id", descending=False)),
+    filters={**_RESOURCE, **inexact("resource_name", _RESOURCE["resource_name"])},
+    sort_keys={name: name for name in ("id", "project_id", "domain_id")} | _RESOURCE,
+)
+
+
+def registered_limits(part: Part) -> Found[RegisteredLimit]:
+    return cut(_REGISTERED, RegisteredLimit.objects.all(), part)
+
+
+def existing_registered_limit(registered_limit_id: str) -> RegisteredLimit:
+    """Return a registered limit, or raise NotFoundError."""
+    key = read_id(registered_limit_id)
+    found = RegisteredLimit.objects.filter(id=key).first() if key else None
+    if found is None:
+        shown = registered_limit_id[:64].replace("\0", "")
+        raise NotFoundError(f"Could not find registered limit for {shown}.")
+    return found
+
+
+def limits_for(context: RequestContext, part: Part, *, everything: bool) -> Found[Limit]:
+    """Return all limits; or, not ``everything``, those of the token's project, or of its domain and the projects in it;
+    a token for something else sees none.
+    """
+    rows = Limit.objects.select_related("registered_limit")
+    if not everything:
+        seen = Q(pk__in=[])
+        if context.domain_id is not None:
+            seen = Q(domain=context.domain_id) | Q(project__domain=context.domain_id)
+        elif context.project_id is not None:
+            seen = Q(project=context.project_id)
+        rows = rows.filter(seen)
+    return cut(_LIMITS, rows, part)
+
+
+def limit_by_id(limit_id: str) -> Limit | None:
+    """Return the limit with its project and its registered limit, if there is one of this id."""
+    key = read_id(limit_id)
+    return Limit.objects.select_related("registered_limit", "project").filter(id=key).first() if key else None

@@ -1,0 +1,190 @@
+"""Registered limits, and limits of projects and domains.
+
+They are kept for clients and for services that ask for them; what the services of this cloud allow are their quotas.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.identity.conflicts import told_as
+from provisioning.identity.models import LONG, Domain, Limit, Project, Region, RegisteredLimit, Service
+from provisioning.identity.services.checks import check_name, check_text
+
+LONGEST_TEXT = 255
+_TAKEN = "There is a {what} of this resource already, or what it refers to was removed at the same moment."
+_Resource = tuple[Any, str | None, str]
+"""Service, region and name of a resource."""
+
+
+@when_broken_off
+def create_registered_limits(wanted: Sequence[Mapping[str, Any]]) -> list[RegisteredLimit]:
+    """Create all of them: ``service_id``, ``resource_name``, ``default_limit``, and ``region_id``, ``description``.
+
+    InvalidInputError for a service or a region that is not there; ConflictError when a resource has one already.
+    """
+    services, regions = _services(wanted), _regions(wanted)
+    made = [RegisteredLimit(**_columns(one, services, regions)) for one in wanted]
+    with told_as(_TAKEN.format(what="registered limit")):
+        RegisteredLimit.objects.bulk_create(made)
+    return made
+
+
+@when_broken_off
+def update_registered_limit(record: RegisteredLimit, changes: Mapping[str, Any]) -> RegisteredLimit:
+    """Change what is given.  Raises as ``create_registered_limits``; ForbiddenError while a limit refers to it."""
+    columns = _columns(changes, _services([changes]), _regions([changes]))
+    with told_as(_TAKEN.format(what="registered limit")):
+        _lock_unreferenced(record)
+        for name, value in columns.items():
+            setattr(record, name, value)
+        if columns:
+            record.save(update_fields=list(columns))
+    return record
+
+
+@when_broken_off
+@transaction.atomic
+def delete_registered_limit(record: RegisteredLimit) -> None:
+    """Delete it; ForbiddenError while a limit refers to it."""
+    _lock_unreferenced(record)
+    record.delete()
+
+
+@when_broken_off
+def create_limits(wanted: Sequence[Mapping[str, Any]]) -> list[Limit]:
+    """Create all of them: as ``create_registered_limits``, with ``resource_limit`` and one of ``project_id`` and
+    ``domain_id``.  The ``project_id`` of a domain means that domain.
+
+    InvalidInputError for what is not there; ForbiddenError for a resource without a registered limit; ConflictError
+    when the project or the domain has a limit already.
+    """
+    services, regions = _services(wanted), _regions(wanted)
+    owners = _owners(wanted)
+    resources = [_resource(one, services, regions) for one in wanted]
+    with told_as(_TAKEN.format(what="limit")):
+        registered = _locked(resources)
+        missing = [name for service, region, name in resources if (service, region, name) not in registered]
+        if missing:
+            raise ForbiddenError(f"Unable to create a limit of {missing[0][:64]}: there is no registered limit of it.")
+        made = [
+            Limit(registered_limit=registered[resource], **owner, **_limit_columns(one))
+            for one, resource, owner in zip(wanted, resources, owners, strict=True)
+        ]
+        Limit.objects.bulk_create(made)
+    return made
+
+
+@when_broken_off
+@transaction.atomic
+def update_limit(record: Limit, changes: Mapping[str, Any]) -> Limit:
+    """Change ``resource_limit`` and ``description``; NotFoundError when it went meanwhile."""
+    columns = _limit_columns(changes)
+    if columns and not Limit.objects.filter(id=record.id).update(**columns):
+        raise NotFoundError(f"Could not find limit for {record.id.hex}.")
+    for name, value in columns.items():
+        setattr(record, name, value)
+    return record
+
+
+def delete_limit(record: Limit) -> None:
+    record.delete()
+
+
+def _lock_unreferenced(record: RegisteredLimit) -> None:
+    """Lock it until the transaction ends, so that no limit comes to refer to it."""
+    if not RegisteredLimit.objects.select_for_update().filter(id=record.id).exists():
+        raise NotFoundError(f"Could not find registered limit for {record.id.hex}.")
+    if record.limits.exists():
+        raise ForbiddenError(
+            f"Unable to update or delete registered limit {record.id.hex}: there are limits associated with it."
+            " Delete those first."
+        )
+
+
+def _locked(resources: Collection[_Resource]) -> dict[_Resource, RegisteredLimit]:
+    """Return the registered limits of these resources, locked until the transaction ends."""
+    rows = RegisteredLimit.objects.select_for_update().filter(
+        service__in={service for service, _, _ in resources}, resource_name__in={name for _, _, name in resources}
+    )
+    return {(row.service_id, row.region_id, row.resource_name): row for row in rows.order_by("id")}
+
+
+def _services(wanted: Collection[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the ids as they were given → those of the services; InvalidInputError when one is not there."""
+    given = {one["service_id"]: read_id(one["service_id"]) for one in wanted if "service_id" in one}
+    there = set(Service.objects.filter(id__in=[key for key in given.values() if key]).values_list("id", flat=True))
+    return _existing("service_id", given, there)
+
+
+def _regions(wanted: Collection[Mapping[str, Any]]) -> dict[str, Any]:
+    given = {text: text for one in wanted if (text := one.get("region_id")) is not None}
+    plain = [text for text in given if "\0" not in text]
+    return _existing("region_id", given, set(Region.objects.filter(id__in=plain).values_list("id", flat=True)))
+
+
+def _existing(field: str, given: Mapping[str, Any], there: Collection[Any]) -> dict[str, Any]:
+    for text, key in given.items():
+        if key not in there:
+            shown = text[:64].replace("\0", "")
+            raise InvalidInputError(f"Could not find {field.removesuffix('_id')}: {shown}.", field=field)
+    return dict(given)
+
+
+def _owners(wanted: Collection[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return ``project_id`` or ``domain_id`` for each; InvalidInputError unless there is one of the two."""
+    texts = {text for one in wanted for name in ("project_id", "domain_id") if (text := one.get(name)) is not None}
+    keys = {text: read_id(text) for text in texts}
+    projects = set(Project.objects.filter(id__in={key for key in keys.values() if key}).values_list("id", flat=True))
+    plain = [text for text in texts if "\0" not in text]
+    domains = set(Domain.objects.filter(id__in=plain).values_list("id", flat=True))
+    found: list[dict[str, Any]] = []
+    for one in wanted:
+        project, domain = one.get("project_id"), one.get("domain_id")
+        text = project if domain is None else domain
+        if text is None or (project is None) == (domain is None):
+            raise InvalidInputError("A limit is of one project or of one domain.", field="project_id")
+        if domain is None and keys[text] in projects:
+            found.append({"project_id": keys[text]})
+        elif text in domains:
+            found.append({"domain_id": text})
+        else:
+            what = "project" if domain is None else "domain"
+            shown = text[:64].replace("\0", "")
+            raise InvalidInputError(f"Could not find {what}: {shown}.", field=f"{what}_id")
+    return found
+
+
+def _resource(one: Mapping[str, Any], services: Mapping[str, Any], regions: Mapping[str, Any]) -> _Resource:
+    region = one.get("region_id")
+    return services[one["service_id"]], regions[region] if region is not None else None, one["resource_name"]
+
+
+def _columns(one: Mapping[str, Any], services: Mapping[str, Any], regions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a registered limit among what is given."""
+    found: dict[str, Any] = {}
+    if "service_id" in one:
+        found["service_id"] = services[one["service_id"]]
+    if "region_id" in one:
+        found["region_id"] = regions[one["region_id"]] if one["region_id"] is not None else None
+    if "resource_name" in one:
+        found["resource_name"] = check_name(one["resource_name"], LONG, "resource_name")
+    if "default_limit" in one:
+        found["default_limit"] = one["default_limit"]
+    return found | _description(one)
+
+
+def _limit_columns(one: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"resource_limit": one["resource_limit"]} if "resource_limit" in one else {}
+    return found | _description(one)
+
+
+def _description(one: Mapping[str, Any]) -> dict[str, Any]:
+    if "description" not in one:
+        return {}
+    text = one["description"]
+    return {"description": None if text is None else check_text(text, longest=LONGEST_TEXT)}
