@@ -62,7 +62,13 @@ def test_catalog_names_every_service_at_every_interface(people: People, settings
         for service in catalog
         for endpoint in service["endpoints"]
     }
-    paths = {"identity": "/identity/v3", "compute": "/compute/v2.1", "image": "/image", "network": "/network", "ec2": "/ec2/"}
+    paths = {
+        "identity": "/identity/v3",
+        "compute": "/compute/v2.1",
+        "image": "/image",
+        "network": "/network",
+        "ec2": "/ec2/",
+    }
     paths |= dict.fromkeys(("block-storage", "volumev3"), f"/volume/v3/{people.alice.project_id.hex}")
     assert urls == {
         (service, interface, "RegionOne", "RegionOne"): f"https://cloud.example:8443{path}"

@@ -144,7 +144,7 @@ def test_endpoints(people: People) -> None:
     assert api.get(where).json()["endpoint"] == made
     assert listed(api, "endpoint", f"service_id={service['id']}") == [made]
     assert len(listed(api, "endpoint", "interface=admin")) == 7
-    assert len(listed(api, "endpoint", "region_id=RegionOne")) == 19
+    assert len(listed(api, "endpoint", "region_id=RegionOne")) == 22
     assert listed(api, "endpoint", "region_id=nowhere") == []
     changed = api.patch(
         where, {"endpoint": {"service_id": other["id"], "interface": "internal", "enabled": False, "region_id": None}}
