@@ -4,6 +4,7 @@ from django.urls import include, path
 
 from portal.dashboard.account.expired import ChangeExpired
 from portal.dashboard.account.views import ProjectSearch, SignIn, SignOut, SwitchProject
+from portal.dashboard.api_access.ec2 import Ec2CredentialCreate, Ec2CredentialDelete, Ec2CredentialList
 from portal.dashboard.api_access.try_it import TryIt, TryItToken
 from portal.dashboard.api_access.views import ApiAccess
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
@@ -68,6 +69,9 @@ urlpatterns = [
     path("api/", TryIt.as_view(), name="try_it"),
     path("api/token/", TryItToken.as_view(), name="try_it_token"),
     path("api-access/", ApiAccess.as_view(), name="api_access"),
+    path("api-access/ec2/", Ec2CredentialList.as_view(), name="ec2_credentials"),
+    path("api-access/ec2/create/", Ec2CredentialCreate.as_view(), name="ec2_credential_create"),
+    path("api-access/ec2/<slug:credential_id>/delete/", Ec2CredentialDelete.as_view(), name="ec2_credential_delete"),
     path("application-credentials/", CredentialList.as_view(), name="application_credentials"),
     path("application-credentials/create/", CredentialCreate.as_view(), name="application_credential_create"),
     path(

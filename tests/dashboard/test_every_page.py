@@ -14,7 +14,7 @@ from tests.support.clouds import Cloud
 PAGES = (
     "/", "/instances/", "/instances/launch/", "/images/", "/images/upload/", "/flavors/", "/flavors/create/",
     "/key-pairs/", "/key-pairs/create/", "/settings/", "/settings/password/", "/settings/sessions/", "/api-access/",
-    "/api/", "/application-credentials/", "/application-credentials/create/", "/nothing-here/",
+    "/api-access/ec2/", "/api/", "/application-credentials/", "/application-credentials/create/", "/nothing-here/",
     "/project/", "/projects/", "/projects/create/", "/quotas/", "/users/", "/users/create/", "/groups/",
     "/groups/create/", "/roles/", "/roles/create/", "/domains/", "/domains/create/", "/network-map/",
     "/security-groups/", "/security-groups/create/", "/floating-ips/", "/floating-ips/allocate/", "/routers/",

@@ -21,7 +21,14 @@ def cloud(simulated: OneMachine) -> OneMachine:
 
 
 PICTURES = Path(os.environ.get("PICTURES_DIR", CHECKOUT / "test-results" / "pictures"))
-PAGES = ("/settings/", "/settings/password/", "/settings/sessions/", "/application-credentials/", "/api-access/")
+PAGES = (
+    "/settings/",
+    "/settings/password/",
+    "/settings/sessions/",
+    "/application-credentials/",
+    "/api-access/",
+    "/api-access/ec2/",
+)
 
 
 def picture(page: Page, name: str) -> None:

@@ -27,7 +27,7 @@ from provisioning.identity.services import sign_ins
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.catalog import create_endpoint, create_region, create_service
-from provisioning.identity.services.credentials import create_credential
+from provisioning.identity.services.credentials import create_credential, credential_id
 from provisioning.identity.services.ec2 import create_ec2_credential
 from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.projects import set_tags
@@ -159,6 +159,7 @@ def _identity_of(person: Person) -> dict[str, str]:
         "credential": str(credential.pk),
         "application_credential": key.id.hex,
         "credentials/application_credential": str(key.id),
+        "ec2/credential": credential_id(access),
         "application-credentials/credential": str(key.id),
         "access_rule": rule.id.hex,
         "access": access,

@@ -38,6 +38,7 @@ class ApiAccess(Page):
             "files": password_files(self.context),
             "openrc_name": f"{slugify(self.context.project_name) or 'project'}-openrc.sh",
             "examples": [(words, f"openstack --os-cloud {CLOUD} {command}") for words, command in EXAMPLES],
+            "can_list_ec2": self.allows("identity:ec2_list_credentials", {"user_id": self.context.user_id}),
             "can_make_credential": self.allows(
                 "identity:create_application_credential", {"user_id": self.context.user_id}
             ),

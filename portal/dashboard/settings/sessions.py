@@ -9,6 +9,7 @@ from portal.dashboard.settings.base import SettingsPage
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import SignIn
 from provisioning.identity.selectors.sign_ins import sign_ins_of
+from provisioning.identity.services.ec2 import METHOD
 from provisioning.identity.services.sign_ins import end_other_sign_ins, end_sign_in
 
 LIST = "dashboard:settings_sessions"
@@ -21,6 +22,8 @@ def _again(sign_in: SignIn) -> str:
         return ""
     if sign_in.application_credential is not None:
         return "Its application credential lets it sign in again: delete that as well."
+    if METHOD in sign_in.methods:
+        return "Its EC2 credential lets it sign in again: revoke that as well."
     return "A program that knows your password can sign in again: change it then."
 
 

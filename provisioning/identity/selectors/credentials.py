@@ -48,7 +48,7 @@ def project_to_enter(user_id: uuid.UUID, project_id: str) -> Project:
 
 def _visible(context: RequestContext, *, everybody: bool) -> QuerySet[Credential]:
     """What an application credential sees is what was made with it: a blob can be worth more than the caller is."""
-    found = Credential.objects.select_related("user", "project")
+    found = Credential.objects.select_related("user", "project", "application_credential")
     if not everybody:
         found = found.filter(user=context.user_id)
     if context.application_credential_id is not None and not context.is_admin:

@@ -1,0 +1,116 @@
+"""EC2 credentials of the person who is signed in, for the project that they work in."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
+
+from portal.dashboard.api_access import ec2_files
+from portal.dashboard.pages import Page
+from provisioning.common.errors import NotFoundError, UnavailableError
+from provisioning.identity.models import Credential, User
+from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
+from provisioning.identity.selectors.lookups import existing
+from provisioning.identity.services.credentials import EC2, blob_of, delete_credential, ec2_keys
+from provisioning.identity.services.ec2 import create_ec2_credential
+
+LIST = "dashboard:ec2_credentials"
+CREATE = "identity:ec2_create_credential"
+DELETE = "identity:ec2_delete_credential"
+
+
+class Ec2Page(Page):
+    """Base of these pages; their rules are asked about the person's own."""
+
+    section = "api_access"
+    back_to = LIST
+    rule = "identity:ec2_list_credentials"
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        return {"user_id": self.context.user_id}
+
+    def user(self) -> User:
+        return existing(User, self.context.user_id.hex if self.context.user_id else "")
+
+    def record(self, credential_id: str) -> Credential:
+        """Return one's own EC2 credential of this project, or raise NotFoundError."""
+        found = existing_credential(self.context, credential_id)
+        if found.type != EC2 or found.project_id != self.context.project_id:
+            raise NotFoundError(f"Could not find credential: {credential_id[:64]}.")
+        return found
+
+
+class Ec2CredentialList(Ec2Page):
+    """The list of the person's EC2 credentials in this project, without their secrets."""
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        """Show them, the oldest first."""
+        rows = [
+            {"credential": each, "access": _access(each)}
+            for each in credentials_for(self.context, kind=EC2)
+            if each.project_id == self.context.project_id
+        ]
+        context = {
+            "rows": rows,
+            "endpoint": ec2_files.endpoint(),
+            "region": ec2_files.region(),
+            "can_create": self.allows(CREATE, self.target()),
+            "can_delete": self.allows(DELETE, self.target()),
+        }
+        return self.page("dashboard/api_access/ec2.html", context)
+
+
+@method_decorator(never_cache, name="dispatch")
+class Ec2CredentialCreate(Ec2Page):
+    """``POST``: makes one, whose secret is shown once."""
+
+    http_method_names = ["post"]
+    rule = CREATE
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        """Make it; the secret is in this answer and nowhere else."""
+        user, project_id = self.user(), self.context.project_id
+        project = project_to_enter(user.id, project_id.hex if project_id else "")
+        access, secret = create_ec2_credential(user, project, caller=self.context)
+        context = {
+            "access": access,
+            "secret": secret,
+            "files": ec2_files.files(access, secret),
+            "profile": ec2_files.PROFILE,
+        }
+        return self.page("dashboard/api_access/ec2_created.html", context, status=201)
+
+
+class Ec2CredentialDelete(Ec2Page):
+    """Asks, and revokes an EC2 credential."""
+
+    rule = DELETE
+
+    def get(self, request: HttpRequest, credential_id: str) -> HttpResponse:
+        called = _called(self.record(credential_id))
+        return self.ask_first(
+            "Revoke this EC2 credential?",
+            f"Requests signed with {called} are refused from now on. This cannot be undone.",
+            "Revoke",
+        )
+
+    def post(self, request: HttpRequest, credential_id: str) -> HttpResponse:
+        record = self.record(credential_id)
+        called = _called(record)
+        delete_credential(record, caller=self.context)
+        return self.go(LIST, said=f"{called[:1].upper()}{called[1:]} was revoked.")
+
+
+def _access(record: Credential) -> str:
+    """Return the access key, or an empty text when the key that the credential is encrypted with is gone."""
+    try:
+        return ec2_keys(blob_of(record)).access
+    except UnavailableError:
+        return ""
+
+
+def _called(record: Credential) -> str:
+    access = _access(record)
+    return f"the access key {access[:48]}" if access else "an access key that cannot be read"
