@@ -43,6 +43,14 @@ def read_address(text: object) -> netaddr.IPAddress:
         raise ValueError("It is not an address.") from None
 
 
+def usual_form(text: str) -> str:
+    """Return an address as the records have it (IPv6 by RFC 5952), and other text, such as a part of one, as it is."""
+    try:
+        return str(read_address(text))
+    except ValueError:
+        return text
+
+
 def read_prefix(text: object, *, loose: bool = False) -> netaddr.IPNetwork:
     """Read a range as 10.20.0.0/24, perhaps with bits behind its prefix; ValueError for everything else.
 

@@ -16,6 +16,8 @@ from provisioning.compute.models import Flavor, Instance, InstanceTag, ServerGro
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.sealing import opened
 from provisioning.identity import policy
+from provisioning.network import services as network
+from provisioning.network.models import FixedIP, Port
 from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
@@ -148,6 +150,26 @@ def test_addresses_and_partitions_are_kept(api: Api, cloud: Cloud) -> None:
     assert answer.json()["server"]["OS-DCF:diskConfig"] == "AUTO"
     shown = api.get(f"{V21}/servers/{answer.json()['server']['id']}").json()["server"]
     assert {name: shown[name] for name in fields} == fields
+
+
+def test_an_address_is_kept_shown_and_found_in_its_usual_form(api: Api, cloud: Cloud, people: People) -> None:
+    usual, forms = "2001:db8::9", ("2001:DB8:0:0::9", "2001:0db8::0009")
+    answer = asked(api, cloud, "2.1", accessIPv6=forms[0])
+    path = f"{V21}/servers/{answer.json()['server']['id']}"
+    assert api.get(path).json()["server"]["accessIPv6"] == usual
+    assert api.put(path, {"server": {"accessIPv6": forms[1]}}).json()["server"]["accessIPv6"] == usual
+    cloud.run()
+    body = {"rebuild": {"imageRef": str(cloud.image.id), "accessIPv6": forms[1]}}
+    assert api.post(f"{path}/action", body).json()["server"]["accessIPv6"] == usual
+    subnet = network.create_subnet(cloud.network, "2001:db8::/64", ip_version=6)
+    [port] = Port.objects.filter(device_id=answer.json()["server"]["id"])
+    FixedIP.objects.create(port=port, subnet=subnet, address=usual, number=9)
+    for form in forms:
+        for query in (f"ip6={form}", f"access_ip_v6={form}&all_tenants=1"):
+            found = Api(people.operator if "access" in query else people.alice).get(f"{V21}/servers?{query}")
+            assert len(found.json()["servers"]) == 1, query
+    cloud.run()
+    assert api.post(f"{path}/action", {"removeFixedIp": {"address": forms[0]}}).status_code == 202
 
 
 def test_tags_are_kept_for_filters_too(api: Api, cloud: Cloud) -> None:

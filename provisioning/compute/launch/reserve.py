@@ -15,6 +15,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.names import hostname_for, numbered, numbered_host
 from provisioning.compute.passwords import sealed
 from provisioning.compute.sizes import flavor_copy
+from provisioning.network.addressing import usual_form
 from provisioning.network.services import take_automatic
 from provisioning.quotas.services.ledger import reserve
 
@@ -83,8 +84,8 @@ def _columns(
         "scheduler_hints": checked.place.hints,
         "injected_files": checked.injected_files,
         "admin_password": sealed(request.admin_password),
-        "access_ip_v4": request.access_ip_v4,
-        "access_ip_v6": request.access_ip_v6,
+        "access_ip_v4": usual_form(request.access_ip_v4),
+        "access_ip_v6": usual_form(request.access_ip_v6),
         "disk_config": request.disk_config,
         "trusted_certificates": request.trusted_certificates and list(request.trusted_certificates),
         "reservation_id": identity.reservation_id,

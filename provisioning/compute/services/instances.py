@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from ipaddress import ip_address
 from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
@@ -14,6 +13,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.names import check_hostname, check_name, check_text
 from provisioning.compute.notifications import Note
 from provisioning.network import services as network
+from provisioning.network.addressing import read_address
 
 
 class Changes(TypedDict, total=False):
@@ -36,18 +36,17 @@ def _description(value: str | None) -> str | None:
 
 def _address(version: int) -> Callable[[str], str]:
     def check(value: str) -> str:
+        if not value:
+            return ""
         try:
-            return str(ip_address(value)) if value and ip_address(value).version == version else _empty(value, version)
+            found = read_address(value)
         except ValueError:
-            return _empty(value, version)
+            found = None
+        if found is None or found.version != version:
+            raise InvalidInputError(f"{value[:64]!r} is not an IPv{version} address.", field=f"accessIPv{version}")
+        return str(found)
 
     return check
-
-
-def _empty(value: str, version: int) -> str:
-    if value:
-        raise InvalidInputError(f"{value[:64]!r} is not an IPv{version} address.", field=f"accessIPv{version}")
-    return ""
 
 
 def _disk_config(value: str) -> str:

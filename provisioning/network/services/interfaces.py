@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
+from provisioning.network.addressing import usual_form
 from provisioning.network.marks import ports_changed
 from provisioning.network.models import FixedIP, Port, SecurityGroup
 from provisioning.network.selectors.interfaces import Interface
@@ -160,7 +161,7 @@ def remove_address(instance_id: uuid.UUID, address: str) -> bool:
     """Take an address from an instance, with its quota; False when it does not have it."""
     with transaction.atomic():
         lock_ports(instance_id)
-        mine = FixedIP.objects.select_related("port").filter(port__device_id=instance_id, address=address)
+        mine = FixedIP.objects.select_related("port").filter(port__device_id=instance_id, address=usual_form(address))
         found = mine.order_by("id").first()
         port = found.port if found is not None else None
         if found is None or port is None:

@@ -14,6 +14,7 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute.selectors.instance_lists import Filters, known_statuses
+from provisioning.network.addressing import usual_form
 
 Query = Mapping[str, list[str]]
 
@@ -144,6 +145,10 @@ def _text(value: str, _: str) -> str:
     return value
 
 
+def _address(value: str, _: str) -> str:
+    return usual_form(value)
+
+
 def _reference(value: str, _: str) -> str:
     return value.rstrip("/").rsplit("/", 1)[-1]
 
@@ -208,7 +213,7 @@ def _list(value: str, name: str) -> list[str]:
 
 _READERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "access_ip_v4": ("access_ip_v4", _text),
-    "access_ip_v6": ("access_ip_v6", _text),
+    "access_ip_v6": ("access_ip_v6", _address),
     "auto_disk_config": ("disk_config", _disk_config),
     "availability_zone": ("availability_zone", _text),
     "changes-before": ("changes_before", read_time),
@@ -225,7 +230,7 @@ _READERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "image": ("image_id", _reference),
     "image_ref": ("image_id", _reference),
     "ip": ("ip", _text),
-    "ip6": ("ip6", _text),
+    "ip6": ("ip6", _address),
     "kernel_id": ("kernel_id", _text),
     "key_name": ("key_name", _text),
     "launch_index": ("launch_index", _number),

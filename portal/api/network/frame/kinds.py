@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.query import address, boolean, identity, lower, number
+from portal.api.network.frame.query import address, boolean, identity, lower, number, prefix
 from provisioning.common.ids import read_id
 from provisioning.network import addressing
 
@@ -199,6 +199,9 @@ class Address(Kind):
 @dataclass(frozen=True)
 class Cidr(Kind):
     """A range of addresses, written with its first one."""
+
+    def read_filter(self, value: str) -> object:
+        return prefix(value)
 
     @property
     def schema(self) -> Schema:

@@ -58,6 +58,14 @@ def address(value: str) -> object:
         return ""
 
 
+def prefix(value: str) -> object:
+    """Read a range in its usual form; what is none matches nothing."""
+    try:
+        return str(addressing.read_prefix(value, loose=True).cidr)
+    except ValueError:
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """An attribute that can be filtered by: Django's lookup and how a value is read."""

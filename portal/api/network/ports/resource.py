@@ -30,6 +30,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 from provisioning.identity import policy
 from provisioning.network import selectors, services
+from provisioning.network.addressing import usual_form
 from provisioning.network.models import Network, Port
 from provisioning.network.owners import CLOUD
 
@@ -112,7 +113,7 @@ def _of_status(values: list[str]) -> Q:
 def _with_part_of_address(values: list[str]) -> Q:
     found = Q()
     for value in values:
-        found |= Q(fixed_ips__address__contains=value.lower())
+        found |= Q(fixed_ips__address__contains=usual_form(value.lower()))
     return found
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from portal.api.network.frame.attributes import Attribute, shared, standard
 from portal.api.network.frame.bodies import columns
 from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Free, Many, OrNone, Text
-from portal.api.network.frame.query import Column, lower
+from portal.api.network.frame.query import Column, lower, prefix
 from portal.api.network.frame.resource import Resource, Values
 from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL
 from provisioning.common.context import RequestContext
@@ -26,7 +26,12 @@ FLOW_ATTRIBUTES = (
     Attribute(name="protocol", kind=PROTOCOL, sort=True, post=True, filter=Column("protocol", lower)),
     Attribute(name="port_range_min", kind=OrNone(PORT_NUMBER, empty=True), post=True),
     Attribute(name="port_range_max", kind=OrNone(PORT_NUMBER, empty=True), post=True),
-    Attribute(name="remote_ip_prefix", kind=OrNone(Text(64), empty=True), post=True),
+    Attribute(
+        name="remote_ip_prefix",
+        kind=OrNone(Text(64), empty=True),
+        post=True,
+        filter=Column("remote_ip_prefix", prefix),
+    ),
 )
 RULE_ATTRIBUTES = (
     *standard(named=False, owner="group__project_id"),
