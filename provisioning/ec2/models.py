@@ -34,6 +34,26 @@ class Ec2Tag(models.Model):
         return f"{self.key} of {self.kind} {self.resource_id}"
 
 
+class ClientToken(models.Model):
+    """What a client called a request that makes something, and what it was answered: sent again, it makes nothing."""
+
+    project_id = models.UUIDField()
+    user_id = models.UUIDField(null=True)
+    action = models.CharField(max_length=80)
+    token = models.CharField(max_length=128)
+    digest = models.CharField(max_length=64)  # SHA-256 of the arguments, hex
+    answer = models.TextField(blank=True)  # XML
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project_id", "user_id", "action", "token"], name="ec2_client_token_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.token}"
+
+
 class SpentSignature(models.Model):
     """A signed request that changed something, kept until its time is over: nobody sends it a second time."""
 

@@ -65,7 +65,7 @@ def test_what_is_written_botocore_reads() -> None:
     wrong = []
     for operation in (each for each in _operations() if each.output_shape is not None):
         given = _example(operation.output_shape)
-        body = render.answer(operation, given, request_id="req-1", version="2016-11-15")
+        body = _answer(operation, given)
         answer = {"body": body, "headers": {}, "status_code": 200}
         found = EC2QueryParser(timestamp_parser=_moment).parse(answer, operation.output_shape)
         if found.pop("ResponseMetadata")["RequestId"] != "req-1" or found != given:
@@ -73,24 +73,28 @@ def test_what_is_written_botocore_reads() -> None:
     assert not wrong
 
 
+def _answer(operation: OperationModel, result: dict[str, Any], version: str = "2016-11-15") -> bytes:
+    return render.document(operation, render.body(operation, result), request_id="req-1", version=version)
+
+
 def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
 def test_an_answer_without_a_result_says_true() -> None:
-    body = render.answer(model.operation("DeleteVolume"), {}, request_id="req-1", version="2012-12-01")
+    body = _answer(model.operation("DeleteVolume"), {}, "2012-12-01")
     assert b'xmlns="http://ec2.amazonaws.com/doc/2012-12-01/"' in body
     assert b"<return>true</return>" in body
 
 
 def test_what_the_model_does_not_have_is_not_written() -> None:
     with pytest.raises(LookupError, match="Colour"):
-        render.answer(model.operation("CreateVolume"), {"Colour": "red"}, request_id="", version="2016-11-15")
+        render.body(model.operation("CreateVolume"), {"Colour": "red"})
 
 
 def test_what_xml_cannot_say_is_replaced() -> None:
-    body = render.answer(model.operation("CreateVolume"), {"VolumeId": "a\x00b\ud800"}, request_id="", version="x")
-    assert "<volumeId>a�b�</volumeId>" in body.decode()
+    body = render.body(model.operation("CreateVolume"), {"VolumeId": "a\x00b\ud800"})
+    assert "<volumeId>a�b�</volumeId>" in body
 
 
 @pytest.mark.parametrize(

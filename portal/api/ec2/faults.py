@@ -21,6 +21,7 @@ from provisioning.common.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
+from provisioning.ec2.client_tokens import MismatchError
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +75,8 @@ def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[i
 
 
 def _of_service(error: NovellaError, action: Action | None) -> tuple[int, str, str]:
+    if isinstance(error, MismatchError):
+        return 400, "IdempotentParameterMismatch", error.message
     if isinstance(error, OverQuotaError):
         own = action.over_quota if action is not None else {}
         resource = error.resource

@@ -21,7 +21,7 @@ from portal.common import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.retry import lost_race
-from provisioning.ec2 import signatures
+from provisioning.ec2 import client_tokens, signatures
 from provisioning.identity import access_rules, policy
 from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.services.ec2 import context_for_request
@@ -57,8 +57,8 @@ class Ec2View(View):
             action = _action_of(named)
             version = version_of(named)
             arguments = _arguments(action, context, pairs)
-            result = _done(action, Call(context, arguments, settings.REGION, endpoint(request, SERVICE)), signed)
-            body = render.answer(model.operation(action.name), result, request_id=request_id, version=version)
+            said = _done(action, Call(context, arguments, settings.REGION, endpoint(request, SERVICE)), signed)
+            body = render.document(model.operation(action.name), said, request_id=request_id, version=version)
             status = 200
         except Exception as error:  # noqa: BLE001 - everything is told in EC2's shape
             status, code, message = faults.code_of(error, action, request_id)
@@ -146,21 +146,37 @@ def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[st
     return found
 
 
-def _done(action: Action, call: Call, signed: SignedRequest) -> dict[str, object]:
-    """Carry the action out, and once more when it lost a race; an action that writes is one transaction."""
+def _done(action: Action, call: Call, signed: SignedRequest) -> str:
+    """Carry the action out, and once more when it lost a race; return what the answer says.
+
+    An action that writes is one transaction.
+    """
     if not action.changes:
-        return action.handler(call)
+        return _said(action, call)
     _spend(signed)
-    for attempt in range(BEGUN_ANEW):
+    for _ in range(BEGUN_ANEW - 1):
         try:
             with transaction.atomic():
-                return action.handler(call)
+                return _once(action, call)
         except Exception as error:
-            if (
-                attempt + 1 == BEGUN_ANEW or connection.in_atomic_block or not lost_race(error, "PUT")
-            ):  # nothing of it was written
+            if connection.in_atomic_block or not lost_race(error, "PUT"):  # nothing of it was written
                 raise
-    raise AssertionError("unreachable")
+    with transaction.atomic():
+        return _once(action, call)
+
+
+def _once(action: Action, call: Call) -> str:
+    """Carry out what has a ``ClientToken`` for the first time only: after that, the answer is the one of then."""
+    token = call.get("ClientToken")
+    if not token:
+        return _said(action, call)
+    owner = client_tokens.Owner(call.project_id, call.context.user_id, action.name)
+    given = {name: value for name, value in call.arguments.items() if name != "ClientToken"}
+    return client_tokens.once(owner, token, repr(sorted(given.items())), lambda: _said(action, call))
+
+
+def _said(action: Action, call: Call) -> str:
+    return render.body(model.operation(action.name), action.handler(call))
 
 
 def _spend(signed: SignedRequest) -> None:

@@ -17,15 +17,20 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Characters that XML 1.0 cannot say."""
 
 
-def answer(operation: OperationModel, result: dict[str, Any], *, request_id: str, version: str) -> bytes:
-    """Return the document.  None is left out; an action without a result says ``<return>true</return>``.
+def body(operation: OperationModel, result: dict[str, Any]) -> str:
+    """Return what the document says.  None is left out; an action without a result says ``<return>true</return>``.
 
     Raises LookupError for what the model does not have.
     """
-    body = "".join(_structure(operation.output_shape, result)) if operation.output_shape else "<return>true</return>"
+    shape = operation.output_shape
+    return "".join(_structure(shape, result)) if shape is not None else "<return>true</return>"
+
+
+def document(operation: OperationModel, said: str, *, request_id: str, version: str) -> bytes:
+    """Return the document around what ``body`` made."""
     name = f"{operation.name}Response"
     space = NAMESPACE.format(version=version)
-    return f'{HEAD}<{name} xmlns="{space}"><requestId>{_text(request_id)}</requestId>{body}</{name}>'.encode()
+    return f'{HEAD}<{name} xmlns="{space}"><requestId>{_text(request_id)}</requestId>{said}</{name}>'.encode()
 
 
 def fault(code: str, message: str, request_id: str) -> bytes:
