@@ -16,8 +16,20 @@ LINE = re.compile(
     r"(?:(?P<status>\d{3}|~) )?(?P<method>[A-Z]+) (?P<path>\S+)(?: (?P<action>[\w-]+))?(?: \| (?P<remark>.+))?"
 )
 SERVER_ACTION = "/servers/{server_id}/action"
-PREFIX = {"compute": "/compute/v2.1", "image": "/image", "network": "/network", "volume": "/volume"}
-TITLES = {"compute": "Compute v2.1", "image": "Image v2", "network": "Network v2.0", "volume": "Block Storage v3"}
+PREFIX = {
+    "identity": "/identity",
+    "compute": "/compute/v2.1",
+    "image": "/image",
+    "network": "/network",
+    "volume": "/volume",
+}
+TITLES = {
+    "identity": "Identity v3",
+    "compute": "Compute v2.1",
+    "image": "Image v2",
+    "network": "Network v2.0",
+    "volume": "Block Storage v3",
+}
 ANY = {"resource_type": "networks"}
 """What stands for a name of a path that is no id."""
 DONE, NOT_OFFERED, MISSING = "done", "answered as not offered", "missing"
@@ -40,13 +52,16 @@ class Operation:
         """The operation as the page shows it."""
         return f"{self.method} {self.path}" + (f" ({self.action})" if self.action else "")
 
+    @property
+    def whole_path(self) -> str:
+        """The path with what it begins with here, and names in braces."""
+        if self.service == "compute" and self.path in {"/", "/v2.1/"}:
+            return "/compute" + self.path
+        return PREFIX[self.service] + self.path
+
     def url(self, **ids: str) -> str:
         """The address, with ``ids`` in place of the path's names, or with made-up ones."""
-        whole = self.path if self.service == "compute" and self.path == "/v2.1/" else PREFIX[self.service] + self.path
-        whole = whole.replace("/compute/v2.1/v2.1/", "/compute/v2.1/")
-        if self.service == "compute" and self.path in {"/", "/v2.1/"}:
-            whole = "/compute" + self.path
-        return re.sub(r"\{(\w+)\}", lambda found: (ANY | ids).get(found[1], "1"), whole)
+        return re.sub(r"\{(\w+)\}", lambda found: (ANY | ids).get(found[1], "1"), self.whole_path)
 
     @property
     def outcome(self) -> str:
@@ -61,7 +76,7 @@ class Operation:
             view = resolve(self.url()).func.cls  # type: ignore[attr-defined]
         except (Resolver404, AttributeError):
             return False
-        method = self.method.lower()
+        method = "get" if self.method == "HEAD" else self.method.lower()
         if view.__name__ == "NoSuchResource" or not hasattr(view, method) or method not in view.http_method_names:
             return False
         return self.path != SERVER_ACTION or self.action in ACTIONS
@@ -91,11 +106,11 @@ def page() -> str:
     """The page of the documentation."""
     parts = [
         "# Operations of the references\n",
-        "What Novella does about every operation of OpenStack's Compute API v2.1, Image API v2, Networking API v2.0"
-        " and Block Storage API v3 references. A test makes this page from the routes:"
-        " an operation is *done*, *answered as not offered* (with"
-        " the status of the reference, and a sentence), or *missing*. What belongs to an extension of the Networking"
-        " API that is not offered stands below the extension's name.\n",
+        "What Novella does about every operation of the references of OpenStack's Identity API v3, Compute API v2.1,"
+        " Image API v2, Networking API v2.0 and Block Storage API v3; [the APIs](api.md) say more. A test makes this"
+        " page from the routes: an operation is *done*, *answered as not offered* (with the status of the"
+        " reference, and a sentence), or *missing*. What belongs to an extension of the Networking API that is not"
+        " offered stands below the extension's name.\n",
     ]
     for service, title in TITLES.items():
         found = list(operations(service))

@@ -1,0 +1,39 @@
+"""Rows of docs/api.md, and the four things that can be said of a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.reference.calls import Call
+
+THERE, DIFFERS, NOT_THERE, OWN = "there", "there, with a difference", "not there", "Novella's own"
+
+
+class NotesError(Exception):
+    """What is wrong with the notes."""
+
+
+@dataclass
+class Row:
+    """One row of the page; ``why`` is how it differs from the reference, or why it is not there."""
+
+    cell: str
+    how: str = ""
+    why: str = ""
+    calls: list[Call] = field(default_factory=list)
+    state: str = ""
+
+    def line(self) -> str:
+        """The row as the page has it."""
+        parts = [part.rstrip(".") for part in (self.how, self.why) if part]
+        if self.state == DIFFERS:
+            parts[-1] = f"**Differs:** {parts[-1]}"
+        return f"| {self.cell} | {self.state} | {('; ' if self.state == NOT_THERE else '. ').join(parts)} |"
+
+
+def fail(service: str, what: str, whose: Iterable[str]) -> None:
+    """Raise NotesError, unless there is nothing to name."""
+    found = list(whose)
+    if found:
+        raise NotesError(f"{service}: {what}: {', '.join(found)}")

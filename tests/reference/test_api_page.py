@@ -1,0 +1,117 @@
+"""docs/api.md has every call of the references and of the routes; ``WRITE_PAGES=1`` writes it anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.reference import service_rows
+from tests.reference.api_page import page
+from tests.reference.calls import Call, read, served, written
+from tests.reference.ec2_rows import Ec2
+from tests.reference.operations import Operation
+from tests.reference.rows import DIFFERS, NOT_THERE, OWN, THERE, NotesError
+from tests.reference.service_rows import Service
+
+V2 = "/image/v2"
+
+
+def test_the_page_says_what_is() -> None:
+    path = Path(__file__).resolve().parents[2] / "docs/api.md"
+    if os.environ.get("WRITE_PAGES"):
+        path.write_text(page())
+    assert path.read_text() == page(), "edit tests/reference/api_notes.md and run this test with WRITE_PAGES=1"
+
+
+def image(*rows: list[str]) -> Service:
+    """The Image API with these rows of notes."""
+    service = Service("image")
+    for row in rows:
+        service.add(row)
+    return service
+
+
+@pytest.fixture
+def _reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference has two sections, one of which is not there; the routes have one call more."""
+    there = [("GET", "/v2/images"), ("POST", "/v2/images"), ("DELETE", "/v2/images/{image_id}")]
+    missing = [("POST", "/v2/images/{image_id}/burn"), ("GET", "/v2/ashes")]
+    found = [Operation("image", "Images", *each, None, None, "") for each in there]
+    found += [Operation("image", "Ashes", *each, None, "404", "") for each in missing]
+    monkeypatch.setattr(service_rows, "operations", lambda _: found)
+    routes = [Call(method, f"/image{path}") for method, path in (*there, ("PATCH", "/v2/images/{id}"))]
+    monkeypatch.setattr(service_rows, "served", lambda _: routes)
+
+
+ONE, ASHES = ["`PATCH /images/{id}`", "one"], ["Ashes", "", "nothing burns"]
+
+
+@pytest.mark.usefixtures("_reference")
+def test_a_row_is_there_differs_or_is_not_there() -> None:
+    service = image(ONE, ASHES, ["`GET`, `POST /images`", "all", "without another's"])
+    service.finish()
+    found = {f"{call.method} {call.path}": row.state for row in service.rows for call in row.calls}
+    assert found == {
+        f"GET {V2}/images": DIFFERS,
+        f"POST {V2}/images": DIFFERS,
+        f"DELETE {V2}/images/{{image_id}}": THERE,
+        f"PATCH {V2}/images/{{id}}": THERE,
+        f"POST {V2}/images/{{image_id}}/burn": NOT_THERE,
+        f"GET {V2}/ashes": NOT_THERE,
+    }
+    assert service.summary().startswith("5 calls of the reference: 1 are there, 2 are there with a difference, 2 are")
+
+
+@pytest.mark.usefixtures("_reference")
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([ASHES], r"in no row: .*PATCH.*/images/"),
+        ([ONE], "nothing says why it is not there: `POST"),
+        ([ONE, ASHES, ["`GET /ashes`", "x"]], "nothing says why it is not there: `GET /ashes`"),
+        ([ONE, ASHES, ["`GET /images`, `GET /ashes`", "x", "y"]], "split the row"),
+        ([ONE, ASHES, ["`GET /images`", OWN]], "not Novella's own"),
+        ([ONE, ASHES, ["`GET /images/{id}/nothing`", "x"]], "neither answered nor in the reference"),
+        ([ONE, ASHES, ["`GET /images`", "x"], ["`GET`, `POST /images`", "y"]], "in two rows: .*GET"),
+        ([ONE, ["Smoke", "x"]], "Smoke is no section"),
+    ],
+)
+def test_what_is_wrong_with_the_notes_is_said(rows: list[list[str]], said: str) -> None:
+    with pytest.raises(NotesError, match=said):
+        image(*rows).finish()
+
+
+def test_what_is_read_of_the_routes() -> None:
+    found = set(served("compute"))
+    assert Call("GET", "/compute/v2.1/servers/{server_id}") in found
+    assert Call("POST", "/compute/v2.1/servers/{server_id}/action", "trim") in found
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "`GET`, `POST /images`, `GET`, `DELETE /images/{id}`",
+        "`POST /images/{id}/action` with `one`, `two`",
+        "`GET /image`",
+    ],
+)
+def test_cells_are_read_as_they_are_written(cell: str) -> None:
+    assert written(read(cell, "image"), "image") == cell
+
+
+def test_actions_of_ec2_are_there_or_say_why_not() -> None:
+    ec2 = Ec2()
+    with pytest.raises(NotesError, match="nothing says why it is not there"):
+        ec2.finish()
+    ec2 = Ec2()
+    ec2.add(["`*`", "", "no"])
+    ec2.finish()
+    found = {row.cell: row.state for row in ec2.rows}
+    assert found.keys() >= {f"`{name}`" for name in ec2.there}
+    assert list(found.values()).count(NOT_THERE) == 1
+    ec2 = Ec2()
+    ec2.add(["`RunPictures`", "x"])
+    with pytest.raises(NotesError, match="no action has this name"):
+        ec2.finish()
