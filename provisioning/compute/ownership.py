@@ -1,12 +1,17 @@
 """What projects and users own in compute."""
 
 from provisioning.compute.models import FlavorAccess, Instance, KeyPair, ServerGroup
+from provisioning.ec2 import kinds
 from provisioning.identity import project_resources
 from provisioning.identity.project_resources import Ids
 
 
 def register() -> None:
-    """Keep projects with servers; server groups go with their project, and key pairs with their user."""
+    """Keep projects with servers; server groups go with their project, and key pairs with their user.
+
+    Servers have ids of EC2.
+    """
+    kinds.register("i", "instance", Instance)
     project_resources.register("servers", _servers)
     project_resources.register(
         "flavor accesses", None, lambda ids: FlavorAccess.objects.filter(project_id__in=ids).delete()

@@ -24,7 +24,7 @@ class Owner:
     """Whose token it is, and of which action."""
 
     project_id: uuid.UUID
-    user_id: uuid.UUID | None
+    user_id: uuid.UUID
     action: str
 
 

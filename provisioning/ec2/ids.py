@@ -1,4 +1,8 @@
-"""EC2 ids: ``i-`` and 17 hexadecimal characters, kept in a table and drawn at random."""
+"""EC2 ids: ``i-`` and 17 hexadecimal characters, kept in a table.
+
+A resource gets the first 17 of its UUID, which its host tells the guest too (``compute_agent.metadata``), or random
+ones when another of its kind has these already.
+"""
 
 import re
 import secrets
@@ -7,6 +11,7 @@ from collections.abc import Iterable
 
 from provisioning.ec2.models import Ec2Id
 
+DIGITS = 17
 _FORM = re.compile(r"([a-z-]+)-(?:[0-9a-f]{17}|[0-9a-f]{8})", re.ASCII)
 
 
@@ -22,12 +27,22 @@ def ids_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     if not wanted:
         return {}
     found = _known(kind, wanted)
-    missing = wanted - found.keys()
-    if missing:
-        rows = [Ec2Id(ec2_id=f"{kind}-0{secrets.token_hex(8)}", kind=kind, resource_id=each) for each in missing]
+    digits = _own_digits
+    while missing := wanted - found.keys():
+        rows = [Ec2Id(ec2_id=f"{kind}-{digits(each)}", kind=kind, resource_id=each) for each in missing]
         Ec2Id.objects.bulk_create(rows, ignore_conflicts=True)  # somebody else may be giving them theirs
         found |= _known(kind, missing)
+        digits = _random_digits
     return found
+
+
+def _own_digits(resource: uuid.UUID) -> str:
+    """Return the first digits of a UUID; random ones for a number that is no UUID by itself."""
+    return resource.hex[:DIGITS] if resource.int >> 64 else _random_digits(resource)
+
+
+def _random_digits(resource: uuid.UUID) -> str:
+    return f"0{secrets.token_hex(DIGITS // 2)}"
 
 
 def id_of(kind: str, resource: uuid.UUID) -> str:

@@ -38,7 +38,7 @@ class ClientToken(models.Model):
     """What a client called a request that makes something, and what it was answered: sent again, it makes nothing."""
 
     project_id = models.UUIDField()
-    user_id = models.UUIDField(null=True)
+    user_id = models.UUIDField()
     action = models.CharField(max_length=80)
     token = models.CharField(max_length=128)
     digest = models.CharField(max_length=64)  # SHA-256 of the arguments, hex

@@ -66,6 +66,7 @@ actions: dict[str, Action] = {}
 """By name."""
 ALWAYS_TAKEN = frozenset({"DryRun"})
 MODULES = (
+    "instances",
     "places",
     "tags",
 )

@@ -20,6 +20,7 @@ from portal.api.ec2.versions import version_of
 from portal.common import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
+from provisioning.common.ids import NOBODY
 from provisioning.common.retry import lost_race
 from provisioning.ec2 import client_tokens, signatures
 from provisioning.identity import access_rules, policy
@@ -170,7 +171,7 @@ def _once(action: Action, call: Call) -> str:
     token = call.get("ClientToken")
     if not token:
         return _said(action, call)
-    owner = client_tokens.Owner(call.project_id, call.context.user_id, action.name)
+    owner = client_tokens.Owner(call.project_id, call.context.user_id or NOBODY, action.name)
     given = {name: value for name, value in call.arguments.items() if name != "ClientToken"}
     return client_tokens.once(owner, token, repr(sorted(given.items())), lambda: _said(action, call))
 

@@ -14,7 +14,12 @@ def check_networks(context: RequestContext, request: LaunchRequest, count: int) 
     if request.networks is None or isinstance(request.networks, str):
         return network.requested_networks_for(context, request.networks, count=count)
     asked: network.Asked = [
-        {"network_id": interface.network_id, "port_id": interface.port_id, "fixed_ip": interface.fixed_ip}
+        {
+            "network_id": interface.network_id,
+            "port_id": interface.port_id,
+            "fixed_ip": interface.fixed_ip,
+            "subnet_id": interface.subnet_id,
+        }
         for interface in request.networks
     ]
     found = network.requested_networks_for(context, asked, count=count)

@@ -16,6 +16,8 @@ class NetworkRequest:
     fixed_ip: str | None = None
     tag: str = ""
     """What the guest finds in its config drive about the interface."""
+    subnet_id: str | None = None
+    """The subnet of the network that its address is to be of; None: any."""
 
 
 Networks = tuple[NetworkRequest, ...] | Literal["auto", "none"] | None

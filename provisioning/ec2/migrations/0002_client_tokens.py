@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('project_id', models.UUIDField()),
-                ('user_id', models.UUIDField(null=True)),
+                ('user_id', models.UUIDField()),
                 ('action', models.CharField(max_length=80)),
                 ('token', models.CharField(max_length=128)),
                 ('digest', models.CharField(max_length=64)),

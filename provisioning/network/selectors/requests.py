@@ -123,7 +123,18 @@ def _checked(
         if FixedIP.objects.filter(subnet=subnet, number=number).exists():
             raise InvalidInputError(f"Fixed IP address {fixed_ip} is already in use.", field="networks")
         fixed_ip = address
-    return {"network_id": str(network.id), "port_id": None, "fixed_ip": fixed_ip}
+    asked = {"network_id": str(network.id), "port_id": None, "fixed_ip": fixed_ip}
+    return asked | _of_subnet(network, entry.get("subnet_id"))
+
+
+def _of_subnet(network: Network, subnet_id: str | None) -> dict[str, str | None]:
+    """Return the subnet that an address is to be of, where one is named; InvalidInputError when it is another's."""
+    if not subnet_id:
+        return {}
+    wanted = read_id(subnet_id)
+    if wanted not in {subnet.id for subnet in network.subnets.all()}:
+        raise InvalidInputError(f"Subnet {subnet_id} could not be found.", field="networks")
+    return {"subnet_id": str(wanted)}
 
 
 def _port(context: RequestContext, port_id: str) -> Port:

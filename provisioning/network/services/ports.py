@@ -66,11 +66,23 @@ def allocate(
             if port_id:
                 plan.attach(port_id)
             else:
-                plan.create(usable_network(project_id, entry.get("network_id"), subnets), entry.get("fixed_ip"), groups)
+                place = usable_network(project_id, entry.get("network_id"), subnets)
+                plan.create(_on_subnet(place, entry.get("subnet_id")), entry.get("fixed_ip"), groups)
         made = _ports_of(instance_id)
         _hold_addresses(project_id, instance_id, made, [subnet for each in subnets.values() for subnet in each])
         ports_changed(made)
         return made
+
+
+def _on_subnet(place: tuple[Network, Sequence[Subnet]], subnet_id: str | None) -> tuple[Network, Sequence[Subnet]]:
+    """Narrow the place of an interface to one subnet, where one was asked for; InvalidInputError when it is gone."""
+    network, subnets = place
+    if not subnet_id:
+        return place
+    wanted = [subnet for subnet in subnets if str(subnet.id) == subnet_id]
+    if not wanted:
+        raise InvalidInputError(f"Subnet {subnet_id} could not be found.", field="networks")
+    return network, wanted
 
 
 def bind(ports: Sequence[Port], host: str) -> None:

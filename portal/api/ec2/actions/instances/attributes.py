@@ -1,0 +1,172 @@
+"""DescribeInstanceAttribute, ModifyInstanceAttribute, ResetInstanceAttribute.
+
+``disableApiTermination`` is the lock of a server: while it is on nobody but operators stops it either, which EC2 would
+still allow.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from portal.api.ec2 import names
+from portal.api.ec2.actions.instances import related as reading
+from portal.api.ec2.actions.instances import shapes
+from portal.api.ec2.actions.instances.related import Related
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
+from provisioning.compute.actions.volumes import keep_or_delete
+from provisioning.compute.models import Instance
+from provisioning.identity import policy
+
+MISSING = "InvalidInstanceID.NotFound"
+LOCK_REASON = "disableApiTermination"
+USER_DATA_RULE = "os_compute_api:servers:rebuild"
+"""Whoever may have a server built anew is told its user data by the Compute API, too."""
+Reader = Callable[[Call, Instance, Related], dict[str, Any]]
+
+
+def _value(value: object) -> dict[str, Any]:
+    return {"Value": value}
+
+
+def _user_data(call: Call, instance: Instance, related: Related) -> dict[str, Any]:
+    policy.enforce(call.context, USER_DATA_RULE)
+    return {"UserData": {"Value": instance.user_data} if instance.user_data else {}}
+
+
+def _groups(call: Call, instance: Instance, related: Related) -> dict[str, Any]:
+    return {"Groups": shapes.instance_shape(instance, related)["SecurityGroups"]}
+
+
+def _source_check(call: Call, instance: Instance, related: Related) -> dict[str, Any]:
+    return {"SourceDestCheck": _value(shapes.instance_shape(instance, related)["SourceDestCheck"])}
+
+
+_READERS: dict[str, Reader] = {
+    "instanceType": lambda call, instance, related: {"InstanceType": _value(instance.flavor["name"])},
+    "kernel": lambda call, instance, related: {"KernelId": {}},
+    "ramdisk": lambda call, instance, related: {"RamdiskId": {}},
+    "userData": _user_data,
+    "disableApiTermination": lambda call, instance, related: {"DisableApiTermination": _value(instance.locked)},
+    "disableApiStop": lambda call, instance, related: {"DisableApiStop": _value(instance.locked)},
+    "instanceInitiatedShutdownBehavior": lambda call, instance, related: {
+        "InstanceInitiatedShutdownBehavior": _value("stop")
+    },
+    "rootDeviceName": lambda call, instance, related: {
+        "RootDeviceName": _value(shapes.root_device(related.volumes.get(instance.id, ())))
+    },
+    "blockDeviceMapping": lambda call, instance, related: {
+        "BlockDeviceMappings": shapes.block_devices(instance, related)
+    },
+    "productCodes": lambda call, instance, related: {"ProductCodes": []},
+    "sourceDestCheck": _source_check,
+    "groupSet": _groups,
+    "ebsOptimized": lambda call, instance, related: {"EbsOptimized": {"Value": False}},
+    "enaSupport": lambda call, instance, related: {"EnaSupport": {"Value": False}},
+    "sriovNetSupport": lambda call, instance, related: {"SriovNetSupport": {}},
+    "enclaveOptions": lambda call, instance, related: {"EnclaveOptions": {"Enabled": False}},
+}
+
+
+@action("DescribeInstanceAttribute", "os_compute_api:servers:show", takes="InstanceId Attribute", missing=MISSING)
+def describe_instance_attribute(call: Call) -> dict[str, Any]:
+    """Show one attribute of an instance."""
+    instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
+    reader = _READERS[call.arguments["Attribute"]]
+    return {"InstanceId": call.arguments["InstanceId"], **reader(call, instance, reading.related([instance]))}
+
+
+@action(
+    "ModifyInstanceAttribute",
+    "os_compute_api:servers:update",
+    takes="InstanceId Attribute Value DisableApiTermination Groups BlockDeviceMappings "
+    "InstanceInitiatedShutdownBehavior",
+    missing=MISSING,
+    conflict="IncorrectInstanceState",
+)
+def modify_instance_attribute(call: Call) -> dict[str, Any]:
+    """Change one attribute: whether it may be terminated, its security groups, or what goes with it."""
+    instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
+    asked = _asked(call)
+    if len(asked) != 1:
+        raise errors.combination("Exactly one attribute may be specified")
+    ((name, value),) = asked.items()
+    _WRITERS[name](call, instance, value)
+    return {}
+
+
+def _asked(call: Call) -> dict[str, Any]:
+    """Return the attributes that are to change, in either form of the request."""
+    asked: dict[str, Any] = {name: call.arguments[name] for name in _WRITERS if call.arguments.get(name) is not None}
+    for name in ("DisableApiTermination", "InstanceInitiatedShutdownBehavior"):
+        if name in asked:
+            asked[name] = asked[name].get("Value")
+    attribute = call.get("Attribute")
+    if attribute is not None:
+        known = {
+            name[0].lower() + name[1:]: name for name in ("DisableApiTermination", "InstanceInitiatedShutdownBehavior")
+        }
+        if attribute not in {*known, "blockDeviceMapping"}:
+            raise errors.unsupported(f"The attribute {attribute} cannot be changed by this cloud")
+        if attribute in known:
+            value: object = call.get("Value")
+            if value is None:
+                raise errors.missing_parameter("Value")
+            asked[known[attribute]] = value if attribute.startswith("instance") else str(value).lower() == "true"
+    return asked
+
+
+def _set_lock(call: Call, instance: Instance, value: object) -> None:
+    if bool(value) == instance.locked:
+        return
+    policy.enforce(call.context, f"os_compute_api:os-lock-server:{'lock' if value else 'unlock'}")
+    if value:
+        lock(call.context, instance.id, reason=LOCK_REASON)
+    else:
+        unlock(call.context, instance.id)
+
+
+def _set_groups(call: Call, instance: Instance, given: Sequence[str]) -> None:
+    """Put all interfaces of the instance into these groups, and out of every other one."""
+    policy.enforce(call.context, "os_compute_api:os-security-groups:add")
+    policy.enforce(call.context, "os_compute_api:os-security-groups:remove")
+    wanted = {str(key) for key in names.resources(names.GROUP, given).values()}
+    if not wanted:
+        raise errors.missing_parameter("GroupId")
+    ports = reading.related([instance]).ports.get(instance.id, ())
+    present = {str(group.id) for port in ports for group in port.security_groups.all()}
+    for group in sorted(wanted - present):
+        add_security_group(call.context, instance.id, group)
+    for group in sorted(present - wanted):
+        remove_security_group(call.context, instance.id, group)
+
+
+def _set_kept(call: Call, instance: Instance, mappings: Sequence[dict[str, Any]]) -> None:
+    """Say of volumes whether they go with the instance."""
+    policy.enforce(call.context, "os_compute_api:os-volumes-attachments:update")
+    devices = reading.related([instance]).volumes.get(instance.id, ())
+    by_name = {device.device_name: device for device in devices}
+    for mapping in mappings:
+        device = by_name.get(mapping.get("DeviceName", ""))
+        wanted = mapping.get("Ebs", {}).get("DeleteOnTermination")
+        if device is None or device.volume_id is None:
+            name = mapping.get("DeviceName")
+            raise Ec2Error("InvalidInstanceAttributeValue", f"No device is currently mapped at {str(name)[:64]}")
+        if wanted is None:
+            raise errors.missing_parameter("BlockDeviceMapping.Ebs.DeleteOnTermination")
+        keep_or_delete(call.context, instance.id, str(device.volume_id), delete_on_termination=wanted)
+
+
+def _set_shutdown(call: Call, instance: Instance, value: object) -> None:
+    if value != "stop":
+        raise errors.unsupported("An instance that shuts itself down is stopped: this cannot be changed")
+
+
+_WRITERS: dict[str, Callable[[Call, Instance, Any], None]] = {
+    "DisableApiTermination": _set_lock,
+    "Groups": _set_groups,
+    "BlockDeviceMappings": _set_kept,
+    "InstanceInitiatedShutdownBehavior": _set_shutdown,
+}

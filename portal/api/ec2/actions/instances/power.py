@@ -1,0 +1,124 @@
+"""StartInstances, StopInstances, RebootInstances, TerminateInstances."""
+
+from collections.abc import Callable
+from typing import Any
+
+from portal.api.ec2.actions.instances import related as reading
+from portal.api.ec2.actions.instances import states
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.actions.power import reboot
+from provisioning.compute.actions.registry import actions
+from provisioning.compute.actions.unshelve import unshelve
+from provisioning.compute.models import Instance
+from provisioning.compute.states import VmState
+from provisioning.ec2 import ids
+from provisioning.identity import policy
+
+INCORRECT = "IncorrectInstanceState"
+MISSING = "InvalidInstanceID.NotFound"
+Change = Callable[[Call, Instance], Instance]
+
+
+@action("StartInstances", "os_compute_api:servers:start", takes="InstanceIds", missing=MISSING, conflict=INCORRECT)
+def start_instances(call: Call) -> dict[str, Any]:
+    """Start what is stopped, whichever way it was: suspended, paused and shelved servers too."""
+    return {"StartingInstances": _changed(call, _started)}
+
+
+def _started(call: Call, instance: Instance) -> Instance:
+    if states.name_of(instance) in {states.RUNNING, states.PENDING}:
+        return instance
+    _refuse_ended(call, instance, "started")
+    name = {
+        VmState.SUSPENDED: "resume",
+        VmState.PAUSED: "unpause",
+        VmState.SHELVED: "unshelve",
+        VmState.SHELVED_OFFLOADED: "unshelve",
+    }.get(VmState(instance.vm_state), "power_on")
+    taken = actions[name]
+    policy.enforce(call.context, taken.rule)
+    if name == "unshelve":
+        return unshelve(call.context, instance.id)
+    begun: Instance = taken.begin(call.context, instance.id, None)
+    return begun
+
+
+@action(
+    "StopInstances",
+    "os_compute_api:servers:stop",
+    takes="InstanceIds Hibernate",
+    passes_over="Force",
+    missing=MISSING,
+    conflict=INCORRECT,
+)
+def stop_instances(call: Call) -> dict[str, Any]:
+    """Shut instances down: the guest is asked, then forced.  ``Hibernate`` suspends them to disk."""
+    return {"StoppingInstances": _changed(call, _stopped)}
+
+
+def _stopped(call: Call, instance: Instance) -> Instance:
+    if states.name_of(instance) in {states.STOPPED, states.STOPPING}:
+        return instance
+    _refuse_ended(call, instance, "stopped")
+    taken = actions["suspend" if call.get("Hibernate", False) else "power_off"]
+    policy.enforce(call.context, taken.rule)
+    begun: Instance = taken.begin(call.context, instance.id, None)
+    return begun
+
+
+@action("RebootInstances", "os_compute_api:servers:reboot", takes="InstanceIds", missing=MISSING, conflict=INCORRECT)
+def reboot_instances(call: Call) -> dict[str, Any]:
+    """Ask guests to restart."""
+    for instance in reading.wanted(call, _given(call)):
+        _refuse_ended(call, instance, "rebooted")
+        reboot(call.context, instance.id)
+    return {}
+
+
+@action(
+    "TerminateInstances",
+    "os_compute_api:servers:delete",
+    takes="InstanceIds",
+    passes_over="Force SkipOsShutdown",
+    missing=MISSING,
+    conflict="OperationNotPermitted",
+)
+def terminate_instances(call: Call) -> dict[str, Any]:
+    """Delete servers; what is terminated already stays so."""
+    return {"TerminatingInstances": _changed(call, _terminated)}
+
+
+def _terminated(call: Call, instance: Instance) -> Instance:
+    if instance.vm_state in (VmState.DELETED, VmState.SOFT_DELETED):
+        return instance
+    return delete(call.context, instance.id)
+
+
+def _changed(call: Call, change: Change) -> list[dict[str, Any]]:
+    """Do it to all of the instances or to none, and return how each was and is."""
+    instances = reading.wanted(call, _given(call))
+    known = ids.ids_of("i", [instance.id for instance in instances])
+    before = {instance.id: states.name_of(instance) for instance in instances}
+    return [
+        {
+            "InstanceId": known[instance.id],
+            "PreviousState": states.shape(before[instance.id]),
+            "CurrentState": states.shape(states.name_of(change(call, instance))),
+        }
+        for instance in instances
+    ]
+
+
+def _given(call: Call) -> list[str]:
+    given: list[str] = call.get("InstanceIds", [])
+    if not given:
+        raise Ec2Error("MissingParameter", "The request must contain the parameter InstanceId")
+    return given
+
+
+def _refuse_ended(call: Call, instance: Instance, word: str) -> None:
+    if states.name_of(instance) in {states.TERMINATED, states.SHUTTING_DOWN}:
+        ec2_id = ids.id_of("i", instance.id)
+        raise Ec2Error(INCORRECT, f"The instance '{ec2_id}' is not in a state from which it can be {word}.")

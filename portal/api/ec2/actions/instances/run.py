@@ -1,0 +1,180 @@
+"""RunInstances: a launch in EC2's words."""
+
+import base64
+import binascii
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.instances import related as reading
+from portal.api.ec2.actions.instances import shapes
+from portal.api.ec2.actions.instances.block_devices import disks_of
+from portal.api.ec2.actions.places import flavor_of_type
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from portal.common import rate_limits
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.actions.lock import lock
+from provisioning.compute.launch.create import launch
+from provisioning.compute.launch.request import LaunchRequest, NetworkRequest, Networks
+from provisioning.identity import policy
+from provisioning.network import selectors as network
+from provisioning.network.errors import SubnetNotFoundError
+
+TYPE_OF_OLD_CLIENTS = "m1.small"
+"""What EC2 takes when no instance type is named."""
+_CODES = {
+    "imageRef": "InvalidAMIID.NotFound",
+    "key_name": "InvalidKeyPair.NotFound",
+    "security_groups": "InvalidGroup.NotFound",
+    "availability_zone": "InvalidParameterValue",
+    "block_device_mapping_v2": "InvalidBlockDeviceMapping",
+}
+"""Field that a launch refuses → code."""
+
+
+@action(
+    "RunInstances",
+    "os_compute_api:servers:create",
+    takes="ImageId InstanceType MinCount MaxCount KeyName SecurityGroupIds SecurityGroups UserData BlockDeviceMappings "
+    "NetworkInterfaces SubnetId PrivateIpAddress Placement ClientToken TagSpecifications DisableApiTermination "
+    "InstanceInitiatedShutdownBehavior Monitoring EbsOptimized",
+    passes_over="AdditionalInfo CreditSpecification MetadataOptions PrivateDnsNameOptions MaintenanceOptions "
+    "HibernationOptions",
+    missing="InvalidParameterValue",
+    conflict="InvalidParameterCombination",
+)
+def run_instances(call: Call) -> dict[str, Any]:
+    """Launch instances: as many as the quota allows, between the least and the most that are asked for."""
+    _refuse_what_is_not_here(call)
+    given = tags.specified(call, names.INSTANCE, [names.VOLUME, names.INTERFACE])
+    strange = given.keys() - {names.INSTANCE.resource_type}
+    if strange:
+        raise errors.unsupported(f"Tags of a {min(strange)} are given with CreateTags, once it is there")
+    request = _request(call, given.get(names.INSTANCE.resource_type, {}))
+    rate_limits.check(call.context, rate_limits.LAUNCHES, request.max_count)
+    try:
+        made = launch(call.context, request)
+    except InvalidInputError as error:
+        raise Ec2Error(_CODES.get(error.field or "", "InvalidParameterValue"), error.message) from error
+    tags.write(call, names.INSTANCE, [instance.id for instance in made], given)
+    if call.get("DisableApiTermination", False):
+        policy.enforce(call.context, "os_compute_api:os-lock-server:lock")
+        made = [lock(call.context, instance.id, reason="disableApiTermination") for instance in made]
+    return shapes.reservation(made, reading.related(made))
+
+
+def _request(call: Call, own_tags: Mapping[str, str]) -> LaunchRequest:
+    least, most = call.arguments["MinCount"], call.arguments["MaxCount"]
+    if not 1 <= least <= most:
+        raise errors.invalid_value("minCount", least, f"It must be at least 1 and at most maxCount ({most}).")
+    flavor = flavor_of_type(call, call.get("InstanceType", TYPE_OF_OLD_CLIENTS))
+    image = call.get("ImageId")
+    if image is None:
+        raise errors.missing_parameter("ImageId")
+    placement = call.get("Placement", {})
+    networks, groups = _networks(call, most)
+    return LaunchRequest(
+        name=own_tags.get("Name") or f"ec2-{uuid.uuid4().hex[:8]}",
+        image_id=str(names.resource(names.IMAGE, image)),
+        flavor_ref=flavor.flavorid,
+        networks=networks,
+        key_name=call.get("KeyName"),
+        security_groups=groups,
+        user_data=_user_data(call.get("UserData")),
+        min_count=least,
+        max_count=most,
+        availability_zone=placement.get("AvailabilityZone") or None,
+        disks=disks_of(call),
+    )
+
+
+def _refuse_what_is_not_here(call: Call) -> None:
+    """Refuse what an argument may say, where this cloud has only one of its answers; Ec2Error."""
+    placement = call.get("Placement", {})
+    strange = sorted(name for name, value in placement.items() if value and name not in {"AvailabilityZone", "Tenancy"})
+    if strange:
+        raise errors.unsupported(f"The parameter Placement.{strange[0]} is not supported by this cloud")
+    refused = {
+        "Placement.Tenancy": placement.get("Tenancy", "default") != "default",
+        "Monitoring.Enabled": call.get("Monitoring", {}).get("Enabled", False),
+        "EbsOptimized": call.get("EbsOptimized", False),
+        "InstanceInitiatedShutdownBehavior": call.get("InstanceInitiatedShutdownBehavior", "stop") != "stop",
+    }
+    for name, wanted in refused.items():
+        if wanted:
+            raise errors.unsupported(f"This value of the parameter {name} is not supported by this cloud")
+
+
+def _user_data(text: str | None) -> str | None:
+    """Return user data in base64, as it has to come; Ec2Error for what is none."""
+    if not text:
+        return None
+    try:
+        base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Ec2Error("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.") from error
+    return "".join(text.split())
+
+
+def _networks(call: Call, most: int) -> tuple[Networks, tuple[str, ...] | None]:
+    """Return the interfaces that are asked for, and the security groups of all of them."""
+    interfaces: Sequence[Mapping[str, Any]] = call.get("NetworkInterfaces", [])
+    if not interfaces:
+        groups = _groups(call.get("SecurityGroupIds", []), call.get("SecurityGroups", []))
+        subnet, address = call.get("SubnetId"), call.get("PrivateIpAddress")
+        if address and not subnet:
+            raise errors.missing_parameter("SubnetId")
+        return ((_on_subnet(call, subnet, address),) if subnet else None), groups
+    if any(call.get(name) for name in ("SubnetId", "SecurityGroupIds", "SecurityGroups", "PrivateIpAddress")):
+        raise errors.combination(
+            "Network interfaces and an instance-level subnet ID or security groups may not be specified together"
+        )
+    ordered = sorted(interfaces, key=lambda each: each.get("DeviceIndex", 0))
+    if [each.get("DeviceIndex", 0) for each in ordered] != list(range(len(ordered))):
+        raise errors.invalid_value("NetworkInterface.DeviceIndex", "", "They must be 0, 1, … without gaps.")
+    wanted = {tuple(each.get("Groups", [])) for each in ordered if not each.get("NetworkInterfaceId")}
+    if len(wanted) > 1:
+        raise errors.unsupported("All interfaces that are made for an instance are in the same security groups here")
+    return tuple(_interface(call, each) for each in ordered), _groups(next(iter(wanted), ()), [])
+
+
+_TAKEN = frozenset(
+    {"DeviceIndex", "SubnetId", "NetworkInterfaceId", "PrivateIpAddress", "Groups", "DeleteOnTermination"}
+)
+
+
+def _interface(call: Call, given: Mapping[str, Any]) -> NetworkRequest:
+    strange = sorted(name for name, value in given.items() if value and name not in _TAKEN)
+    if strange:
+        raise errors.unsupported(f"The parameter NetworkInterface.{strange[0]} is not supported by this cloud")
+    port = given.get("NetworkInterfaceId")
+    if port:
+        if given.get("SubnetId") or given.get("PrivateIpAddress") or given.get("Groups"):
+            raise errors.combination("A network interface has its own subnet, addresses and security groups")
+        return NetworkRequest(port_id=str(names.resource(names.INTERFACE, port)))
+    if given.get("DeleteOnTermination") is False:
+        raise errors.unsupported("An interface that is made for an instance goes with it")
+    subnet = given.get("SubnetId")
+    if not subnet:
+        raise errors.missing_parameter("NetworkInterface.SubnetId")
+    return _on_subnet(call, subnet, given.get("PrivateIpAddress"))
+
+
+def _on_subnet(call: Call, given: str, address: str | None) -> NetworkRequest:
+    wanted = names.resource(names.SUBNET, given)
+    try:
+        subnet = network.subnet_for(call.context, wanted)
+    except SubnetNotFoundError as error:
+        raise names.not_found(names.SUBNET, [given]) from error
+    return NetworkRequest(
+        network_id=str(subnet.network_id), fixed_ip=address or None, subnet_id=None if address else str(subnet.id)
+    )
+
+
+def _groups(given: Sequence[str], named: Sequence[str]) -> tuple[str, ...] | None:
+    """Return security groups by id and by name; None: the project's default group."""
+    found = names.resources(names.GROUP, given)
+    return (*(str(found[each]) for each in given), *named) or None

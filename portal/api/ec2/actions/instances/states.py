@@ -1,0 +1,61 @@
+"""EC2's six states of an instance, and what of ours each stands for.
+
+A launch that failed is ``terminated``: EC2 knows no instance that was never there.  Whatever can be started again is
+``stopped``: stopped, suspended, paused and shelved servers.
+"""
+
+from provisioning.compute.models import Instance
+from provisioning.compute.states import PowerState, TaskState, VmState
+
+PENDING, RUNNING, SHUTTING_DOWN, TERMINATED, STOPPING, STOPPED = (
+    "pending",
+    "running",
+    "shutting-down",
+    "terminated",
+    "stopping",
+    "stopped",
+)
+CODES = {PENDING: 0, RUNNING: 16, SHUTTING_DOWN: 32, TERMINATED: 48, STOPPING: 64, STOPPED: 80}
+_OF_TASK = {
+    TaskState.DELETING: SHUTTING_DOWN,
+    TaskState.SOFT_DELETING: SHUTTING_DOWN,
+    TaskState.POWERING_ON: PENDING,
+    TaskState.UNPAUSING: PENDING,
+    TaskState.RESUMING: PENDING,
+    TaskState.UNSHELVING: PENDING,
+    TaskState.POWERING_OFF: STOPPING,
+    TaskState.PAUSING: STOPPING,
+    TaskState.SUSPENDING: STOPPING,
+    TaskState.SHELVING: STOPPING,
+    TaskState.SHELVING_IMAGE_UPLOADING: STOPPING,
+}
+_OF_STATE = {
+    VmState.BUILDING: PENDING,
+    VmState.ACTIVE: RUNNING,
+    VmState.RESCUED: RUNNING,
+    VmState.STOPPED: STOPPED,
+    VmState.PAUSED: STOPPED,
+    VmState.SUSPENDED: STOPPED,
+    VmState.SHELVED: STOPPED,
+    VmState.SHELVED_OFFLOADED: STOPPED,
+    VmState.SOFT_DELETED: TERMINATED,
+    VmState.DELETED: TERMINATED,
+}
+_ON = (PowerState.RUNNING, PowerState.PAUSED)
+
+
+def name_of(instance: Instance) -> str:
+    """Return EC2's name of how the instance is."""
+    if instance.vm_state in (VmState.DELETED, VmState.SOFT_DELETED):
+        return TERMINATED
+    task = _OF_TASK.get(TaskState(instance.task_state)) if instance.task_state else None
+    if task is not None:
+        return task
+    if instance.vm_state == VmState.ERROR and instance.launched_at is None:
+        return TERMINATED
+    known = _OF_STATE.get(VmState(instance.vm_state))
+    return known or (RUNNING if instance.power_state in _ON else STOPPED)
+
+
+def shape(name: str) -> dict[str, object]:
+    return {"Code": CODES[name], "Name": name}
