@@ -9,9 +9,10 @@ from provisioning.identity.project_resources import Ids
 def register() -> None:
     """Keep projects with servers; server groups go with their project, and key pairs with their user.
 
-    Servers have ids of EC2.
+    Servers and key pairs have ids of EC2.
     """
     kinds.register("i", "instance", Instance)
+    kinds.register("key", "key-pair", KeyPair)
     project_resources.register("servers", _servers)
     project_resources.register(
         "flavor accesses", None, lambda ids: FlavorAccess.objects.filter(project_id__in=ids).delete()

@@ -1,8 +1,9 @@
 """Which records have ids of EC2: each app says it of its own when it starts."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Model
+from django.db.models import Func, Model, UUIDField
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +13,7 @@ class Kind:
     prefix: str
     resource_type: str
     model: type[Model]
-    """Whose primary key the id stands for."""
+    """Whose primary key the id stands for; a number is the UUID of this number."""
 
 
 kinds: dict[str, Kind] = {}
@@ -22,3 +23,15 @@ kinds: dict[str, Kind] = {}
 def register(prefix: str, resource_type: str, model: type[Model]) -> None:
     """Make a kind known; what no row of ``model`` has any more loses its id and its tags."""
     kinds[prefix] = Kind(prefix, resource_type, model)
+
+
+class UuidOfNumber(Func):
+    """The UUID of a number, as ``uuid.UUID(int=…)`` is."""
+
+    arity = 1
+    output_field: Any = UUIDField()
+    template = "CAST(lpad(to_hex(%(expressions)s), 32, '0') AS uuid)"
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        """SQLite keeps UUIDs as 32 hexadecimal characters."""
+        return self.as_sql(compiler, connection, template="printf('%%032x', %(expressions)s)", **extra)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from provisioning.ec2 import client_tokens
-from provisioning.ec2.kinds import kinds
+from provisioning.ec2.kinds import UuidOfNumber, kinds
 from provisioning.ec2.models import ClientToken, Ec2Id, Ec2Tag, SpentSignature
 from provisioning.identity import project_resources
 from provisioning.jobs import retention
@@ -40,8 +40,12 @@ def _without_resource() -> Q:
     """Match rows whose resource no table has any more."""
     found = Q(pk__in=[])
     for kind in kinds.values():
-        there = kind.model._default_manager.filter(pk=OuterRef("resource_id"))
-        found |= Q(kind=kind.prefix) & ~Q(Exists(there))
+        rows = kind.model._default_manager
+        if isinstance(kind.model._meta.pk, UUIDField):
+            there = Q(Exists(rows.filter(pk=OuterRef("resource_id"))))
+        else:
+            there = Q(resource_id__in=rows.annotate(resource=UuidOfNumber("pk")).values("resource"))
+        found |= Q(kind=kind.prefix) & ~there
     return found
 
 

@@ -143,7 +143,7 @@ def test_a_changed_body_and_a_wrong_clock_are_refused(keys: KEYS) -> None:
 
 def test_what_changes_something_counts_once(keys: KEYS) -> None:
     """Two alike within a second are two requests of one client; later it is somebody who listened."""
-    body = urlencode({"Action": "CreateTags", **VERSION, "ResourceId.1": "i-12345678", "Tag.1.Key": "a"})
+    body = urlencode({"Action": "CreateTags", **VERSION, "ResourceId.1": "x-12345678", "Tag.1.Key": "a"})
     headers = _signed(keys, body)
     assert _code(_post(body, dict(headers))) == "InvalidID"
     assert _code(_post(body, dict(headers))) == "InvalidID"

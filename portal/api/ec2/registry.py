@@ -67,6 +67,7 @@ actions: dict[str, Action] = {}
 ALWAYS_TAKEN = frozenset({"DryRun"})
 MODULES = (
     "instances",
+    "key_pairs",
     "places",
     "tags",
 )

@@ -1,0 +1,217 @@
+"""Key pairs: CreateKeyPair, ImportKeyPair, DescribeKeyPairs, DeleteKeyPair.  They are the user's in every project."""
+
+import base64
+import hashlib
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import KeyPair
+from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+
+KIND = names.KEY_PAIR
+TAKEN = "InvalidKeyPair.Duplicate"
+_TYPES = {"ssh-rsa": "rsa", "ssh-ed25519": "ed25519"}
+"""First word of a public key → what EC2 calls its type; it has no word for others."""
+_RFC_4716 = "---- BEGIN SSH2 PUBLIC KEY ----"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A key pair with what EC2 adds."""
+
+    pair: KeyPair
+    ec2_id: str
+    tags: Mapping[str, str]
+
+
+def resource_of(pair: KeyPair) -> uuid.UUID:
+    """Return the resource that stands for a key pair, whose own ids are numbers."""
+    return uuid.UUID(int=pair.pk)
+
+
+def _owned(context: RequestContext, resources: Collection[uuid.UUID]) -> Collection[uuid.UUID]:
+    return {resource_of(pair) for pair in compute.key_pairs_for(context)} & set(resources)
+
+
+owned.register(KIND, _owned)
+
+
+@action(
+    "CreateKeyPair",
+    "os_compute_api:os-keypairs:create",
+    takes="KeyName KeyType KeyFormat TagSpecifications",
+    conflict=TAKEN,
+)
+def create(call: Call) -> dict[str, Any]:
+    """Make a pair: the private half is in this answer and nowhere else."""
+    wanted = tags.specified(call, KIND)
+    if call.get("KeyFormat", "pem") != "pem":
+        raise errors.unsupported("Private keys are made in the format pem; puttygen turns one into a ppk")
+    pair, private = create_key_pair(call.context, call.arguments["KeyName"], algorithm=call.get("KeyType", "rsa"))
+    tags.write(call, KIND, [resource_of(pair)], wanted)
+    return _answer(pair, wanted) | {"KeyMaterial": _pem(private or "")}
+
+
+@action(
+    "ImportKeyPair",
+    "os_compute_api:os-keypairs:create",
+    takes="KeyName PublicKeyMaterial TagSpecifications",
+    conflict=TAKEN,
+)
+def import_(call: Call) -> dict[str, Any]:
+    """Keep the public half of a pair that was made elsewhere."""
+    wanted = tags.specified(call, KIND)
+    try:
+        line = _openssh(call.arguments["PublicKeyMaterial"])
+        pair, _ = create_key_pair(call.context, call.arguments["KeyName"], public_key=line)
+    except InvalidInputError as error:
+        if error.field != "public_key":
+            raise
+        raise Ec2Error("InvalidKeyPair.Format", error.message) from error
+    tags.write(call, KIND, [resource_of(pair)], wanted)
+    return _answer(pair, wanted)
+
+
+@action(
+    "DescribeKeyPairs",
+    "os_compute_api:os-keypairs:index",
+    takes="KeyNames KeyPairIds IncludePublicKey Filters",
+)
+def describe(call: Call) -> dict[str, Any]:
+    """List the user's key pairs: all, or those of these names and ids."""
+    pairs = sorted(compute.key_pairs_for(call.context), key=lambda pair: (pair.created_at, pair.pk))
+    by_name = call.get("KeyNames", [])
+    missing = set(by_name) - {pair.name for pair in pairs}
+    if missing:
+        raise Ec2Error(KIND.missing, f"The key pair '{min(missing)[:120]}' does not exist")
+    by_id = call.get("KeyPairIds", [])
+    if by_name or by_id:
+        named = {pair.pk for pair in names.chosen(KIND, by_id, pairs, resource_of)} if by_id else set()
+        pairs = [pair for pair in pairs if pair.pk in named or pair.name in by_name]
+    resources = [resource_of(pair) for pair in pairs]
+    known, tagged = ids.ids_of(KIND.prefix, resources), tag_records.tags_of(KIND.prefix, resources)
+    rows = [Row(pair, known[key], tagged.get(key, {})) for pair, key in zip(pairs, resources, strict=True)]
+    shown = _FILTERS.passing(rows, call.get("Filters", []))
+    return {"KeyPairs": [_shape(row, with_key=call.get("IncludePublicKey", False)) for row in shown]}
+
+
+@action("DeleteKeyPair", "os_compute_api:os-keypairs:delete", takes="KeyName KeyPairId")
+def delete(call: Call) -> dict[str, Any]:
+    """Delete a key pair by its name or its id; one that is not there is deleted already."""
+    name, ec2_id = call.get("KeyName"), call.get("KeyPairId")
+    if (name is None) == (ec2_id is None):
+        raise errors.missing_parameter("KeyName") if name is None else errors.combination("Name it, or give its id")
+    if ec2_id is not None:
+        names.check_form(KIND, [ec2_id])
+        meant = ids.resources_of(KIND.prefix, [ec2_id]).get(ec2_id)
+        name = next((pair.name for pair in compute.key_pairs_for(call.context) if resource_of(pair) == meant), None)
+        if name is None:
+            return {"Return": True}
+    try:
+        pair = compute.key_pair_for(call.context, name)
+    except NotFoundError:
+        return {"Return": True}
+    known = ids.id_of(KIND.prefix, resource_of(pair))
+    delete_key_pair(call.context, name)
+    return {"Return": True, "KeyPairId": known}
+
+
+def _answer(pair: KeyPair, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    return {
+        "KeyName": pair.name,
+        "KeyPairId": ids.id_of(KIND.prefix, resource_of(pair)),
+        "KeyFingerprint": _fingerprint(pair),
+        "Tags": tags.shape(wanted.get(KIND.resource_type, {})),
+    }
+
+
+def _shape(row: Row, *, with_key: bool) -> dict[str, Any]:
+    return {
+        "KeyName": row.pair.name,
+        "KeyPairId": row.ec2_id,
+        "KeyType": _TYPES.get(_first_word(row.pair)),
+        "KeyFingerprint": _fingerprint(row.pair),
+        "CreateTime": row.pair.created_at,
+        "PublicKey": row.pair.public_key if with_key else None,
+        "Tags": tags.shape(row.tags),
+    }
+
+
+_FILTERS: Filterable[Row] = Filterable(
+    {
+        "key-pair-id": lambda row: row.ec2_id,
+        "key-name": lambda row: row.pair.name,
+        "fingerprint": lambda row: _fingerprint(row.pair),
+    },
+    tags=lambda row: row.tags,
+)
+
+
+def _first_word(pair: KeyPair) -> str:
+    return pair.public_key.partition(" ")[0] if pair.type == "ssh" else ""
+
+
+def _fingerprint(pair: KeyPair) -> str:
+    """Return the SHA-256 of an ed25519 key in base64, of others the MD5 of the public half, as of imported ones in EC2.
+
+    EC2's own for an RSA pair it has made is of the private half, which is not kept here.
+    """
+    if _first_word(pair) != "ssh-ed25519":
+        return pair.fingerprint
+    return base64.b64encode(hashlib.sha256(base64.b64decode(pair.public_key.split()[1])).digest()).decode()
+
+
+def _pem(private: str) -> str:
+    """Return an RSA key in PKCS 1, which programs that open passwords of guests want; an ed25519 key as it is."""
+    key = serialization.load_ssh_private_key(private.encode(), None)
+    if not isinstance(key, RSAPrivateKey):
+        return private
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    ).decode()
+
+
+def _openssh(material: bytes) -> str:
+    """Return a public key as OpenSSH's line: given as that, as RFC 4716 has it, or in base64 of its DER.
+
+    What is none of them is returned as it is, for the service to refuse.
+    """
+    text = material.decode("utf-8", "replace").strip()
+    try:
+        if text.startswith(_RFC_4716):
+            blob = base64.b64decode(_body(text), validate=True)
+            return f"{blob[4 : 4 + int.from_bytes(blob[:4])].decode('ascii')} {base64.b64encode(blob).decode()}"
+        key = serialization.load_der_public_key(base64.b64decode("".join(text.split()), validate=True))
+    except (ValueError, UnsupportedAlgorithm):
+        return text
+    if not isinstance(key, RSAPublicKey | Ed25519PublicKey):
+        return text
+    return key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).decode()
+
+
+def _body(text: str) -> str:
+    """Return the base64 of a key file as in RFC 4716, section 3: a header goes on after a backslash."""
+    found, header = [], False
+    for line in text.splitlines()[1:-1]:
+        header = header or ":" in line
+        if not header:
+            found.append(line.strip())
+        header = header and line.endswith("\\")
+    return "".join(found)
