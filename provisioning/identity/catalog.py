@@ -2,9 +2,11 @@
 
 import re
 import uuid
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.ids import read_id
 
 INTERFACES = ("public", "internal", "admin")
 LONGEST_URL = 1024
@@ -86,3 +88,13 @@ def filled(url: str, public_url: str, project_id: uuid.UUID | None) -> str | Non
     if not _KNOWN.intersection(_SUBSTITUTION.findall(url)) <= values.keys():
         return None
     return _SUBSTITUTION.sub(lambda found: values.get(found[1], found[0]), url)
+
+
+def is_filtered_by(
+    filters: Mapping[str, Any], service_id: uuid.UUID, region_id: str | None, interface: str | None, *, enabled: bool
+) -> bool:
+    """Whether an endpoint with these attributes is one of a group with these filters."""
+    if "service_id" in filters and read_id(filters["service_id"]) != service_id:
+        return False
+    others = {"region_id": region_id, "interface": interface, "enabled": enabled}
+    return all(filters[name] == value for name, value in others.items() if name in filters)

@@ -389,6 +389,44 @@ class Endpoint(models.Model):
         return self.url
 
 
+class EndpointGroup(models.Model):
+    """The endpoints that are as ``filters`` says: any of ``service_id``, ``region_id``, ``interface``, ``enabled``."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=LONG)
+    description = models.TextField(null=True, blank=True)
+    filters = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ProjectEndpoint(models.Model):
+    """An endpoint that the catalog of a project shows; where there is any, it shows no others."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE)
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "endpoint"], name="one_endpoint_of_project")]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} {self.endpoint_id}"
+
+
+class ProjectEndpointGroup(models.Model):
+    """A group whose endpoints the catalog of a project shows; as ``ProjectEndpoint``."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE)
+    group = models.ForeignKey(EndpointGroup, on_delete=models.CASCADE)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "group"], name="one_endpoint_group_of_project")]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} {self.group_id}"
+
+
 class RegisteredLimit(models.Model):
     """A resource that a service counts, in a region or wherever the service is, and how much of it a project may have
     by default (unified limits); -1: any number.

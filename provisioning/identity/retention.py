@@ -24,6 +24,7 @@ def register() -> None:
                     *("identity.Domain", "identity.Project", "identity.ProjectTag", "identity.Role"),
                     *("identity.ImpliedRole", "identity.User", "identity.Group", "identity.GroupMembership"),
                     *("identity.RoleAssignment", "identity.Region", "identity.Service", "identity.Endpoint"),
+                    *("identity.EndpointGroup", "identity.ProjectEndpoint", "identity.ProjectEndpointGroup"),
                     *("identity.RegisteredLimit", "identity.Limit"),
                 ),
                 _BY_OPERATORS,

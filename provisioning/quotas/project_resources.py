@@ -25,6 +25,8 @@ def register() -> None:
             "identity.ApplicationCredential_roles": "A part of application credentials.",
             "identity.AccessRule": "A part of application credentials.",
             "identity.Limit": _OF_OPERATORS,
+            "identity.ProjectEndpoint": _OF_OPERATORS,
+            "identity.ProjectEndpointGroup": _OF_OPERATORS,
             "identity.Credential": "A person's own secret, without a quota in Keystone's defaults.",
             "identity.KnownAddress": "Twenty of a user at most; identity forgets them after 30 days.",
             "identity.SignIn": "One for each session or client of a user; identity bounds and flushes them.",

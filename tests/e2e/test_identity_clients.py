@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import openstack
@@ -199,6 +200,45 @@ def test_unified_limits(cloud: OneMachine) -> None:
         f"registered limit delete {registered['id']}",
         "service delete rocket",
         "project delete limit-project",
+    )
+
+
+def test_endpoint_groups(cloud: OneMachine, tmp_path: Path) -> None:
+    conditions = tmp_path / "filters.json"
+    service, endpoint, _, _ = batch(
+        cloud,
+        "service create --name rocket-group rockets",
+        "endpoint create rocket-group public http://rockets.example",
+        "project create endpoint-project",
+        f"user create --password {PASSWORD} endpoint-user",
+    )
+    conditions.write_text(json.dumps({"service_id": service["id"], "interface": "public"}))
+    group, shown, listed, projects, endpoints = batch(
+        cloud,
+        "role add --user endpoint-user --project endpoint-project member",
+        f"endpoint group create rockets {conditions}",
+        "endpoint group show rockets",
+        "endpoint group add project rockets endpoint-project",
+        "endpoint group list",
+        "endpoint group list --endpointgroup rockets",
+        f"endpoint add project {endpoint['id']} endpoint-project",
+        "endpoint list --project endpoint-project",
+    )
+    assert shown["id"] == group["id"] == listed[0]["ID"]
+    assert projects[0]["Name"] == "endpoint-project"
+    assert [row["ID"] for row in endpoints] == [endpoint["id"]]
+    person = as_user(cloud, "endpoint-user", OS_PROJECT_NAME="endpoint-project", OS_PROJECT_DOMAIN_NAME="Default")
+    [catalog] = batch(cloud, "catalog list", **person)
+    assert [entry["Name"] for entry in catalog] == ["rocket-group"]
+    batch(
+        cloud,
+        f"endpoint remove project {endpoint['id']} endpoint-project",
+        "endpoint group set --name more-rockets rockets",
+        "endpoint group remove project more-rockets endpoint-project",
+        "endpoint group delete more-rockets",
+        "service delete rocket-group",
+        "user delete endpoint-user",
+        "project delete endpoint-project",
     )
 
 

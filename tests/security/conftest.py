@@ -29,6 +29,11 @@ from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.catalog import create_endpoint, create_region, create_service
 from provisioning.identity.services.credentials import create_credential, credential_id
 from provisioning.identity.services.ec2 import create_ec2_credential
+from provisioning.identity.services.endpoint_filters import (
+    add_endpoint_to_project,
+    add_group_to_project,
+    create_endpoint_group,
+)
 from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.projects import set_tags
 from provisioning.identity.services.roles import create_role, imply
@@ -141,6 +146,9 @@ def _identity_of(person: Person) -> dict[str, str]:
     region = create_region("looking-glass")
     service = create_service("teapot")
     endpoint = create_endpoint(service, "public", "http://127.0.0.1/teapot", region=region)
+    endpoint_group = create_endpoint_group("cups", {"service_id": service.id.hex})
+    add_endpoint_to_project(endpoint, project)
+    add_group_to_project(endpoint_group, project)
     resource = {"service_id": service.id.hex, "resource_name": "cups"}
     [registered] = create_registered_limits([resource | {"default_limit": 1}])
     [limit] = create_limits([resource | {"resource_limit": 2, "project_id": project.id.hex, "description": SECRET}])
@@ -166,6 +174,7 @@ def _identity_of(person: Person) -> dict[str, str]:
         "region": region.pk,
         "service": service.id.hex,
         "endpoint": endpoint.id.hex,
+        "endpoint_group": endpoint_group.id.hex,
         "registered_limit": registered.id.hex,
         "limit": limit.id.hex,
         "prior_role": prior.id.hex,

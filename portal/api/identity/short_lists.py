@@ -20,12 +20,14 @@ _WAYS: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-def listed(request: Request, name: str, items: Iterable[Shape], *, filters: tuple[str, ...]) -> Shape:
+def listed(
+    request: Request, name: str, items: Iterable[Shape], *, filters: tuple[str, ...], path: str | None = None
+) -> Shape:
     """Return the list's body: the items that the query asks for by these attributes, sorted by ``sort_key`` and
     ``sort_dir``, ``limit`` of them after ``marker``.
 
     A text is also found by a part: ``name__contains``, ``__startswith``, ``__endswith``, each with an ``i`` before it
-    when capitals make no difference.  InvalidInputError for a wrong value.
+    when capitals make no difference.  ``path`` of the list begins after ``/v3``.  InvalidInputError for a wrong value.
     """
     found = [item for item in items if all(_matches(request, item, attribute) for attribute in filters)]
     found = _sorted(request, found, {"id", *filters})
@@ -37,7 +39,7 @@ def listed(request: Request, name: str, items: Iterable[Shape], *, filters: tupl
         found = found[places[0] + 1 :]
     shown = found[: page.limit]
     following = next_query(request, page, [item["id"] for item in shown]) if len(shown) < len(found) else None
-    return {name: shown, "links": list_links(request, f"/{name}", following)}
+    return {name: shown, "links": list_links(request, path or f"/{name}", following)}
 
 
 def query_of(*filters: str) -> Schema:

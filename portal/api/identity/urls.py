@@ -5,7 +5,7 @@ from django.urls import re_path
 from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.identity import v2, versions
 from portal.api.identity.auth import self_service, tokens
-from portal.api.identity.catalog import endpoints, regions, services
+from portal.api.identity.catalog import endpoint_groups, endpoints, project_endpoints, regions, services
 from portal.api.identity.credentials import access_rules, application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, project_tags, projects, users
 from portal.api.identity.limits import limits, registered_limits
@@ -57,6 +57,19 @@ _V3: dict[str, type[ServiceView]] = {
     "/services/(?P<service_id>[^/]+)": services.OneServiceView,
     "/endpoints": endpoints.EndpointsView,
     "/endpoints/(?P<endpoint_id>[^/]+)": endpoints.EndpointView,
+    "/OS-EP-FILTER/endpoint_groups": endpoint_groups.EndpointGroupsView,
+    "/OS-EP-FILTER/endpoint_groups/(?P<endpoint_group_id>[^/]+)": endpoint_groups.EndpointGroupView,
+    "/OS-EP-FILTER/endpoint_groups/(?P<endpoint_group_id>[^/]+)/endpoints": endpoint_groups.GroupEndpointsView,
+    "/OS-EP-FILTER/endpoint_groups/(?P<endpoint_group_id>[^/]+)/projects": endpoint_groups.GroupProjectsView,
+    "/OS-EP-FILTER/endpoint_groups/(?P<endpoint_group_id>[^/]+)/projects/(?P<project_id>[^/]+)": (
+        endpoint_groups.GroupProjectView
+    ),
+    "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoints": project_endpoints.ProjectEndpointsView,
+    "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoints/(?P<endpoint_id>[^/]+)": (
+        project_endpoints.ProjectEndpointView
+    ),
+    "/OS-EP-FILTER/projects/(?P<project_id>[^/]+)/endpoint_groups": project_endpoints.ProjectEndpointGroupsView,
+    "/OS-EP-FILTER/endpoints/(?P<endpoint_id>[^/]+)/projects": project_endpoints.EndpointProjectsView,
     "/registered_limits": registered_limits.RegisteredLimitsView,
     "/registered_limits/(?P<registered_limit_id>[^/]+)": registered_limits.RegisteredLimitView,
     "/limits": limits.LimitsView,

@@ -8,6 +8,8 @@ ADMIN = "rule:context_is_admin"
 """Nova's, Glance's and Neutron's name for who operates the cloud; Keystone calls it ``admin_required``."""
 CLOUD_ADMIN = "rule:admin_required"
 ANYBODY = "@"
+CLOUD_ADMIN_OR_SYSTEM_READER = "rule:admin_required or (role:reader and system_scope:all)"
+"""Who operates the cloud, and who may look at all of it: the role ``reader`` on the system."""
 ADMIN_OR_USER = "rule:admin_required or user_id:%(user_id)s"
 ADMIN_OR_DOMAIN_ADMIN = "rule:admin_required or rule:domain_admin"
 

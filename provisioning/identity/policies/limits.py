@@ -1,8 +1,8 @@
 """Unified limits: registered limits, and those of projects and domains."""
 
-from provisioning.identity.policies.base import ANYBODY, CLOUD_ADMIN, identity_rule
+from provisioning.identity.policies.base import ANYBODY, CLOUD_ADMIN, CLOUD_ADMIN_OR_SYSTEM_READER, identity_rule
 
-_EVERYTHING = f"{CLOUD_ADMIN} or rule:service_role or (role:reader and system_scope:all)"
+_EVERYTHING = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or rule:service_role"
 
 RULES = (
     identity_rule("identity:list_registered_limits", ANYBODY, "List what projects may have by default."),
@@ -19,7 +19,7 @@ RULES = (
     ),
     identity_rule(
         "identity:get_limit",
-        f"{CLOUD_ADMIN} or (role:reader and system_scope:all) or domain_id:%(domain_id)s or project_id:%(project_id)s",
+        f"{CLOUD_ADMIN_OR_SYSTEM_READER} or domain_id:%(domain_id)s or project_id:%(project_id)s",
         "Show a limit: of the token's project, or of its domain and what is in it.",
     ),
     identity_rule("identity:create_limits", CLOUD_ADMIN, "Create limits of projects and domains."),

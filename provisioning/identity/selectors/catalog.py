@@ -4,12 +4,13 @@ import uuid
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.db.models import Exists, UUIDField
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.prepared import Prepared
-from provisioning.identity.catalog import INTERFACES, OWN, filled
-from provisioning.identity.models import Endpoint, Region, Service
+from provisioning.identity.catalog import INTERFACES, OWN, filled, is_filtered_by
+from provisioning.identity.models import Endpoint, ProjectEndpoint, ProjectEndpointGroup, Region, Service
 
 _PLACE = {own.id: place for place, own in enumerate(OWN)}
 
@@ -26,20 +27,30 @@ class _Row(NamedTuple):
     region_id: str | None
     url: str | None
     enabled: bool | None
+    filtered: bool = False
+    """Whether the project's catalog shows some endpoints only: the same in every row."""
 
 
-_COLUMNS = ("id", "type", "name", "enabled", *(f"endpoints__{name}" for name in _Row._fields[4:]))
+_COLUMNS = ("id", "type", "name", "enabled", *(f"endpoints__{name}" for name in _Row._fields[4:-1]))
 _ROWS = Prepared(lambda: Service.objects.values_list(*_COLUMNS))
+_ROWS_AND_WHETHER_FILTERED = Prepared(
+    lambda project: Service.objects.annotate(
+        filtered=Exists(ProjectEndpoint.objects.filter(project=project))
+        | Exists(ProjectEndpointGroup.objects.filter(project=project))
+    ).values_list(*_COLUMNS, "filtered"),
+    project=UUIDField(),
+)
 
 
 def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) -> list[dict[str, Any]]:
-    """Return the catalog of a token for this project, this cloud's own services first; one query.
+    """Return the catalog of a token for this project, this cloud's own services first; one query, two more for a
+    project to which endpoints or groups of them were added: its catalog shows these only, unless there are none.
 
     ``public_url`` is the cloud's address, by default that of the settings.  Without a project, addresses that need one
     are left out.  What is disabled is left out.  A cloud without any service in its records has its own services.
     """
     address = settings.PUBLIC_URL if public_url is None else public_url
-    rows = [_Row(*row) for row in _ROWS()] or _own_rows()
+    rows, filtered = _rows(project_id)
     found: dict[uuid.UUID, dict[str, Any]] = {}
     for row in sorted(rows, key=_place):
         if not row.service_enabled:
@@ -49,7 +60,24 @@ def catalog_for(project_id: uuid.UUID | None, *, public_url: str | None = None) 
         url = filled(row.url, address, project_id) if row.enabled and row.url is not None else None
         if url is not None:
             endpoints.append(_endpoint(row, url))
-    return list(found.values())
+    return [entry for entry in found.values() if entry["endpoints"] or not filtered]
+
+
+def _rows(project_id: uuid.UUID | None) -> tuple[list[_Row], bool]:
+    """Return the services with the endpoints that the project's catalog shows, and whether it shows some only."""
+    if project_id is None:
+        return [_Row(*row) for row in _ROWS()] or _own_rows(), False
+    rows = [_Row(*row) for row in _ROWS_AND_WHETHER_FILTERED(project=project_id)] or _own_rows()
+    if not rows[0].filtered:
+        return rows, False
+    added = set(ProjectEndpoint.objects.filter(project=project_id).values_list("endpoint_id", flat=True))
+    groups = list(ProjectEndpointGroup.objects.filter(project=project_id).values_list("group__filters", flat=True))
+    shown = [row for row in rows if row.id in added or (row.id and any(_is_in(row, filters) for filters in groups))]
+    return (shown, True) if shown else (rows, False)
+
+
+def _is_in(row: _Row, filters: dict[str, Any]) -> bool:
+    return is_filtered_by(filters, row.service_id, row.region_id, row.interface, enabled=bool(row.enabled))
 
 
 def _own_rows() -> list[_Row]:

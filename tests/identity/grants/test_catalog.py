@@ -18,8 +18,9 @@ from provisioning.identity.services.catalog import (
     update_endpoint,
     update_service,
 )
+from provisioning.identity.services.endpoint_filters import add_endpoint_to_project
 from tests.identity.grants.conftest import V3
-from tests.support.cast import Api, People
+from tests.support.cast import Api, People, make_project
 
 PROJECT = uuid.UUID(int=7)
 
@@ -160,9 +161,11 @@ def test_a_new_endpoint_stands_in_the_next_token(people: People) -> None:
 
 
 def test_a_catalog_takes_one_query(db: None, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    """Also when other projects have endpoints of their own."""
     ensure_catalog()
     for number in range(20):
-        create_endpoint(create_service(f"s{number}"), "public", "http://x")
+        endpoint = create_endpoint(create_service(f"s{number}"), "public", "http://x")
+    add_endpoint_to_project(endpoint, make_project("other"))
     with django_assert_num_queries(1):
         assert len(catalog_for(PROJECT)) == 27
 

@@ -49,3 +49,33 @@ ENDPOINT_CREATE = _body("endpoint", _ENDPOINT, "interface", "url", "service_id")
 """``POST /v3/endpoints``; ``region`` is the older word for ``region_id``."""
 ENDPOINT_UPDATE = _body("endpoint", _ENDPOINT)
 """``PATCH /v3/endpoints/{id}``."""
+
+_ENDPOINT_GROUP: Schema = {
+    "name": _ID | {"pattern": r"\S"},
+    "description": _DESCRIPTION,
+    "filters": {
+        "type": "object",
+        "properties": {
+            "interface": _ENDPOINT["interface"],
+            "service_id": _ID,
+            "region_id": _ID_OR_NULL,
+            "enabled": _ENABLED,
+        },
+        "additionalProperties": False,
+    },
+}
+
+
+def _group(properties: Schema, *required: str) -> Schema:
+    body = _body("endpoint_group", properties, *required)
+    body["properties"]["endpoint_group"] |= {"additionalProperties": False, "minProperties": 1}
+    return body
+
+
+ENDPOINT_GROUP_CREATE = _group(_ENDPOINT_GROUP, "name", "filters")
+"""``POST /v3/OS-EP-FILTER/endpoint_groups``."""
+_OR_NULL = {
+    name: _ENDPOINT_GROUP[name] | {"type": [_ENDPOINT_GROUP[name]["type"], "null"]} for name in ("name", "filters")
+}
+ENDPOINT_GROUP_UPDATE = _group(_ENDPOINT_GROUP | _OR_NULL)
+"""``PATCH /v3/OS-EP-FILTER/endpoint_groups/{id}``."""

@@ -1,11 +1,11 @@
-"""Regions, services and endpoints as the Identity API v3 shows them."""
+"""Regions, services, endpoints and groups of these as the Identity API v3 shows them."""
 
 from typing import Any
 
 from rest_framework.request import Request
 
 from portal.api.identity import fragments
-from provisioning.identity.models import Endpoint, Region, Service
+from provisioning.identity.models import Endpoint, EndpointGroup, Region, Service
 
 Shape = dict[str, Any]
 
@@ -45,4 +45,14 @@ def endpoint(request: Request, record: Endpoint) -> Shape:
         "url": record.url,
         "enabled": record.enabled,
         "links": fragments.self_link(request, f"/endpoints/{record.id.hex}"),
+    }
+
+
+def endpoint_group(request: Request, record: EndpointGroup) -> Shape:
+    return {
+        "id": record.id.hex,
+        "name": record.name,
+        "description": record.description,
+        "filters": record.filters,
+        "links": fragments.self_link(request, f"/OS-EP-FILTER/endpoint_groups/{record.id.hex}"),
     }

@@ -1,0 +1,67 @@
+"""Groups of endpoints, and what the catalogs of single projects show of them (OS-EP-FILTER)."""
+
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity.catalog import is_filtered_by
+from provisioning.identity.models import Endpoint, EndpointGroup, Project, ProjectEndpoint, ProjectEndpointGroup
+from provisioning.identity.selectors.catalog import endpoints
+
+
+def endpoint_groups() -> list[EndpointGroup]:
+    """Return the groups by name."""
+    return list(EndpointGroup.objects.order_by("name", "id"))
+
+
+def existing_endpoint_group(group_id: str) -> EndpointGroup:
+    """Return a group, or raise NotFoundError."""
+    key = read_id(group_id)
+    found = EndpointGroup.objects.filter(id=key).first() if key else None
+    if found is None:
+        shown = group_id[:64].replace("\0", "")
+        raise NotFoundError(f"Could not find endpoint group: {shown}.")
+    return found
+
+
+def endpoints_in(group: EndpointGroup) -> list[Endpoint]:
+    """Return the endpoints that are as the group's filters say, disabled ones too."""
+    return [each for each in endpoints() if _is_in(each, group)]
+
+
+def endpoints_of_project(project: Project) -> list[Endpoint]:
+    """Return the endpoints that were added to the project, singly or by a group; disabled ones too."""
+    added = set(ProjectEndpoint.objects.filter(project=project).values_list("endpoint_id", flat=True))
+    groups = groups_of_project(project)
+    return [each for each in endpoints() if each.id in added or any(_is_in(each, group) for group in groups)]
+
+
+def groups_of_project(project: Project) -> list[EndpointGroup]:
+    """Return the groups that were added to the project, by name."""
+    found = EndpointGroup.objects.filter(id__in=ProjectEndpointGroup.objects.filter(project=project).values("group"))
+    return list(found.order_by("name", "id"))
+
+
+def has_endpoint(project: Project, endpoint: Endpoint) -> bool:
+    """Whether the endpoint itself was added to the project."""
+    return ProjectEndpoint.objects.filter(project=project, endpoint=endpoint).exists()
+
+
+def has_group(project: Project, group: EndpointGroup) -> bool:
+    return ProjectEndpointGroup.objects.filter(project=project, group=group).exists()
+
+
+def projects_of_endpoint(endpoint: Endpoint) -> list[Project]:
+    """Return the projects to which the endpoint itself was added, with their tags, by name."""
+    found = Project.objects.filter(id__in=ProjectEndpoint.objects.filter(endpoint=endpoint).values("project"))
+    return list(found.prefetch_related("tags").order_by("name", "id"))
+
+
+def projects_of_group(group: EndpointGroup) -> list[Project]:
+    """Return the projects to which the group was added, with their tags, by name."""
+    found = Project.objects.filter(id__in=ProjectEndpointGroup.objects.filter(group=group).values("project"))
+    return list(found.prefetch_related("tags").order_by("name", "id"))
+
+
+def _is_in(endpoint: Endpoint, group: EndpointGroup) -> bool:
+    return is_filtered_by(
+        group.filters, endpoint.service_id, endpoint.region_id, endpoint.interface, enabled=endpoint.enabled
+    )
