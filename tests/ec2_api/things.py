@@ -1,0 +1,181 @@
+"""What alice's project has, by EC2's ids, and the keys of everybody who may ask for it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from portal.api.ec2 import names
+from portal.api.ec2.protocol import model
+from portal.api.ec2.registry import Action
+from provisioning.compute.models import KeyPair
+from provisioning.ec2 import ids
+from provisioning.ec2.kinds import kinds
+from provisioning.identity.models import Credential, Role
+from provisioning.identity.selectors.tokens import context_of
+from provisioning.identity.services.application_credentials import RequestPattern, create_application_credential
+from provisioning.identity.services.credentials import credential_id, delete_credential
+from provisioning.identity.services.ec2 import create_ec2_credential
+from provisioning.identity.services.tokens import issue_token
+from provisioning.network.models import FloatingIP, SecurityGroup
+from tests.security.conftest import SECRET, World
+from tests.support.cast import People, Person, make_user
+from tests.support.ec2 import Keys
+
+PERSONS = ("reader", "member", "wide", "narrow", "barred", "revoked", "roleless", "other", "operator")
+"""Who asks.  ``wide``, ``narrow`` and ``barred`` are application credentials of the member, whose keys may be used for
+anything, with the role of a reader, and for another service only.  ``revoked``: the member's key that was deleted.
+``roleless``: a key for the project of somebody who has no role there.  ``other``: a member of another project.
+``operator``: the administrator of a third.
+"""
+ARGUMENTS: dict[str, str] = {
+    "InstanceId": "i",
+    "ImageId": "ami",
+    "SourceImageId": "ami",
+    "KeyPairId": "key",
+    "VolumeId": "vol",
+    "SnapshotId": "snap",
+    "SourceSnapshotId": "snap",
+    "GroupId": "sg",
+    "SecurityGroupId": "sg",
+    "SecurityGroupRuleId": "sgr",
+    "PrefixListId": "pl",
+    "AllocationId": "eipalloc",
+    "AssociationId": "eipassoc",
+    "VpcId": "vpc",
+    "SubnetId": "subnet",
+    "NetworkInterfaceId": "eni",
+    "AttachmentId": "eni-attach",
+    "RouteTableId": "rtb",
+    "InternetGatewayId": "igw",
+    "GatewayId": "igw",
+    "ResourceId": "i",
+    "Resource": "i",
+    "Resources": "i",
+    "Group": "sg",
+}
+"""A parameter, without its number → the beginning of the ids that it takes."""
+
+
+@dataclass(frozen=True)
+class Things:
+    """Ids by their beginnings (``i``, ``vol``), other words by their names, and keys by person."""
+
+    ids: dict[str, str]
+    keys: dict[str, Keys]
+
+    def filled(self, text: str) -> str:
+        """Put ids into the place of ``<i>``, ``<vol>`` and so on; KeyError for what there is none of."""
+        return re.sub(r"<([\w-]+)>", lambda found: self.ids[found[1]], text)
+
+
+def make_things(people: People, world: World) -> Things:
+    """Give everything in alice's project its EC2 id, and everybody a key."""
+    known = {prefix: _one(prefix, people.alice, world) for prefix in {*kinds, *(each.prefix for each in names.KINDS)}}
+    found = {prefix: ids.id_of(prefix, resource) for prefix, resource in known.items() if resource is not None}
+    words = {
+        "public-image": ids.id_of("ami", world.cloud.image.id),
+        "public-subnet": ids.id_of("subnet", world.cloud.network.subnets.get().id),
+        "key-name": SECRET,
+        "public-key": KeyPair.objects.get(name=SECRET).public_key.strip(),
+        "type": world.cloud.small.name,
+        "group-name": SecurityGroup.objects.get(project_id=people.alice.project_id).name,
+        "zone": "nova",
+        "outside": ids.id_of("vpc", uuid.UUID(world.ids["outside"])),
+        "public-ip": FloatingIP.objects.filter(project_id=people.alice.project_id).order_by("id")[0].address,
+        "free-vol": ids.id_of("vol", uuid.UUID(world.ids["volume"])),
+    }
+    return Things(found | words, _keys(people))
+
+
+def _one(prefix: str, alice: Person, world: World) -> uuid.UUID | None:
+    """Return the primary key of something of alice's of this kind, None when she has none."""
+    chosen = {
+        "i": world.ids["server"],
+        "ami": world.ids["image"],
+        "vol": world.ids["volume"],
+        "snap": world.ids["snapshot"],
+        "vpc": world.ids["own_network"],
+        "subnet": world.ids["subnet"],
+        "eni": world.ids["port"],
+        "eni-attach": world.ids["port"],
+        "rtb": world.ids["routers/identity"],
+        "sg": world.ids["group"],
+        "sgr": world.ids["rule"],
+        "eipalloc": world.ids["floating_ip"],
+    }
+    if prefix in chosen:
+        return uuid.UUID(chosen[prefix])
+    kind = kinds.get(prefix)
+    if kind is None:
+        return None
+    field = "user_id" if kind.model is KeyPair else "project_id"
+    key = kind.model._default_manager.filter(**{field: getattr(alice, field)}).values_list("pk", flat=True).first()
+    return uuid.UUID(int=key) if isinstance(key, int) else key
+
+
+def _keys(people: People) -> dict[str, Keys]:
+    alice = people.alice
+    gone = create_ec2_credential(alice.user, alice.project)
+    made = {
+        "reader": create_ec2_credential(people.bob.user, people.bob.project),
+        "member": create_ec2_credential(alice.user, alice.project),
+        "wide": _of_application_credential(alice, "wide", "member", "ec2"),
+        "narrow": _of_application_credential(alice, "narrow", "reader", "ec2"),
+        "barred": _of_application_credential(alice, "barred", "member", "compute"),
+        "revoked": gone,
+        "roleless": create_ec2_credential(make_user("dodo"), alice.project),
+        "other": create_ec2_credential(people.charlie.user, people.charlie.project),
+        "operator": create_ec2_credential(people.operator.user, people.operator.project),
+    }
+    delete_credential(Credential.objects.get(pk=credential_id(gone[0])))
+    return {person: Keys(*pair) for person, pair in made.items()}
+
+
+def _of_application_credential(alice: Person, name: str, role: str, service: str) -> tuple[str, str]:
+    """Make a key pair as an application credential of this role does, which is for this service only."""
+    roles = [Role.objects.get(name=role, domain=None)]
+    rules = [RequestPattern(service, "POST", "/**"), RequestPattern("identity", "POST", "/**")]
+    record, _ = create_application_credential(
+        alice.user, alice.project, name, roles=roles, access_rules=rules, unrestricted=True
+    )
+    issued = issue_token(alice.user, alice.project, ("application_credential",), application_credential=record)
+    return create_ec2_credential(alice.user, alice.project, caller=context_of(issued.data))
+
+
+def prefix_of(parameter: str) -> str | None:
+    """Return the beginning of the ids that a parameter takes (``Filter`` → None, ``InstanceId`` → ``i``)."""
+    return ARGUMENTS.get(parameter) or ARGUMENTS.get(f"{parameter}Id")
+
+
+def guesses(action: Action) -> list[dict[str, Any]]:
+    """Return arguments with which an action may be asked: what it requires, and the ids that it takes.
+
+    What only shows something may be asked without ids as well.
+    """
+    shape = model.operation(action.name).input_shape
+    if shape is None:
+        return [{}]
+    required, ids_taken = {}, {}
+    for name, member in model.members_of(shape).items():
+        prefix = prefix_of(model.parameter_name(member, name))
+        guess = _guess(member, f"<{prefix}>" if prefix else "x")
+        if name in shape.required_members:
+            required[name] = guess
+        elif name in action.takes and prefix is not None:
+            ids_taken[name] = guess
+    if action.changes or not ids_taken:
+        return [required | ids_taken]
+    return [required, required | ids_taken]
+
+
+def _guess(shape: Any, text: str) -> Any:
+    if shape.type_name == "list":
+        return [_guess(shape.member, text)]
+    if shape.type_name == "structure":
+        return {name: _guess(model.members_of(shape)[name], text) for name in shape.required_members}
+    if shape.type_name == "string":
+        return shape.enum[0] if shape.enum else text
+    return {"boolean": False, "blob": "eA=="}.get(shape.type_name, 1)
