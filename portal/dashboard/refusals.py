@@ -46,9 +46,8 @@ def said(error: NovellaError) -> str:
     """Return what a page says of a refusal: what to do about it, where that is known; else the error without ids."""
     if isinstance(error, OverQuotaError):
         label = bars.LABELS.get(error.resource, error.resource)
-        return (
-            f"The project's quota has no room. {label}: {error.used} of {error.limit} used, {error.asked} more wanted."
-        )
+        whose = "Your own quota in this project" if error.of_user else "The project's quota"
+        return f"{whose} has no room. {label}: {error.used} of {error.limit} used, {error.asked} more wanted."
     sentence = SENTENCES.get(type(error))
     if sentence is not None:
         return sentence

@@ -56,9 +56,9 @@ class OverQuotaError(NovellaError):
 
     code = "over_quota"
 
-    def __init__(self, resource: str, *, limit: int, used: int, asked: int) -> None:
-        """Name the limit, what is used, and what was asked for."""
-        self.resource, self.limit, self.used, self.asked = resource, limit, used, asked
+    def __init__(self, resource: str, *, limit: int, used: int, asked: int, of_user: bool = False) -> None:
+        """Name the limit, what is used, and what was asked for; ``of_user``: it is a user's own in the project."""
+        self.resource, self.limit, self.used, self.asked, self.of_user = resource, limit, used, asked, of_user
         left = max(limit - used, 0)
         super().__init__(
             f"Quota exceeded for {resource}: Requested {asked}, but already used {used} of {limit} {resource}"

@@ -62,8 +62,8 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
         servers, ports = servers.filter(project_id=scope_id), ports.filter(project_id=scope_id)
         keys, groups = keys.filter(user_id=scope_id), groups.filter(project_id=scope_id)
     being_built: dict[uuid.UUID, Holding] = {}
-    columns = ("id", "project_id", "vm_state", "flavor", "old_flavor", "requested_networks")
-    for server, project, vm_state, flavor, other, interfaces in servers.values_list(*columns).iterator():
+    columns = ("id", "project_id", "user_id", "vm_state", "flavor", "old_flavor", "requested_networks")
+    for server, project, user, vm_state, flavor, other, interfaces in servers.values_list(*columns).iterator():
         amounts = quota_held(flavor, other)
         built = vm_state != VmState.BUILDING
         if not built:
@@ -72,12 +72,12 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
             being_built[server] = Holding(project, server, "fixed_ips", asked["fixed_ips"], committed=False)
         for resource, amount in amounts.items():
             if amount:
-                yield Holding(project, server, resource, amount, committed=built)
+                yield Holding(project, server, resource, amount, committed=built, user_id=user)
     yield from _of_ports(ports, being_built)
-    for user, name in keys.values_list("user_id", "name").iterator():
-        yield Holding(user, key_pair_owner(user, name), "key_pairs")
-    for project, group in groups.values_list("project_id", "id").iterator():
-        yield Holding(project, group, "server_groups")
+    for owner, name in keys.values_list("user_id", "name").iterator():
+        yield Holding(owner, key_pair_owner(owner, name), "key_pairs")
+    for project, group, user in groups.values_list("project_id", "id", "user_id").iterator():
+        yield Holding(project, group, "server_groups", user_id=user)
 
 
 def _of_ports(ports: QuerySet[Port], being_built: dict[uuid.UUID, Holding]) -> Iterator[Holding]:

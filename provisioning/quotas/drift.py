@@ -8,7 +8,7 @@ from typing import Literal
 from django.db.models import Sum
 
 from provisioning.quotas import registry
-from provisioning.quotas.limits import PER_USER
+from provisioning.quotas.limits import OF_USERS, PER_USER
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.registry import Holding
 
@@ -17,12 +17,14 @@ from provisioning.quotas.registry import Holding
 class Finding:
     """One thing that is wrong; amounts are (in use, reserved)."""
 
-    kind: Literal["counter", "orphan", "missing", "different"]
+    kind: Literal["counter", "orphan", "missing", "different", "user"]
     scope_id: uuid.UUID
     resource: str
     owner_id: uuid.UUID | None
     written: tuple[int, int]
     right: tuple[int, int]
+    user_id: uuid.UUID | None = None
+    """Whose it is, by the record."""
 
     def __str__(self) -> str:
         scope = f"{'User' if self.resource in PER_USER else 'Project'} {self.scope_id.hex}, {self.resource}:"
@@ -32,6 +34,9 @@ class Finding:
             return f"{scope} {_words(self.written)} for {self.owner_id}, which does not exist or holds none any more."
         if self.kind == "missing":
             return f"{scope} {self.owner_id} exists ({_words(self.right)}) and passed no quota."
+        if self.kind == "user":
+            whose = self.user_id.hex if self.user_id else "nobody"
+            return f"{scope} {self.owner_id} is written down for another user, and is {whose}'s."
         return f"{scope} {self.owner_id} is written down with {_words(self.written)} and has {_words(self.right)}."
 
 
@@ -44,18 +49,24 @@ def _owners(scope_id: uuid.UUID | None) -> Iterator[Finding]:
     """Compare reservations with the rows that they are for."""
     rows = Reservation.objects.all() if scope_id is None else Reservation.objects.filter(project_id=scope_id)
     written = {
-        (scope, owner, resource): _pair(amount, committed=committed)
-        for scope, owner, resource, amount, committed in rows.values_list(
-            "project_id", "owner_id", "resource", "amount", "committed"
+        (scope, owner, resource): (_pair(amount, committed=committed), user)
+        for scope, owner, resource, amount, committed, user in rows.values_list(
+            "project_id", "owner_id", "resource", "amount", "committed", "user_id"
         ).iterator()
     }
-    right = {_key(held): _pair(held.amount, committed=held.committed) for held in registry.holdings(scope_id)}
+    right = {
+        _key(held): (_pair(held.amount, committed=held.committed), held.user_id if held.resource in OF_USERS else None)
+        for held in registry.holdings(scope_id)
+    }
     for key in sorted(written.keys() | right.keys()):
         there, should = written.get(key), right.get(key)
         if there != should:
-            kind: Literal["orphan", "missing", "different"]
+            kind: Literal["orphan", "missing", "different", "user"]
             kind = "orphan" if should is None else "missing" if there is None else "different"
-            yield Finding(kind, key[0], key[2], key[1], there or (0, 0), should or (0, 0))
+            if there and should and there[0] == should[0]:
+                kind = "user"
+            amounts = there[0] if there else (0, 0), should[0] if should else (0, 0)
+            yield Finding(kind, key[0], key[2], key[1], *amounts, user_id=should[1] if should else None)
 
 
 def _counters(scope_id: uuid.UUID | None) -> Iterator[Finding]:

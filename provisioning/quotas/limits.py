@@ -54,6 +54,8 @@ policies.
 
 PER_USER = frozenset({"key_pairs"})
 """Held by a user over all projects; the limit is that of the project in which one more is asked for."""
+OF_USERS = frozenset({"instances", "cores", "ram", "server_groups"})
+"""Held by a project, and written down for the user who made it: a user may have a limit of its own in the project."""
 EACH = frozenset(
     {
         "metadata_items",

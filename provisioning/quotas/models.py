@@ -4,16 +4,23 @@ from django.db import models
 
 
 class QuotaLimit(models.Model):
-    """A limit of one project, or the default when ``project_id`` is None.  -1: unlimited."""
+    """A limit of one project, of one user in it, or the default when ``project_id`` is None.  -1: unlimited."""
 
     project_id = models.UUIDField(null=True, blank=True)
+    user_id = models.UUIDField(null=True, blank=True)
     resource = models.CharField(max_length=300)
     limit = models.IntegerField()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["project_id", "resource"], name="one_limit"),
+            models.UniqueConstraint(
+                fields=["project_id", "resource"], condition=models.Q(user_id=None), name="one_limit"
+            ),
             models.UniqueConstraint(fields=["resource"], condition=models.Q(project_id=None), name="one_default_limit"),
+            models.UniqueConstraint(fields=["project_id", "user_id", "resource"], name="one_limit_of_user"),
+            models.CheckConstraint(
+                condition=models.Q(user_id=None) | models.Q(project_id__isnull=False), name="users_in_projects"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -39,9 +46,13 @@ class QuotaUsage(models.Model):
 
 
 class Reservation(models.Model):
-    """What one owner (an instance, an image …) holds of a resource; the row is deleted when it is released."""
+    """What one owner (an instance, an image …) holds of a resource; the row is deleted when it is released.
+
+    ``user_id`` is whose it is where users have limits of their own (``limits.OF_USERS``): their sum is what is used.
+    """
 
     project_id = models.UUIDField()
+    user_id = models.UUIDField(null=True)
     owner_id = models.UUIDField(db_index=True)
     resource = models.CharField(max_length=300)
     amount = models.IntegerField()
@@ -50,6 +61,11 @@ class Reservation(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner_id", "resource"], name="one_reservation")]
+        indexes = [
+            models.Index(
+                fields=["project_id", "user_id"], condition=models.Q(user_id__isnull=False), name="held_for_user"
+            )
+        ]
 
     def __str__(self) -> str:
         return f"{self.owner_id} {self.resource} {self.amount}"

@@ -13,13 +13,17 @@ from provisioning.quotas.limits import DEFAULTS
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What one row makes its owner hold of one resource; ``committed`` False while it is being made."""
+    """What one row makes its owner hold of one resource; ``committed`` False while it is being made.
+
+    ``user_id``: for whom it is counted, of what is one of ``limits.OF_USERS``.
+    """
 
     scope_id: uuid.UUID
     owner_id: uuid.UUID
     resource: str
     amount: int = 1
     committed: bool = True
+    user_id: uuid.UUID | None = None
 
 
 Recount = Callable[[uuid.UUID | None], Iterable[Holding]]

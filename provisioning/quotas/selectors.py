@@ -1,21 +1,56 @@
 """Reading limits and usage."""
 
+import math
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from django.db.models import Q, UUIDField
+from django.db.models import Q, Sum, UUIDField
 
 from provisioning.common.prepared import Prepared
 from provisioning.quotas import registry
-from provisioning.quotas.limits import DEFAULTS, UNLIMITED, delivered, is_per_type
-from provisioning.quotas.models import QuotaLimit, QuotaUsage
+from provisioning.quotas.limits import DEFAULTS, OF_USERS, UNLIMITED, delivered, is_per_type
+from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
+
+
+class Bounds(NamedTuple):
+    """What limits somebody in a project: the project's limits, and those that the user has of its own there."""
+
+    project: Mapping[str, int]
+    user: Mapping[str, int] = {}
+
+    @property
+    def least(self) -> dict[str, int]:
+        """The lower of both, for what is compared for each thing."""
+        if not self.user:
+            return dict(self.project)
+        return {name: _lower(limit, self.user.get(name, UNLIMITED)) for name, limit in self.project.items()}
+
+
+NO_BOUNDS = Bounds({})
+
+
+def _lower(one: int, other: int) -> int:
+    return max(one, other) if UNLIMITED in {one, other} else min(one, other)
 
 
 def limits_of(project_id: uuid.UUID) -> dict[str, int]:
     """Return resource → limit for the project: its own, else the operator's default, else Nova's.  -1: unlimited."""
+    return _of_project(_LIMITS(project_id=project_id))
+
+
+def bounds_of(project_id: uuid.UUID, user_id: uuid.UUID | None) -> Bounds:
+    """Return the limits of a project and of a user in it, in one query."""
+    if user_id is None:
+        return Bounds(limits_of(project_id))
+    rows = list(_BOUNDS(project_id=project_id, user_id=user_id))
+    own = {resource: limit for _, user, resource, limit in rows if user is not None}
+    return Bounds(_of_project((owner, name, limit) for owner, user, name, limit in rows if user is None), own)
+
+
+def _of_project(rows: Iterable[tuple[uuid.UUID | None, str, int]]) -> dict[str, int]:
     limits = delivered()
-    for owner, resource, limit in sorted(_LIMITS(project_id=project_id), key=lambda row: row[0] is not None):
+    for owner, resource, limit in sorted(rows, key=lambda row: row[0] is not None):
         if resource in limits or owner is not None or is_per_type(resource):
             limits[resource] = limit
     return limits
@@ -29,11 +64,61 @@ def usage_of(project_id: uuid.UUID) -> dict[str, int]:
     return usage
 
 
+def usage_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, int]:
+    """Return resource → what a user holds in a project, of what users have limits for; 0 for what was never used."""
+    return dict.fromkeys(OF_USERS, 0) | {
+        name: detail.in_use + detail.reserved for name, detail in _held_by(project_id, user_id).items()
+    }
+
+
+def _held_by(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, "Detail"]:
+    found: dict[str, Detail] = {}
+    rows = Reservation.objects.filter(project_id=project_id, user_id=user_id).values_list("resource", "committed")
+    for resource, committed, amount in rows.annotate(amount=Sum("amount")).order_by():
+        before = found.get(resource, Detail(UNLIMITED, 0, 0))
+        column = "in_use" if committed else "reserved"
+        found[resource] = before._replace(**{column: amount})
+    return found
+
+
+class Room(NamedTuple):
+    """What binds somebody in a project: of each resource the limit that leaves less, and what counts against it."""
+
+    limits: dict[str, int]
+    usage: dict[str, int]
+    of_user: frozenset[str]
+    """What the user's own limits bind, not the project's."""
+
+
+def room_of(project_id: uuid.UUID, user_id: uuid.UUID | None, bounds: Bounds) -> Room:
+    """Return what binds a user in a project, in one query, and another one for users with limits of their own."""
+    usage, limits = usage_of(project_id), bounds.least
+    mine = {name for name in OF_USERS & bounds.user.keys() if bounds.user[name] != UNLIMITED}
+    if user_id is None or not mine:
+        return Room(limits, usage, frozenset())
+    used = usage_in(project_id, user_id)
+    tighter = {name for name in mine if _left(bounds.user[name], used[name]) < _left(bounds.project[name], usage[name])}
+    for name in mine:
+        limits[name] = bounds.user[name] if name in tighter else bounds.project[name]
+    return Room(limits, usage | {name: used[name] for name in tighter}, frozenset(tighter))
+
+
+def _left(limit: int, used: int) -> float:
+    return math.inf if limit == UNLIMITED else limit - used
+
+
 _LIMITS = Prepared(
-    lambda project_id: QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None)).values_list(
-        "project_id", "resource", "limit"
-    ),
+    lambda project_id: QuotaLimit.objects.filter(
+        Q(project_id=project_id) | Q(project_id=None), user_id=None
+    ).values_list("project_id", "resource", "limit"),
     project_id=UUIDField(),
+)
+_BOUNDS = Prepared(
+    lambda project_id, user_id: QuotaLimit.objects.filter(
+        Q(project_id=project_id) | Q(project_id=None), Q(user_id=None) | Q(user_id=user_id)
+    ).values_list("project_id", "user_id", "resource", "limit"),
+    project_id=UUIDField(),
+    user_id=UUIDField(),
 )
 _USAGE = Prepared(
     lambda project_id: QuotaUsage.objects.filter(project_id=project_id).values_list("resource", "in_use", "reserved"),
@@ -63,6 +148,20 @@ def detail_of(scope_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail
     return {name: Detail(limit, *held.get(name, (0, 0))) for name, limit in limits.items()}
 
 
+def detail_in(project_id: uuid.UUID, user_id: uuid.UUID) -> dict[str, Detail]:
+    """Return every resource of a project as a user in it has them.
+
+    The limits are the user's own, else the project's; in use and reserved is what the user holds where that is written
+    down (``limits.OF_USERS``), and what the project holds of all else.
+    """
+    bounds, held = bounds_of(project_id, user_id), _held_by(project_id, user_id)
+    found: dict[str, Detail] = {}
+    for name, detail in detail_of(project_id).items():
+        used = held.get(name, Detail(UNLIMITED, 0, 0)) if name in OF_USERS else detail
+        found[name] = used._replace(limit=bounds.user.get(name, detail.limit))
+    return found
+
+
 def whole_detail_of(project_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str, Detail]:
     """Return as ``detail_of``, and what is not kept in the ledger counted from the records."""
     found, used = detail_of(project_id, more), registry.measured(project_id)
@@ -71,15 +170,25 @@ def whole_detail_of(project_id: uuid.UUID, more: Iterable[str] = ()) -> dict[str
 
 def own_limit(project_id: uuid.UUID, resource: str) -> int | None:
     """Return the project's limit, else the operator's default; None where nobody has set one."""
-    rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None), resource=resource)
+    rows = QuotaLimit.objects.filter(Q(project_id=project_id) | Q(project_id=None), user_id=None, resource=resource)
     found = dict(rows.values_list("project_id", "limit"))
     return found.get(project_id, found.get(None))
 
 
 def projects_with_limits(resources: Iterable[str] = DEFAULTS) -> list[uuid.UUID]:
     """Return the ids of the projects that have limits of their own for one of these resources."""
-    rows = QuotaLimit.objects.filter(project_id__isnull=False, resource__in=list(resources))
+    rows = QuotaLimit.objects.filter(project_id__isnull=False, user_id=None, resource__in=list(resources))
     return [found for found in rows.order_by("project_id").values_list("project_id", flat=True).distinct() if found]
+
+
+def given_to_users(project_id: uuid.UUID, *, besides: uuid.UUID | None = None) -> dict[str, int]:
+    """Return resource → the sum of the limits that users have of their own in a project, but one user; unlimited ones
+    are left out.
+    """
+    rows = QuotaLimit.objects.filter(project_id=project_id, user_id__isnull=False, limit__gte=0)
+    if besides is not None:
+        rows = rows.exclude(user_id=besides)
+    return dict(rows.values_list("resource").annotate(given=Sum("limit")).order_by())
 
 
 def own_limits(project_id: uuid.UUID | None, more: Iterable[str] = ()) -> dict[str, int]:
@@ -87,7 +196,7 @@ def own_limits(project_id: uuid.UUID | None, more: Iterable[str] = ()) -> dict[s
 
     ``more``: names of limits of volume types that are wanted, too.
     """
-    rows = QuotaLimit.objects.filter(project_id=project_id, resource__in=[*DEFAULTS, *more])
+    rows = QuotaLimit.objects.filter(project_id=project_id, user_id=None, resource__in=[*DEFAULTS, *more])
     return dict(rows.values_list("resource", "limit"))
 
 
@@ -102,7 +211,9 @@ def holdings(project_ids: Iterable[uuid.UUID], resources: Collection[str]) -> di
     mine = Q(project_id__in=keys)
     set_by = {
         (owner, resource): limit
-        for owner, resource, limit in QuotaLimit.objects.filter(mine | Q(project_id=None), resource__in=resources)
+        for owner, resource, limit in QuotaLimit.objects.filter(
+            mine | Q(project_id=None), user_id=None, resource__in=resources
+        )
         .values_list("project_id", "resource", "limit")
         .order_by()
     }

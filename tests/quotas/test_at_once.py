@@ -26,9 +26,9 @@ from provisioning.compute.services.key_pairs import create_key_pair, delete_key_
 from provisioning.network import services as network
 from provisioning.network.models import Network, SecurityGroup, SecurityGroupRule
 from provisioning.quotas.models import Reservation
-from provisioning.quotas.selectors import detail_of, usage_of
+from provisioning.quotas.selectors import detail_of, given_to_users, usage_in, usage_of
 from provisioning.quotas.services.ledger import reserve
-from provisioning.quotas.services.limits import set_limit
+from provisioning.quotas.services.limits import set_limit, set_limits
 from provisioning.quotas.services.repair import examine, repair
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand
@@ -126,6 +126,27 @@ def test_two_hundred_launches_at_a_quota_of_ten() -> None:
     used = {name: amount for name, amount in usage_of(PROJECT).items() if amount}
     assert used == {"security_groups": 1, "security_group_rules": 4}
     nothing_is_wrong()
+
+
+def test_users_at_once_pass_neither_their_own_limits_nor_the_projects() -> None:
+    cloud = Cloud.make()
+    callers = [ALICE, context("carol", project="alice"), context("dave", project="alice")]
+    set_limit(PROJECT, "instances", 10)
+    for caller, resource, limit in ((callers[0], "cores", 3), (callers[1], "instances", 4), (callers[2], "ram", -1)):
+        set_limits(PROJECT, {resource: limit}, user_id=caller.user_id, force=True)
+    answers = at_once(60, lambda number: cloud.launch(callers[number % 2], name=f"web-{number}"))
+    assert answers == {"done": 7, "OverQuotaError": 53}
+    assert at_once(8, lambda _: cloud.launch(callers[2])) == {"done": 3, "OverQuotaError": 5}
+    held = [usage_in(PROJECT, caller.user_id or USER)["instances"] for caller in callers]
+    assert (held, usage_of(PROJECT)["instances"]) == ([3, 4, 3], 10)
+    nothing_is_wrong()
+
+
+def test_limits_of_users_set_at_once_stay_within_the_projects() -> None:
+    users = [uuid.UUID(int=number) for number in range(8)]
+    answers = at_once(8, lambda number: set_limits(PROJECT, {"cores": 6}, user_id=users[number]))
+    assert answers == {"done": 3, "InvalidInputError": 5}
+    assert given_to_users(PROJECT) == {"cores": 18}
 
 
 def test_places_given_back_in_between_are_taken_again() -> None:

@@ -171,13 +171,57 @@ def test_in_use_and_reserved_are_told_apart(path: str, people: People) -> None:
     )
 
 
-def test_quotas_of_users_are_not_pretended(path: str, operator_api: Api, people: People) -> None:
-    query = f"?user_id={people.alice.user_id.hex}"
-    assert operator_api.get(path + query).json() == operator_api.get(path).json()
-    for answer in (operator_api.put(path + query, {"quota_set": {"cores": 1}}), operator_api.delete(path + query)):
-        assert answer.status_code == 400
-        assert "single users" in answer.json()["badRequest"]["message"]
-    assert limits_of(people.alice.project_id)["cores"] == 20
+@pytest.mark.parametrize("version", ["2.1", "2.36", "2.57", "2.96"])
+def test_one_user_has_limits_of_its_own(path: str, operator_api: Api, people: People, version: str) -> None:
+    api, of_user = Api(people.alice, **at(version)), f"?user_id={people.alice.user_id.hex}"
+    operator = Api(people.operator, **at(version))
+    whole = api.get(path).json()["quota_set"]
+    assert api.get(path + of_user).json()["quota_set"] == whole
+    changed = operator.put(path + of_user, {"quota_set": {"cores": 3, "key_pairs": "2"}})
+    assert (changed.status_code, changed.json()["quota_set"]) == (
+        200,
+        {name: value for name, value in (whole | {"cores": 3, "key_pairs": 2}).items() if name != "id"},
+    )
+    cloud = Cloud.make()
+    cloud.launch(people.alice.context)
+    create_key_pair(people.alice.context, "laptop")
+    assert api.get(path + of_user).json()["quota_set"] == whole | {"cores": 3, "key_pairs": 2}
+    detail = api.get(f"{path}/detail{of_user}").json()["quota_set"]
+    assert detail.keys() == whole.keys()
+    assert detail["cores"] == {"limit": 3, "in_use": 0, "reserved": 1}
+    assert detail["key_pairs"] == {"limit": 2, "in_use": 1, "reserved": 0}
+    of_other = f"?user_id={people.bob.user_id.hex}"
+    assert api.get(f"{path}/detail{of_other}").json()["quota_set"]["cores"] == {"limit": 20, "in_use": 0, "reserved": 0}
+    assert api.get(path).json()["quota_set"] == whole
+    assert api.get(f"{V21}/limits").json()["limits"]["absolute"]["maxTotalCores"] == 20
+    networks = {} if version < "2.37" else {"networks": "auto"}
+    wanted = {"name": "x", "imageRef": str(cloud.image.id), "flavorRef": "2", **networks}
+    refused = api.post(f"{V21}/servers", {"server": wanted})
+    assert (refused.status_code, "Quota exceeded for cores" in str(refused.json())) == (403, True)
+    answer = operator.delete(path + of_user)
+    assert (answer.status_code, answer.content) == (202, b"")
+    assert api.get(path + of_user).json()["quota_set"] == whole
+
+
+def test_limits_of_users_are_operators_to_set_within_the_projects(path: str, operator_api: Api, people: People) -> None:
+    of_user = f"?user_id={people.alice.user_id.hex}"
+    alice = Api(people.alice)
+    assert alice.put(path + of_user, {"quota_set": {"cores": 1}}).status_code == 403
+    assert alice.delete(path + of_user).status_code == 403
+    for query, body, word in (
+        (of_user, {"cores": 21}, "less than or equal to 20"),
+        (of_user, {"cores": -1}, "less than or equal to 20"),
+        (f"?user_id={uuid.UUID(int=5).hex}", {"cores": 1}, "user_id"),
+        ("?user_id=nobody", {"cores": 1}, "user_id"),
+    ):
+        answer = operator_api.put(path + query, {"quota_set": body})
+        assert (answer.status_code, word in str(answer.json())) == (400, True), query
+    assert operator_api.put(path + of_user, {"quota_set": {"cores": 21, "force": True}}).status_code == 200
+    nobody = operator_api.get(f"{path}/detail?user_id=nobody").json()["quota_set"]
+    assert nobody["cores"] == {"limit": 20, "in_use": 0, "reserved": 0}
+    assert operator_api.get(f"{path}?user_id=").json() == operator_api.get(path).json()
+    assert operator_api.delete(f"{path}?user_id=nobody").status_code == 202
+    assert operator_api.get(path + of_user).json()["quota_set"]["cores"] == 21
 
 
 @pytest.mark.parametrize("project", [uuid.UUID(int=5).hex, "nonsense", "x" * 300])

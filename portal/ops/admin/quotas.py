@@ -9,7 +9,7 @@ from django.http import HttpRequest
 
 from portal.ops.admin.base import ModelForm, Written
 from provisioning.identity.models import Project
-from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.quotas.limits import DEFAULTS, delivered
 from provisioning.quotas.models import QuotaLimit
 from provisioning.quotas.services.limits import set_limit
@@ -37,7 +37,8 @@ class QuotaLimitForm(ModelForm):
         """Take the row that is there for the same project and resource: its number is replaced."""
         data = super().clean() or {}
         if self.instance._state.adding and "project_id" in data:
-            there = QuotaLimit.objects.filter(project_id=data["project_id"], resource=data.get("resource")).first()
+            same = {"project_id": data["project_id"], "user_id": None, "resource": data.get("resource")}
+            there = QuotaLimit.objects.filter(**same).first()
             if there is not None:
                 self.instance.pk, self.instance._state.adding = there.pk, False
         return data
@@ -45,7 +46,7 @@ class QuotaLimitForm(ModelForm):
 
 @admin.register(QuotaLimit)
 class QuotaLimitAdmin(Written):
-    """The limits that differ from Nova's defaults."""
+    """The limits that differ from Nova's defaults; those of single users are set by the Compute API."""
 
     rules = {
         "view": "os_compute_api:os-quota-sets:show",
@@ -54,11 +55,11 @@ class QuotaLimitAdmin(Written):
         "delete": "os_compute_api:os-quota-sets:delete",
     }
     form = QuotaLimitForm
-    list_display = ("resource", "project", "limit", "default")
+    list_display = ("resource", "project", "user", "limit", "default")
     new_fields = ("project_id", "resource", "limit")
-    fields = ("project", "resource", "limit")
-    fixed = ("project", "resource")
-    remove = staticmethod(lambda row: set_limit(row.project_id, row.resource, None))
+    fields = ("project", "user", "resource", "limit")
+    fixed = ("project", "user", "resource")
+    remove = staticmethod(lambda row: set_limit(row.project_id, row.resource, None, user_id=row.user_id))
     list_filter = ("resource",)
 
     @admin.display(description="project")
@@ -67,11 +68,18 @@ class QuotaLimitAdmin(Written):
             return "all projects (the default)"
         return str(projects_by_id([limit.project_id]).get(limit.project_id) or limit.project_id)
 
+    @admin.display(description="user", empty_value="all of them")
+    def user(self, limit: QuotaLimit) -> str | None:
+        if limit.user_id is None:
+            return None
+        return str(users_by_id([limit.user_id]).get(limit.user_id) or limit.user_id)
+
     @admin.display(description="built-in default")
     def default(self, limit: QuotaLimit) -> int:
         return delivered().get(limit.resource, -1)
 
     def save_model(self, request: HttpRequest, obj: QuotaLimit, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Write through the service."""
-        set_limit(obj.project_id, obj.resource, obj.limit)
-        obj.pk = QuotaLimit.objects.get(project_id=obj.project_id, resource=obj.resource).pk
+        whose: dict[str, Any] = {"project_id": obj.project_id, "user_id": obj.user_id, "resource": obj.resource}
+        set_limit(**whose, limit=obj.limit)
+        obj.pk = QuotaLimit.objects.get(**whose).pk

@@ -212,7 +212,7 @@ def _plan_of(row: InstanceAction | None) -> _Plan:
 
 def _others(context: RequestContext, instance: Instance, request: Rebuild) -> dict[str, Any]:
     """Check what a rebuild says beside the image."""
-    limits = quotas.limits_of(instance.project_id)
+    limits = quotas.bounds_of(instance.project_id, context.user_id).least
     columns: dict[str, Any] = {
         **check_changes(request.changes),
         "injected_files": check_files(request.injected_files, limits),

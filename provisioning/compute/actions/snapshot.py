@@ -178,7 +178,7 @@ def create_backup(
 def _checked(context: RequestContext, metadata: Mapping[str, str] | None) -> dict[str, str]:
     if not metadata:
         return {}
-    limits = quotas.limits_of(context.project_id) if context.project_id else {}
+    limits = quotas.bounds_of(context.project_id, context.user_id).least if context.project_id else {}
     try:
         checked = check_metadata(metadata, limits)
     except OverQuotaError as error:

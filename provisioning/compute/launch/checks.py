@@ -31,6 +31,8 @@ class CheckedLaunch:
     """A launch whose every part exists and is the caller's to use."""
 
     quote: LaunchQuote
+    bounds: quotas.Bounds
+    """The limits by which the quota of each server is reserved."""
     name: str
     hostname: str | None
     description: str | None
@@ -61,11 +63,12 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     description = check_text(request.description, "description") if request.description is not None else None
     flavor = check_flavor(context, request.flavor_ref)
     disks = check_disks(context, request, flavor)
-    limits = quotas.limits_of(context.project_id)
-    metadata, tags = check_metadata(request.metadata, limits), check_tags(request.tags)
+    bounds = quotas.bounds_of(context.project_id, context.user_id)
+    each = bounds.least
+    metadata, tags = check_metadata(request.metadata, each), check_tags(request.tags)
     key = check_key_pair(context, request.key_name)
     check_user_data(request.user_data)
-    files = check_files(request.injected_files, limits)
+    files = check_files(request.injected_files, each)
     if request.trusted_certificates is not None:
         policy.enforce(context, "os_compute_api:servers:create:trusted_certs")
     place = in_zones(check_place(context, request), disks.zones)
@@ -75,9 +78,11 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     outside = automatic_network(networks)
     if outside is not None:
         amounts["floatingips"] = 1
-    quoted = quote(flavor, disks.image, amounts, counts, limits, quotas.usage_of(context.project_id))
+    room = quotas.room_of(context.project_id, context.user_id, bounds)
+    quoted = quote(flavor, disks.image, amounts, counts, room)
     return CheckedLaunch(
         quote=quoted,
+        bounds=bounds,
         name=name,
         hostname=hostname,
         description=description,

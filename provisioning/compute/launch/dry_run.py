@@ -91,7 +91,7 @@ def would_fit(context: RequestContext, request: WouldFit) -> Fit:
     if not found.fits:
         sentences.append(smaller_that_fits(instance, hosts, spec, found.decision))
     if allowed is not None and allowed < request.count:
-        sentences.append(f"The quota of the project leaves room for {allowed}.")
+        sentences.append(f"The quota leaves room for {allowed}.")
     return Fit(
         fits=found.fits,
         most=most,

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from provisioning.common.errors import OverQuotaError
 from provisioning.compute.models import Flavor
 from provisioning.images.models import Image
+from provisioning.quotas.selectors import Room
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchQuote:
-    """What a launch would take: ``amounts`` per server, limits (-1: unlimited) and what the project holds."""
+    """What a launch would take: ``amounts`` per server, limits (-1: unlimited), and what counts against them."""
 
     flavor: Flavor
     image: Image | None
@@ -26,17 +27,17 @@ def quote(
     image: Image | None,
     amounts: dict[str, int],
     counts: tuple[int, int],
-    limits: dict[str, int],
-    usage: dict[str, int],
+    room: Room,
 ) -> LaunchQuote:
     """Find how many servers the quota allows, from the lower of ``counts``: else raises OverQuotaError."""
     low, high = counts
     count = high
     for resource, amount in amounts.items():
-        limit, used = limits.get(resource, -1), usage.get(resource, 0)
+        limit, used = room.limits.get(resource, -1), room.usage.get(resource, 0)
         if limit < 0 or amount == 0:
             continue
         if used + low * amount > limit:
-            raise OverQuotaError(resource, limit=limit, used=used, asked=low * amount)
+            of_user = resource in room.of_user
+            raise OverQuotaError(resource, limit=limit, used=used, asked=low * amount, of_user=of_user)
         count = min(count, (limit - used) // amount)
-    return LaunchQuote(flavor=flavor, image=image, count=count, amounts=amounts, limits=limits, usage=usage)
+    return LaunchQuote(flavor=flavor, image=image, count=count, amounts=amounts, limits=room.limits, usage=room.usage)

@@ -49,7 +49,7 @@ def reserve_servers(
 def _reserve(checked: CheckedLaunch, instance: Instance) -> None:
     """Reserve what one server takes; its floating IP is there from now on, and holds its quota itself."""
     own = {name: amount for name, amount in checked.quote.amounts.items() if name != FLOATING_IPS}
-    reserve(instance.project_id, instance.id, own, checked.quote.limits)
+    reserve(instance.project_id, instance.id, own, checked.bounds, user_id=instance.user_id)
     if checked.floating_ip_network is not None:
         take_automatic(instance.project_id, instance.id, checked.floating_ip_network)
 

@@ -152,10 +152,14 @@ def key_pair_user(context: RequestContext, user_id: uuid.UUID | None, rule: str)
     return user_id
 
 
-def limits_for(context: RequestContext) -> Limits:
-    """Return the limits and the usage of the caller's project; ``key_pairs`` are the caller's own."""
+def limits_for(context: RequestContext, *, own: bool = True) -> Limits:
+    """Return the limits and the usage of the caller's project; ``key_pairs`` are the caller's own.
+
+    ``own``: where the caller has a limit of its own that leaves less, that and what the caller holds.
+    """
     if context.project_id is None:
         raise ForbiddenError("Limits belong to a project: use a token that is scoped to one.")
-    usage = dict(quotas.usage_of(context.project_id))
-    usage["key_pairs"] = quotas.usage_of(context.user_id or NOBODY)["key_pairs"]
-    return Limits(limits=dict(quotas.limits_of(context.project_id)), usage=usage)
+    user = context.user_id if own else None
+    room = quotas.room_of(context.project_id, user, quotas.bounds_of(context.project_id, user))
+    keys = quotas.usage_of(context.user_id or NOBODY)["key_pairs"]
+    return Limits(limits=room.limits, usage=room.usage | {"key_pairs": keys})

@@ -14,7 +14,7 @@ from provisioning.compute.names import key_pair_owner
 from provisioning.compute.services import key_material
 from provisioning.compute.services.key_material import Material
 from provisioning.identity.selectors.lookups import users_by_id
-from provisioning.quotas import selectors as limits_of_projects
+from provisioning.quotas.selectors import Bounds, bounds_of
 from provisioning.quotas.services.ledger import hold, release
 
 _NAME = re.compile(r"[A-Za-z0-9 _@.-]{1,255}")
@@ -46,8 +46,7 @@ def create_key_pair(
     material = _material(context, type, public_key, algorithm)
     try:
         with transaction.atomic():
-            limits = limits_of_projects.limits_of(context.project_id) if context.project_id else None
-            hold(owner, key_pair_owner(owner, name), {"key_pairs": 1}, limits)
+            hold(owner, key_pair_owner(owner, name), {"key_pairs": 1}, _bounds(context, owner))
             row = KeyPair.objects.create(
                 user_id=owner,
                 name=name,
@@ -68,6 +67,11 @@ def delete_key_pair(context: RequestContext, name: str, *, user_id: uuid.UUID | 
         deleted, _ = KeyPair.objects.filter(pk=row.pk).delete()
         if deleted:
             release(key_pair_owner(row.user_id, row.name))
+
+
+def _bounds(context: RequestContext, owner: uuid.UUID) -> Bounds | None:
+    """Return how many key pairs the owner may have as one more is asked for in this project."""
+    return Bounds(bounds_of(context.project_id, owner).least) if context.project_id else None
 
 
 def _check_name(name: str) -> None:

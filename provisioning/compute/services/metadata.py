@@ -46,7 +46,7 @@ def set_metadata(context: RequestContext, instance_id: uuid.UUID | str, metadata
 
     def replaced(instance: Instance) -> dict[str, Any]:
         _check_may_change(context, instance, "update metadata")
-        return {"metadata": check_metadata(metadata, quotas.limits_of(instance.project_id))}
+        return {"metadata": check_metadata(metadata, quotas.bounds_of(instance.project_id, context.user_id).least)}
 
     return write(context, instance_id, replaced)
 
@@ -57,7 +57,7 @@ def merge_metadata(context: RequestContext, instance_id: uuid.UUID | str, metada
     def merged(instance: Instance) -> dict[str, Any]:
         _check_may_change(context, instance, "update metadata")
         together = {**instance.metadata, **metadata}
-        return {"metadata": check_metadata(together, quotas.limits_of(instance.project_id))}
+        return {"metadata": check_metadata(together, quotas.bounds_of(instance.project_id, context.user_id).least)}
 
     return write(context, instance_id, merged)
 

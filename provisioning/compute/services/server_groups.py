@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, OverQuotaError
@@ -103,7 +104,7 @@ def create_server_group(
         max_server_per_host=max_server_per_host,
     )
     with transaction.atomic():
-        hold(group.project_id, group.id, {"server_groups": 1})
+        hold(group.project_id, group.id, {"server_groups": 1}, user_id=group.user_id)
         group.save(force_insert=True)
     return group
 
@@ -138,9 +139,20 @@ def group_for_launch(context: RequestContext, group_id: object, count: int = 1) 
     group = rows.first()
     if group is None:
         raise InvalidInputError(f"Instance group {str(group_id)[:64]} could not be found.", field="group")
-    limit = quota_limits.limits_of(group.project_id)["server_group_members"]
-    if limit != UNLIMITED:
-        members = Instance.objects.filter(server_group=group, deleted_at=None).count()
-        if members + count > limit:
-            raise OverQuotaError("server_group_members", limit=limit, used=members, asked=count)
+    bounds = quota_limits.bounds_of(group.project_id, context.user_id)
+    servers = Instance.objects.filter(server_group=group, deleted_at=None)
+    _check_members(servers, count, bounds.project)
+    mine = servers.filter(user_id=context.user_id or NOBODY)
+    _check_members(mine, count, bounds.user, of_user=True)
     return group
+
+
+def _check_members(
+    servers: QuerySet[Instance], count: int, limits: Mapping[str, int], *, of_user: bool = False
+) -> None:
+    limit = limits.get("server_group_members", UNLIMITED)
+    if limit == UNLIMITED:
+        return
+    members = servers.count()
+    if members + count > limit:
+        raise OverQuotaError("server_group_members", limit=limit, used=members, asked=count, of_user=of_user)

@@ -3,6 +3,10 @@
 Each owner (an instance, a network, a key pair …) holds at most one row per resource; the counters of a scope (a
 project, or a user for key pairs) are the sums of its rows and move in the same transaction, by one conditional update.
 
+What the owners hold is written down for the user whose they are, too, where users have limits of their own
+(``limits.OF_USERS``): a user holds the sum of these rows, which is asked for only when the user has such a limit, while
+the project's counters are locked.
+
 The project or user itself is held first: nothing grows in one that is being deleted.
 
 Whoever makes an owner's row calls ``reserve`` or ``hold`` first, whoever deletes it calls ``release``, each in the same
@@ -23,25 +27,41 @@ from provisioning.common.errors import OverQuotaError
 from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.identity import owner_locks
 from provisioning.quotas import selectors
-from provisioning.quotas.limits import LEDGER, PER_USER, UNLIMITED, is_per_type
+from provisioning.quotas.limits import LEDGER, OF_USERS, PER_USER, UNLIMITED, is_per_type
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
+from provisioning.quotas.selectors import NO_BOUNDS, Bounds
 
 Amounts = Mapping[str, int]
 """Resource → how much."""
 
 
-def reserve(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, limits: Amounts | None = None) -> None:
+def reserve(
+    scope_id: uuid.UUID,
+    owner_id: uuid.UUID,
+    amounts: Amounts,
+    bounds: Bounds | None = None,
+    *,
+    user_id: uuid.UUID | None = None,
+) -> None:
     """Reserve for the owner, all of ``amounts`` or nothing, in the caller's transaction.
 
-    What the owner holds already is not reserved again; ``limits`` are the project's where they were just read, and must
-    be given for what users hold.  Raises OverQuotaError naming the first resource that does not fit.
+    What the owner holds already is not reserved again; ``bounds`` are the limits where they were just read, and must
+    be given for what users hold over all projects.  ``user_id`` is whose the owner is: needed for what users have
+    limits for in a project.  Raises OverQuotaError naming the first resource that does not fit.
     """
-    _claim(scope_id, {owner_id: amounts}, limits, committed=False)
+    _claim(scope_id, {owner_id: amounts}, bounds, user_id, committed=False)
 
 
-def hold(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, limits: Amounts | None = None) -> None:
+def hold(
+    scope_id: uuid.UUID,
+    owner_id: uuid.UUID,
+    amounts: Amounts,
+    bounds: Bounds | None = None,
+    *,
+    user_id: uuid.UUID | None = None,
+) -> None:
     """Reserve and commit in one, for what is there as soon as the caller's transaction ends; else as ``reserve``."""
-    _claim(scope_id, {owner_id: amounts}, limits, committed=True)
+    _claim(scope_id, {owner_id: amounts}, bounds, user_id, committed=True)
 
 
 def hold_all(scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], *, refuse: bool = True) -> None:
@@ -49,7 +69,7 @@ def hold_all(scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], *, refu
 
     ``refuse`` False counts what the cloud makes by itself (the default security group) though it passes a limit.
     """
-    _claim(scope_id, holdings, None if refuse else {}, committed=True)
+    _claim(scope_id, holdings, None if refuse else NO_BOUNDS, None, committed=True)
 
 
 def check_room(scope_id: uuid.UUID, amounts: Amounts) -> None:
@@ -62,7 +82,12 @@ def check_room(scope_id: uuid.UUID, amounts: Amounts) -> None:
 
 
 def _claim(
-    scope_id: uuid.UUID, holdings: Mapping[uuid.UUID, Amounts], limits: Amounts | None, *, committed: bool
+    scope_id: uuid.UUID,
+    holdings: Mapping[uuid.UUID, Amounts],
+    bounds: Bounds | None,
+    user_id: uuid.UUID | None,
+    *,
+    committed: bool,
 ) -> None:
     """Write down what the owners do not hold yet, and raise the counters by it."""
     wanted = _missing(holdings)
@@ -76,25 +101,49 @@ def _claim(
             lock_counters(scope_id, {resource for _, resource in wanted})
             wanted = _missing(holdings)
         if wanted:
-            raise_counters(scope_id, wanted, limits, "in_use" if committed else "reserved")
+            raise_counters(scope_id, wanted, bounds, "in_use" if committed else "reserved", user_id)
             Reservation.objects.bulk_create(
-                Reservation(project_id=scope_id, owner_id=owner, resource=resource, amount=amount, committed=committed)
+                Reservation(
+                    project_id=scope_id,
+                    user_id=user_id if resource in OF_USERS else None,
+                    owner_id=owner,
+                    resource=resource,
+                    amount=amount,
+                    committed=committed,
+                )
                 for (owner, resource), amount in wanted.items()
             )
 
 
 def raise_counters(
-    scope_id: uuid.UUID, wanted: Mapping[tuple[uuid.UUID, str], int], limits: Amounts | None, column: str
+    scope_id: uuid.UUID,
+    wanted: Mapping[tuple[uuid.UUID, str], int],
+    bounds: Bounds | None,
+    column: str,
+    user_id: uuid.UUID | None,
 ) -> None:
-    """Raise the counters, all or none."""
+    """Raise the counters, all or none, before the rows of ``wanted`` are written."""
     totals: dict[str, int] = {}
     for (_, resource), amount in sorted(wanted.items(), key=lambda item: item[0][1]):
         totals[resource] = totals.get(resource, 0) + amount
-    if limits is None:
-        limits = selectors.limits_of(scope_id)
-    if _take(scope_id, totals, limits, column) < len(totals):
+    if bounds is None:
+        bounds = selectors.bounds_of(scope_id, user_id)
+    if _take(scope_id, totals, bounds.project, column) < len(totals):
         # Nothing of the first try may stay: counters that are new or full make it a second one, one by one.
-        _take_singly(scope_id, totals, limits, column)
+        _take_singly(scope_id, totals, bounds.project, column)
+    if user_id is not None and bounds.user:
+        _check_user(scope_id, user_id, totals, bounds.user)
+
+
+def _check_user(scope_id: uuid.UUID, user_id: uuid.UUID, totals: Amounts, limits: Amounts) -> None:
+    """Refuse what a user's own limits have no room for; nobody adds to what the user holds meanwhile, for the
+    project's counters of these resources have just been raised.
+    """
+    bounded = [name for name in totals if name in OF_USERS and limits.get(name, UNLIMITED) != UNLIMITED]
+    used = selectors.usage_in(scope_id, user_id) if bounded else {}
+    for name in bounded:
+        if used[name] + totals[name] > limits[name]:
+            raise OverQuotaError(name, limit=limits[name], used=used[name], asked=totals[name], of_user=True)
 
 
 def _missing(holdings: Mapping[uuid.UUID, Amounts]) -> dict[tuple[uuid.UUID, str], int]:
@@ -244,6 +293,7 @@ def forget(scope_ids: Collection[uuid.UUID]) -> None:
     """Take limits, counters and reservations away with the projects or users they are of."""
     for model in (Reservation, QuotaUsage, QuotaLimit):
         model.objects.filter(project_id__in=scope_ids).delete()
+    QuotaLimit.objects.filter(user_id__in=scope_ids).delete()
 
 
 def make_counters(scope_id: uuid.UUID, resources: Iterable[str]) -> None:

@@ -55,10 +55,10 @@ def _mend(findings: Iterable[Finding]) -> None:
         if found.owner_id is None:  # a counter
             continue
         row = Reservation.objects.filter(project_id=found.scope_id, owner_id=found.owner_id, resource=found.resource)
-        values = {"amount": sum(found.right), "committed": not found.right[1]}
+        values = {"amount": sum(found.right), "committed": not found.right[1], "user_id": found.user_id}
         if found.kind == "orphan":
             row.delete()
-        elif found.kind == "different":
+        elif found.kind in {"different", "user"}:
             row.update(**values)
         else:
             new = Reservation(

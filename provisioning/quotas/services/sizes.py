@@ -6,7 +6,9 @@ from django.db import transaction
 from django.db.models import F
 
 from provisioning.identity import owner_locks
+from provisioning.quotas.limits import OF_USERS
 from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.selectors import NO_BOUNDS
 from provisioning.quotas.services.ledger import Amounts, amount_of, lock_counters, raise_counters
 
 
@@ -25,14 +27,22 @@ def grow(scope_id: uuid.UUID, owner_id: uuid.UUID, amounts: Amounts, *, refuse: 
     if not more:
         return
     committed = all(row.committed for row in rows)
+    user_id = next((row.user_id for row in rows if row.user_id), None)
     lock_counters(scope_id, more)
     wanted = {(owner_id, resource): amount for resource, amount in more.items()}
-    raise_counters(scope_id, wanted, None if refuse else {}, "in_use" if committed else "reserved")
+    raise_counters(scope_id, wanted, None if refuse else NO_BOUNDS, "in_use" if committed else "reserved", user_id)
     for row in rows:
         if row.resource in more:
             Reservation.objects.filter(pk=row.pk).update(amount=amounts[row.resource])
     Reservation.objects.bulk_create(
-        Reservation(project_id=scope_id, owner_id=owner_id, resource=name, amount=amount, committed=committed)
+        Reservation(
+            project_id=scope_id,
+            user_id=user_id if name in OF_USERS else None,
+            owner_id=owner_id,
+            resource=name,
+            amount=amount,
+            committed=committed,
+        )
         for name, amount in more.items()
         if name not in held
     )

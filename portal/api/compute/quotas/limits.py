@@ -43,6 +43,8 @@ class LimitsView(ComputeView):
     def get(self, request: Request) -> Response:
         """The project's absolute limits and what it uses, in use and reserved together; there are no rate limits.
 
+        They are the project's for everybody, as in Nova; what a user has of its own is in the quota sets.
+
         ``tenant_id`` names another project, for operators; ``reserved`` changes nothing, as in Nova.
         """
         asked, context = last(self.checked_query(), "tenant_id"), self.context
@@ -51,7 +53,7 @@ class LimitsView(ComputeView):
             if project != context.project_id:
                 policy.enforce(context, "os_compute_api:limits:other_project", {"project_id": project})
             context = context.in_project(project)
-        found = selectors.limits_for(context)
+        found = selectors.limits_for(context, own=False)
         maxima, used = dict(_MAXIMA), dict(_USED)
         if self.microversion < (2, 36):
             maxima |= _NETWORK_MAXIMA

@@ -24,12 +24,16 @@ def resources_of(microversion: Version) -> dict[str, str]:
     return names | (_OF_NETWORKS if microversion < (2, 36) else {})
 
 
+RESOURCES = resources_of((2, 1))
+"""Name in the API → resource of all that any version knows."""
+
+
 @functools.cache
 def class_resources_of(microversion: Version) -> dict[str, str]:
     """Return name in the API → resource for quota classes: with 2.50 networks' went, and server groups came."""
     if microversion >= (2, 50):
         return resources_of(microversion)
-    return {name: resource for name, resource in resources_of((2, 1)).items() if name not in _GROUPS}
+    return {name: resource for name, resource in RESOURCES.items() if name not in _GROUPS}
 
 
 def quota_set(version: Version) -> Schema:

@@ -10,11 +10,11 @@ from rest_framework.response import Response
 from portal.api.compute.base import ComputeView
 from portal.api.compute.quotas import schemas as quota_schemas
 from portal.api.compute.quotas.schemas import class_resources_of, resources_of
-from portal.api.compute.schemas import boolean, last
+from portal.api.compute.schemas import boolean
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
-from provisioning.common.ids import read_id
-from provisioning.identity.selectors.lookups import projects_by_id
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.quotas import selectors
 from provisioning.quotas.services.limits import reset_limits, set_limits
 
@@ -36,12 +36,25 @@ class QuotaSetBase(ComputeView):
     def project(self, project_id: str) -> uuid.UUID:
         return known_project(self.context, project_id)
 
-    def refuse_user(self) -> None:
-        """Refuse to change what there is not: this cloud has quotas of projects only."""
-        if any(self.checked_query().get("user_id", ())):
-            raise InvalidInputError(
-                "Quotas of single users are not supported; change the project's, without user_id.", field="user_id"
-            )
+    def user(self) -> uuid.UUID | None:
+        """Return the user whose quotas in the project are asked for; None: the project's own are.
+
+        An id that nobody has is ``NOBODY``: it has what the project has, and holds nothing, as in Nova.
+        """
+        asked = self.checked_query().get("user_id", [""])[0]
+        return (read_id(asked) or NOBODY) if asked else None
+
+    def known_user(self) -> uuid.UUID | None:
+        """Return the user whose quotas are to change, if not the project's; InvalidInputError when there is none."""
+        user = self.user()
+        if user is not None and user != self.context.user_id and user not in users_by_id([user]):
+            raise InvalidInputError("The user_id is not that of a user.", field="user_id")
+        return user
+
+    def limits(self, project: uuid.UUID, user: uuid.UUID | None) -> dict[str, int]:
+        """Return the limits as the version shows them: a user's own, else the project's."""
+        bounds = selectors.bounds_of(project, user)
+        return shape_of({**bounds.project, **bounds.user}, self.microversion)
 
 
 class QuotaSetView(QuotaSetBase):
@@ -56,25 +69,27 @@ class QuotaSetView(QuotaSetBase):
     queries = dict.fromkeys(("GET", "PUT", "DELETE"), quota_schemas.of_user)
 
     def get(self, request: Request, project_id: str) -> Response:
-        """The project's limits; with ``user_id`` the same, for no user has others."""
-        self.checked_query()
+        """The project's limits; with ``user_id`` those of one user in it."""
+        user = self.user()
         project = self.project(project_id)
-        shape = shape_of(selectors.limits_of(project), self.microversion)
-        return Response({"quota_set": {"id": project.hex, **shape}})
+        return Response({"quota_set": {"id": project.hex, **self.limits(project, user)}})
 
     def put(self, request: Request, project_id: str) -> Response:
-        """Set some limits, none of them below what is used unless ``force``; the answer has no id, as in Nova."""
-        self.refuse_user()
+        """Set some limits, of the project or with ``user_id`` of one user in it; the answer has no id, as in Nova.
+
+        None of them below what is used, nor users' beyond what the project's leaves, unless ``force``.
+        """
+        user = self.known_user()
         asked = self.checked_body()["quota_set"]
         project = self.project(project_id)
         force = boolean(asked.pop("force", False))
-        set_limits(project, read_limits(asked, resources_of(self.microversion)), force=force)
-        return Response({"quota_set": shape_of(selectors.limits_of(project), self.microversion)})
+        set_limits(project, read_limits(asked, resources_of(self.microversion)), force=force, user_id=user)
+        return Response({"quota_set": self.limits(project, user)})
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Give the project the defaults again."""
-        self.refuse_user()
-        reset_limits(self.project(project_id), resources_of(self.microversion).values())
+        """Give the project the defaults again, or with ``user_id`` one user in it the project's."""
+        user = self.user()
+        reset_limits(self.project(project_id), resources_of(self.microversion).values(), user_id=user)
         return Response(status=202)
 
 
@@ -97,10 +112,10 @@ class QuotaSetDetailView(QuotaSetBase):
     queries = {"GET": quota_schemas.of_user}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Limits, what is in use and what is reserved; ``user_id`` shows that user's key pairs."""
+        """Limits, what is in use and what is reserved; with ``user_id`` of one user in the project, key pairs, too."""
+        user = self.user()
         project = self.project(project_id)
-        found = selectors.detail_of(project)
-        user = read_id(last(self.checked_query(), "user_id"))
+        found = selectors.detail_of(project) if user is None else selectors.detail_in(project, user)
         if user is not None:
             keys = selectors.detail_of(user)["key_pairs"]
             found["key_pairs"] = keys._replace(limit=found["key_pairs"].limit)
