@@ -74,6 +74,8 @@ them it may hold at all: what a project owns is worked on with a token for that 
 * **Administrators of the cloud** have `admin` on a project or on the system: rule `admin_required`.
 * **Administrators of a domain** have `admin` on the domain and a token for it: rule `domain_admin`. They look after the
   users, groups, projects and assignments of that domain, give nobody the role `admin`, and see no other domain.
+* **Readers** have `reader` on a domain, which lets them look at what is in it (rule `domain_reader`), or on the system,
+  which lets them look at all of Identity but the secrets of credentials.
 
 Rules may let others look after users and groups as well, a help desk for instance. Whoever is not an administrator
 changes no user and no group that is one, on no page and by no request: a new password for an operator, or a place in

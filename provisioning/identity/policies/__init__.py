@@ -35,6 +35,12 @@ SHARED = (
         "Administers the domain that the object is in: the role admin on that domain.",
         scopes=EVERY_SCOPE,
     ),
+    Rule(
+        "domain_reader",
+        "role:reader and token_scope:domain and domain_id:%(domain_id)s",
+        "Looks at the domain that the object is in: the role reader on that domain.",
+        scopes=EVERY_SCOPE,
+    ),
     *(
         Rule(name, check, f"{description}.", scopes=EVERY_SCOPE)
         for name, check, description in (

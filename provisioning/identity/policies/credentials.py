@@ -1,18 +1,24 @@
 """Credentials, EC2 credentials, application credentials and access rules."""
 
-from provisioning.identity.policies.base import ADMIN_OR_USER, ANYBODY, CLOUD_ADMIN, identity_rule
+from provisioning.identity.policies.base import (
+    ADMIN_OR_USER,
+    ANYBODY,
+    CLOUD_ADMIN,
+    CLOUD_ADMIN_OR_SYSTEM_READER,
+    identity_rule,
+)
+
+_SEES = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or user_id:%(user_id)s"
 
 RULES = (
-    identity_rule("identity:list_application_credentials", ADMIN_OR_USER, "List a user's application credentials."),
-    identity_rule(
-        "identity:get_application_credential", ADMIN_OR_USER, "Show an application credential, without its secret."
-    ),
+    identity_rule("identity:list_application_credentials", _SEES, "List a user's application credentials."),
+    identity_rule("identity:get_application_credential", _SEES, "Show an application credential, without its secret."),
     identity_rule(
         "identity:create_application_credential", "user_id:%(user_id)s", "Make an application credential for oneself."
     ),
     identity_rule("identity:delete_application_credential", ADMIN_OR_USER, "Delete an application credential."),
-    identity_rule("identity:list_access_rules", ADMIN_OR_USER, "List a user's access rules."),
-    identity_rule("identity:get_access_rule", ADMIN_OR_USER, "Show an access rule."),
+    identity_rule("identity:list_access_rules", _SEES, "List a user's access rules."),
+    identity_rule("identity:get_access_rule", _SEES, "Show an access rule."),
     identity_rule("identity:delete_access_rule", ADMIN_OR_USER, "Delete an access rule that is not in use."),
     identity_rule("identity:list_credentials", ANYBODY, "List one's credentials."),
     identity_rule(

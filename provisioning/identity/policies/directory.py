@@ -1,17 +1,17 @@
 """Domains, projects, users and groups."""
 
-from provisioning.identity.policies.base import ADMIN_OR_DOMAIN_ADMIN, ANYBODY, CLOUD_ADMIN, identity_rule
+from provisioning.identity.policies.base import ADMIN_OR_DOMAIN_ADMIN, ANYBODY, CLOUD_ADMIN, SEES_DOMAIN, identity_rule
 
 ADMINISTRATORS = ADMIN_OR_DOMAIN_ADMIN
-OR_ONESELF = ADMIN_OR_DOMAIN_ADMIN + " or user_id:%(user_id)s"
-OR_OF_THE_TOKEN = ADMIN_OR_DOMAIN_ADMIN + " or project_id:%(project_id)s"
-OR_ONES_OWN = ADMIN_OR_DOMAIN_ADMIN + " or user_domain_id:%(domain_id)s"
+OR_ONESELF = SEES_DOMAIN + " or user_id:%(user_id)s"
+OR_OF_THE_TOKEN = SEES_DOMAIN + " or project_id:%(project_id)s"
+OR_ONES_OWN = SEES_DOMAIN + " or user_domain_id:%(domain_id)s"
 
 DOMAINS = (
     identity_rule(
         "identity:list_domains",
-        ADMINISTRATORS,
-        "List domains; of a domain's administrator only that one.",
+        SEES_DOMAIN,
+        "List domains; with a token for a domain only that one.",
         "GET /v3/domains",
     ),
     identity_rule("novella:find_domain", ANYBODY, "Find one's own domain by name.", "GET /v3/domains?name={name}"),
@@ -23,7 +23,7 @@ DOMAINS = (
 PROJECTS = (
     identity_rule(
         "identity:list_projects",
-        ADMINISTRATORS,
+        SEES_DOMAIN,
         "List projects, of the whole cloud or of one's domain.",
         "GET /v3/projects",
     ),
@@ -46,7 +46,7 @@ PROJECTS = (
 )
 USERS = (
     identity_rule(
-        "identity:list_users", ADMINISTRATORS, "List users, of the whole cloud or of one's domain.", "GET /v3/users"
+        "identity:list_users", SEES_DOMAIN, "List users, of the whole cloud or of one's domain.", "GET /v3/users"
     ),
     identity_rule("novella:find_user", ANYBODY, "Find oneself by name.", "GET /v3/users?name={name}"),
     identity_rule("identity:get_user", OR_ONESELF, "Show a user."),
@@ -60,12 +60,12 @@ USERS = (
     ),
 )
 GROUPS = (
-    identity_rule("identity:list_groups", ADMINISTRATORS, "List groups, of the whole cloud or of one's domain."),
-    identity_rule("identity:get_group", ADMINISTRATORS, "Show a group."),
+    identity_rule("identity:list_groups", SEES_DOMAIN, "List groups, of the whole cloud or of one's domain."),
+    identity_rule("identity:get_group", SEES_DOMAIN, "Show a group."),
     identity_rule("identity:create_group", ADMINISTRATORS, "Make a group."),
     identity_rule("identity:update_group", ADMINISTRATORS, "Change a group."),
     identity_rule("identity:delete_group", ADMINISTRATORS, "Delete a group."),
-    identity_rule("identity:list_users_in_group", ADMINISTRATORS, "List the users in a group."),
+    identity_rule("identity:list_users_in_group", SEES_DOMAIN, "List the users in a group."),
     identity_rule("identity:check_user_in_group", OR_ONESELF, "Ask whether a user is in a group."),
     identity_rule("identity:add_user_to_group", ADMINISTRATORS, "Put a user into a group."),
     identity_rule("identity:remove_user_from_group", ADMINISTRATORS, "Take a user out of a group."),

@@ -126,14 +126,51 @@ def test_no_power_over_who_has_more_power(people: People, realm: Realm, by: str,
     assert status(Api(people.operator).patch(path, {"user": {"description": "x"}})) == 200
 
 
-def test_a_role_on_a_domain_other_than_admin_administers_nothing(people: People, realm: Realm) -> None:
-    grant(role("member"), user=realm.erin, domain=realm.domain)
-    token = issue_token(realm.erin, realm.domain, ("password",)).value
-    api = Api(None, **{"X-Auth-Token": token})
-    for path in ("users", "projects", "groups", f"users/{realm.dora.id.hex}", f"users/{people.alice.user.id.hex}"):
-        assert status(api.get(f"{V3}/{path}")) == 403
+@pytest.mark.parametrize("name", ["member", "reader"])
+def test_who_reads_in_a_domain_sees_what_is_in_it_and_changes_nothing(people: People, realm: Realm, name: str) -> None:
+    grant(role(name), user=realm.erin, domain=realm.domain)
+    api = Api(None, **{"X-Auth-Token": issue_token(realm.erin, realm.domain, ("password",)).value})
+    group = create_group(realm.domain, "inside")
+    for kind, names in (("users", ["dora", "erin"]), ("projects", ["works"]), ("groups", ["inside"])):
+        assert [each["name"] for each in api.get(f"{V3}/{kind}").json()[kind]] == names
+    for record in (realm.dora, realm.project, group):
+        kind = type(record).__name__.lower()
+        path = f"{V3}/{kind}s/{record.id.hex}"
+        assert status(api.get(path)) == 200
+        assert status(api.patch(path, {kind: {"description": "x"}})) == status(api.delete(path)) == 403
+        assert status(api.post(f"{V3}/{kind}s", {kind: {"name": "x"}})) == 403
+    assert status(api.get(f"{V3}/users/{people.alice.user.id.hex}")) == status(api.get(f"{V3}/users/{'0' * 32}")) == 404
+    assert status(api.put(f"{V3}/groups/{group.id.hex}/users/{realm.erin.id.hex}")) == 403
+
+
+def test_who_reads_on_the_system_sees_everything_of_identity_and_changes_nothing(people: People, realm: Realm) -> None:
+    grant(role("reader"), user=realm.erin, system=True)
+    api = Api(None, **{"X-Auth-Token": issue_token(realm.erin, "system", ("password",)).value})
+    alice, project, group = (
+        people.alice.user.id.hex,
+        people.alice.project.id.hex,
+        create_group(realm.domain, "g").id.hex,
+    )
+    key, member = realm.erin.id.hex, role("member").id.hex
+    for path in (
+        *("users", "projects", "groups", "domains", "roles", "role_assignments", "role_inferences", "services"),
+        *("endpoints", "regions", "registered_limits", f"users/{alice}", f"users/{alice}/projects"),
+        *(f"users/{alice}/groups", f"users/{alice}/application_credentials", f"users/{alice}/access_rules"),
+        *(f"projects/{project}", f"projects/{project}/tags", f"projects/{project}/users/{alice}/roles"),
+        *(f"groups/{group}", f"groups/{group}/users", "domains/other", f"roles/{member}", f"roles/{member}/implies"),
+        f"system/users/{key}/roles",
+    ):
+        assert status(api.get(f"{V3}/{path}")) == 200, path
+    assert len(api.get(f"{V3}/users").json()["users"]) == User.objects.count()
+    assert status(api.get(f"{V3}/credentials")) == 200
+    assert api.get(f"{V3}/credentials").json()["credentials"] == []
+    for path in (f"users/{alice}", f"projects/{project}", f"groups/{group}", "domains/other", f"roles/{member}"):
+        kind = path.partition("s/")[0]
+        assert status(api.patch(f"{V3}/{path}", {kind: {"description": "x"}})) == 403
+        assert status(api.delete(f"{V3}/{path}")) == 403
+    assert status(api.put(f"{V3}/projects/{project}/users/{key}/roles/{member}")) == 403
+    assert status(api.put(f"{V3}/system/users/{key}/roles/{member}")) == 403
     assert status(api.post(f"{V3}/users", {"user": {"name": "x"}})) == 403
-    assert status(api.get(f"{V3}/users/{realm.erin.id.hex}")) == 200
 
 
 def test_a_projects_administrator_operates_the_whole_cloud_and_makes_things_in_its_domain(realm: Realm) -> None:

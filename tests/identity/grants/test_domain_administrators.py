@@ -142,15 +142,18 @@ def test_roles_of_another_domain_do_not_exist(people: People, acme: Acme) -> Non
     assert Role.objects.get(id=other.id).name == "smith"
 
 
-def test_a_member_of_the_domain_administers_nothing(people: People, acme: Acme) -> None:
+def test_a_member_of_the_domain_sees_who_has_which_role_and_gives_none(people: People, acme: Acme) -> None:
     grant(role_named("member"), user=acme.ed, domain=acme.domain)
     api, member = api_of(acme.ed, acme.domain), role_named("member").id.hex
     where = f"{V3}/projects/{acme.foundry.id.hex}/users/{acme.ed.id.hex}/roles"
     assert api.put(f"{where}/{member}").status_code == 403
-    assert api.get(where).status_code == 403
-    assert api.get(f"{V3}/role_assignments").status_code == 403
+    assert api.get(where).json()["roles"] == []
+    found = api.get(f"{V3}/role_assignments").json()["role_assignments"]
+    assert {each["user"]["id"] for each in found} == {acme.dora.id.hex, acme.ed.id.hex}
     assert api.get(f"{V3}/roles").status_code == 403
     assert api.put(f"{V3}/projects/{people.alice.project_id.hex}/users/x/roles/{member}").status_code == 403
+    elsewhere = f"{V3}/projects/{people.alice.project_id.hex}/users/{people.alice.user_id.hex}/roles"
+    assert api.get(elsewhere).status_code == api.get(f"{V3}/projects/{'0' * 32}/users/x/roles").status_code == 403
 
 
 def test_the_catalog_is_the_operators(people: People, acme: Acme) -> None:
