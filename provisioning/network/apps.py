@@ -12,9 +12,10 @@ class NetworkConfig(AppConfig):
     label = "network"
 
     def ready(self) -> None:
-        """Make known what projects own here, what quotas limit, and what hosts are told."""
+        """Make known what projects own here, what quotas limit, what EC2 calls it, and what hosts are told."""
         import_module("provisioning.network.ownership").register()
         import_module("provisioning.network.holdings").register()
+        import_module("provisioning.network.ec2_kinds").register()
         import_module("provisioning.network.delivery.handlers")
         import_module("provisioning.network.delivery.jobs")
         import_module("provisioning.network.upkeep")

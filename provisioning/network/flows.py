@@ -24,7 +24,8 @@ PROTOCOLS = {
 """Names that the Networking API takes, by number (IANA)."""
 _ICMPV6 = {"icmp", "icmpv6", "ipv6-icmp", "1", "58"}
 _V6_ONLY = {"icmpv6", "ipv6-encap", "ipv6-frag", "ipv6-icmp", "ipv6-nonxt", "ipv6-opts", "ipv6-route"}
-_PORTED = {6, 17, 33, 132, 136}
+PORTED = frozenset({6, 17, 33, 132, 136})
+"""Numbers of the protocols that have ports."""
 HIGHEST_PORT = 65535
 
 
@@ -49,7 +50,7 @@ class Flow:
         """What makes two flows the same."""
         prefix = None if self.prefix in {"0.0.0.0/0", "::/0"} else self.prefix
         ports = (self.port_min, self.port_max)
-        if self.number in _PORTED and ports == (1, HIGHEST_PORT):
+        if self.number in PORTED and ports == (1, HIGHEST_PORT):
             ports = (None, None)
         return (self.direction, self.ethertype, self.number, *ports, prefix)
 
@@ -123,7 +124,7 @@ def _check_ports(flow: Flow) -> None:
         raise SecurityGroupProtocolRequiredWithPortsError(msg, field="port_range_min")
     if number in {PROTOCOLS["icmp"], PROTOCOLS["ipv6-icmp"]}:
         _check_icmp(low, high)
-    elif number in _PORTED:
+    elif number in PORTED:
         _check_range(low, high)
     else:
         msg = f"Invalid protocol {flow.protocol} for port range, only supported for TCP, UDP, UDPLITE, SCTP and DCCP."

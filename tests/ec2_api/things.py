@@ -19,7 +19,8 @@ from provisioning.identity.services.application_credentials import RequestPatter
 from provisioning.identity.services.credentials import credential_id, delete_credential
 from provisioning.identity.services.ec2 import create_ec2_credential
 from provisioning.identity.services.tokens import issue_token
-from provisioning.network.models import FloatingIP, SecurityGroup
+from provisioning.network.models import FloatingIP, SecurityGroup, SecurityGroupRule
+from provisioning.network.services import create_security_group
 from tests.security.conftest import SECRET, World
 from tests.support.cast import People, Person, make_user
 from tests.support.ec2 import Keys
@@ -81,13 +82,20 @@ def make_things(people: People, world: World) -> Things:
         "key-name": SECRET,
         "public-key": KeyPair.objects.get(name=SECRET).public_key.strip(),
         "type": world.cloud.small.name,
-        "group-name": SecurityGroup.objects.get(project_id=people.alice.project_id).name,
+        "group-name": SecurityGroup.objects.get(pk=world.ids["group"]).name,
         "zone": "nova",
         "outside": ids.id_of("vpc", uuid.UUID(world.ids["outside"])),
         "public-ip": FloatingIP.objects.filter(project_id=people.alice.project_id).order_by("id")[0].address,
+        "ingress-sgr": ids.id_of("sgr", _ingress_rule(world)),
+        "spare-sg": ids.id_of("sg", create_security_group(people.alice.project_id, "spare").id),
         "free-vol": ids.id_of("vol", uuid.UUID(world.ids["volume"])),
     }
     return Things(found | words, _keys(people))
+
+
+def _ingress_rule(world: World) -> uuid.UUID:
+    rules = SecurityGroupRule.objects.filter(group=world.ids["group"], direction="ingress")
+    return rules.values_list("id", flat=True)[0]
 
 
 def _one(prefix: str, alice: Person, world: World) -> uuid.UUID | None:

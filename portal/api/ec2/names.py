@@ -29,6 +29,7 @@ VOLUME = Kind("vol", "volume", "InvalidVolumeID.Malformed", "InvalidVolume.NotFo
 SNAPSHOT = Kind("snap", "snapshot", "InvalidSnapshotID.Malformed", "InvalidSnapshot.NotFound")
 GROUP = Kind("sg", "security-group", "InvalidGroupId.Malformed", "InvalidGroup.NotFound")
 RULE = Kind("sgr", "security-group-rule", "InvalidSecurityGroupRuleId.Malformed", "InvalidSecurityGroupRuleId.NotFound")
+PREFIX_LIST = Kind("pl", "prefix-list", "InvalidPrefixListId.Malformed", "InvalidPrefixListID.NotFound")
 ADDRESS = Kind("eipalloc", "elastic-ip", "InvalidAllocationID.Malformed", "InvalidAllocationID.NotFound")
 ASSOCIATION = Kind("eipassoc", "", "InvalidAssociationID.Malformed", "InvalidAssociationID.NotFound")
 VPC = Kind("vpc", "vpc", "InvalidVpcID.Malformed", "InvalidVpcID.NotFound")
@@ -42,7 +43,21 @@ ROUTE_ASSOCIATION = Kind("rtbassoc", "", "InvalidAssociationID.Malformed", "Inva
 GATEWAY = Kind("igw", "internet-gateway", "InvalidInternetGatewayId.Malformed", "InvalidInternetGatewayID.NotFound")
 
 KINDS = (
-    *(INSTANCE, IMAGE, KEY_PAIR, VOLUME, SNAPSHOT, GROUP, RULE, ADDRESS, ASSOCIATION, VPC, SUBNET, INTERFACE),
+    *(
+        INSTANCE,
+        IMAGE,
+        KEY_PAIR,
+        VOLUME,
+        SNAPSHOT,
+        GROUP,
+        RULE,
+        PREFIX_LIST,
+        ADDRESS,
+        ASSOCIATION,
+        VPC,
+        SUBNET,
+        INTERFACE,
+    ),
     *(ATTACHMENT, ROUTE_TABLE, ROUTE_ASSOCIATION, GATEWAY),
 )
 

@@ -69,6 +69,7 @@ MODULES = (
     "instances",
     "key_pairs",
     "places",
+    "security_groups",
     "tags",
 )
 """Modules and packages of ``portal.api.ec2.actions``."""

@@ -16,6 +16,11 @@ def shape(found: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"Key": key, "Value": value} for key, value in sorted(found.items())]
 
 
+def of_shape(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return the tags of what an answer shows, for its filters."""
+    return {each["Key"]: each["Value"] for each in found["Tags"]}
+
+
 def of_request(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return key → value of a list of tags; Ec2Error for a key without name or given twice."""
     found: dict[str, str] = {}

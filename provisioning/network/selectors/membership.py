@@ -3,11 +3,11 @@
 import uuid
 from collections.abc import Iterable
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Prefetch, QuerySet
 
 from provisioning.common.context import RequestContext
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
-from provisioning.network.selectors.records import ports_for
+from provisioning.network.selectors.records import ports_for, security_groups_for
 
 
 def port_counts(group_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
@@ -20,6 +20,19 @@ def rules_of(group: SecurityGroup) -> list[SecurityGroupRule]:
     """Return a group's rules with the groups that they name: what comes in first, then by age."""
     rows = group.rules.select_related("remote_group", "remote_address_group")
     return list(rows.order_by("-direction", "created_at", "id"))
+
+
+def groups_with_rules(context: RequestContext) -> list[SecurityGroup]:
+    """Return the groups that the caller sees, the oldest first, with their rules and the groups that those name."""
+    named = Prefetch("rules", SecurityGroupRule.objects.select_related("remote_group"))
+    rows = security_groups_for(context).prefetch_related(None).prefetch_related(named)
+    return list(rows.order_by("created_at", "id"))
+
+
+def is_named_by_others(group: SecurityGroup) -> bool:
+    """Whether a rule of another group of the same project names this one."""
+    rows = SecurityGroupRule.objects.filter(remote_group=group, group__project_id=group.project_id)
+    return rows.exclude(group=group).exists()
 
 
 def ports_in(context: RequestContext, group: SecurityGroup) -> QuerySet[Port]:

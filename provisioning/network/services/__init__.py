@@ -77,8 +77,10 @@ from provisioning.network.services.security_group_rules import (
     WantedRule,
     add_missing_rules,
     allow_ingress,
+    change_security_group_rule,
     create_security_group_rules,
     delete_security_group_rule,
+    describe_security_group_rules,
 )
 from provisioning.network.services.security_groups import (
     create_security_group,
@@ -120,6 +122,7 @@ __all__ = [
     "automatic_network",
     "bind",
     "bind_ports",
+    "change_security_group_rule",
     "check_topology",
     "create_address_group",
     "create_address_scope",
@@ -154,6 +157,7 @@ __all__ = [
     "delete_subnet",
     "delete_subnet_pool",
     "delete_topology",
+    "describe_security_group_rules",
     "disassociate",
     "ensure_default_security_group",
     "lead_automatic",

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
 
 from compute_agent.contract.network import SECURITY_GROUP
 from provisioning.common.errors import InvalidInputError
@@ -109,6 +111,39 @@ def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
         if not missing:
             raise SecurityGroupRuleExistsError(f"{group.name or group.id} allows this already.")
         return create_security_group_rules(missing)
+
+
+def change_security_group_rule(rule: SecurityGroupRule, wanted: WantedRule) -> SecurityGroupRule:
+    """Let a rule of a group allow something else under the same id.
+
+    Raises SecurityGroupRuleNotFoundError when it is gone, SecurityGroupRuleExistsError when another rule of the group
+    allows exactly this, InvalidInputError.
+    """
+    with transaction.atomic():
+        group = records.lock(rule.group)
+        every = {row.id: row for row in group.rules.all()}
+        before = every.pop(rule.id, None)
+        if before is None:
+            raise SecurityGroupRuleNotFoundError(f"Security group rule {rule.id} does not exist")
+        same = next((row for row in every.values() if meaning_of(row) == wanted.meaning), None)
+        if same is not None:
+            raise SecurityGroupRuleExistsError(f"Security group rule already exists. Rule id is {same.id}.")
+        row = wanted.row()
+        row.id, row.created_at, row.revision_number = before.id, before.created_at, before.revision_number + 1
+        _check_address_groups(group, [row])
+        row.save(force_update=True)
+        _changed(group, [before, row])
+    return row
+
+
+def describe_security_group_rules(rules: Sequence[SecurityGroupRule], description: str) -> None:
+    """Say of rules of one group what they are for."""
+    with transaction.atomic():
+        group = records.lock(rules[0].group)
+        rows = SecurityGroupRule.objects.filter(id__in=[rule.id for rule in rules], group=group)
+        rows.update(description=description, revision_number=F("revision_number") + 1, updated_at=timezone.now())
+        records.touch(group)
+        announce(group)
 
 
 def delete_security_group_rule(rule: SecurityGroupRule) -> None:

@@ -1,0 +1,123 @@
+"""DescribeSecurityGroups and DescribeSecurityGroupRules."""
+
+import uuid
+from collections.abc import Callable, Collection
+from typing import Any
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.actions.security_groups.lookups import chosen_by_name, chosen_rules
+from portal.api.ec2.actions.security_groups.permissions import OfGroup, granted
+from portal.api.ec2.actions.security_groups.shapes import group_shapes, rule_shapes
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.paging import page
+from portal.api.ec2.registry import Call, action
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
+from provisioning.network import selectors, services
+from provisioning.network.models import SecurityGroup
+from provisioning.network.selectors.membership import groups_with_rules
+
+Shape = dict[str, Any]
+Place = tuple[str, str]
+
+
+def read_groups(call: Call) -> list[SecurityGroup]:
+    """Return the groups that the caller sees with all that is shown of them, the oldest first.
+
+    The project's default group is made before the first look at it, as by every face.
+    """
+    services.ensure_default_security_group(call.project_id)
+    return groups_with_rules(call.context)
+
+
+@action(
+    "DescribeSecurityGroups",
+    "get_security_group",
+    takes="GroupIds GroupNames Filters MaxResults NextToken",
+    missing=names.GROUP.missing,
+)
+def describe_security_groups(call: Call) -> dict[str, Any]:
+    """List the project's security groups, and those that others share with it."""
+    groups = read_groups(call)
+    groups = names.chosen(names.GROUP, call.get("GroupIds", []), groups, lambda group: group.id)
+    groups = chosen_by_name(call, groups, call.get("GroupNames", []))
+    places: dict[str, Place] = {}
+    shapes = group_shapes(groups)
+    for group, shape in zip(groups, shapes, strict=True):
+        places[shape["GroupId"]] = (group.created_at.isoformat(), str(group.id))
+    shapes = _GROUP_FILTERS.passing(shapes, call.get("Filters", []))
+    shown, token = page(call, shapes, lambda shape: places[shape["GroupId"]])
+    return {"SecurityGroups": shown, "NextToken": token}
+
+
+def _in_permissions(side: str, read: Callable[[Shape], object]) -> Callable[[Shape], object]:
+    return lambda shape: [read(permission) for permission in shape[side]]
+
+
+_OF_PERMISSIONS: dict[str, Callable[[Shape], object]] = {
+    "cidr": lambda permission: [each["CidrIp"] for each in permission["IpRanges"]],
+    "from-port": lambda permission: permission.get("FromPort"),
+    "group-id": lambda permission: [each["GroupId"] for each in permission["UserIdGroupPairs"]],
+    "group-name": lambda permission: [each["GroupName"] for each in permission["UserIdGroupPairs"]],
+    "ipv6-cidr": lambda permission: [each["CidrIpv6"] for each in permission["Ipv6Ranges"]],
+    "prefix-list-id": lambda permission: [each["PrefixListId"] for each in permission["PrefixListIds"]],
+    "protocol": lambda permission: permission["IpProtocol"],
+    "to-port": lambda permission: permission.get("ToPort"),
+    "user-id": lambda permission: [each["UserId"] for each in permission["UserIdGroupPairs"]],
+}
+_GROUP_FILTERS: Filterable[Shape] = Filterable(
+    {
+        "description": lambda shape: shape["Description"],
+        "group-id": lambda shape: shape["GroupId"],
+        "group-name": lambda shape: shape["GroupName"],
+        "owner-id": lambda shape: shape["OwnerId"],
+        **{f"ip-permission.{name}": _in_permissions("IpPermissions", read) for name, read in _OF_PERMISSIONS.items()},
+        **{
+            f"egress.ip-permission.{name}": _in_permissions("IpPermissionsEgress", read)
+            for name, read in _OF_PERMISSIONS.items()
+        },
+    },
+    tags=tags.of_shape,
+)
+
+
+@action(
+    "DescribeSecurityGroupRules",
+    "get_security_group_rule",
+    takes="SecurityGroupRuleIds Filters MaxResults NextToken",
+    missing=names.RULE.missing,
+)
+def describe_security_group_rules(call: Call) -> dict[str, Any]:
+    """List the rules of the groups that the caller sees."""
+    every = [OfGroup(group, each) for group in read_groups(call) for each in granted(group.rules.all())]
+    every = chosen_rules(call.get("SecurityGroupRuleIds", []), every)
+    shapes = rule_shapes(every)
+    places = {
+        shape["SecurityGroupRuleId"]: (each.granted.rules[0].created_at.isoformat(), str(each.granted.id))
+        for each, shape in zip(every, shapes, strict=True)
+    }
+    shapes = _RULE_FILTERS.passing(shapes, call.get("Filters", []))
+    shown, token = page(call, shapes, lambda shape: places[shape["SecurityGroupRuleId"]])
+    return {"SecurityGroupRules": shown, "NextToken": token}
+
+
+_RULE_FILTERS: Filterable[Shape] = Filterable(
+    {
+        "group-id": lambda shape: shape["GroupId"],
+        "security-group-rule-id": lambda shape: shape["SecurityGroupRuleId"],
+    },
+    tags=tags.of_shape,
+)
+
+
+def _own_groups(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
+    rows = selectors.security_groups_for(context).prefetch_related(None).filter(id__in=wanted)
+    return list(rows.filter(project_id=context.project_id or NOBODY).values_list("id", flat=True))
+
+
+def _own_rules(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
+    return list(selectors.security_group_rules_for(context).filter(id__in=wanted).values_list("id", flat=True))
+
+
+owned.register(names.GROUP, _own_groups)
+owned.register(names.RULE, _own_rules)

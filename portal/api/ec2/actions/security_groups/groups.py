@@ -1,0 +1,63 @@
+"""CreateSecurityGroup and DeleteSecurityGroup."""
+
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.security_groups.lookups import Groups
+from portal.api.ec2.actions.security_groups.permissions import LONGEST
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.ec2 import ids
+from provisioning.network import selectors, services
+from provisioning.network.selectors.membership import is_named_by_others
+from provisioning.network.services.security_groups import DEFAULT_NAME
+
+
+@action(
+    "CreateSecurityGroup",
+    "create_security_group",
+    takes="GroupName Description VpcId TagSpecifications",
+    missing=names.VPC.missing,
+    conflict="InvalidGroup.Duplicate",
+)
+def create_security_group(call: Call) -> dict[str, Any]:
+    """Make a group; the VPC must be there, and the group can be used on every network of the project."""
+    name, description = call.arguments["GroupName"], call.arguments["Description"]
+    for parameter, value in (("GroupName", name), ("Description", description)):
+        if not 0 < len(value) <= LONGEST:
+            raise errors.invalid_value(parameter, value, f"It must have 1 to {LONGEST} characters.")
+    if name.lower() == DEFAULT_NAME:
+        raise Ec2Error("InvalidGroup.Reserved", f"The security group '{name}' is reserved")
+    if name.startswith(f"{names.GROUP.prefix}-"):
+        raise errors.invalid_value("GroupName", name, "A group's name does not begin with 'sg-'.")
+    if call.get("VpcId"):
+        selectors.network_for(call.context, names.resource(names.VPC, call.arguments["VpcId"]))
+    given = tags.specified(call, names.GROUP)
+    if Groups(call).has(name):
+        raise Ec2Error("InvalidGroup.Duplicate", f"The security group '{name}' already exists")
+    group = services.create_security_group(call.project_id, name, description=description)
+    tags.write(call, names.GROUP, [group.id], given)
+    return {
+        "GroupId": ids.id_of(names.GROUP.prefix, group.id),
+        "Tags": tags.shape(given.get(names.GROUP.resource_type, {})),
+    }
+
+
+@action(
+    "DeleteSecurityGroup",
+    "delete_security_group",
+    takes="GroupId GroupName",
+    missing=names.GROUP.missing,
+    conflict="InvalidGroup.InUse",
+)
+def delete_security_group(call: Call) -> dict[str, Any]:
+    """Delete a group that no interface is in and that no other group's rules name."""
+    group = Groups(call).to_change("delete_security_group")
+    if group.name == DEFAULT_NAME:
+        raise Ec2Error("CannotDelete", f"the specified group: {DEFAULT_NAME} cannot be deleted by a user")
+    if is_named_by_others(group):
+        raise Ec2Error("InvalidGroup.InUse", f"The security group '{group.name}' is named by rules of another group")
+    ec2_id = ids.id_of(names.GROUP.prefix, group.id)
+    services.delete_security_group(group)
+    return {"Return": True, "GroupId": ec2_id}

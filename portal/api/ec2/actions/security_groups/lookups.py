@@ -1,0 +1,128 @@
+"""The groups that a request names, by id or by name, and those that rules name."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from portal.api.ec2 import names
+from portal.api.ec2.actions.security_groups.permissions import OfGroup, granted
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call
+from provisioning.identity import policy
+from provisioning.network import selectors
+from provisioning.network.models import AddressGroup, SecurityGroup
+from provisioning.network.selectors.membership import rules_of
+
+
+class Groups:
+    """Security groups and address groups as one caller sees them; each kind is read once, when it is needed."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    @cached_property
+    def _every(self) -> dict[uuid.UUID, SecurityGroup]:
+        rows = selectors.security_groups_for(self._call.context).prefetch_related(None)
+        return {group.id: group for group in rows.order_by("created_at", "id")}
+
+    @cached_property
+    def _address_groups(self) -> dict[uuid.UUID, AddressGroup]:
+        return {group.id: group for group in selectors.address_groups_for(self._call.context)}
+
+    def by_id(self, ec2_id: str) -> SecurityGroup:
+        """Return a group that the caller sees; Ec2Error."""
+        found = self._every.get(names.resource(names.GROUP, ec2_id))
+        if found is None:
+            raise names.not_found(names.GROUP, [ec2_id])
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether the project has a group of this name."""
+        return bool(self._own(name))
+
+    def _own(self, name: str) -> list[SecurityGroup]:
+        project = self._call.project_id
+        return [each for each in self._every.values() if each.project_id == project and each.name == name]
+
+    def by_name(self, name: str) -> SecurityGroup:
+        """Return the project's own group of this name; Ec2Error when it has none, or several."""
+        own = self._own(name)
+        if not own:
+            raise Ec2Error(names.GROUP.missing, f"The security group '{name[:255]}' does not exist")
+        if len(own) > 1:
+            msg = f"Several security groups are named '{name[:255]}'. Name one by its id."
+            raise Ec2Error("InvalidParameterValue", msg)
+        return own[0]
+
+    def prefix_list(self, ec2_id: str) -> AddressGroup:
+        """Return the address group that stands for a prefix list; Ec2Error."""
+        found = self._address_groups.get(names.resource(names.PREFIX_LIST, ec2_id))
+        if found is None:
+            raise names.not_found(names.PREFIX_LIST, [ec2_id])
+        return found
+
+    def source(self, pair: Mapping[str, Any]) -> SecurityGroup:
+        """Return the group that a ``UserIdGroupPairs`` names; Ec2Error."""
+        if pair.get("VpcPeeringConnectionId"):
+            raise errors.unsupported("There are no peering connections between VPCs in this cloud")
+        if pair.get("GroupId"):
+            found = self.by_id(pair["GroupId"])
+        elif pair.get("GroupName"):
+            found = self.by_name(pair["GroupName"])
+        else:
+            raise errors.missing_parameter("IpPermissions.Groups.GroupId")
+        owner = pair.get("UserId")
+        if owner and owner.replace("-", "") != found.project_id.hex:
+            raise names.not_found(names.GROUP, [pair.get("GroupId") or pair["GroupName"]])
+        return found
+
+    def named(self) -> SecurityGroup:
+        """Return the group that the request is about: ``GroupId``, or ``GroupName`` of the project's own."""
+        group_id, name = self._call.get("GroupId"), self._call.get("GroupName")
+        if group_id and name:
+            raise errors.combination("The parameters GroupId and GroupName may not be used together")
+        if not group_id and not name:
+            raise errors.missing_parameter("GroupId")
+        return self.by_id(group_id) if group_id else self.by_name(name)
+
+    def to_change(self, *rules: str) -> SecurityGroup:
+        """Return it when the rules let the caller change it: groups that others share with the project are theirs."""
+        group = self.named()
+        for rule in rules:
+            policy.enforce(self._call.context, rule, {"project_id": group.project_id})
+        return group
+
+
+def chosen_rules(given: Sequence[str], every: Sequence[OfGroup]) -> list[OfGroup]:
+    """Return the permissions of which an id was given, each once: the id of any of its rules; all when none was given.
+
+    Ec2Error naming the ids of which there is none.
+    """
+    if not given:
+        return list(every)
+    wanted = names.resources(names.RULE, given)
+    by_rule = {rule.id: each for each in every for rule in each.granted.rules}
+    missing = [each for each in dict.fromkeys(given) if wanted[each] not in by_rule]
+    if missing:
+        raise names.not_found(names.RULE, missing)
+    found = {by_rule[wanted[each]].granted.id: by_rule[wanted[each]] for each in given}
+    return list(found.values())
+
+
+def permissions_of(group: SecurityGroup, *, egress: bool | None = None) -> list[OfGroup]:
+    """Return the permissions of a group as they are now, of both directions unless one is named."""
+    every = granted(rules_of(group))
+    return [OfGroup(group, each) for each in every if egress is None or each.permission.egress == egress]
+
+
+def chosen_by_name(call: Call, groups: Sequence[SecurityGroup], wanted: Sequence[str]) -> list[SecurityGroup]:
+    """Return the project's own groups of these names, all groups when none is named; Ec2Error."""
+    if not wanted:
+        return list(groups)
+    own = [group for group in groups if group.project_id == call.project_id and group.name in wanted]
+    missing = [name for name in wanted if name not in {group.name for group in own}]
+    if missing:
+        raise Ec2Error(names.GROUP.missing, f"The security group '{missing[0][:255]}' does not exist")
+    return own

@@ -1,0 +1,129 @@
+"""Security groups, permissions and rules as answers show them."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.security_groups.permissions import ANY, Granted, OfGroup, Permission, granted
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
+
+Rules = Sequence[SecurityGroupRule]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNames:
+    """The ids of groups and prefix lists, and the groups that permissions name."""
+
+    ids: Mapping[uuid.UUID, str]
+    prefix_lists: Mapping[uuid.UUID, str]
+    named: Mapping[uuid.UUID, SecurityGroup]
+
+    @classmethod
+    def of(cls, groups: Iterable[SecurityGroup], rules: Rules) -> "GroupNames":
+        named = {rule.remote_group_id: rule.remote_group for rule in rules if rule.remote_group is not None}
+        lists = {rule.remote_address_group_id for rule in rules if rule.remote_address_group_id}
+        known = {group.id for group in groups} | {identity for identity in named if identity}
+        return cls(
+            ids.ids_of(names.GROUP.prefix, known),
+            ids.ids_of(names.PREFIX_LIST.prefix, lists),
+            {identity: group for identity, group in named.items() if identity},
+        )
+
+
+def group_shapes(groups: Sequence[SecurityGroup]) -> list[dict[str, Any]]:
+    """Return groups with their permissions; their rules have been read, with the groups that those name."""
+    known = GroupNames.of(groups, [rule for group in groups for rule in group.rules.all()])
+    tagged = tag_records.tags_of(names.GROUP.prefix, [group.id for group in groups])
+    return [_group(group, known, tagged.get(group.id, {})) for group in groups]
+
+
+def _group(group: SecurityGroup, known: GroupNames, tagged: Mapping[str, str]) -> dict[str, Any]:
+    every = granted(group.rules.all())
+    return {
+        "OwnerId": group.project_id.hex,
+        "GroupId": known.ids[group.id],
+        "GroupName": group.name,
+        "Description": group.description,
+        "IpPermissions": permission_shapes([each for each in every if not each.permission.egress], known),
+        "IpPermissionsEgress": permission_shapes([each for each in every if each.permission.egress], known),
+        "Tags": tags.shape(tagged),
+    }
+
+
+def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[str, Any]]:
+    """Return permissions as groups show them: those of one protocol and range of ports together."""
+    found: dict[tuple[str, tuple[int, int] | None], dict[str, Any]] = {}
+    for each in every:
+        permission = each.permission
+        shape = found.setdefault((permission.protocol, permission.ports), _traffic(permission))
+        said = {"Description": each.description} if each.description else {}
+        if permission.group_id is not None:
+            group = known.named[permission.group_id]
+            pair = {"GroupId": known.ids[group.id], "GroupName": group.name, "UserId": group.project_id.hex}
+            shape["UserIdGroupPairs"].append(pair | said)
+        elif permission.prefix_list_id is not None:
+            shape["PrefixListIds"].append({"PrefixListId": known.prefix_lists[permission.prefix_list_id], **said})
+        elif permission.is_ipv6:
+            shape["Ipv6Ranges"].append({"CidrIpv6": permission.cidr, **said})
+        else:
+            shape["IpRanges"].append({"CidrIp": permission.cidr, **said})
+    return list(found.values())
+
+
+def _traffic(permission: Permission) -> dict[str, Any]:
+    shape: dict[str, Any] = {"IpProtocol": permission.protocol}
+    if permission.ports is not None:
+        shape["FromPort"], shape["ToPort"] = permission.ports
+    return shape | {"IpRanges": [], "Ipv6Ranges": [], "UserIdGroupPairs": [], "PrefixListIds": []}
+
+
+def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict[str, Any]]:
+    """Return permissions as rules with ids; ``revoked``: as RevokeSecurityGroup… shows them."""
+    known = GroupNames.of(
+        {each.group.id: each.group for each in every}.values(), [rule for each in every for rule in each.granted.rules]
+    )
+    wanted = [each.granted.id for each in every]
+    own = ids.ids_of(names.RULE.prefix, wanted)
+    tagged = {} if revoked else tag_records.tags_of(names.RULE.prefix, wanted)
+    shapes = []
+    for each in every:
+        shape = _rule(each, known, own[each.granted.id])
+        if revoked:
+            group_id = each.permission.group_id
+            shape |= {"ReferencedGroupId": known.ids[group_id]} if group_id else {}
+        else:
+            shape |= {"GroupOwnerId": each.group.project_id.hex, "Tags": tags.shape(tagged.get(each.granted.id, {}))}
+            shape |= _referenced(each.permission, known)
+        shapes.append(shape)
+    return shapes
+
+
+def _referenced(permission: Permission, known: GroupNames) -> dict[str, Any]:
+    if permission.group_id is None:
+        return {}
+    group = known.named[permission.group_id]
+    return {"ReferencedGroupInfo": {"GroupId": known.ids[group.id], "UserId": group.project_id.hex}}
+
+
+def _rule(each: OfGroup, known: GroupNames, ec2_id: str) -> dict[str, Any]:
+    permission = each.permission
+    first, last = permission.ports or (-1, -1)
+    shape: dict[str, Any] = {
+        "SecurityGroupRuleId": ec2_id,
+        "GroupId": known.ids[each.group.id],
+        "IsEgress": permission.egress,
+        "IpProtocol": permission.protocol,
+    }
+    if permission.ports is not None or permission.protocol == ANY:
+        shape |= {"FromPort": first, "ToPort": last}
+    if permission.cidr is not None:
+        shape["CidrIpv6" if permission.is_ipv6 else "CidrIpv4"] = permission.cidr
+    if permission.prefix_list_id is not None:
+        shape["PrefixListId"] = known.prefix_lists[permission.prefix_list_id]
+    if each.granted.description:
+        shape["Description"] = each.granted.description
+    return shape
