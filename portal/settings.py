@@ -205,6 +205,8 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 
 TOKEN_LIFETIME = integer("NOVELLA_TOKEN_LIFETIME", 86_400, 60, 31_536_000)
 """Seconds a token is good for."""
+TRUST_REDELEGATIONS = integer("NOVELLA_TRUST_REDELEGATIONS", 3, 0, 100)
+"""How many times at most a trust may be handed on."""
 LOCKOUT_ATTEMPTS = integer("NOVELLA_LOCKOUT_ATTEMPTS", 20, 0, 1_000_000)
 """Wrong passwords for one name, from whatever addresses, that lock it out; 0: never."""
 LOCKOUT_SECONDS = integer("NOVELLA_LOCKOUT_SECONDS", 900, 1, 31_536_000)

@@ -41,8 +41,15 @@ class RequestContext:
     """Whether the caller may make and delete application credentials; False for most application credentials."""
     access_rules: tuple[tuple[str, str, str], ...] | None = None
     """The requests an application credential may make, (service, method, path pattern); None: every one."""
+    trust_id: uuid.UUID | None = None
+    """The trust that the token was got with; ``user_id`` is whom it speaks for: the trustor when it impersonates."""
     impersonal: bool = False
     """Whether it says what the caller may and not who that is (``without_person``)."""
+
+    @property
+    def is_delegated(self) -> bool:
+        """Whether somebody gave the caller a part of what they may: a trust or an application credential did."""
+        return self.trust_id is not None or self.application_credential_id is not None
 
     @property
     def is_admin(self) -> bool:

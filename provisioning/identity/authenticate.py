@@ -9,14 +9,16 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
 from provisioning.identity import mfa, tokens
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import ApplicationCredential, Domain, Project, User
+from provisioning.identity.models import ApplicationCredential, Domain, Project, Trust, User
 from provisioning.identity.selectors.lookups import by_id, existing, record_by
 from provisioning.identity.selectors.tokens import context_of, token_data
+from provisioning.identity.selectors.trusts import trust_by
 from provisioning.identity.services.passcodes import PasscodeProof, authenticate_passcode, use_passcode
 from provisioning.identity.services.passwords import authenticate_password
 from provisioning.identity.services.program_sign_ins import authenticate_application_credential
 from provisioning.identity.services.sign_ins import Client, record_client
 from provisioning.identity.services.tokens import may_enter
+from provisioning.identity.services.trusts import use_trust
 from provisioning.identity.tokens import IssuedToken, TokenData
 
 
@@ -62,8 +64,15 @@ class DomainScope:
     name: str | None = None
 
 
-Scope = ProjectScope | DomainScope | Literal["system", "unscoped", "default", "impossible"]
-"""``default``: the user's default project if it is open; ``impossible``: a scope on which nobody has a role."""
+@dataclass(frozen=True, slots=True)
+class TrustScope:
+    """A trust by id."""
+
+    trust_id: str
+
+
+Scope = ProjectScope | DomainScope | TrustScope | Literal["system", "unscoped", "default"]
+"""``default``: the user's default project if it is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +103,17 @@ def authenticate(request: AuthRequest) -> SignedIn:
     1. Every proof is looked at; all have to be of one person.
     2. The methods, those of a given token included, have to be enough for the user (``mfa``).
     3. A passcode is used up.
-    4. The scope is found; the session is written down; the token is issued.
+    4. The scope is found; the session is written down; a use of a trust is counted; the token is issued.
 
     Raises NotAuthenticatedError, the same for every reason: a proof that is wrong, proofs of two people, a scope that
     is unknown, closed or without a role for the user; PasswordExpiredError and TooManyAttemptsError, which are such
-    too; ForbiddenError when the token of an application credential is to be for something else.  A token that was got
-    by a token ends no later than that one.
+    too; ForbiddenError when the token of an application credential is to be for something else, for every token that is
+    asked for with the token of a trust, and for a trust that is not the user's or whose roles are no longer there.  A
+    token that was got by a token ends no later than that one.
     """
     parent = token_data(request.token) if request.token is not None else None
+    if parent is not None and parent.trust is not None:
+        raise ForbiddenError("The token of a trust gets no other token. Ask for one with the trust itself.")
     credential = _credential(request)
     user, step = _person(request, parent, credential)
     if request.only_domain not in {None, user.domain_id}:
@@ -110,16 +122,20 @@ def authenticate(request: AuthRequest) -> SignedIn:
     if step is not None:
         use_passcode(user, step)
     scope = _scope(user, request.scope, parent, credential)
-    project = scope if isinstance(scope, Project) else None
+    project = scope.project if isinstance(scope, Trust) else scope if isinstance(scope, Project) else None
     if project is not None and request.only_domain not in {None, project.domain_id}:
         raise NotAuthenticatedError(REFUSED)
     if not may_enter(user, scope):
+        if isinstance(scope, Trust):
+            raise ForbiddenError("Trustee has no delegated roles.")
         raise NotAuthenticatedError(REFUSED)
     session = None
     if parent is None or parent.sign_in is None:
         session = record_client(
             user, request.methods, request.client, project=project, application_credential=credential
         )
+    if isinstance(scope, Trust):
+        use_trust(scope)
     issued = tokens.issue(
         user, scope, request.methods, parent=parent, sign_in=session, application_credential=credential
     )
@@ -210,8 +226,20 @@ def _scope(
         )
     elif isinstance(asked, DomainScope):
         found = record_by(Domain, record_id=asked.domain_id, name=asked.name)
+    elif isinstance(asked, TrustScope):
+        found = _trust(user, asked)
     if found is None:
         raise NotAuthenticatedError(REFUSED)
+    return found
+
+
+def _trust(user: User, asked: TrustScope) -> Trust | None:
+    """Return the trust while it can be used and its project is open; ForbiddenError unless the user is the trustee."""
+    found = trust_by(asked.trust_id)
+    if found is None or (found.project is not None and not (found.project.enabled and found.project.domain.enabled)):
+        return None
+    if found.trustee_id != user.id:
+        raise ForbiddenError("User is not a trustee.")
     return found
 
 

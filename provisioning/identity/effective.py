@@ -26,19 +26,21 @@ _MINE = """
 """
 """What the user was given; two selects, so that each finds its rows by an index."""
 
+_LINEAGE = """
+    lineage(id, parent_id, domain_id) AS (
+        SELECT id, parent_id, domain_id FROM identity_project WHERE id = %(project)s
+        UNION
+        SELECT p.id, p.parent_id, p.domain_id FROM identity_project p JOIN lineage l ON p.id = l.parent_id)
+"""
+_ON_PROJECT = """
+    (a.project_id = %(project)s AND a.inherited = FALSE)
+        OR (a.inherited AND (
+            a.domain_id IN (SELECT domain_id FROM lineage)
+            OR a.project_id IN (SELECT parent_id FROM lineage)))
+"""
 _GRANTED = {
     "project": f"""
-        lineage(id, parent_id, domain_id) AS (
-            SELECT id, parent_id, domain_id FROM identity_project WHERE id = %(project)s
-            UNION
-            SELECT p.id, p.parent_id, p.domain_id FROM identity_project p JOIN lineage l ON p.id = l.parent_id),
-        {_MINE},
-        granted(role_id) AS (
-            SELECT a.role_id FROM mine a
-            WHERE (a.project_id = %(project)s AND a.inherited = FALSE)
-                OR (a.inherited AND (
-                    a.domain_id IN (SELECT domain_id FROM lineage)
-                    OR a.project_id IN (SELECT parent_id FROM lineage))))
+        {_LINEAGE}, {_MINE}, granted(role_id) AS (SELECT a.role_id FROM mine a WHERE {_ON_PROJECT})
     """,
     "domain": f"""
         {_MINE},
@@ -78,6 +80,40 @@ _ENABLED_USER = """
 """
 _SINCE_USER_CHANGE = "AND (u.tokens_valid_after IS NULL OR u.tokens_valid_after <= %(issued)s)"
 _SINCE_SCOPE_CHANGE = "AND (s.tokens_valid_after IS NULL OR s.tokens_valid_after <= %(issued)s)"
+_IN_SESSION = "AND EXISTS (SELECT 1 FROM identity_signin WHERE id = %(sign_in)s)"
+
+_PEDIGREE = f"""
+    pedigree(id, parent_id, trustor_id, trustee_id) AS (
+        SELECT id, redelegated_from_id, trustor_id, trustee_id FROM identity_trust WHERE id = %(trust)s
+        UNION
+        SELECT t.id, t.redelegated_from_id, t.trustor_id, t.trustee_id
+            FROM identity_trust t JOIN pedigree p ON t.id = p.parent_id),
+    {_LINEAGE},
+    given(user_id, role_id, project_id, domain_id, inherited) AS (
+        SELECT a.user_id, a.role_id, a.project_id, a.domain_id, a.inherited
+            FROM identity_roleassignment a WHERE a.user_id IN (SELECT trustor_id FROM pedigree)
+        UNION ALL
+        SELECT m.user_id, a.role_id, a.project_id, a.domain_id, a.inherited
+            FROM identity_groupmembership m JOIN identity_roleassignment a ON a.group_id = m.group_id
+            WHERE m.user_id IN (SELECT trustor_id FROM pedigree)),
+    held(user_id, role_id) AS (
+        SELECT a.user_id, a.role_id FROM given a WHERE {_ON_PROJECT}
+        UNION
+        SELECT h.user_id, i.implied_id FROM identity_impliedrole i JOIN held h ON i.prior_id = h.role_id),
+    granted(role_id) AS (SELECT role_id FROM identity_trustrole WHERE trust_id = %(trust)s),
+    {_IMPLIED}
+"""
+"""A trust with those that it was redelegated from, and the roles: what each trustor has, and what the trust gives."""
+_STANDING = """
+    AND NOT EXISTS (
+        SELECT 1 FROM pedigree p JOIN identity_user a ON a.id = p.trustor_id OR a.id = p.trustee_id
+            JOIN identity_domain d ON d.id = a.domain_id
+            WHERE a.enabled = FALSE OR d.enabled = FALSE OR a.tokens_valid_after > %(issued)s)
+    AND NOT EXISTS (
+        SELECT 1 FROM effective e CROSS JOIN pedigree p
+            WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.user_id = p.trustor_id AND h.role_id = e.role_id))
+"""
+"""Everybody along the way is there, and all who gave have what they gave; a role that is gone nobody has."""
 
 
 class TokenSubject(NamedTuple):
@@ -101,27 +137,66 @@ def token_subject(data: TokenData) -> TokenSubject | None:
     named = "s.name, s.domain_id" if scope == "project" else "s.name, s.id" if scope == "domain" else "'', ''"
     revoked = ", ".join(f"%(chain{number})s" for number in range(len(data.chain)))
     valid = f"{_SINCE_USER_CHANGE} {_SINCE_SCOPE_CHANGE if scope in _SCOPE else ''}"
-    session = "AND EXISTS (SELECT 1 FROM identity_signin WHERE id = %(sign_in)s)" if data.sign_in else ""
+    session = _IN_SESSION if data.sign_in else ""
     statement = (
         (f"WITH RECURSIVE {_GRANTED[scope]}, {_IMPLIED} " if scope else "")
         + f"SELECT u.name, u.domain_id, {named}, {'r.name' if scope else 'NULL'} "
         + f"{_OPEN_USER} {_SCOPE.get(scope, '')} {_ROLES if scope else ''} {_ENABLED_USER} {valid} {session} "
         + f"AND NOT EXISTS (SELECT 1 FROM identity_revokedtoken WHERE audit_id IN ({revoked}))"
     )
-    rows = _rows(
-        statement,
-        user=_id(data.user_id),
-        project=_id(data.project_id),
-        domain=data.domain_id,
-        sign_in=_id(data.sign_in),
-        issued=connection.ops.adapt_datetimefield_value(data.issued_at),
-        **{f"chain{number}": audit_id for number, audit_id in enumerate(data.chain)},
-    )
+    rows = _rows(statement, **_said(data))
     if not rows:
         return None
     user_name, user_domain_id, scope_name, scope_domain_id, _ = rows[0]
     roles = frozenset(row[4] for row in rows if row[4] is not None)
     return TokenSubject(user_name, user_domain_id, scope_name, scope_domain_id, roles)
+
+
+class TrustSubject(NamedTuple):
+    """What the database says of a token of a trust that is good."""
+
+    user_id: uuid.UUID
+    """The trustor, when the trust is for impersonation, else the trustee."""
+    subject: TokenSubject
+
+
+def trust_subject(data: TokenData) -> TrustSubject | None:
+    """As ``token_subject``, of a token of a trust: None as well when the trust is gone or not the user's, when a
+    trustor or trustee of it, or of one that it was redelegated from, is closed, gone or has another password, and when
+    one of its trustors has lost a role that it gives.
+    """
+    named = "s.name, s.domain_id" if data.project_id else "'', ''"
+    revoked = ", ".join(f"%(chain{number})s" for number in range(len(data.chain)))
+    statement = f"""
+        WITH RECURSIVE {_PEDIGREE}
+        SELECT u.name, u.domain_id, {named}, r.name, u.id
+        FROM identity_trust t
+            JOIN identity_user u ON u.id = CASE WHEN t.impersonation THEN t.trustor_id ELSE t.trustee_id END
+            {_SCOPE["project"] if data.project_id else ""}
+            LEFT JOIN effective e ON TRUE LEFT JOIN identity_role r ON r.id = e.role_id AND r.domain_id IS NULL
+        WHERE t.id = %(trust)s AND t.trustee_id = %(user)s
+            AND t.project_id {"= %(project)s" if data.project_id else "IS NULL"}
+            {_STANDING} {_SINCE_SCOPE_CHANGE if data.project_id else ""} {_IN_SESSION if data.sign_in else ""}
+            AND NOT EXISTS (SELECT 1 FROM identity_revokedtoken WHERE audit_id IN ({revoked}))
+    """
+    rows = _rows(statement, trust=_id(data.trust), **_said(data))
+    roles = frozenset(row[4] for row in rows if row[4] is not None)
+    if not rows or (data.project_id is not None and not roles):
+        return None
+    user_name, user_domain_id, scope_name, scope_domain_id, _, user_id = rows[0]
+    return TrustSubject(_read(user_id), TokenSubject(user_name, user_domain_id, scope_name, scope_domain_id, roles))
+
+
+def _said(data: TokenData) -> dict[str, Any]:
+    """Return what a token says, as parameters of a statement."""
+    return {
+        "user": _id(data.user_id),
+        "project": _id(data.project_id),
+        "domain": data.domain_id,
+        "sign_in": _id(data.sign_in),
+        "issued": connection.ops.adapt_datetimefield_value(data.issued_at),
+        **{f"chain{number}": audit_id for number, audit_id in enumerate(data.chain)},
+    }
 
 
 def role_names(
@@ -139,6 +214,15 @@ def role_names(
     )
     rows = _rows(statement, user=_id(user_id), project=_id(project_id), domain=domain_id)
     return frozenset(row[0] for row in rows)
+
+
+def role_ids(user_id: uuid.UUID, project_id: uuid.UUID) -> frozenset[uuid.UUID]:
+    """As ``role_names`` on a project, but the ids, those of domains' roles included."""
+    statement = (
+        f"WITH RECURSIVE {_GRANTED['project']}, {_IMPLIED} SELECT e.role_id {_OPEN_USER} {_SCOPE['project']}"
+        f" JOIN effective e ON TRUE {_ENABLED_USER}"
+    )
+    return frozenset(_read(row[0]) for row in _rows(statement, user=_id(user_id), project=_id(project_id)))
 
 
 class Held(NamedTuple):
@@ -176,7 +260,7 @@ def held_to(credential_id: uuid.UUID, now: datetime) -> Held | None:
     record = next((row for row in rows if row[0] is not None), None)
     if record is None:
         return None
-    user_id, project_id = (each if isinstance(each, uuid.UUID) else uuid.UUID(each) for each in record[:2])
+    user_id, project_id = map(_read, record[:2])
     return Held(
         user_id,
         project_id,
@@ -194,3 +278,7 @@ def _rows(statement: str, **values: Any) -> list[tuple[Any, ...]]:
 
 def _id(value: uuid.UUID | None) -> Any:
     return None if value is None else (value if connection.features.has_native_uuid_field else value.hex)
+
+
+def _read(value: Any) -> uuid.UUID:
+    return value if isinstance(value, uuid.UUID) else uuid.UUID(value)

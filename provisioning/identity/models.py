@@ -324,6 +324,53 @@ class SignIn(models.Model):
         return f"{self.user_id} {self.program}"
 
 
+class Trust(models.Model):
+    """A user, the trustor, lets another, the trustee, act with some of the trustor's roles in one project (OS-TRUST).
+
+    Without a project it gives no role.  Nothing of it is ever changed but ``remaining_uses``.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    trustor = models.ForeignKey(User, on_delete=models.CASCADE, related_name="trusts_given")
+    trustee = models.ForeignKey(User, on_delete=models.CASCADE, related_name="trusts_got")
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE)
+    impersonation = models.BooleanField()
+    """Whether tokens of it are the trustor's, not the trustee's."""
+    expires_at = models.DateTimeField(null=True)
+    remaining_uses = models.PositiveIntegerField(null=True)
+    """How many tokens may still be got with it; None: any number."""
+    used_up_at = models.DateTimeField(null=True)
+    redelegated_from = models.ForeignKey("self", null=True, on_delete=models.CASCADE, related_name="redelegated")
+    """The trust with whose token this one was made."""
+    redelegation_count = models.PositiveIntegerField(default=0)
+    """How long a chain of trusts may still be made from it."""
+    extra = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["trustor", "trustee", "project", "impersonation", "expires_at"], name="one_trust"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.trustor_id} {self.trustee_id}"
+
+
+class TrustRole(models.Model):
+    """A role that a trust gives; None: that role is gone, and the trust is worth nothing without it."""
+
+    trust = models.ForeignKey(Trust, on_delete=models.CASCADE, related_name="trust_roles")
+    role = models.ForeignKey(Role, null=True, on_delete=models.SET_NULL)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trust", "role"], name="one_role_of_trust")]
+
+    def __str__(self) -> str:
+        return f"{self.trust_id} {self.role_id}"
+
+
 class Credential(models.Model):
     """A secret kept for a user: ``ec2``, ``totp``, ``cert`` …; the blob is encrypted with the credential keys.
 
@@ -338,6 +385,8 @@ class Credential(models.Model):
     extra = models.JSONField(default=dict, blank=True)
     application_credential = models.ForeignKey(ApplicationCredential, null=True, on_delete=models.CASCADE)
     """The one with which it was made: it falls with that and has no more roles than that."""
+    trust = models.ForeignKey(Trust, null=True, on_delete=models.CASCADE)
+    """The one whose token it was made with, alike."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     def __str__(self) -> str:

@@ -35,6 +35,8 @@ def register() -> None:
             "identity.ApplicationCredential": "Bounded for each user, and goes 30 days after it has expired.",
             "identity.ApplicationCredential_roles": _OF_CREDENTIAL,
             "identity.ApplicationCredential_access_rules": _OF_CREDENTIAL,
+            "identity.Trust": "Bounded for each user, and goes 30 days after it has expired or was used up.",
+            "identity.TrustRole": "Goes with its trust.",
             "identity.Credential": "Bounded for each user, and goes with its user.",
         }
     )

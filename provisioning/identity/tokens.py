@@ -20,7 +20,7 @@ from django.utils import timezone
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
 from provisioning.identity import keys
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import ApplicationCredential, Domain, Project, SignIn, User
+from provisioning.identity.models import ApplicationCredential, Domain, Project, SignIn, Trust, User
 
 LONGEST_CHAIN = 16
 """How many times a token may be got by a token that was itself got by a token."""
@@ -47,6 +47,8 @@ class TokenData:
     sign_in: uuid.UUID | None = None
     """The session (models.SignIn) it belongs to."""
     application_credential: uuid.UUID | None = None
+    trust: uuid.UUID | None = None
+    """The trust that it is got with: ``user_id`` is the trustee, whoever the token speaks for."""
 
     @property
     def audit_id(self) -> str:
@@ -82,14 +84,15 @@ class _Payload(msgspec.Struct, array_like=True, frozen=True):
     system: bool = False
     sign_in: bytes | None = None
     application_credential: bytes | None = None
+    trust: bytes | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_Payload)
 
 
-Scope = Project | Domain | Literal["system"] | None
-"""What a token is for; None: for nothing yet."""
+Scope = Project | Domain | Trust | Literal["system"] | None
+"""What a token is for; None: for nothing yet.  A trust: for the project of it, if it has one."""
 
 
 def issue(
@@ -105,7 +108,8 @@ def issue(
     """Issue a token; the caller has checked that the user may have it.  It lasts as long as the setting says, or less.
 
     With a ``parent`` (the token it was got by) it ends no later than the parent, remembers the parent's methods,
-    session and application credential, and falls with it. With an application credential it ends no later than that.
+    session and application credential, and falls with it. With an application credential, or for a trust, it ends no
+    later than that.
     Raises ForbiddenError when the chain of parents is longer than any honest use.
     """
     now = timezone.now()
@@ -113,6 +117,8 @@ def issue(
     expires = now + (longest if lifetime is None else min(longest, lifetime))
     if application_credential is not None and application_credential.expires_at is not None:
         expires = min(expires, application_credential.expires_at)
+    if isinstance(scope, Trust) and scope.expires_at is not None:
+        expires = min(expires, scope.expires_at)
     chain: tuple[str, ...] = (_text(uuid.uuid4().bytes),)
     if parent is not None:
         if len(parent.chain) >= LONGEST_CHAIN:
@@ -122,7 +128,7 @@ def issue(
         chain += parent.chain
     data = TokenData(
         user_id=user.id,
-        project_id=scope.id if isinstance(scope, Project) else None,
+        project_id=scope.id if isinstance(scope, Project) else scope.project_id if isinstance(scope, Trust) else None,
         methods=methods,
         issued_at=now,
         expires_at=expires,
@@ -133,6 +139,7 @@ def issue(
         application_credential=(
             application_credential.id if application_credential else parent.application_credential if parent else None
         ),
+        trust=scope.id if isinstance(scope, Trust) else None,
     )
     payload = _Payload(
         user=data.user_id.bytes,
@@ -145,6 +152,7 @@ def issue(
         system=data.system,
         sign_in=data.sign_in.bytes if data.sign_in else None,
         application_credential=data.application_credential.bytes if data.application_credential else None,
+        trust=data.trust.bytes if data.trust else None,
     )
     value = keys.current().encrypt(_encoder.encode(payload)).decode().rstrip("=")
     return IssuedToken(value, data)
@@ -175,6 +183,7 @@ def read(value: str, *, ended: bool = False) -> TokenData:
         application_credential=(
             uuid.UUID(bytes=payload.application_credential) if payload.application_credential else None
         ),
+        trust=uuid.UUID(bytes=payload.trust) if payload.trust else None,
     )
     if data.expires_at <= timezone.now() - (KEPT_AFTER_END if ended else timedelta()):
         raise NotAuthenticatedError(REFUSED)

@@ -28,6 +28,8 @@ def register() -> None:
             "identity.ProjectEndpoint": _OF_OPERATORS,
             "identity.ProjectEndpointGroup": _OF_OPERATORS,
             "identity.Credential": "A person's own secret, without a quota in Keystone's defaults.",
+            "identity.Trust": "What a person lets others do, without a quota in Keystone; identity bounds them.",
+            "identity.TrustRole": "A role of a trust, which is bounded.",
             "identity.KnownAddress": "Twenty of a user at most; identity forgets them after 30 days.",
             "identity.SignIn": "One for each session or client of a user; identity bounds and flushes them.",
             "quotas.QuotaLimit": _LEDGER,

@@ -262,6 +262,26 @@ def test_application_credentials(cloud: OneMachine) -> None:
     assert "401" in refused(cloud, "token issue", **robot)
 
 
+def test_trusts(cloud: OneMachine) -> None:
+    _, made = batch(
+        cloud,
+        f"user create --password {PASSWORD} deputy",
+        "trust create --project admin --role reader --impersonate --expiration 2090-01-31T12:00:00 admin deputy",
+    )
+    assert (made["is_impersonation"], made["expires_at"]) == (True, "2090-01-31T12:00:00.000000Z")
+    trusted = as_user(cloud, "deputy", OS_TRUST_ID=made["id"])
+    [token], [images] = batch(cloud, "token issue", **trusted), batch(cloud, "image list", **trusted)
+    assert (token["user_id"], token["project_id"]) == (made["trustor_user_id"], made["project_id"])
+    assert "novella-guest" in names(images)
+    assert "403" in refused(cloud, "keypair create deputys-key", **trusted)
+    listed, given, shown = batch(cloud, "trust list", "trust list --trustor admin", f"trust show {made['id']}")
+    assert [row["ID"] for row in listed] == [row["ID"] for row in given] == [shown["id"]] == [made["id"]]
+    assert [role["name"] for role in shown["roles"]] == ["reader"]
+    batch(cloud, f"trust delete {made['id']}")
+    assert "401" in refused(cloud, "token issue", **trusted)
+    assert batch(cloud, "user delete deputy", "trust list") == [[]]
+
+
 def test_ec2_credentials(cloud: OneMachine) -> None:
     demo = {"OS_CLOUD": "demo", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
     [made] = batch(cloud, "ec2 credentials create", **demo)

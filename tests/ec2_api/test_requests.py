@@ -23,7 +23,9 @@ from provisioning.ec2.models import Ec2Tag, SpentSignature
 from provisioning.identity.models import Credential
 from provisioning.identity.services.ec2 import create_ec2_credential
 from tests.ec2_api.conftest import URL, client, code_of
+from tests.identity.trusts.giving import give, token, with_token
 from tests.support.cast import People
+from tests.support.roles import remove_role
 
 VERSION = {"Version": "2016-11-15"}
 KEYS = tuple[str, str]
@@ -212,3 +214,13 @@ def test_readers_read_and_change_nothing(bob: Any) -> None:
 def test_nothing_else_is_below_the_endpoint(client: Client) -> None:
     assert client.post("/ec2/castles").status_code == 404
     assert client.put("/ec2/").status_code == 405
+
+
+def test_keys_that_a_trust_made_are_worth_what_it_is(people: People) -> None:
+    made = give(people.alice, people.charlie)
+    base = f"/identity/v3/users/{people.charlie.user_id.hex}/credentials/OS-EC2"
+    pair = with_token(token(people.charlie, made)).post(base, {"tenant_id": people.alice.project_id.hex})
+    keys = (pair.json()["credential"]["access"], pair.json()["credential"]["secret"])
+    assert _ask(keys).status_code == 200
+    remove_role(people.alice.user, people.alice.project, "member")
+    assert _code(_ask(keys)) == "AuthFailure"

@@ -41,6 +41,7 @@ from provisioning.identity.services.projects import create_project, delete_proje
 from provisioning.identity.services.roles import create_role
 from provisioning.identity.services.sign_ins import Client, open_browser_session, record_client
 from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.trusts import TrustRequest, create_trust, use_trust
 from provisioning.identity.services.users import create_user, delete_user, set_user_enabled, update_user
 from provisioning.images import services as images
 from provisioning.images.models import Image
@@ -229,6 +230,14 @@ def test_one_program_at_once_is_one_session(cast: People) -> None:
         results = at_once(*[lambda: record_client(cast.alice.user, ["password"], client)] * 6)
         assert names(results) == {"done": 6}
         assert SignIn.objects.filter(user=cast.alice.user, program=client.program).count() == 1
+
+
+def test_trust_is_used_so_often_and_no_oftener(cast: People) -> None:
+    given = TrustRequest(cast.charlie.user, False, cast.alice.project, [Role.objects.get(name="reader")], None, 3)
+    trust = create_trust(cast.alice.context, given)
+    assert names(at_once(*[lambda: use_trust(trust)] * 6)) == {"done": 3, "ForbiddenError": 3}
+    trust.refresh_from_db()
+    assert (trust.remaining_uses, trust.used_up_at is None) == (0, False)
 
 
 def test_one_name_at_once_is_one(cast: People) -> None:

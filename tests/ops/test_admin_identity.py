@@ -19,11 +19,14 @@ from provisioning.identity.models import (
     RoleAssignment,
     Service,
     SignIn,
+    Trust,
     User,
 )
 from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.selectors.lookups import role_records
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.credentials import create_credential
+from provisioning.identity.services.trusts import TrustRequest, create_trust
 from tests.ops.test_admin import act
 from tests.support.cast import PASSWORD, People, Person, make_project, sign_in_browser
 from tests.support.clouds import Cloud
@@ -241,6 +244,15 @@ def test_the_catalog_is_changed_through_its_services(admin: Client) -> None:
     assert answer.status_code == 200
     admin.post(f"/admin/identity/service/{swift.id}/delete/", {"post": "yes"})
     assert not Endpoint.objects.filter(url="http://x/v1").exists()
+
+
+def test_trusts_are_seen_and_taken_back(admin: Client, alice: Person, charlie: Person) -> None:
+    asked = TrustRequest(charlie.user, impersonation=True, project=alice.project, roles=role_records(["reader"]))
+    trust = create_trust(alice.context, asked)
+    assert "charlie" in admin.get("/admin/identity/trust/").content.decode()
+    assert "wonderland" in admin.get(f"/admin/identity/trust/{trust.id}/change/").content.decode()
+    admin.post(f"/admin/identity/trust/{trust.id}/delete/", {"post": "yes"})
+    assert not Trust.objects.exists()
 
 
 def test_sessions_and_credentials_are_ended_and_their_secrets_not_shown(admin: Client, alice: Person) -> None:

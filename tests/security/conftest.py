@@ -23,6 +23,7 @@ from provisioning.doctor.runs import run
 from provisioning.hosts import calls
 from provisioning.hosts.models import Host, RejectedReport
 from provisioning.identity.models import AccessRule, Role, RoleAssignment
+from provisioning.identity.selectors.lookups import role_records
 from provisioning.identity.services import sign_ins
 from provisioning.identity.services.application_credentials import create_application_credential
 from provisioning.identity.services.assignments import grant
@@ -39,6 +40,7 @@ from provisioning.identity.services.projects import set_tags
 from provisioning.identity.services.roles import create_role, imply
 from provisioning.identity.services.sign_ins import open_browser_session
 from provisioning.identity.services.tokens import issue_token, revoke_token
+from provisioning.identity.services.trusts import TrustRequest, create_trust
 from provisioning.identity.services.unified_limits import create_limits, create_registered_limits
 from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
@@ -142,6 +144,8 @@ def _identity_of(person: Person) -> dict[str, str]:
     key, _ = create_application_credential(user, project, SECRET, access_rules=[rule])
     credential = create_credential(user, kind="cert", blob=SECRET)
     access, _ = create_ec2_credential(user, project)
+    asked = TrustRequest(user, impersonation=False, project=project, roles=role_records(["reader"]))
+    trust = create_trust(person.context, asked)
     set_tags(project, [SECRET])
     region = create_region("looking-glass")
     service = create_service("teapot")
@@ -171,6 +175,8 @@ def _identity_of(person: Person) -> dict[str, str]:
         "application-credentials/credential": str(key.id),
         "access_rule": rule.id.hex,
         "access": access,
+        "trust": trust.id.hex,
+        "trust/object": str(trust.pk),
         "region": region.pk,
         "service": service.id.hex,
         "endpoint": endpoint.id.hex,

@@ -36,6 +36,7 @@ RECORDS: dict[str, tuple[int, int, int]] = {
     "identity/roleassignment": (200, 403, 200),
     "identity/service": (200, 200, 200),
     "identity/signin": (403, 403, 200),
+    "identity/trust": (403, 403, 200),
     "identity/user": (200, 200, 200),
     "images/image": (403, 403, 403),
     "network/network": (403, 403, 403),

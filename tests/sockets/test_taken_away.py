@@ -11,6 +11,7 @@ from django.test import Client
 
 from portal.sockets import follower
 from provisioning.identity.authenticate import AuthRequest, CredentialProof, authenticate
+from provisioning.identity.models import Role
 from provisioning.identity.selectors.lookups import role_records
 from provisioning.identity.selectors.sign_ins import sign_ins_of
 from provisioning.identity.services.application_credentials import (
@@ -22,6 +23,8 @@ from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.groups import add_to_group, create_group, remove_from_group
 from provisioning.identity.services.sign_ins import Client as Program
 from provisioning.identity.services.sign_ins import end_sign_in
+from provisioning.identity.services.tokens import issue_token
+from provisioning.identity.services.trusts import TrustRequest, create_trust
 from provisioning.identity.services.users import revoke_all
 from tests.sockets.test_browser import PAGE, browser, happen
 from tests.support.cast import PASSWORD, People, Person
@@ -92,6 +95,19 @@ async def test_deleting_an_application_credential_closes_its_sockets(open_socket
     socket = await script(open_socket, token)
     await socket.json()
     await in_db(delete_application_credential)(record)
+    assert await socket.closed() == follower.ENDED
+
+
+async def test_who_lets_somebody_act_closes_the_sockets_of_that(open_socket: Open, people: People) -> None:
+    def handed_on() -> str:
+        reader = Role.objects.get(name="reader", domain=None)
+        asked = TrustRequest(people.charlie.user, impersonation=False, project=people.alice.project, roles=[reader])
+        trust = create_trust(people.alice.context, asked)
+        return issue_token(people.charlie.user, trust, ("password",)).value
+
+    socket = await script(open_socket, await in_db(handed_on)())
+    await socket.json()
+    await in_db(revoke_all)(people.alice.user)
     assert await socket.closed() == follower.ENDED
 
 

@@ -1,6 +1,7 @@
 """Translates the fields of a request into what the services take: known, read-only and additional ones."""
 
 from collections.abc import Container, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from provisioning.common.errors import ForbiddenError, InvalidInputError
@@ -47,3 +48,15 @@ def refuse_change(body: Mapping[str, Any], present: Mapping[str, object], *forbi
 def text(value: str | None) -> str:
     """Return the text; null is none."""
     return value or ""
+
+
+def moment(body: Mapping[str, Any], name: str) -> datetime | None:
+    """Return the moment that a field's ISO 8601 text spells, in UTC when it says no zone; InvalidInputError."""
+    text = body.get(name)
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        raise InvalidInputError(f"{name} must be like 2030-01-31T12:00:00Z.", field=name) from error

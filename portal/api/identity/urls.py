@@ -10,6 +10,7 @@ from portal.api.identity.credentials import access_rules, application_credential
 from portal.api.identity.directory import domains, groups, project_tags, projects, users
 from portal.api.identity.limits import limits, registered_limits
 from portal.api.identity.roles import assignments, grants, implied_roles, roles
+from portal.api.identity.trusts import views as trusts
 from portal.common.routing import by_prefix
 
 _V3: dict[str, type[ServiceView]] = {
@@ -53,6 +54,10 @@ _V3: dict[str, type[ServiceView]] = {
     "/role_inferences": implied_roles.RoleInferencesView,
     "/role_assignments": assignments.RoleAssignmentsView,
     **grants.ROUTES,
+    "/OS-TRUST/trusts": trusts.TrustsView,
+    "/OS-TRUST/trusts/(?P<trust_id>[^/]+)": trusts.TrustView,
+    "/OS-TRUST/trusts/(?P<trust_id>[^/]+)/roles": trusts.TrustRolesView,
+    "/OS-TRUST/trusts/(?P<trust_id>[^/]+)/roles/(?P<role_id>[^/]+)": trusts.TrustRoleView,
     "/services": services.ServicesView,
     "/services/(?P<service_id>[^/]+)": services.OneServiceView,
     "/endpoints": endpoints.EndpointsView,

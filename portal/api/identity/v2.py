@@ -72,7 +72,7 @@ class TokenView(V2View):
 
     def policy_target(self) -> dict[str, object]:
         self._subject, self._worth = subject_of(self.context, self.kwargs["token_id"])
-        return {"user_id": self._subject.user_id}
+        return {"user_id": self._worth.user_id}
 
     def get(self, request: Request, token_id: str) -> Response:
         """Describe a token; 404 for one that is not good, that v2.0 cannot say, or that is not for ``belongsTo``."""
@@ -88,7 +88,7 @@ class TokenView(V2View):
 
     def _check(self, request: Request) -> None:
         data, worth = self._subject, self._worth
-        plain = data.domain_id is None and not data.system and worth.user_domain_id == DOMAIN
+        plain = data.domain_id is None and not data.system and data.trust is None and worth.user_domain_id == DOMAIN
         tenant_id = data.project_id.hex if data.project_id else ""
         wanted = request.query_params.get("belongsTo", tenant_id).replace("-", "").lower()
         if not plain or worth.project_domain_id not in {"", DOMAIN} or wanted != tenant_id:

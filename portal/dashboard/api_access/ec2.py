@@ -72,7 +72,7 @@ class Ec2CredentialCreate(Ec2Page):
     def post(self, request: HttpRequest) -> HttpResponse:
         """Make it; the secret is in this answer and nowhere else."""
         user, project_id = self.user(), self.context.project_id
-        project = project_to_enter(user.id, project_id.hex if project_id else "")
+        project = project_to_enter(self.context, user.id, project_id.hex if project_id else "")
         access, secret = create_ec2_credential(user, project, caller=self.context)
         context = {
             "access": access,

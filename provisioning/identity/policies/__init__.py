@@ -18,6 +18,7 @@ from provisioning.identity.policies import (
     limits,
     network,
     quotas,
+    trusts,
     volume,
 )
 from provisioning.identity.policies.base import EVERY_SCOPE, MEMBER, READER, Rule
@@ -78,6 +79,7 @@ _PARTS: dict[str, tuple[Rule, ...]] = {
     "Identity: endpoints of projects": endpoint_filters.RULES,
     "Identity: unified limits": limits.RULES,
     "Identity: credentials": credentials.RULES,
+    "Identity: trusts": trusts.RULES,
     "Live pages and the operators' pages": faces.RULES,
 }
 """The rules by the headings of the documentation, but for those that were added."""

@@ -9,6 +9,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.identity.models import Credential, Project
 from provisioning.identity.selectors.entries import projects_of
+from provisioning.identity.selectors.lookups import by_id
 
 LARGEST = 1000
 """Rows of one answer."""
@@ -37,20 +38,27 @@ def existing_credential(context: RequestContext, credential_id: str, *, everybod
     return found
 
 
-def project_to_enter(user_id: uuid.UUID, project_id: str) -> Project:
-    """Return the project of this id if the user has a role there, or raise NotFoundError."""
+def project_to_enter(context: RequestContext, user_id: uuid.UUID, project_id: str) -> Project:
+    """Return the project of this id if the user has a role there, or the token is for it; else raise NotFoundError."""
     key = read_id(project_id)
     found = next((project for project in projects_of(user_id) if project.id == key), None)
+    if found is None and key is not None and context.trust_id is not None and key == context.project_id:
+        found = by_id(Project, key)
     if found is None:
         raise NotFoundError(f"Could not find project: {project_id[:64]}.")
     return found
 
 
 def _visible(context: RequestContext, *, everybody: bool) -> QuerySet[Credential]:
-    """What an application credential sees is what was made with it: a blob can be worth more than the caller is."""
+    """What an application credential or a trust sees is what was made with it: a blob can be worth more than the
+    caller is.  Of a trust nobody, not even an operator, sees what is of other projects.
+    """
     found = Credential.objects.select_related("user", "project", "application_credential")
     if not everybody:
         found = found.filter(user=context.user_id)
     if context.application_credential_id is not None and not context.is_admin:
         found = found.filter(application_credential=context.application_credential_id)
+    if context.trust_id is not None:
+        found = found.filter(project=context.project_id)
+        found = found if context.is_admin else found.filter(trust=context.trust_id)
     return found

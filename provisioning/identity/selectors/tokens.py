@@ -21,14 +21,17 @@ def context_for_token(value: str, *, request_id: str = "", global_request_id: st
     Looked up at each use (one query, one more for an application credential), so that what was taken away is gone at
     once: raises NotAuthenticatedError when the token has expired or was revoked, when its session was ended, when its
     user, project or a domain of them is disabled or gone, when the password was changed since, when the user has no
-    role there any more, or when its application credential is gone, has expired, or has a role that the user lost.
+    role there any more, or when its application credential is gone, has expired, or has a role that the user lost; of
+    a trust's token see ``effective.trust_subject``.
     """
     return context_of(tokens.read(value), request_id=request_id, global_request_id=global_request_id)
 
 
 def context_of(data: TokenData, *, request_id: str = "", global_request_id: str | None = None) -> RequestContext:
     """As ``context_for_token``, for a token that was read before; open connections ask again with it."""
-    found = effective.token_subject(data)
+    found, user_id = effective.token_subject(data) if data.trust is None else None, data.user_id
+    if data.trust is not None and (worth := effective.trust_subject(data)) is not None:
+        found, user_id = worth.subject, worth.user_id
     if found is None:
         raise NotAuthenticatedError(REFUSED)
     roles, unrestricted, access_rules = found.roles, True, None
@@ -39,7 +42,7 @@ def context_of(data: TokenData, *, request_id: str = "", global_request_id: str 
             raise NotAuthenticatedError(REFUSED)
         roles, unrestricted, access_rules = limits.roles, limits.unrestricted, limits.access_rules
     return RequestContext(
-        user_id=data.user_id,
+        user_id=user_id,
         user_name=found.user_name,
         project_id=data.project_id,
         project_name=found.scope_name if data.project_id else "",
@@ -55,4 +58,5 @@ def context_of(data: TokenData, *, request_id: str = "", global_request_id: str 
         application_credential_id=data.application_credential,
         unrestricted=unrestricted,
         access_rules=access_rules,
+        trust_id=data.trust,
     )

@@ -8,23 +8,25 @@ from provisioning.identity.selectors.entries import domains_of, projects_of, rol
 
 
 def projects_open_to(context: RequestContext) -> list[Project]:
-    """Return the projects with their tags, by name; the token of an application credential enters its own only."""
-    found = projects_of(context.user_id) if context.user_id is not None else []
-    if context.application_credential_id is not None:
-        found = [project for project in found if project.id == context.project_id]
+    """Return the projects with their tags, by name; a token of an application credential or a trust is for its own."""
+    found: list[Project] = []
+    if context.is_delegated and context.project_id is not None:
+        found = list(Project.objects.filter(id=context.project_id).select_related("domain"))
+    elif context.user_id is not None and not context.is_delegated:
+        found = projects_of(context.user_id)
     prefetch_related_objects(found, "tags")
     return found
 
 
 def domains_open_to(context: RequestContext) -> list[Domain]:
     """Return the domains, by name."""
-    if context.user_id is None or context.application_credential_id is not None:
+    if context.user_id is None or context.is_delegated:
         return []
     return domains_of(context.user_id)
 
 
 def may_enter_system(context: RequestContext) -> bool:
     """Whether a token for the system can be had."""
-    if context.user_id is None or context.application_credential_id is not None:
+    if context.user_id is None or context.is_delegated:
         return False
     return bool(roles_on_system(context.user_id))

@@ -69,6 +69,7 @@ def create_application_credential(
     """
     caller = options.get("caller")
     if caller is not None:
+        refuse_trusts(caller)
         check_manages(caller)
     _check_texts(name, options)
     roles = _roles(user, project, options.get("roles"), caller)
@@ -133,6 +134,12 @@ def check_manages(caller: RequestContext) -> None:
     """Raise ForbiddenError for the token of an application credential that is not unrestricted."""
     if caller.application_credential_id is not None and not caller.unrestricted:
         raise ForbiddenError("This application credential may not manage credentials: it is not unrestricted.")
+
+
+def refuse_trusts(caller: RequestContext) -> None:
+    """Raise ForbiddenError for the token of a trust: what it would make outlives the trust."""
+    if caller.trust_id is not None:
+        raise ForbiddenError("Cannot manage application credentials with a token issued via delegation.")
 
 
 def _check_texts(name: str, options: Options) -> None:

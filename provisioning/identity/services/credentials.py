@@ -1,8 +1,9 @@
 """Credentials kept for users: EC2 keys, TOTP secrets, certificates; in the database they are encrypted."""
 
 import hashlib
+import json
 import uuid
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 from cryptography.fernet import Fernet, InvalidToken
@@ -35,6 +36,7 @@ class Ec2Keys(msgspec.Struct, frozen=True):
 
     access: str
     secret: str
+    trust_id: Any = None
 
 
 class Changes(TypedDict, total=False):
@@ -53,6 +55,8 @@ def create_credential(
 ) -> Credential:
     """Keep a credential.  The id of an EC2 credential is the SHA-256 of its access key; any other's is random.
 
+    One that is made with the token of a trust is worth no more than that, and its blob says which it is.
+
     Raises InvalidInputError naming the field, ConflictError when there is an EC2 credential with this access key, and
     ForbiddenError when the caller's own token may not make one, or when the user has too many.
     """
@@ -62,6 +66,8 @@ def create_credential(
         _check_reach(caller, kind, project)
     if Credential.objects.filter(user=user).count() >= MOST_OF_USER:
         raise ForbiddenError(f"A user may have {MOST_OF_USER} credentials. Delete some first.")
+    if kind == EC2 and caller is not None and caller.trust_id is not None:
+        blob = json.dumps(json.loads(blob) | {"trust_id": caller.trust_id.hex})
     encrypted = encrypt(blob)
     _check_room(user, encrypted, besides="")
     record = Credential(
@@ -71,6 +77,7 @@ def create_credential(
         type=kind,
         encrypted_blob=encrypted,
         application_credential_id=caller.application_credential_id if caller is not None else None,
+        trust_id=caller.trust_id if caller is not None else None,
     )
     try:
         with transaction.atomic():
@@ -102,6 +109,8 @@ def update_credential(
         _check(kind, blob, project)
         if kind == EC2 and credential_id(ec2_keys(blob).access) != record.id:
             raise InvalidInputError("The access key cannot be changed. Make a new credential.", field="blob")
+        if kind == EC2 and ec2_keys(blob).trust_id != ec2_keys(blob_of(record)).trust_id:
+            raise InvalidInputError("trust_id can not be updated for credential.", field="blob")
         record.encrypted_blob = encrypt(blob)
     user = changes.get("user", record.user)
     if "blob" in changes or user != record.user:
@@ -165,10 +174,11 @@ def end_ec2_sessions(record: Credential) -> None:
     """End every token that was got with the EC2 credential; in the caller's transaction."""
     if record.type != EC2:
         return
-    sessions = SignIn.objects.filter(user=record.user_id, browser=False)
+    owner = record.user_id if record.trust is None else record.trust.trustee_id
+    sessions = SignIn.objects.filter(user=owner, browser=False)
     if not sessions.filter(program=session_name(record.id)).delete()[0]:
         sessions.filter(client=OTHERS).delete()  # where it went if there was no room for a row of its own
-    announce.revoked(user_id=record.user_id)
+    announce.revoked(user_id=owner)
 
 
 def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
@@ -218,14 +228,16 @@ def _check_kind(kind: str) -> None:
 
 
 def _check_reach(caller: RequestContext, kind: str, project: Project | None) -> None:
-    """Refuse what would let an application credential do more than it may itself."""
+    """Refuse what would let an application credential or a trust do more than it may itself."""
     _check_factor(caller, kind)
-    if caller.application_credential_id is None:
-        return
-    if kind == EC2 and (project is None or project.id != caller.project_id):
-        raise ForbiddenError("An application credential may make EC2 credentials for its own project only.")
+    if (
+        (kind == EC2 or caller.trust_id)
+        and caller.is_delegated
+        and (project is None or project.id != caller.project_id)
+    ):
+        raise ForbiddenError("A token issued via delegation may make credentials for its own project only.")
 
 
 def _check_factor(caller: RequestContext, kind: str) -> None:
-    if kind == TOTP and caller.application_credential_id is not None:
-        raise ForbiddenError("An application credential may not set how its user signs in.")
+    if kind == TOTP and caller.is_delegated:
+        raise ForbiddenError("A token issued via delegation may not set how its user signs in.")

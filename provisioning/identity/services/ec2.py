@@ -10,9 +10,9 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity.ec2_signatures import SignedRequest, is_s3_signature
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import Credential, Project, User
-from provisioning.identity.selectors.entries import roles_of
+from provisioning.identity.models import Credential, Project, Trust, User
 from provisioning.identity.selectors.tokens import context_of
+from provisioning.identity.selectors.trusts import trust_by
 from provisioning.identity.services.credentials import (
     EC2,
     Ec2Keys,
@@ -23,8 +23,8 @@ from provisioning.identity.services.credentials import (
     session_name,
 )
 from provisioning.identity.services.sign_ins import Client, record_client
-from provisioning.identity.services.tokens import issue_token
-from provisioning.identity.tokens import IssuedToken, TokenData
+from provisioning.identity.services.tokens import issue_token, may_enter
+from provisioning.identity.tokens import IssuedToken, Scope, TokenData
 
 METHOD = "ec2credential"
 _NOBODY = Ec2Keys(access="", secret=secrets.token_hex(32))
@@ -55,18 +55,19 @@ def context_for_request(
 ) -> RequestContext:
     """Return who asks with a signed request, without a token: looked up at each request, as a token's worth is.
 
-    NotAuthenticatedError as ``authenticate_ec2``.  Two queries, one more for an application credential.
+    NotAuthenticatedError as ``authenticate_ec2``.  Two queries, one more for an application credential or a trust.
     """
     record = _signer(request.access, request.is_signed_with)
-    now = timezone.now()
+    trust, now = _trust(record), timezone.now()
     data = TokenData(
-        user_id=record.user_id,
+        user_id=record.user_id if trust is None else trust.trustee_id,
         project_id=record.project_id,
         methods=(METHOD,),
         issued_at=now,
         expires_at=now,
         chain=("",),
         application_credential=record.application_credential_id,
+        trust=record.trust_id,
     )
     return context_of(data, request_id=request_id, global_request_id=global_request_id)
 
@@ -79,14 +80,30 @@ def authenticate_s3(access: str, string_to_sign: str, signature: str) -> IssuedT
 def _authenticate(access: str, is_signed_with: Callable[[str], bool]) -> IssuedToken:
     """Look at the signature, and issue the token."""
     record = _signer(access, is_signed_with, "user", "project", "application_credential")
-    if record.project is None or not roles_of(record.user_id, record.project.id):
+    trust = _trust(record)
+    user: User = record.user if trust is None else trust.trustee
+    scope: Scope = record.project if trust is None else trust
+    if scope is None or not may_enter(user, scope):
         raise NotAuthenticatedError(REFUSED)
     client = Client.of("", session_name(record.id))
     limits = record.application_credential
-    session = record_client(record.user, (METHOD,), client, project=record.project, application_credential=limits)
-    issued = issue_token(record.user, record.project, (METHOD,), sign_in=session, application_credential=limits)
+    session = record_client(user, (METHOD,), client, project=record.project, application_credential=limits)
+    issued = issue_token(user, scope, (METHOD,), sign_in=session, application_credential=limits)
     context_of(issued.data)
     return issued
+
+
+def _trust(record: Credential) -> Trust | None:
+    """Return the trust that the credential was made with: its trustee signs in, whoever it acts for.
+
+    As in Keystone no use of the trust is counted; NotAuthenticatedError when it has expired or was used up.
+    """
+    if record.trust_id is None:
+        return None
+    trust = trust_by(record.trust_id.hex)
+    if trust is None or trust.project_id != record.project_id:
+        raise NotAuthenticatedError(REFUSED)
+    return trust
 
 
 def _signer(access: str, is_signed_with: Callable[[str], bool], *related: str) -> Credential:

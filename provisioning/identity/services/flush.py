@@ -2,11 +2,13 @@
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from provisioning.identity.lockout import forget_addresses
-from provisioning.identity.models import ApplicationCredential, RevokedToken, SignIn
+from provisioning.identity.models import ApplicationCredential, RevokedToken, SignIn, Trust
 from provisioning.identity.services.application_credentials import delete_application_credential
 from provisioning.identity.services.sign_ins import WRITTEN_EVERY
 from provisioning.identity.tokens import KEPT_AFTER_END
@@ -15,8 +17,9 @@ from provisioning.identity.tokens import KEPT_AFTER_END
 def flush(*, credentials_after: timedelta = timedelta()) -> dict[str, int]:
     """Remove what has expired and return how many of each kind, by its name in the plural; safe to repeat.
 
-    Revocations and sessions stay as long as a token of theirs can still be looked into; application credentials go,
-    with the EC2 credentials made with them, when they expired so long ago as ``credentials_after`` says.
+    Revocations and sessions stay as long as a token of theirs can still be looked into; application credentials and
+    trusts go, with the EC2 credentials made with them, when they expired so long ago as ``credentials_after`` says.
+    A trust that was used up stays as long as its last token.
     """
     now = timezone.now()
     ended = now - KEPT_AFTER_END
@@ -25,6 +28,7 @@ def flush(*, credentials_after: timedelta = timedelta()) -> dict[str, int]:
         "sessions": SignIn.objects.filter(expires_at__lt=ended - 2 * WRITTEN_EVERY).delete()[0],
         "known addresses": forget_addresses(),
         "application credentials": _application_credentials(now - credentials_after),
+        "trusts": _trusts(now - credentials_after),
     }
 
 
@@ -34,3 +38,12 @@ def _application_credentials(before: datetime) -> int:
     for record in expired:
         delete_application_credential(record)
     return len(expired)
+
+
+@transaction.atomic
+def _trusts(before: datetime) -> int:
+    ended = Q(expires_at__lte=before)
+    used_up = Q(used_up_at__lte=before - KEPT_AFTER_END - timedelta(seconds=settings.TOKEN_LIFETIME))
+    found = list(Trust.objects.filter(ended | used_up).values_list("id", flat=True))
+    Trust.objects.filter(id__in=found).delete()
+    return len(found)

@@ -9,7 +9,7 @@ from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, effective, tokens
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.models import ApplicationCredential, Domain, Project, RevokedToken, SignIn, User
+from provisioning.identity.models import ApplicationCredential, Domain, Project, RevokedToken, SignIn, Trust, User
 from provisioning.identity.tokens import KEPT_AFTER_END, IssuedToken, Scope, TokenData
 
 
@@ -38,9 +38,13 @@ def issue_token(
 
 
 def may_enter(user: User, scope: Scope) -> bool:
-    """Whether the user has a role there; what is for nothing yet is open to everybody."""
+    """Whether the user has a role there; what is for nothing yet is open to everybody, a trust to its trustee."""
     if scope is None:
         return True
+    if isinstance(scope, Trust):
+        now = timezone.now()
+        token = TokenData(user.id, scope.project_id, (), now, now, ("",), trust=scope.id)
+        return effective.trust_subject(token) is not None
     roles = effective.role_names(
         user.id,
         project_id=scope.id if isinstance(scope, Project) else None,

@@ -53,9 +53,9 @@ def test_what_expired_goes_once(
     assert ApplicationCredential.objects.get().name == "endless"
     call_command("flush_identity")
     assert capsys.readouterr().out.splitlines() == [
-        "Removed: 1 revocations, 1 sessions, 0 known addresses, 0 application credentials.",
-        "Removed: 0 revocations, 0 sessions, 0 known addresses, 1 application credentials.",
-        "Removed: 0 revocations, 0 sessions, 0 known addresses, 0 application credentials.",
+        "Removed: 1 revocations, 1 sessions, 0 known addresses, 0 application credentials, 0 trusts.",
+        "Removed: 0 revocations, 0 sessions, 0 known addresses, 1 application credentials, 0 trusts.",
+        "Removed: 0 revocations, 0 sessions, 0 known addresses, 0 application credentials, 0 trusts.",
     ]
 
 

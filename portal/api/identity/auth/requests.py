@@ -14,6 +14,7 @@ from provisioning.identity.authenticate import (
     PasswordProof,
     ProjectScope,
     Scope,
+    TrustScope,
 )
 from provisioning.identity.services.passcodes import PasscodeProof
 
@@ -97,7 +98,6 @@ def _user(user: Body, what: str) -> dict[str, str | None]:
 
 
 def _scope(scope: Any) -> Scope:
-    """Translate the scope.  Nobody has a role by a trust: such a scope leads to 401."""
     if scope is None:
         return "default"
     if scope == "unscoped" or "unscoped" in scope:
@@ -107,8 +107,8 @@ def _scope(scope: Any) -> Scope:
     if "domain" in scope:
         domain_id, domain_name = _domain(scope, "scope")
         return DomainScope(domain_id, domain_name)
-    if "project" not in scope:
-        return "impossible"
+    if "OS-TRUST:trust" in scope:
+        return TrustScope(scope["OS-TRUST:trust"]["id"])
     project = scope["project"]
     if "id" in project:
         return ProjectScope(project_id=project["id"])

@@ -28,7 +28,7 @@ _SCOPE: Schema = {
         "project": _object({"id": _ID, "name": _NAME, "domain": _DOMAIN}),
         "domain": _DOMAIN,
         "system": _object({"all": {"const": True}}, ["all"]),
-        "OS-TRUST:trust": {"type": "object"},
+        "OS-TRUST:trust": _object({"id": _ID}, ["id"]),
         "unscoped": {"type": "object"},
     },
     "minProperties": 1,

@@ -1,5 +1,6 @@
 """Tokens as the Identity APIs v3 and v2.0 describe them."""
 
+import uuid
 from datetime import UTC
 from typing import Any
 
@@ -16,6 +17,7 @@ from provisioning.identity.selectors.lookups import (
     existing,
     role_records,
 )
+from provisioning.identity.selectors.trusts import trust_of_token
 from provisioning.identity.tokens import TokenData
 
 Shape = dict[str, Any]
@@ -23,7 +25,7 @@ Shape = dict[str, Any]
 
 def token(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Shape:
     """Return the body that describes a token; ``context`` says what it is worth now."""
-    user = existing(User, data.user_id.hex)
+    user = existing(User, (context.user_id or data.user_id).hex)
     body: Shape = {
         "methods": list(data.methods),
         "user": fragments.named_in_domain(user) | {"password_expires_at": fragments.expiry(user)},
@@ -36,6 +38,8 @@ def token(request: Request, data: TokenData, context: RequestContext, *, catalog
         body["roles"] = [fragments.named(role) for role in role_records(context.roles)]
         if catalog:
             body["catalog"] = catalog_of(request, data)
+    if data.trust is not None:
+        body["OS-TRUST:trust"] = _trust(data.trust)
     if data.application_credential is not None:
         body["application_credential"] = _credential(data, context)
     return {"token": body}
@@ -116,6 +120,16 @@ def _scope(data: TokenData) -> Shape:
         domain = by_id(Domain, data.domain_id)
         return {"domain": fragments.named(domain)} if domain is not None else {}
     return {"system": {"all": True}} if data.system else {}
+
+
+def _trust(trust_id: uuid.UUID) -> Shape:
+    found = trust_of_token(trust_id)
+    return {
+        "id": found.id.hex,
+        "trustor_user": {"id": found.trustor_id.hex},
+        "trustee_user": {"id": found.trustee_id.hex},
+        "impersonation": found.impersonation,
+    }
 
 
 def _credential(data: TokenData, context: RequestContext) -> Shape:

@@ -50,7 +50,7 @@ class TokensView(ServiceView):
     def policy_target(self) -> dict[str, object]:
         ended = self.request.method != "DELETE" and self._wants("allow_expired")
         self._subject, self._worth = subject_of(self.context, self.request.headers.get(SUBJECT, ""), ended=ended)
-        return {"user_id": self._subject.user_id}
+        return {"user_id": self._worth.user_id}
 
     def _wants(self, name: str) -> bool:
         return self.request.query_params.get(name, "false").lower() not in NO

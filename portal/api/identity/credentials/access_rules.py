@@ -7,13 +7,13 @@ from rest_framework.response import Response
 
 from portal.api.identity import fragments
 from portal.api.identity.credentials import application_credentials
-from portal.api.identity.credentials.application_credentials import OfUserView
+from portal.api.identity.credentials.application_credentials import NotByTrustView
 from provisioning.identity.models import AccessRule
 from provisioning.identity.selectors.application_credentials import access_rules_of, existing_access_rule
 from provisioning.identity.services.application_credentials import delete_access_rule
 
 
-class AccessRulesView(OfUserView):
+class AccessRulesView(NotByTrustView):
     """``GET /v3/users/{id}/access_rules``."""
 
     rules = {"GET": "identity:list_access_rules"}
@@ -25,7 +25,7 @@ class AccessRulesView(OfUserView):
         return Response(fragments.listing(request, "access_rules", found, f"/users/{user.id.hex}/access_rules"))
 
 
-class AccessRuleView(OfUserView):
+class AccessRuleView(NotByTrustView):
     """``/v3/users/{id}/access_rules/{id}``."""
 
     rules = {"GET": "identity:get_access_rule", "DELETE": "identity:delete_access_rule"}

@@ -1,6 +1,5 @@
 """``/v3/users/{id}/application_credentials``: secrets for programs."""
 
-from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from rest_framework.request import Request
@@ -9,6 +8,7 @@ from rest_framework.response import Response
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity import fragments
 from portal.api.identity.credentials import schemas
+from portal.api.identity.fields import moment
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.identity.models import AccessRule, ApplicationCredential, Project, Role, User
@@ -23,6 +23,7 @@ from provisioning.identity.services.application_credentials import (
     RequestPattern,
     create_application_credential,
     delete_application_credential,
+    refuse_trusts,
 )
 
 
@@ -38,7 +39,16 @@ class OfUserView(ServiceView):
         return {"user_id": self.kwargs["user_id"]}
 
 
-class ApplicationCredentialsView(OfUserView):
+class NotByTrustView(OfUserView):
+    """Something of the user that nobody sees or touches with the token of a trust."""
+
+    def check_rule(self, request: Request) -> None:
+        """Ask the policy, and refuse tokens of trusts."""
+        super().check_rule(request)
+        refuse_trusts(self.context)
+
+
+class ApplicationCredentialsView(NotByTrustView):
     """``/v3/users/{id}/application_credentials``."""
 
     rules = {"GET": "identity:list_application_credentials", "POST": "identity:create_application_credential"}
@@ -64,7 +74,7 @@ class ApplicationCredentialsView(OfUserView):
             roles=[_role(role) for role in body.get("roles") or []] or None,
             secret=body.get("secret"),
             description=body.get("description") or "",
-            expires_at=_moment(body.get("expires_at")),
+            expires_at=moment(body, "expires_at"),
             unrestricted=bool(body.get("unrestricted")),
             access_rules=[_access_rule(user, rule) for rule in body.get("access_rules") or []],
             caller=self.context,
@@ -81,7 +91,7 @@ class ApplicationCredentialsView(OfUserView):
         return existing(Project, self.context.project_id.hex)
 
 
-class ApplicationCredentialView(OfUserView):
+class ApplicationCredentialView(NotByTrustView):
     """``/v3/users/{id}/application_credentials/{id}``."""
 
     rules = {"GET": "identity:get_application_credential", "DELETE": "identity:delete_application_credential"}
@@ -137,14 +147,3 @@ def _access_rule(user: User, said: dict[str, Any]) -> AccessRule | RequestPatter
             sentence = f"An access rule needs an id, or a service, a method and a path: {name} is missing."
             raise InvalidInputError(sentence, field=name)
     return RequestPattern(said["service"], said["method"], said["path"])
-
-
-def _moment(text: str | None) -> datetime | None:
-    """Return the moment that ISO 8601 text spells, in UTC when it says no zone."""
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        raise InvalidInputError("expires_at must be like 2030-01-31T12:00:00Z.", field="expires_at") from error

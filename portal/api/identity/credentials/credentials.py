@@ -44,7 +44,7 @@ class CredentialsView(ServiceView):
         """Keep a credential for oneself, or as an operator for anybody."""
         body = self.checked_body()["credential"]
         user = _user(self, body.get("user_id"))
-        project = _project(user, body.get("project_id"))
+        project = _project(self, user, body.get("project_id"))
         record = create_credential(user, kind=body["type"], blob=body["blob"], project=project, caller=self.context)
         return _secret({"credential": shape(request, record)}, 201)
 
@@ -87,7 +87,7 @@ class CredentialView(ServiceView):
         if "blob" in body:
             changes["blob"] = body["blob"]
         if "project_id" in body:
-            changes["project"] = _project(user, body["project_id"])
+            changes["project"] = _project(self, user, body["project_id"])
         record = update_credential(self._record, caller=self.context, **changes)
         return _secret({"credential": shape(request, record)})
 
@@ -107,8 +107,8 @@ def shape(request: Request, record: Credential) -> dict[str, Any]:
     }
 
 
-def _project(user: User, project_id: str | None) -> Project | None:
-    return None if project_id is None else project_to_enter(user.id, project_id)
+def _project(view: ServiceView, user: User, project_id: str | None) -> Project | None:
+    return None if project_id is None else project_to_enter(view.context, user.id, project_id)
 
 
 def _user(view: ServiceView, user_id: str | None) -> User:

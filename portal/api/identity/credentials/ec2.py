@@ -37,7 +37,7 @@ class Ec2CredentialsView(OfUserView):
     def post(self, request: Request, user_id: str) -> Response:
         """Make a key pair for the user in a project."""
         user = self.user
-        project = project_to_enter(user.id, self.checked_body()["tenant_id"])
+        project = project_to_enter(self.context, user.id, self.checked_body()["tenant_id"])
         access, _ = create_ec2_credential(user, project, caller=self.context)
         record = existing_credential(self.context, credential_id(access), everybody=True)
         return _secret({"credential": _shape(request, record)}, 201)
@@ -125,7 +125,7 @@ def _shape(request: Request, record: Credential) -> dict[str, Any]:
         "secret": keys.secret,
         "user_id": user_id,
         "tenant_id": record.project_id.hex if record.project_id else None,
-        "trust_id": None,
+        "trust_id": record.trust_id.hex if record.trust_id else None,
         "links": fragments.self_link(request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
     }
 

@@ -5,10 +5,11 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from portal.ops.admin.base import Readable
-from provisioning.identity.models import ApplicationCredential, Credential, SignIn
+from provisioning.identity.models import ApplicationCredential, Credential, SignIn, Trust
 from provisioning.identity.services.application_credentials import delete_application_credential
 from provisioning.identity.services.credentials import delete_credential
 from provisioning.identity.services.sign_ins import end_sign_in
+from provisioning.identity.services.trusts import delete_trust
 
 
 class Endable(Readable):
@@ -60,6 +61,26 @@ class ApplicationCredentialAdmin(Endable):
         delete_application_credential(obj)
 
 
+@admin.register(Trust)
+class TrustAdmin(Endable):
+    """Trusts: who lets whom act."""
+
+    list_display = ("trustor", "trustee", "project", "impersonation", "expires_at", "remaining_uses", "created_at")
+    ordering = ("-created_at",)
+    list_filter = ("impersonation",)
+    list_select_related = ("trustor", "trustee", "project")
+    search_fields = ("trustor__name", "trustee__name", "project__name")
+    fields = (
+        "trustor", "trustee", "project", "impersonation", "expires_at", "remaining_uses", "redelegated_from",
+        "redelegation_count", "created_at",
+    )  # fmt: skip
+    rules = {"view": "identity:list_trusts", "delete": "identity:delete_trust"}
+
+    def delete_model(self, request: HttpRequest, obj: Trust) -> None:
+        """Take it back with those that were made from it: their tokens are void at once."""
+        delete_trust(obj)
+
+
 @admin.register(Credential)
 class CredentialAdmin(Endable):
     """EC2, one-time-password and other credentials, without what is secret in them."""
@@ -69,7 +90,7 @@ class CredentialAdmin(Endable):
     list_filter = ("type",)
     list_select_related = ("user", "project")
     search_fields = ("user__name", "project__name")
-    fields = ("id", "type", "user", "project", "application_credential", "created_at")
+    fields = ("id", "type", "user", "project", "application_credential", "trust", "created_at")
     rules = {"view": "novella:list_credentials:all_users", "delete": "identity:delete_credential"}
 
     def delete_model(self, request: HttpRequest, obj: Credential) -> None:

@@ -10,15 +10,14 @@ from provisioning.identity.services.flush import flush
 
 
 class Command(BaseCommand):
-    """Removes expired revocations, sessions and application credentials; a worker does so every hour too."""
+    """Removes expired revocations, sessions, application credentials and trusts; a worker does so every hour too."""
 
-    help = "Remove expired revocations, sessions and application credentials; safe to repeat."
+    help = "Remove expired revocations, sessions, application credentials and trusts; safe to repeat."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take for how many days expired application credentials stay."""
-        parser.add_argument(
-            "--days", type=int, default=0, help="keep application credentials that expired in the last DAYS days"
-        )
+        """Take for how many days expired application credentials and trusts stay."""
+        what = "keep application credentials and trusts that expired in the last DAYS days"
+        parser.add_argument("--days", type=int, default=0, help=what)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Remove, and say how many of each kind."""

@@ -1,0 +1,73 @@
+"""Trusts, as those who gave or got them see them."""
+
+import uuid
+from collections.abc import Iterable
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.identity.models import Role, Trust
+
+
+def trust_by(trust_id: str, *, used_up: bool = False) -> Trust | None:
+    """Return the trust of this id while it can be used: None once it has expired or was used up, as in Keystone.
+
+    With ``used_up`` it may be: the tokens that were got with it live.
+    """
+    key = read_id(trust_id)
+    found = Trust.objects.select_related("trustor__domain", "trustee__domain", "project__domain")
+    found = found.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+    if not used_up:
+        found = found.filter(Q(remaining_uses=None) | Q(remaining_uses__gt=0))
+    return found.filter(id=key).first() if key else None
+
+
+def existing_trust(trust_id: str, *, used_up: bool = False) -> Trust:
+    """As ``trust_by``; raises NotFoundError."""
+    found = trust_by(trust_id, used_up=used_up)
+    if found is None:
+        raise NotFoundError(f"Could not find trust: {trust_id[:64]}.")
+    return found
+
+
+def trust_of_token(trust_id: uuid.UUID) -> Trust:
+    """Return the trust that a good token names, which may be used up; raises NotFoundError."""
+    found = Trust.objects.filter(id=trust_id).first()
+    if found is None:
+        raise NotFoundError(f"Could not find trust: {trust_id.hex}.")
+    return found
+
+
+def trusts(*, trustor_id: str | None = None, trustee_id: str | None = None) -> list[Trust]:
+    """Return the trusts of these people, or all, the oldest first; those that have expired or were used up, too."""
+    found: QuerySet[Trust] = Trust.objects.order_by("created_at", "id")
+    for name, text in (("trustor", trustor_id), ("trustee", trustee_id)):
+        if text is not None:
+            key = read_id(text)
+            found = found.filter(**{name: key}) if key else found.none()
+    return list(found)
+
+
+def roles_of_trust(trust: Trust) -> list[Role]:
+    """Return the roles that the trust gives and that still exist, by name."""
+    return list(Role.objects.filter(trustrole__trust=trust).order_by("name", "id"))
+
+
+def roles_named(asked: Iterable[dict[str, str]]) -> list[Role]:
+    """Return roles of whatever domain, each given by ``id`` or by ``name``, once.
+
+    Raises NotFoundError, and InvalidInputError for a name that several roles have.
+    """
+    found: dict[object, Role] = {}
+    for said in asked:
+        text = said.get("id", said.get("name", ""))
+        column, value = ("id", read_id(text)) if "id" in said else ("name", text if "\0" not in text else None)
+        roles = list(Role.objects.filter(**{column: value})[:2]) if value is not None else []
+        if not roles:
+            raise NotFoundError(f"Could not find role: {text[:64]}.")
+        if len(roles) > 1:
+            raise InvalidInputError(f"There are multiple roles named {text[:64]!r}. Give an id.", field="roles")
+        found[roles[0].id] = roles[0]
+    return list(found.values())

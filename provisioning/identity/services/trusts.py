@@ -1,0 +1,179 @@
+"""Trusts: one user lets another act with some of the own roles in one project (Keystone's OS-TRUST)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Case, F, Value, When
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.retry import when_broken_off
+from provisioning.identity import announce, effective
+from provisioning.identity.conflicts import told_as
+from provisioning.identity.models import Project, Role, Trust, TrustRole, User
+from provisioning.identity.selectors.lookups import existing
+from provisioning.identity.selectors.trusts import existing_trust, roles_of_trust
+from provisioning.identity.services.checks import merged
+
+MOST_OF_USER = 1000
+"""Trusts that one user has given."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustRequest:
+    """What a user wants to let another do."""
+
+    trustee: User
+    impersonation: bool
+    project: Project | None = None
+    roles: Sequence[Role] = ()
+    expires_at: datetime | None = None
+    remaining_uses: int | None = None
+    allow_redelegation: bool = False
+    redelegation_count: int | None = None
+    """How long the chain of trusts from this one may be; None: as long as may be."""
+    redelegated_trust_id: str | None = None
+    """None, or what is known anyway: the trust with whose token the caller asks."""
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_redelegable(self) -> bool:
+        return self.allow_redelegation and self.redelegation_count != 0
+
+
+@when_broken_off
+@told_as("A user, the project, a role or the trust before it was deleted meanwhile.", NotFoundError)
+def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
+    """Make a trust whose trustor is the caller; with the token of a trust: hand that one on.
+
+    Raises InvalidInputError naming the field, ForbiddenError for what may not be passed on, NotFoundError for a role
+    that the caller does not have on the project, ConflictError when there is the same trust with the same end.
+    """
+    refuse_application_credentials(caller)
+    if asked.project is not None and not asked.roles:
+        raise ForbiddenError("At least one role should be specified.")
+    _check_limits(asked)
+    parent = _parent(caller, asked)
+    trustor = existing(User, caller.user_id.hex if caller.user_id else "")
+    _check_held(trustor, asked)
+    if Trust.objects.filter(trustor=trustor).count() >= MOST_OF_USER:
+        raise ForbiddenError(f"You have given {MOST_OF_USER} trusts, the most there may be. Delete some first.")
+    trust = Trust(
+        trustor=trustor,
+        trustee=asked.trustee,
+        project=asked.project,
+        impersonation=asked.impersonation,
+        expires_at=asked.expires_at or (parent.expires_at if parent else None),
+        remaining_uses=asked.remaining_uses,
+        redelegated_from=parent,
+        redelegation_count=_depth(asked, parent),
+        extra=merged({}, asked.extra),
+    )
+    try:
+        with transaction.atomic():
+            trust.save(force_insert=True)
+    except IntegrityError as error:
+        raise ConflictError("Conflict occurred attempting to store trust: there is the same one already.") from error
+    TrustRole.objects.bulk_create(TrustRole(trust=trust, role=role) for role in asked.roles)
+    return trust
+
+
+@when_broken_off
+@transaction.atomic
+def delete_trust(trust: Trust, *, caller: RequestContext | None = None) -> None:
+    """Remove a trust with those that were redelegated from it: their tokens end, and so do credentials made with them.
+
+    NotFoundError when somebody else was faster.
+    """
+    if caller is not None:
+        refuse_application_credentials(caller)
+    if not Trust.objects.filter(id=trust.id).delete()[0]:
+        raise NotFoundError(f"Could not find trust: {trust.id.hex}.")
+    announce.revoked(user_id=trust.trustee_id)
+
+
+def use_trust(trust: Trust) -> None:
+    """Count a token that is about to be got with the trust; ForbiddenError when others took the last one."""
+    if trust.remaining_uses is None:
+        return
+    left = Trust.objects.filter(id=trust.id, remaining_uses__gt=0)
+    last = Case(When(remaining_uses=1, then=Value(timezone.now())), default=None)
+    if not left.update(remaining_uses=F("remaining_uses") - 1, used_up_at=last):
+        raise ForbiddenError(f"No remaining uses for trust: {trust.id.hex}.")
+
+
+def refuse_application_credentials(caller: RequestContext) -> None:
+    """Raise ForbiddenError for the token of an application credential, an unrestricted one too, as Keystone does."""
+    if caller.application_credential_id is not None:
+        raise ForbiddenError("An application credential may neither see nor manage trusts.")
+
+
+def _check_limits(asked: TrustRequest) -> None:
+    if asked.expires_at is not None and asked.expires_at <= timezone.now():
+        raise InvalidInputError("The 'expires_at' must not be before now.", field="expires_at")
+    if not asked.is_redelegable:
+        return
+    longest = settings.TRUST_REDELEGATIONS
+    if (asked.redelegation_count or 0) > longest:
+        raise ForbiddenError(
+            f"Requested redelegation depth of {asked.redelegation_count} is greater than allowed {longest}."
+        )
+    if asked.remaining_uses is not None:
+        raise InvalidInputError("remaining_uses must not be set if redelegation is allowed.", field="remaining_uses")
+
+
+def _parent(caller: RequestContext, asked: TrustRequest) -> Trust | None:
+    """Return the trust that is handed on, if one is; ForbiddenError when it may not be."""
+    given = asked.redelegated_trust_id
+    if caller.trust_id is None:
+        if given is not None:
+            raise ForbiddenError("A trust is redelegated with a token of it.")
+        return None
+    parent = existing_trust(caller.trust_id.hex)
+    if given is not None and given.replace("-", "").lower() != parent.id.hex:
+        raise ForbiddenError("Only the trust of the token can be redelegated.")
+    if not 0 < parent.redelegation_count <= settings.TRUST_REDELEGATIONS:
+        raise ForbiddenError(
+            f"Remaining redelegation depth of {parent.redelegation_count} out of allowed range of "
+            f"[0..{settings.TRUST_REDELEGATIONS}]."
+        )
+    _check_within(parent, asked)
+    return parent
+
+
+def _check_within(parent: Trust, asked: TrustRequest) -> None:
+    """Refuse what the trust that is handed on does not give."""
+    if asked.remaining_uses is not None:
+        raise ForbiddenError("remaining_uses must not be set in order to redelegate a trust.")
+    if asked.is_redelegable and asked.redelegation_count not in {None, parent.redelegation_count - 1}:
+        raise ForbiddenError('Modifying "redelegation_count" upon redelegation is forbidden. Leave it out.')
+    if asked.expires_at is not None and parent.expires_at is not None and asked.expires_at > parent.expires_at:
+        raise ForbiddenError("Requested expiration time is more than redelegated trust can provide.")
+    if asked.impersonation and not parent.impersonation:
+        raise ForbiddenError("Impersonation is not allowed because the redelegated trust does not specify it.")
+    if asked.project != parent.project:
+        raise ForbiddenError("A trust can be redelegated for its project only.")
+    if not set(asked.roles) <= set(roles_of_trust(parent)):
+        raise ForbiddenError("Some of requested roles are not in redelegated trust.")
+
+
+def _check_held(trustor: User, asked: TrustRequest) -> None:
+    """Refuse a role that the trustor does not have on the project, alike to one that does not exist."""
+    held = effective.role_ids(trustor.id, asked.project.id) if asked.project is not None else frozenset()
+    for role in asked.roles:
+        if role.id not in held:
+            raise NotFoundError(f"Could not find role: {role.id.hex}.")
+
+
+def _depth(asked: TrustRequest, parent: Trust | None) -> int:
+    if not asked.is_redelegable:
+        return 0
+    if parent is not None:
+        return parent.redelegation_count - 1
+    longest: int = settings.TRUST_REDELEGATIONS
+    return longest if asked.redelegation_count is None else asked.redelegation_count
