@@ -1,7 +1,7 @@
 """EC2's ids in requests and answers, and what those that are not there are called."""
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -70,13 +70,13 @@ def check_form(kind: Kind, given: Iterable[str]) -> None:
 
 
 def resources(kind: Kind, given: Sequence[str]) -> dict[str, uuid.UUID]:
-    """Return id → resource for every id that was given; Ec2Error naming those that stand for nothing."""
+    """Return id → resource for every id that was given, in order; Ec2Error naming those that stand for nothing."""
     check_form(kind, given)
     found = ids.resources_of(kind.prefix, given)
     missing = [each for each in given if each not in found]
     if missing:
         raise not_found(kind, missing)
-    return found
+    return {each: found[each] for each in given}
 
 
 def resource(kind: Kind, given: str) -> uuid.UUID:
@@ -92,12 +92,31 @@ def chosen(
     """
     if not given:
         return list(records)
+    return _by_their_ids(kind, resources(kind, given), records, key)
+
+
+def fetched(
+    kind: Kind,
+    given: Sequence[str],
+    fetch: Callable[[Collection[uuid.UUID] | None], Iterable[Record]],
+    key: Callable[[Record], uuid.UUID],
+) -> list[Record]:
+    """As ``chosen``, of records that ``fetch`` reads: those of these resources, or all that the caller has (None)."""
+    if not given:
+        return list(fetch(None))
     wanted = resources(kind, given)
+    return _by_their_ids(kind, wanted, fetch(wanted.values()), key)
+
+
+def _by_their_ids(
+    kind: Kind, wanted: Mapping[str, uuid.UUID], records: Iterable[Record], key: Callable[[Record], uuid.UUID]
+) -> list[Record]:
+    """Return the records in the order of the ids; Ec2Error for ids that none of them has."""
     by_id: Mapping[uuid.UUID, Record] = {key(record): record for record in records}
-    missing = [each for each in dict.fromkeys(given) if wanted[each] not in by_id]
+    missing = [each for each in wanted if wanted[each] not in by_id]
     if missing:
         raise not_found(kind, missing)
-    return [by_id[wanted[each]] for each in dict.fromkeys(given)]
+    return [by_id[resource] for resource in wanted.values()]
 
 
 def not_found(kind: Kind, given: Sequence[str]) -> Ec2Error:

@@ -85,7 +85,7 @@ FILTERS: Filterable[Found] = Filterable(
         "block-device-mapping.volume-id": lambda found: [each["VolumeId"] for each in _volumes(found)],
         "client-token": lambda found: [],
         "dns-name": lambda found: found.shape["PublicDnsName"],
-        "hypervisor": lambda found: found.shape["Hypervisor"],
+        "hypervisor": lambda found: [],
         "image-id": lambda found: found.shape["ImageId"],
         "instance-id": lambda found: found.shape["InstanceId"],
         "instance-lifecycle": lambda found: [],

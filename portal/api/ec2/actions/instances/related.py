@@ -1,9 +1,9 @@
 """The instances that a caller sees, and what of other tables their answers show."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -46,17 +46,17 @@ class Related:
     faults: Mapping[uuid.UUID, InstanceFault] = field(default_factory=dict)
 
 
-def visible(context: RequestContext, *, since: datetime | None = None) -> list[Instance]:
-    """Return the project's instances, also those that ended in the last hour."""
-    ended = since or timezone.now() - SHOWN_AFTER_END
-    there = selectors.instances_for(context)
-    gone = selectors.instances_for(context, changes_since=ended)
-    return [*there, *(each for each in gone if each.vm_state in _GONE)]
+def visible(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[Instance]:
+    """Return the project's instances, also those that ended in the last hour; of some keys only, if they are given."""
+    ended = timezone.now() - SHOWN_AFTER_END
+    there = selectors.instances_for(context, ids=keys)
+    gone = (selectors.instances_for(context, ids=keys, vm_state=state, changes_since=ended) for state in _GONE)
+    return [*there, *(instance for each in gone for instance in each)]
 
 
 def wanted(call: Call, given: Sequence[str]) -> list[Instance]:
     """Return the instances of these ids in their order, all that there are without any; Ec2Error."""
-    return names.chosen(names.INSTANCE, given, visible(call.context), lambda instance: instance.id)
+    return names.fetched(names.INSTANCE, given, lambda keys: visible(call.context, keys), lambda instance: instance.id)
 
 
 def related(instances: Sequence[Instance]) -> Related:
@@ -89,8 +89,7 @@ def _known(kind: names.Kind, resources: Iterable[uuid.UUID | None]) -> dict[uuid
 
 
 def _owned(context: RequestContext, resources: Iterable[uuid.UUID]) -> set[uuid.UUID]:
-    asked = set(resources)
-    return {instance.id for instance in visible(context) if instance.id in asked}
+    return {instance.id for instance in visible(context, set(resources))}
 
 
 owned.register(names.INSTANCE, _owned)

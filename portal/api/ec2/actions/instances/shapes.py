@@ -46,7 +46,6 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
         "BlockDeviceMappings": block_devices(instance, related),
         "VirtualizationType": VIRTUALIZATION,
         "EbsOptimized": False,
-        "Hypervisor": "xen",  # every client knows this word of the model's two, and none means anything by it
         "PrivateDnsName": instance.hostname,
         "PublicDnsName": "",
         "StateTransitionReason": "",
