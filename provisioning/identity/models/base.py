@@ -1,0 +1,3 @@
+"""How long names and other words may be."""
+
+SHORT, LONG = 64, 255

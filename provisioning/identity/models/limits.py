@@ -1,0 +1,60 @@
+"""Unified limits."""
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+
+from provisioning.identity.models.base import LONG
+from provisioning.identity.models.catalog import Region, Service
+from provisioning.identity.models.directory import Domain, Project
+
+
+class RegisteredLimit(models.Model):
+    """A resource that a service counts, in a region or wherever the service is, and how much of it a project may have
+    by default (unified limits); -1: any number.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    service = models.ForeignKey(Service, on_delete=models.CASCADE)
+    region = models.ForeignKey(Region, null=True, blank=True, on_delete=models.CASCADE)
+    resource_name = models.CharField(max_length=LONG)
+    default_limit = models.IntegerField()
+    description = models.TextField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["service", "region", "resource_name"], name="one_registered_limit"),
+            models.UniqueConstraint(
+                fields=["service", "resource_name"],
+                condition=Q(region=None),
+                name="one_registered_limit_of_all_regions",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.resource_name
+
+
+class Limit(models.Model):
+    """How much of a registered limit's resource one project, or one domain, may have; -1: any number."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    registered_limit = models.ForeignKey(RegisteredLimit, on_delete=models.CASCADE, related_name="limits")
+    project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.CASCADE)
+    domain = models.ForeignKey(Domain, null=True, blank=True, on_delete=models.CASCADE)
+    resource_limit = models.IntegerField()
+    description = models.TextField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["registered_limit", "project"], name="one_limit_of_project"),
+            models.UniqueConstraint(fields=["registered_limit", "domain"], name="one_limit_of_domain"),
+            models.CheckConstraint(
+                condition=Q(project__isnull=False, domain=None) | Q(project=None, domain__isnull=False),
+                name="limit_of_project_or_domain",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.registered_limit_id} {self.project_id or self.domain_id}"
