@@ -10,9 +10,11 @@ from django.conf import settings
 
 from compute_agent.contract.calls import CallError, OpenConsoleCall
 from portal.common import handshake
+from portal.common.consumer import HANG_UP
 from portal.common.tunnels import Tunnel
 from portal.sockets.follower import TOO_MANY
 from portal.sockets.joined import BUSY, NO_GUEST, NO_HOST, JoinedSocket, JoinEndedError
+from provisioning.common.errors import NotAuthenticatedError, NovellaError
 from provisioning.common.machine_shares import shares
 from provisioning.compute.models import Instance
 from provisioning.compute.services import remote_consoles
@@ -72,6 +74,16 @@ class ConsoleConsumer(JoinedSocket):
         if error.code in {"not_found", "unsupported"}:
             return JoinEndedError(NO_GUEST, "The guest has no such console now.")
         return JoinEndedError(NO_HOST, "The server's host could not open the console.")
+
+    async def refuse(self, error: NovellaError) -> None:
+        """Hang up on a program with a bad token without a byte, as Nova's proxies do: it may take any for the guest's.
+
+        Pages are told why.
+        """
+        if isinstance(error, NotAuthenticatedError) and not self.own_pages_only:
+            await self.close(HANG_UP)
+        else:
+            await super().refuse(error)
 
     async def opened(self) -> None:
         console = self._console

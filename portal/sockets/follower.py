@@ -94,7 +94,7 @@ class Follower(Consumer):
             self._recheck.set()  # what was taken away between the two
         except REFUSALS as error:
             await self.accept()
-            await self.close(code_of(error), self.reason_of(error))
+            await self.refuse(error)
             return
         await self.accept()
         self._tasks = [
@@ -127,6 +127,10 @@ class Follower(Consumer):
     def reason_of(self, error: NovellaError) -> str | None:
         """Return what the socket says when it is closed for this; None: nothing beside the code."""
         return error.message if isinstance(error, TooManySocketsError) else None
+
+    async def refuse(self, error: NovellaError) -> None:
+        """End a socket that may not be used, with the reason's code."""
+        await self.close(code_of(error), self.reason_of(error))
 
     def rules_changed(self) -> None:
         """Do what is right when other policy rules are in force and the caller is still let in."""

@@ -38,6 +38,8 @@ STALLED = 60.0
 """Seconds in which a peer must have read what was sent, but for tunnels, which end when nothing has passed."""
 MOST_PACED = 1 << 20
 """Bytes of one message of a paced peer."""
+NO_FRAME = 1006
+"""What RFC 6455 (7.4.1) calls a connection that ended without a close frame; no frame has it."""
 
 logger = logging.getLogger(__name__)
 
@@ -119,8 +121,10 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
             self.dropConnection(abort=True)
 
     def handle_reply(self, message: dict[str, Any]) -> None:
-        """Do what the application says; a close may have a reason, and a frame may be empty."""
-        if message.get("type") == "websocket.close" and message.get("reason") and self.state == self.STATE_OPEN:
+        """Do what the application says; a close may have a reason or no frame at all, and a frame may be empty."""
+        if message.get("type") == "websocket.close" and message.get("code") == NO_FRAME:
+            self.dropConnection(abort=False)
+        elif message.get("type") == "websocket.close" and message.get("reason") and self.state == self.STATE_OPEN:
             self.sendClose(code=message.get("code") or 1000, reason=message["reason"])
         elif message.get("type") == "websocket.send" and message.get("bytes") == b"":
             self.serverSend(b"", binary=True)  # Daphne takes it for none

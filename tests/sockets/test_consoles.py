@@ -13,6 +13,7 @@ from pytest_django import Settings
 from compute_agent.contract.calls import CallError, ConsoleOpened
 from compute_agent.contract.messages import CallReply
 from compute_agent.contract.power import PowerState
+from portal.common.consumer import HANG_UP
 from portal.routing import websocket_router
 from portal.sockets import follower, joined
 from provisioning.common.machine_shares import shares
@@ -151,6 +152,9 @@ async def test_a_token_opens_once(cast: Cast) -> None:
 async def test_a_guessed_token_opens_nothing(cast: Cast, token: str) -> None:
     await cast.token()
     assert (await closed_with(await cast.look(token)))[0] == follower.ENDED
+    program = await cast.open(f"/ws/console?token={token}")
+    assert program.accepted
+    assert await program.receive_output(WITHIN) == {"type": "websocket.close", "code": HANG_UP}
 
 
 async def test_two_at_once_with_one_token_are_one(cast: Cast) -> None:

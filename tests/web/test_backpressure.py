@@ -73,6 +73,12 @@ def test_a_client_that_reads_nothing_is_dropped(serve: Serve, people: People) ->
     client.close()
 
 
+def test_a_program_with_a_bad_token_of_a_console_gets_no_byte(port: int) -> None:
+    client = open_raw(port, path="/ws/console?token=guess")
+    assert client.recv(1) == b""
+    client.close()
+
+
 def test_a_client_that_pauses_is_waited_for_and_gets_everything(port: int, people: People) -> None:
     client = open_raw(port, people.alice.token)
     whole = happen(people)
