@@ -87,11 +87,12 @@ def _power(context: RequestContext, event: ExternalEvent) -> None:
     server = Instance.objects.filter(id=read_id(event.server_id) or NOBODY).first()
     if server is None or server.task_state is not None:
         return
+    own = context.in_project(server.project_id)
     try:
         if event.tag == "POWER_ON" and server.vm_state == VmState.STOPPED:
-            start(context, server.id)
+            start(own, server.id)
         elif event.tag == "POWER_OFF" and server.vm_state == VmState.ACTIVE:
-            stop(context, server.id)
+            stop(own, server.id)
     except NovellaError as error:
         log.warning("Instance %s: %s %s came to nothing: %s", server.id, event.name, event.tag, error.message)
 

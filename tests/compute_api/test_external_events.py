@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from provisioning.events.models import Event
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.roles import ensure_role
 from tests.compute_api.conftest import V21, launch, put_server
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -92,6 +94,16 @@ def test_the_power_of_a_server_follows(api: Api, root: Api, cloud: Cloud) -> Non
     assert tell(root, off).status_code == 200
     cloud.run()
     assert status_of(api, ident) == "PAUSED"
+
+
+def test_services_switch_servers_of_every_project(people: People, api: Api, cloud: Cloud) -> None:
+    ident = launch(api, cloud)
+    ensure_role("service")
+    assign_role(people.charlie.user, people.charlie.project, "service")
+    event = {"name": "power-update", "server_uuid": ident, "tag": "POWER_OFF"}
+    assert tell(Api(people.charlie), event).status_code == 200
+    cloud.run()
+    assert status_of(api, ident) == "SHUTOFF"
 
 
 def test_only_operators_tell(people: People, api: Api, cloud: Cloud) -> None:

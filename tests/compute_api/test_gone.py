@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 from portal.api.compute.proxies.table import REMOVED, TABLE
-from tests.compute_api.conftest import V21
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.hosts.models import Host
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.roles import ensure_role
+from tests.compute_api.conftest import V21, put_server
 from tests.support.cast import Api, People
 
 pytestmark = pytest.mark.django_db
@@ -49,7 +55,7 @@ INFO = {"snapshot_id": "s", "type": "qcow2", "new_file": "f"}
 @pytest.mark.parametrize(
     ("snapshot", "word"),
     [
-        ({"volume_id": "v", "create_info": INFO}, "volume v are taken by its storage host"),
+        ({"volume_id": "v", "create_info": INFO}, "No volume Block Device Mapping with id v."),
         ({"volume_id": "v", "create_info": INFO | {"type": "raw"}}, "type"),
         ({"volume_id": "v"}, "create_info"),
         ({"create_info": INFO}, "volume_id"),
@@ -71,13 +77,32 @@ def test_assisted_snapshots_need_a_volume(people: People, snapshot: dict[str, ob
         ("?delete_info=nonsense", "delete_info"),
         ("?delete_info=[]", "delete_info"),
         ('?delete_info={"volume_id":5}', "volume_id"),
-        ('?delete_info={"volume_id":"v"}', "volume v are taken by its storage host"),
+        ('?delete_info={"volume_id":"v"}', "No volume Block Device Mapping with id v."),
     ],
 )
 def test_assisted_deletions_need_a_volume(people: People, query: str, word: str) -> None:
     answer = Api(people.operator).delete(f"{V21}/os-assisted-volume-snapshots/s{query}")
     assert answer.status_code == 400
     assert word in answer.json()["badRequest"]["message"]
+
+
+def test_snapshots_of_volumes_in_use_need_no_assistance(people: People) -> None:
+    volume, instance = uuid.uuid4(), put_server(people.alice)
+    BlockDevice.objects.create(instance=instance, volume_id=volume)
+    ensure_role("service")
+    assign_role(people.charlie.user, people.charlie.project, "service")
+    for api in (Api(people.operator), Api(people.charlie)):
+        path = f"{V21}/os-assisted-volume-snapshots"
+        query = f'/{uuid.uuid4()}?delete_info={{"volume_id":"{volume}"}}'
+        for host, task, said in (
+            (None, None, "is not ready"),
+            (Host.objects.first() or Host.objects.create(name="h1"), "rebooting", "task_state rebooting"),
+            (Host.objects.first(), None, "Invalid volume: snapshots of"),
+        ):
+            Instance.objects.update(host=host, task_state=task)
+            body = {"snapshot": {"volume_id": str(volume), "create_info": INFO}}
+            for answer in (api.post(path, body), api.delete(path + query)):
+                assert (answer.status_code, said in answer.json()["badRequest"]["message"]) == (400, True)
 
 
 def test_extensions_are_listed_and_shown(api: Api) -> None:

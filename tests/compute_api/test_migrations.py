@@ -11,8 +11,10 @@ from pytest_django import DjangoAssertNumQueries
 
 from provisioning.compute.models import Instance, Migration
 from provisioning.hosts.models import Host
+from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.roles import ensure_role
 from tests.compute_api.conftest import NEWEST, V21, launch
-from tests.support.cast import Api, People
+from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
 
 pytestmark = pytest.mark.django_db
@@ -321,6 +323,45 @@ def test_the_list_costs_the_same_whatever_its_length(
 def test_only_operators_see_the_list(people: People, migration: Migration) -> None:
     for person in (people.alice, people.bob, people.charlie):
         assert Api(person).get(f"{V21}/os-migrations").status_code == 403
+
+
+def make_manager(*persons: Person) -> None:
+    ensure_role("manager")
+    for person in persons:
+        assign_role(person.user, person.project, "manager")
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.58", "2.80", "2.96"])
+def test_managers_see_those_of_their_project_without_hosts(
+    people: People, migration: Migration, operator_api: Api, version: str
+) -> None:
+    make_manager(people.alice, people.charlie)
+    alice, charlie = Api(people.alice, **at(version)), Api(people.charlie, **at(version))
+    own, other = (f"{V21}/os-migrations?project_id={who.project_id.hex}" for who in (people.alice, people.charlie))
+    [seen] = alice.get(own).json()["migrations"]
+    [whole] = operator_api.get(own, **at(version)).json()["migrations"]
+    hidden = {name: None for name in whole if name.startswith(("source_", "dest_"))}
+    assert seen == whole | hidden
+    assert whole["source_compute"]
+    assert charlie.get(other).json()["migrations"] == []
+    for refused in (f"{V21}/os-migrations", other, f"{own}x"):
+        assert alice.get(refused).status_code == 403
+    if version >= "2.80":
+        assert charlie.get(f"{other}&marker={migration.uuid}").status_code == 400
+
+
+def test_managers_ask_for_their_servers_to_be_moved_but_name_no_host(people: People, server: str) -> None:
+    make_manager(people.alice, people.charlie)
+    alice = Api(people.alice, **NEWEST)
+    assert why(act(alice, server, "migrate", None), 400).startswith(NO_VALID_HOST)
+    assert why(act(alice, server, "os-migrateLive", LIVE), 400).startswith(NO_VALID_HOST)
+    assert act(alice, server, "migrate", {"host": "h2"}).status_code == 403
+    assert act(alice, server, "os-migrateLive", LIVE | {"host": "h2"}).status_code == 403
+    assert act(alice, server, "evacuate", {}).status_code == 403
+    assert alice.get(f"{V21}/servers/{server}/migrations").json() == {"migrations": []}
+    for send, path in ((alice.get, "1"), (Api(people.charlie, **NEWEST).get, "")):
+        status = 403 if path else 404
+        assert send(f"{V21}/servers/{server}/migrations/{path}".rstrip("/")).status_code == status
 
 
 # ----- live migrations of one server ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Resizes and migrations of servers: for operators."""
+"""Resizes and migrations of servers."""
 
 import uuid
 from collections.abc import Iterable
@@ -18,6 +18,7 @@ from provisioning.compute.selectors.instances import instance_for
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
+EVERY_PROJECT = "os_compute_api:os-migrations:index:all_projects"
 MIGRATIONS = Listing[Migration](order=(Sort("created_at"), Sort("id")), marker="uuid")
 
 
@@ -59,13 +60,17 @@ class MigrationFilters:
 def migrations_for(
     context: RequestContext, filters: MigrationFilters, *, limit: int | None = None, marker: str | None = None
 ) -> list[Migration]:
-    """Return migrations of all projects, the newest first; ``marker`` is the UUID of one.
+    """Return migrations of all projects, or of the one that is asked for, the newest first.
 
-    Raises ForbiddenError for anyone but operators, InvalidInputError for an unknown marker.
+    ``marker`` is the UUID of one.  Raises ForbiddenError, as Nova for all projects or another than the caller's by
+    anyone but operators, and InvalidInputError for an unknown marker.
     """
     policy.enforce(context, "os_compute_api:os-migrations:index")
-    rows = Migration.objects.filter(filters.condition())
-    return MIGRATIONS.page(rows, Part(limit=limit, marker=marker), among=Migration.objects.all())
+    everything = policy.allows(context, EVERY_PROJECT)
+    if context.project_id is None or read_id(filters.project_id) != context.project_id:
+        policy.enforce(context, EVERY_PROJECT)
+    among = Migration.objects.all() if everything else Migration.objects.filter(project_id=context.project_id)
+    return MIGRATIONS.page(among.filter(filters.condition()), Part(limit=limit, marker=marker), among=among)
 
 
 def nodes_of(migrations: Iterable[Migration]) -> dict[str, str]:

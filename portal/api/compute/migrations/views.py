@@ -21,7 +21,8 @@ from provisioning.compute.actions.migrate import end_live_migration
 from provisioning.compute.models import Migration
 from provisioning.compute.selectors.migrations import MigrationFilters
 
-_NAMES = ("host", "source_compute", "status", "migration_type", "instance_uuid")
+_NAMES = ("host", "source_compute", "status", "migration_type", "instance_uuid", "user_id", "project_id")
+"""The last two are there from 2.80 on, and before 2.59, when nothing was refused."""
 
 
 class MigrationsView(ComputeView):
@@ -31,7 +32,8 @@ class MigrationsView(ComputeView):
     queries: ClassVar = {"GET": migration_schemas.listing}
 
     def get(self, request: Request) -> Response:
-        """List the migrations of all projects, the newest first; from 2.59 on a page of them."""
+        """List the migrations of all projects, or of the ``project_id`` asked for, the newest first; from 2.59 on a page.
+        """
         query = self.checked_query()
         paged = self.microversion >= migration_schemas.PAGED
         page = read_page(request, zero_is_none=True) if paged else None
@@ -42,7 +44,7 @@ class MigrationsView(ComputeView):
             found = selectors.migrations_for(self.context, filters, limit=page.limit, marker=page.marker)
         if boolean(last(query, "hidden")):  # there are none
             found = []
-        nodes = selectors.nodes_of(found)
+        nodes = selectors.nodes_of(found) if self.allows("os_compute_api:os-migrations:index:host") else None
         answer: dict[str, Any] = {"migrations": [self.shape(migration, nodes) for migration in found]}
         if page is not None:
             following = next_links(request, page, [migration.uuid for migration in found], f"{self.base}/os-migrations")
@@ -51,8 +53,7 @@ class MigrationsView(ComputeView):
         return Response(answer)
 
     def _filters(self, query: dict[str, list[str]]) -> MigrationFilters:
-        names = _NAMES + (("user_id", "project_id") if self.microversion >= migration_schemas.OWNERS else ())
-        said = {name: last(query, name) for name in names}
+        said = {name: last(query, name) for name in _NAMES}
         since = last(query, "changes-since") if self.microversion >= migration_schemas.PAGED else None
         before = last(query, "changes-before") if self.microversion >= migration_schemas.BEFORE else None
         filters = MigrationFilters(
@@ -66,18 +67,20 @@ class MigrationsView(ComputeView):
             )
         return filters
 
-    def shape(self, migration: Migration, nodes: Mapping[str, str]) -> dict[str, Any]:
-        """One migration; a node is a host's hypervisor."""
+    def shape(self, migration: Migration, nodes: Mapping[str, str] | None) -> dict[str, Any]:
+        """One migration; a node is a host's hypervisor.  Without ``nodes`` the caller sees no hosts."""
         source, target = migration.source_compute, migration.dest_compute
+        seen = nodes is not None
+        nodes = nodes or {}
         shape: dict[str, Any] = {
             "id": migration.id,
             "instance_uuid": str(migration.instance_id),
             "status": migration.status,
-            "source_compute": source,
-            "source_node": nodes.get(source) or source,
-            "dest_compute": target,
-            "dest_node": nodes.get(target) or target,
-            "dest_host": migration.dest_host,
+            "source_compute": source if seen else None,
+            "source_node": (nodes.get(source) or source) if seen else None,
+            "dest_compute": target if seen else None,
+            "dest_node": (nodes.get(target) or target) if seen else None,
+            "dest_host": migration.dest_host if seen else None,
             "old_instance_type_id": migration.old_flavor.get("id"),
             "new_instance_type_id": migration.new_flavor.get("id"),
             "created_at": timestamp_micro(migration.created_at),

@@ -9,6 +9,7 @@ from rest_framework.response import Response
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import Schema, Version, last
 from provisioning.common.errors import InvalidInputError
+from provisioning.compute.services.assisted_snapshots import refuse_assisted_snapshot
 
 
 def creation(version: Version) -> Schema:
@@ -55,8 +56,8 @@ class AssistedSnapshotsView(ComputeView):
     schemas = {"POST": creation}
 
     def post(self, request: Request) -> Response:
-        """Refuse: no driver of the Block Storage API needs it."""
-        raise _no_volume(self.checked_body()["snapshot"]["volume_id"])
+        """Refuse: no pool needs it."""
+        refuse_assisted_snapshot(self.checked_body()["snapshot"]["volume_id"])
 
 
 class AssistedSnapshotView(ComputeView):
@@ -66,7 +67,7 @@ class AssistedSnapshotView(ComputeView):
     queries = {"DELETE": deletion}
 
     def delete(self, request: Request, snapshot_id: str) -> Response:
-        """Refuse: no driver of the Block Storage API needs it."""
+        """Refuse: no pool needs it."""
         text = last(self.checked_query(), "delete_info")
         try:
             info: Any = orjson.loads(text or "")
@@ -74,11 +75,4 @@ class AssistedSnapshotView(ComputeView):
             raise InvalidInputError("delete_info must be an object in JSON.", field="delete_info") from error
         if not isinstance(info, dict) or not isinstance(info.get("volume_id"), str):
             raise InvalidInputError("delete_info must name the volume_id.", field="delete_info")
-        raise _no_volume(info["volume_id"])
-
-
-def _no_volume(volume_id: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"Snapshots of volume {volume_id[:64]} are taken by its storage host: ask the Block Storage API for one.",
-        field="volume_id",
-    )
+        refuse_assisted_snapshot(info["volume_id"])

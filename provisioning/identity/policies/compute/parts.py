@@ -1,6 +1,6 @@
 """What belongs to a server."""
 
-from provisioning.identity.policies.base import ADMIN, MEMBER, READER, rule
+from provisioning.identity.policies.base import ADMIN, MEMBER, READER, SERVICE, rule
 
 RULES = (
     rule("os_compute_api:server-metadata:index", READER, "List a server's metadata."),
@@ -24,7 +24,7 @@ RULES = (
     rule("os_compute_api:os-attach-interfaces:delete", MEMBER, "Take a network interface from a server."),
     rule(
         "os_compute_api:os-server-external-events:create",
-        ADMIN,
+        SERVICE,
         "Tell what happened to servers' ports, volumes or power.",
     ),
     rule("os_compute_api:ips:index", READER, "List a server's addresses."),
@@ -36,7 +36,7 @@ RULES = (
     rule("os_compute_api:os-volumes-attachments:update", MEMBER, "Change how a volume is attached."),
     rule(
         "os_compute_api:os-volumes-attachments:swap",
-        ADMIN,
+        SERVICE,
         "Put another volume in the place of one that a server has.",
         "PUT /servers/{server_id}/os-volume_attachments/{volume_id}",
     ),

@@ -1,6 +1,6 @@
 """What the Compute API passed on to other services, and what was removed from it."""
 
-from provisioning.identity.policies.base import ADMIN, MEMBER, READER, rule
+from provisioning.identity.policies.base import ADMIN, MEMBER, READER, SERVICE, rule
 
 RULES = (
     rule("os_compute_api:extensions", READER, "Read the API's extensions."),
@@ -54,10 +54,10 @@ RULES = (
     ),
     rule(
         "os_compute_api:os-assisted-volume-snapshots:create",
-        ADMIN,
+        SERVICE,
         "Make a snapshot of a volume for the volume service.",
     ),
-    rule("os_compute_api:os-assisted-volume-snapshots:delete", ADMIN, "Delete such a snapshot."),
+    rule("os_compute_api:os-assisted-volume-snapshots:delete", SERVICE, "Delete such a snapshot."),
     rule("os_compute_api:os-baremetal-nodes:list", ADMIN, "List bare metal nodes."),
     rule("os_compute_api:os-baremetal-nodes:show", ADMIN, "Show a bare metal node."),
     rule("os_compute_api:os-baremetal-nodes", ADMIN, "Be told how nodes are changed."),
