@@ -9,6 +9,7 @@ import boto3
 import pytest
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from botocore.config import Config
+from botocore.exceptions import ClientError
 from django.test import Client
 
 from provisioning.identity.services.ec2 import create_ec2_credential
@@ -85,3 +86,10 @@ def cloud(people: People) -> Cloud:
 def code_of(error: pytest.ExceptionInfo[Any]) -> str:
     """The EC2 code of a ClientError."""
     return str(error.value.response["Error"]["Code"])
+
+
+def refused(call: Any, **arguments: Any) -> str:
+    """The EC2 code with which a call of boto3 is refused."""
+    with pytest.raises(ClientError) as error:
+        call(**arguments)
+    return code_of(error)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
 
 from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.flows import checked
 from provisioning.network.models import AddressGroup, RbacPolicy, SecurityGroup, SecurityGroupRule
-from tests.ec2_api.conftest import Boto, code_of
+from tests.ec2_api.conftest import Boto, refused
 from tests.support.cast import People
 
 pytestmark = pytest.mark.django_db
@@ -22,12 +21,6 @@ NOWHERE = "sg-0123456789abcdef0"
 @pytest.fixture
 def web(alice: Any) -> str:
     return str(alice.create_security_group(GroupName="web", Description="the web")["GroupId"])
-
-
-def refused(call: Any, **arguments: Any) -> str:
-    with pytest.raises(ClientError) as error:
-        call(**arguments)
-    return code_of(error)
 
 
 def ingress(alice: Any, group: str) -> Any:

@@ -19,8 +19,8 @@ from provisioning.identity.services.application_credentials import RequestPatter
 from provisioning.identity.services.credentials import credential_id, delete_credential
 from provisioning.identity.services.ec2 import create_ec2_credential
 from provisioning.identity.services.tokens import issue_token
-from provisioning.network.models import FloatingIP, SecurityGroup, SecurityGroupRule
-from provisioning.network.services import create_security_group
+from provisioning.network import services as network
+from provisioning.network.models import FloatingIP, Network, Router, SecurityGroup, SecurityGroupRule, Subnet
 from tests.security.conftest import SECRET, World
 from tests.support.cast import People, Person, make_user
 from tests.support.ec2 import Keys
@@ -87,7 +87,8 @@ def make_things(people: People, world: World) -> Things:
         "outside": ids.id_of("vpc", uuid.UUID(world.ids["outside"])),
         "public-ip": FloatingIP.objects.filter(project_id=people.alice.project_id).order_by("id")[0].address,
         "ingress-sgr": ids.id_of("sgr", _ingress_rule(world)),
-        "spare-sg": ids.id_of("sg", create_security_group(people.alice.project_id, "spare").id),
+        "free-eni": ids.id_of("eni", _routed_port(people.alice, world)),
+        "spare-sg": ids.id_of("sg", network.create_security_group(people.alice.project_id, "spare").id),
         "free-vol": ids.id_of("vol", uuid.UUID(world.ids["volume"])),
     }
     return Things(found | words, _keys(people))
@@ -96,6 +97,14 @@ def make_things(people: People, world: World) -> Things:
 def _ingress_rule(world: World) -> uuid.UUID:
     rules = SecurityGroupRule.objects.filter(group=world.ids["group"], direction="ingress")
     return rules.values_list("id", flat=True)[0]
+
+
+def _routed_port(alice: Person, world: World) -> uuid.UUID:
+    """Lead alice's network outside, and make a port there that no server has."""
+    router, outside = Router.objects.get(pk=world.ids["routers/identity"]), Network.objects.get(pk=world.ids["outside"])
+    network.update_router(router, {"gateway": network.Gateway(outside)})
+    network.add_interface_by_subnet(router, Subnet.objects.get(pk=world.ids["subnet"]))
+    return network.create_port(alice.project_id, Network.objects.get(pk=world.ids["own_network"])).id
 
 
 def _one(prefix: str, alice: Person, world: World) -> uuid.UUID | None:

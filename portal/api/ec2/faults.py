@@ -22,6 +22,8 @@ from provisioning.common.errors import (
     UnavailableError,
 )
 from provisioning.ec2.client_tokens import MismatchError
+from provisioning.network.errors import OutOfAddressesError
+from provisioning.network.port_errors import IpAddressGenerationFailureError
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,12 @@ OVER_QUOTA = {
     "tags of a resource": "TagLimitExceeded",
 }
 """Resource of a quota → code; any other is a ResourceLimitExceeded."""
+_OF_ANY_ACTION: tuple[tuple[type[NovellaError], str], ...] = (
+    (MismatchError, "IdempotentParameterMismatch"),
+    (OutOfAddressesError, "InsufficientFreeAddressesInSubnet"),
+    (IpAddressGenerationFailureError, "InsufficientFreeAddressesInSubnet"),
+)
+"""Errors of services whose code is the same wherever they come up."""
 _GENERAL: tuple[tuple[type[Exception], int, str], ...] = (
     (TooManyRequestsError, 503, "RequestLimitExceeded"),
     (NotAuthenticatedError, 401, "AuthFailure"),
@@ -75,8 +83,9 @@ def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[i
 
 
 def _of_service(error: NovellaError, action: Action | None) -> tuple[int, str, str]:
-    if isinstance(error, MismatchError):
-        return 400, "IdempotentParameterMismatch", error.message
+    for kind, code in _OF_ANY_ACTION:
+        if isinstance(error, kind):
+            return 400, code, error.message
     if isinstance(error, OverQuotaError):
         own = action.over_quota if action is not None else {}
         resource = error.resource

@@ -5,11 +5,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from django.db.models import Model, QuerySet
+
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from provisioning.ec2 import ids
 
 Record = TypeVar("Record")
+M = TypeVar("M", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,14 @@ def resources(kind: Kind, given: Sequence[str]) -> dict[str, uuid.UUID]:
 
 def resource(kind: Kind, given: str) -> uuid.UUID:
     return resources(kind, [given])[given]
+
+
+def one(kind: Kind, given: str, rows: QuerySet[M]) -> M:
+    """Return the one of the caller's records that an id stands for; Ec2Error."""
+    found = rows.filter(pk=resource(kind, given)).first()
+    if found is None:
+        raise not_found(kind, [given])
+    return found
 
 
 def chosen(

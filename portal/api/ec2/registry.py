@@ -66,6 +66,7 @@ actions: dict[str, Action] = {}
 """By name."""
 ALWAYS_TAKEN = frozenset({"DryRun"})
 MODULES = (
+    "addresses",
     "instances",
     "key_pairs",
     "places",

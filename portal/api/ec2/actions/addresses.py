@@ -1,0 +1,256 @@
+"""Elastic IP addresses: floating IPs, taken from the external network, led to guests, and given back."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.actions.instances.related import wanted as wanted_instances
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.common.context import RequestContext
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+from provisioning.identity import policy
+from provisioning.network import selectors, services
+from provisioning.network.errors import OutOfAddressesError
+from provisioning.network.models import FloatingIP, Network, Port
+from provisioning.network.owners import COMPUTE
+from provisioning.network.selectors import routing
+
+DOMAIN = "vpc"
+POOL = "amazon"
+"""What clients call the pool that is meant when they name none."""
+NO_SUCH_ADDRESS = "InvalidAddress.NotFound"
+Shape = dict[str, Any]
+
+
+@action(
+    "AllocateAddress",
+    "create_floatingip",
+    takes="Domain Address PublicIpv4Pool NetworkBorderGroup TagSpecifications",
+    conflict="InvalidIPAddress.InUse",
+)
+def allocate_address(call: Call) -> dict[str, Any]:
+    """Take an address of an external network: the lowest free one, or a certain one for those who may choose."""
+    if call.get("Domain", DOMAIN) != DOMAIN:
+        raise errors.unsupported("Addresses are for VPCs: the domain is vpc")
+    _check_border_group(call)
+    address = call.get("Address")
+    if address:
+        policy.enforce(call.context, "create_floatingip:floating_ip_address", {"project_id": call.project_id})
+    given = tags.specified(call, names.ADDRESS)
+    network = _external(call)
+    try:
+        floating = services.create_floating_ip(call.project_id, network, address=address)
+    except OutOfAddressesError as error:
+        raise Ec2Error("InsufficientAddressCapacity", error.message) from error
+    tags.write(call, names.ADDRESS, [floating.id], given)
+    return {
+        "PublicIp": floating.address,
+        "AllocationId": ids.id_of(names.ADDRESS.prefix, floating.id),
+        "PublicIpv4Pool": network.name,
+        "NetworkBorderGroup": call.region,
+        "Domain": DOMAIN,
+    }
+
+
+def _external(call: Call) -> Network:
+    """Return the external network that is meant: the default one, or that of ``PublicIpv4Pool``; Ec2Error."""
+    pool, networks = call.get("PublicIpv4Pool", POOL), routing.external_networks_for(call.context)
+    if pool != POOL:
+        networks = [network for network in networks if pool in {network.name, str(network.id)}]
+        if not networks:
+            raise errors.invalid_value("PublicIpv4Pool", pool, "No external network has this name.")
+    if not networks:
+        raise Ec2Error("InsufficientAddressCapacity", "There is no external network that addresses can be taken from")
+    return networks[0]
+
+
+def _check_border_group(call: Call) -> None:
+    group = call.get("NetworkBorderGroup", call.region)
+    if group != call.region:
+        raise errors.invalid_value("NetworkBorderGroup", group, f"There is one: {call.region}.")
+
+
+@action(
+    "AssociateAddress",
+    "update_floatingip",
+    takes="AllocationId PublicIp InstanceId NetworkInterfaceId PrivateIpAddress AllowReassociation",
+    missing="Gateway.NotAttached",
+    conflict="Resource.AlreadyAssociated",
+)
+def associate_address(call: Call) -> dict[str, Any]:
+    """Lead an address to an interface, or to the only one of an instance; what led there before leads nowhere then."""
+    floating, port = _named(call), _target(call)
+    private = call.get("PrivateIpAddress") or _first_address(port)
+    if floating.fixed_port_id != port.id or floating.fixed_address != private:
+        others = routing.floating_ips_for(call.context).exclude(pk=floating.pk).filter(network=floating.network_id)
+        there = list(others.filter(fixed_port=port, fixed_address=private))
+        if not call.get("AllowReassociation", True):
+            _refuse_led([floating, *there])
+        for other in there:
+            services.disassociate(other)
+        services.associate(floating, port, private)
+    return {"AssociationId": ids.id_of(names.ASSOCIATION.prefix, floating.id)}
+
+
+def _refuse_led(every: Sequence[FloatingIP]) -> None:
+    led = next((each for each in every if each.fixed_port_id is not None), None)
+    if led is not None:
+        ec2_id = ids.id_of(names.ADDRESS.prefix, led.id)
+        raise Ec2Error("Resource.AlreadyAssociated", f"resource {ec2_id} is already associated with associate-id")
+
+
+def _target(call: Call) -> Port:
+    """Return the port that an address shall lead to; Ec2Error when the request does not say exactly one."""
+    instance_id, interface_id = call.get("InstanceId"), call.get("NetworkInterfaceId")
+    if instance_id and interface_id:
+        raise errors.combination("You may specify either an instance id or an interface id, but not both")
+    if interface_id:
+        return names.one(names.INTERFACE, interface_id, selectors.ports_for(call.context))
+    if not instance_id:
+        raise errors.missing_parameter("InstanceId")
+    (instance,) = wanted_instances(call, [instance_id])
+    ports = [port for port in selectors.interfaces_of(instance.id) if not port.leaving]
+    private = call.get("PrivateIpAddress")
+    if private:
+        ports = [port for port in ports if private in {fixed.address for fixed in port.fixed_ips.all()}]
+        if not ports:
+            raise errors.invalid_value("PrivateIpAddress", private, "No interface of the instance has it.")
+    if not ports:
+        raise Ec2Error("InvalidInstanceID", f"The instance '{instance_id}' has no network interface")
+    if len(ports) > 1:
+        msg = f"There are multiple interfaces attached to instance '{instance_id}'. Please specify an interface ID."
+        raise Ec2Error("InvalidInstanceID", msg)
+    return ports[0]
+
+
+def _first_address(port: Port) -> str:
+    own = sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)
+    found = next((fixed.address for fixed in own if ":" not in fixed.address), None)
+    if found is None:
+        raise Ec2Error("InvalidParameterValue", "The network interface has no private IPv4 address")
+    return found
+
+
+@action("DisassociateAddress", "update_floatingip", takes="AssociationId PublicIp")
+def disassociate_address(call: Call) -> dict[str, Any]:
+    """Let an address lead nowhere; the project keeps it."""
+    given = call.get("AssociationId")
+    if given and call.get("PublicIp"):
+        raise errors.combination("The parameters AssociationId and PublicIp may not be used together")
+    if not given:
+        floating = _named(call)
+    else:
+        floating = names.one(names.ASSOCIATION, given, routing.floating_ips_for(call.context))
+        if floating.fixed_port_id is None:
+            raise names.not_found(names.ASSOCIATION, [given])
+    if floating.fixed_port_id is not None:
+        services.disassociate(floating)
+    return {}
+
+
+@action("ReleaseAddress", "delete_floatingip", takes="AllocationId PublicIp NetworkBorderGroup")
+def release_address(call: Call) -> dict[str, Any]:
+    """Give an address back that leads nowhere."""
+    _check_border_group(call)
+    floating = _named(call)
+    if floating.fixed_port_id is not None or floating.port_forwardings.all():
+        raise Ec2Error("InvalidIPAddress.InUse", f"The address {floating.address} is in use")
+    services.delete_floating_ip(floating)
+    return {}
+
+
+def _named(call: Call) -> FloatingIP:
+    """Return the address that the request is about: ``AllocationId``, or ``PublicIp``; Ec2Error."""
+    given, address = call.get("AllocationId"), call.get("PublicIp")
+    if given and address:
+        raise errors.combination("You may specify public IP or allocation id, but not both in the same call")
+    if not given and not address:
+        raise errors.missing_parameter("AllocationId")
+    rows = routing.floating_ips_for(call.context)
+    if given:
+        return names.one(names.ADDRESS, given, rows)
+    return _at(list(rows), [address])[0]
+
+
+def _at(every: Sequence[FloatingIP], addresses: Sequence[str]) -> list[FloatingIP]:
+    """Return those with these addresses, all when none is named; Ec2Error naming what the project does not have."""
+    found = [each for each in every if not addresses or each.address in addresses]
+    missing = [address for address in addresses if address not in {each.address for each in found}]
+    if missing:
+        raise Ec2Error(NO_SUCH_ADDRESS, f"Address '{missing[0][:60]}' not found.")
+    return found
+
+
+@action("DescribeAddresses", "get_floatingip", takes="PublicIps AllocationIds Filters", missing=names.ADDRESS.missing)
+def describe_addresses(call: Call) -> dict[str, Any]:
+    """List the project's addresses, the oldest first."""
+    every = list(routing.floating_ips_for(call.context).order_by("created_at", "id"))
+    every = names.chosen(names.ADDRESS, call.get("AllocationIds", []), every, lambda floating: floating.id)
+    shapes = _shapes(call, _at(every, call.get("PublicIps", [])))
+    return {"Addresses": _FILTERS.passing(shapes, call.get("Filters", []))}
+
+
+def _shapes(call: Call, every: Sequence[FloatingIP]) -> list[Shape]:
+    keys = [floating.id for floating in every]
+    led = [floating for floating in every if floating.fixed_port is not None]
+    ports = [floating.fixed_port for floating in led if floating.fixed_port is not None]
+    own = ids.ids_of(names.ADDRESS.prefix, keys)
+    associations = ids.ids_of(names.ASSOCIATION.prefix, [floating.id for floating in led])
+    interfaces = ids.ids_of(names.INTERFACE.prefix, [port.id for port in ports])
+    instances = ids.ids_of(names.INSTANCE.prefix, {key for port in ports if (key := _instance_of(port))})
+    tagged = tag_records.tags_of(names.ADDRESS.prefix, keys)
+    shapes = []
+    for floating in every:
+        shape: Shape = {
+            "PublicIp": floating.address,
+            "AllocationId": own[floating.id],
+            "PublicIpv4Pool": floating.network.name,
+            "NetworkBorderGroup": call.region,
+            "Domain": DOMAIN,
+            "Tags": tags.shape(tagged.get(floating.id, {})),
+        }
+        port = floating.fixed_port
+        if port is not None:
+            instance = _instance_of(port)
+            shape |= {
+                "AssociationId": associations[floating.id],
+                "NetworkInterfaceId": interfaces[port.id],
+                "NetworkInterfaceOwnerId": port.project_id.hex,
+                "PrivateIpAddress": floating.fixed_address,
+                "InstanceId": instances[instance] if instance else None,
+            }
+        shapes.append(shape)
+    return shapes
+
+
+def _instance_of(port: Port) -> uuid.UUID | None:
+    return port.device_id if port.device_owner.startswith(COMPUTE) else None
+
+
+_FILTERS: Filterable[Shape] = Filterable(
+    {
+        "allocation-id": lambda shape: shape["AllocationId"],
+        "association-id": lambda shape: shape.get("AssociationId"),
+        "domain": lambda shape: shape["Domain"],
+        "instance-id": lambda shape: shape.get("InstanceId"),
+        "network-border-group": lambda shape: shape["NetworkBorderGroup"],
+        "network-interface-id": lambda shape: shape.get("NetworkInterfaceId"),
+        "network-interface-owner-id": lambda shape: shape.get("NetworkInterfaceOwnerId"),
+        "private-ip-address": lambda shape: shape.get("PrivateIpAddress"),
+        "public-ip": lambda shape: shape["PublicIp"],
+        "public-ipv4-pool": lambda shape: shape["PublicIpv4Pool"],
+    },
+    tags=tags.of_shape,
+)
+
+
+def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
+    return list(routing.floating_ips_for(context).filter(id__in=wanted).values_list("id", flat=True))
+
+
+owned.register(names.ADDRESS, _owned)
