@@ -12,6 +12,7 @@ from compute_agent.contract.build import GuestDisk, LocalDisk
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.prepared import Prepared
+from provisioning.compute.errors import DifferentZoneError
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes import services
@@ -51,12 +52,12 @@ def boots_from_volume(instance: Instance) -> bool:
 
 
 def check_zone(instance: Instance, volume: Volume) -> None:
-    """Raise InvalidInputError for a volume of another zone where that is not allowed (CROSS_AZ_ATTACH)."""
+    """Raise DifferentZoneError for a volume of another zone where that is not allowed (CROSS_AZ_ATTACH)."""
     if settings.CROSS_AZ_ATTACH:
         return
     zone = instance.host.availability_zone if instance.host else instance.availability_zone
     if zone and zone != volume.availability_zone:
-        raise InvalidInputError(
+        raise DifferentZoneError(
             f"Invalid volume: Instance {instance.id} and volume {volume.id} are not in the same availability_zone."
             f" Instance is in {zone}. Volume is in {volume.availability_zone}",
             field="volumeId",

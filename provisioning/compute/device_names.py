@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Mapping
 from string import ascii_lowercase
 from typing import Any
 
-from provisioning.common.errors import ForbiddenError, InvalidInputError
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.errors import TooManyDisksError
 from provisioning.compute.models import BlockDevice
 
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
@@ -34,14 +35,14 @@ def check_path(path: str) -> None:
 
 def choose(devices: Iterable[BlockDevice], taken: set[str]) -> None:
     """Give each device that has none a name of its bus that is not ``taken``, or the one it was asked for when that is
-    such a name; ``taken`` grows.  Raises ForbiddenError when there are too many.
+    such a name; ``taken`` grows.  Raises TooManyDisksError.
     """
     for device in sorted(devices, key=lambda each: (not each.is_root, each.is_volume, each.position)):
         prefix = PREFIXES.get(device.disk_bus or "virtio", "vd")
         wanted = device.device_name.removeprefix("/dev/")
         free = [f"{prefix}{letter}" for letter in ascii_lowercase if f"{prefix}{letter}" not in taken]
         if not free or len(taken) > MOST_DISKS:
-            raise ForbiddenError(
+            raise TooManyDisksError(
                 f"The maximum allowed number of disk devices ({MOST_DISKS}) to attach to a single instance has been"
                 " exceeded."
             )

@@ -2,7 +2,7 @@
 
 import uuid
 
-from provisioning.common.errors import ConflictError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
 
 
 class InstanceBusyError(ConflictError):
@@ -25,3 +25,15 @@ class InstanceLockedError(ConflictError):
     def __init__(self, instance_id: uuid.UUID | str, reason: str | None) -> None:
         """Say so in the words of the Compute API, with the reason that was given."""
         super().__init__(f"Instance {instance_id} is locked" + (f": {reason}" if reason else ""))
+
+
+class DifferentZoneError(InvalidInputError):
+    """A volume is in another zone than the server, where that is not allowed."""
+
+    code = "different_zone"
+
+
+class TooManyDisksError(ForbiddenError):
+    """A server has as many disks as it can."""
+
+    code = "too_many_disks"

@@ -37,3 +37,9 @@ class InvalidSnapshotError(InvalidInputError):
     """The snapshot's state does not allow it (Cinder's InvalidSnapshot, 400)."""
 
     code = "invalid_snapshot"
+
+
+class BeingModifiedError(InvalidVolumeError):
+    """Size or type of the volume are being changed already."""
+
+    code = "being_modified"

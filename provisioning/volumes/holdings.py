@@ -30,6 +30,7 @@ def register() -> None:
             "volumes.GroupSnapshot": "Its snapshots are limited themselves.",
             "volumes.Message": "Written by the cloud, and removed after its time.",
             "volumes.Transfer": "At most one of a volume, which is limited.",
+            "volumes.VolumeModification": "At most one of a volume, which is limited.",
             "volumes.VolumeTypeAccess": "Written by operators.",
         }
     )

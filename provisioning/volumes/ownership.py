@@ -1,12 +1,18 @@
 """What projects own in Block Storage."""
 
+from provisioning.ec2 import kinds
 from provisioning.identity import project_resources
 from provisioning.jobs import retention
 from provisioning.volumes.models import Backup, Group, Snapshot, Volume
 
 
 def register() -> None:
-    """Keep projects with volumes, snapshots, backups or groups of their own; and say what bounds those."""
+    """Keep projects with volumes, snapshots, backups or groups of their own; and say what bounds those.
+
+    Volumes and snapshots have ids of EC2.
+    """
+    kinds.register("vol", "volume", Volume)
+    kinds.register("snap", "snapshot", Snapshot)
     project_resources.register("volumes", lambda ids: Volume.objects.filter(project_id__in=ids).count())
     project_resources.register("volume snapshots", lambda ids: Snapshot.objects.filter(project_id__in=ids).count())
     project_resources.register("backups", lambda ids: Backup.objects.filter(project_id__in=ids).count())
@@ -26,6 +32,7 @@ def register() -> None:
             "volumes.StoragePool": "One for each pool that hosts serve.",
             "volumes.Transfer": "One of a volume; goes when it is taken over or withdrawn.",
             "volumes.TypeEncryption": "One of a volume type.",
+            "volumes.VolumeModification": "The newest of a volume; goes with it.",
             "volumes.VolumeType": "Written by operators, and there until they delete it.",
             "volumes.VolumeTypeAccess": "One for each project that may use a type; goes with either.",
         }

@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError
+from provisioning.volumes import modifications
 from provisioning.volumes.announcements import announce
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.states import LEGAL, AttachStatus, VolumeStatus
@@ -74,7 +75,10 @@ def move(
     columns: dict[str, Any] = {"status": to, "deadline": deadline_of(to), **(changes or {})}
     if to != here:
         columns.setdefault("previous_status", here)
-    return update(volume, columns, *tell)
+    update(volume, columns, *tell)
+    if here in modifications.TASKS and to not in modifications.TASKS:
+        modifications.end(volume)
+    return volume
 
 
 def update(volume: Volume, columns: Mapping[str, Any], *tell: str) -> Volume:

@@ -7,12 +7,15 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils import timezone
+
 from portal.api.ec2 import names
 from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import Action
-from provisioning.compute.models import KeyPair
+from provisioning.compute.models import BlockDevice, KeyPair
 from provisioning.ec2 import ids
 from provisioning.ec2.kinds import kinds
+from provisioning.hosts.models import Host
 from provisioning.identity.models import Credential, Role
 from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services.application_credentials import RequestPattern, create_application_credential
@@ -21,6 +24,7 @@ from provisioning.identity.services.ec2 import create_ec2_credential
 from provisioning.identity.services.tokens import issue_token
 from provisioning.network import services as network
 from provisioning.network.models import FloatingIP, Network, Router, SecurityGroup, SecurityGroupRule, Subnet
+from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume, VolumeModification
 from tests.security.conftest import SECRET, World
 from tests.support.cast import People, Person, make_user
 from tests.support.ec2 import Keys
@@ -90,6 +94,7 @@ def make_things(people: People, world: World) -> Things:
         "free-eni": ids.id_of("eni", _routed_port(people.alice, world)),
         "spare-sg": ids.id_of("sg", network.create_security_group(people.alice.project_id, "spare").id),
         "free-vol": ids.id_of("vol", uuid.UUID(world.ids["volume"])),
+        "used-vol": ids.id_of("vol", _volume_of_server(people.alice, world)),
     }
     return Things(found | words, _keys(people))
 
@@ -105,6 +110,23 @@ def _routed_port(alice: Person, world: World) -> uuid.UUID:
     network.update_router(router, {"gateway": network.Gateway(outside)})
     network.add_interface_by_subnet(router, Subnet.objects.get(pk=world.ids["subnet"]))
     return network.create_port(alice.project_id, Network.objects.get(pk=world.ids["own_network"])).id
+
+
+def _volume_of_server(alice: Person, world: World) -> uuid.UUID:
+    """Let the server have a volume, the host serve its pool, and the free volume have been modified."""
+    pool, now = StoragePool.objects.get(name="shelf"), timezone.now()
+    PoolHost.objects.create(pool=pool, host=Host.objects.get(name="h1"), last_seen_at=now)
+    used = Volume.objects.create(project_id=alice.project_id, size_gb=1, status="in-use", pool=pool)
+    server: Any = {"instance_id": world.ids["server"]}
+    there = Attachment.objects.create(volume=used, project_id=alice.project_id, status="attached", **server)
+    BlockDevice.objects.create(
+        **server, position=1, volume_id=used.id, attachment_id=there.id, plugged=True, device_name="/dev/vdd",
+        source_type="volume", destination_type="volume",
+    )  # fmt: skip
+    VolumeModification.objects.create(
+        volume_id=world.ids["volume"], original_size_gb=1, target_size_gb=1, started_at=now, ended_at=now
+    )
+    return used.id
 
 
 def _one(prefix: str, alice: Person, world: World) -> uuid.UUID | None:

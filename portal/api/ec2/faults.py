@@ -24,6 +24,7 @@ from provisioning.common.errors import (
 from provisioning.ec2.client_tokens import MismatchError
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.port_errors import IpAddressGenerationFailureError
+from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,9 @@ OVER_QUOTA = {
     "fixed_ips": "PrivateIpAddressLimitExceeded",
     "tags of a resource": "TagLimitExceeded",
 }
-"""Resource of a quota → code; any other is a ResourceLimitExceeded."""
+"""Resource of a quota → code, for those of a type of volumes (``volumes_fast``) too."""
+RESOURCE = "ResourceLimitExceeded"
+"""Any other resource."""
 _OF_ANY_ACTION: tuple[tuple[type[NovellaError], str], ...] = (
     (MismatchError, "IdempotentParameterMismatch"),
     (OutOfAddressesError, "InsufficientFreeAddressesInSubnet"),
@@ -89,10 +92,11 @@ def _of_service(error: NovellaError, action: Action | None) -> tuple[int, str, s
     if isinstance(error, OverQuotaError):
         own = action.over_quota if action is not None else {}
         resource = error.resource
-        return 400, own.get(resource, OVER_QUOTA.get(resource, "ResourceLimitExceeded")), error.message
+        of_type = next((code for name, code in OVER_QUOTA.items() if resource.startswith(f"{name}_")), RESOURCE)
+        return 400, own.get(resource, OVER_QUOTA.get(resource, of_type)), error.message
     if isinstance(error, NotFoundError) and action is not None:
         return 400, action.missing, error.message
-    if isinstance(error, ConflictError) and action is not None:
+    if isinstance(error, ConflictError | InvalidVolumeError | InvalidSnapshotError) and action is not None:
         return 400, action.conflict, error.message
     found = next(((status, code) for kind, status, code in _GENERAL if isinstance(error, kind)), None)
     status, code = found or (400, "InvalidParameterValue")

@@ -72,6 +72,7 @@ MODULES = (
     "places",
     "security_groups",
     "tags",
+    "volumes",
 )
 """Modules and packages of ``portal.api.ec2.actions``."""
 

@@ -12,7 +12,7 @@ from provisioning.volumes.models.types import (
     VolumeType,
     VolumeTypeAccess,
 )
-from provisioning.volumes.models.volumes import Attachment, Snapshot, Volume
+from provisioning.volumes.models.volumes import Attachment, Snapshot, Volume, VolumeModification
 
 __all__ = [
     "Attachment",
@@ -29,6 +29,7 @@ __all__ = [
     "Transfer",
     "TypeEncryption",
     "Volume",
+    "VolumeModification",
     "VolumeType",
     "VolumeTypeAccess",
 ]

@@ -58,6 +58,27 @@ class Volume(Owned):
         ]
 
 
+class VolumeModification(models.Model):
+    """What somebody last asked to change of a volume's size and type in one request, and what became of it.
+
+    Types by their names of then.
+    """
+
+    volume = models.OneToOneField(Volume, primary_key=True, on_delete=models.CASCADE, related_name="modification")
+    original_size_gb = models.PositiveIntegerField()
+    target_size_gb = models.PositiveIntegerField()
+    original_type = models.CharField(max_length=255, blank=True)
+    target_type = models.CharField(max_length=255, blank=True)
+    original_multiattach = models.BooleanField(default=False)
+    target_multiattach = models.BooleanField(default=False)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    failed = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.target_size_gb} GiB of {self.target_type or 'no type'}"
+
+
 class Snapshot(Owned):
     """What a volume had at a moment."""
 

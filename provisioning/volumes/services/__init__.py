@@ -19,6 +19,7 @@ from provisioning.volumes.services.delete import check_deletable, delete_volume
 from provisioning.volumes.services.extend import extend_volume
 from provisioning.volumes.services.limits import follow_limits
 from provisioning.volumes.services.migrate import migrate_volume, swapped
+from provisioning.volumes.services.modify import modify_volume
 from provisioning.volumes.services.reimage import check_reimage, reimage, reimage_of_server
 from provisioning.volumes.services.retype import retype
 from provisioning.volumes.services.revert import revert_to_snapshot
@@ -52,6 +53,7 @@ __all__ = [
     "give_back_of_host",
     "messages",
     "migrate_volume",
+    "modify_volume",
     "reimage",
     "reimage_of_server",
     "reset_snapshot_status",

@@ -4,21 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from portal.api.ec2 import names
+from portal.api.ec2.devices import guest_name
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call
+from portal.api.ec2.volume_types import type_asked
 from provisioning.compute.launch.request import DiskRequest
 
 ROOT_NAMES = frozenset({"/dev/vda", "vda", "/dev/sda1", "sda1", "/dev/sda", "/dev/xvda"})
 """What clients call the disk that an instance boots from."""
-AWS_TYPES = frozenset({"standard", "io1", "io2", "gp2", "gp3", "sc1", "st1"})
-"""Volume types of AWS: they stand for this cloud's default type."""
 _TAKEN = frozenset({"SnapshotId", "VolumeSize", "VolumeType", "DeleteOnTermination", "Encrypted"})
 
 
 def disks_of(call: Call) -> tuple[DiskRequest, ...]:
     """Return the disks; Ec2Error InvalidBlockDeviceMapping for what cannot be."""
-    found = [disk for mapping in call.get("BlockDeviceMappings", []) if (disk := _disk(mapping)) is not None]
+    found = [disk for mapping in call.get("BlockDeviceMappings", []) if (disk := _disk(call, mapping)) is not None]
     seen = [mapping.get("DeviceName") for mapping in call.get("BlockDeviceMappings", [])]
     if len(seen) != len(set(seen)):
         raise _invalid("A device name is given twice")
@@ -26,7 +26,7 @@ def disks_of(call: Call) -> tuple[DiskRequest, ...]:
     return tuple(_of_image(call, disk) if disk in roots and not disk.source_id else disk for disk in found)
 
 
-def _disk(mapping: Mapping[str, Any]) -> DiskRequest | None:
+def _disk(call: Call, mapping: Mapping[str, Any]) -> DiskRequest | None:
     name = mapping.get("DeviceName", "")
     if "NoDevice" in mapping:
         return None
@@ -39,17 +39,17 @@ def _disk(mapping: Mapping[str, Any]) -> DiskRequest | None:
         return _local(name, virtual)
     if volume is None:
         raise _invalid(f"{name[:64]} has neither Ebs nor VirtualName nor NoDevice")
-    return _volume(name, volume)
+    return _volume(call, name, volume)
 
 
 def _local(name: str, virtual: str) -> DiskRequest | None:
     number = virtual.removeprefix("ephemeral")
     if virtual.startswith("ephemeral") and number.isascii() and number.isdigit():
-        return DiskRequest("blank", "local", boot_index=-1, delete_on_termination=True, device_name=_guest_name(name))
+        return DiskRequest("blank", "local", boot_index=-1, delete_on_termination=True, device_name=guest_name(name))
     raise _invalid(f"{virtual[:64]!r} is no virtual device")
 
 
-def _volume(name: str, volume: Mapping[str, Any]) -> DiskRequest:
+def _volume(call: Call, name: str, volume: Mapping[str, Any]) -> DiskRequest:
     strange = sorted(each for each, value in volume.items() if value and each not in _TAKEN)
     if strange:
         raise errors.unsupported(f"The parameter BlockDeviceMapping.Ebs.{strange[0]} is not supported by this cloud")
@@ -60,16 +60,15 @@ def _volume(name: str, volume: Mapping[str, Any]) -> DiskRequest:
         raise errors.missing_parameter("BlockDeviceMapping.Ebs.VolumeSize")
     if size is not None and size < 1:
         raise errors.invalid_value("VolumeSize", size, "It is in GiB, from 1.")
-    wanted = volume.get("VolumeType", "")
     return DiskRequest(
         source_type="snapshot" if snapshot else "blank",
         destination_type="volume",
         source_id=str(names.resource(names.SNAPSHOT, snapshot)) if snapshot else None,
         boot_index=0 if root else -1,
         size=size,
-        volume_type="" if wanted in AWS_TYPES else wanted,
+        volume_type=type_asked(call.context, volume.get("VolumeType")),
         delete_on_termination=volume.get("DeleteOnTermination", True),
-        device_name="" if root else _guest_name(name),
+        device_name="" if root else guest_name(name),
     )
 
 
@@ -88,16 +87,6 @@ def _of_image(call: Call, root: DiskRequest) -> DiskRequest:
         volume_type=root.volume_type,
         delete_on_termination=root.delete_on_termination,
     )
-
-
-def _guest_name(name: str) -> str:
-    """Return the device's name in the guest: clients that ask for ``/dev/sdf`` get ``/dev/vdf``, as on EC2 itself."""
-    short = name.removeprefix("/dev/")
-    if short.startswith("xvd"):
-        return f"/dev/vd{short.removeprefix('xvd')}"
-    if short.startswith("sd"):
-        return f"/dev/vd{short.removeprefix('sd').rstrip('0123456789')}"
-    return f"/dev/{short}"
 
 
 def _invalid(why: str) -> Ec2Error:

@@ -1,0 +1,118 @@
+"""AttachVolume and DetachVolume."""
+
+from typing import Any
+
+from portal.api.ec2 import names
+from portal.api.ec2.actions.volumes import shapes, states
+from portal.api.ec2.actions.volumes.found import instance_of, volume_of, volumes_of
+from portal.api.ec2.devices import guest_name, is_guest_name
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
+from provisioning.compute.errors import DifferentZoneError, TooManyDisksError
+from provisioning.identity import policy
+from provisioning.volumes import services
+from provisioning.volumes.models import Attachment, Volume
+
+INCORRECT = "IncorrectState"
+NO_ATTACHMENT = "InvalidAttachment.NotFound"
+
+
+@action(
+    "AttachVolume",
+    "os_compute_api:os-volumes-attachments:create",
+    takes="VolumeId InstanceId Device",
+    missing=names.INSTANCE.missing,
+)
+def attach(call: Call) -> dict[str, Any]:
+    """Give an instance a volume; it has it when the state is ``attached``."""
+    ec2_id, asked = call.arguments["VolumeId"], call.arguments["Device"]
+    volume = volume_of(call, ec2_id)
+    instance = instance_of(call, call.arguments["InstanceId"])
+    device = guest_name(asked)
+    if not is_guest_name(device):
+        raise errors.invalid_value("unixDevice", asked, f"{asked[:64]} is not a valid device name.")
+    there = list(volume.attachments.all())
+    if any(each.instance_id == instance.id for each in there) or (there and not volume.multiattach):
+        raise Ec2Error("VolumeInUse", f"{ec2_id} is already attached to an instance")
+    try:
+        made = attach_volume(call.context, instance.id, VolumeToAttach(str(volume.id), device=device))
+    except DifferentZoneError as error:
+        raise Ec2Error("InvalidVolume.ZoneMismatch", error.message) from error
+    except TooManyDisksError as error:
+        raise Ec2Error("AttachmentLimitExceeded", error.message) from error
+    except InvalidInputError as error:
+        raise _in_this_state(error) from error
+    if made.device_name != device:
+        raise errors.invalid_value("unixDevice", asked, f"Attachment point {asked[:64]} is already in use")
+    shape = _shape(call, volume, made.attachment_id)
+    return shape or {"VolumeId": ec2_id, "State": "attaching"}
+
+
+@action(
+    "DetachVolume",
+    "os_compute_api:os-volumes-attachments:delete",
+    takes="VolumeId InstanceId Device Force",
+    missing=NO_ATTACHMENT,
+)
+def detach(call: Call) -> dict[str, Any]:
+    """Take a volume from its instance, whose guest is asked to let go of it; ``Force`` is an operator's."""
+    if call.get("Force", False):
+        policy.enforce(call.context, FORCE)
+    volume = volume_of(call, call.arguments["VolumeId"])
+    attachment = _meant(call, volume)
+    before = _shape(call, volume, attachment.id) or {}
+    if call.get("Force", False):
+        services.force_detach(call.context, volume.id, attachment.id)
+    else:
+        _let_go(call, volume, attachment)
+    return _shape(call, volume, attachment.id) or {**before, "State": "detached"}
+
+
+FORCE = "volume_extension:volume_admin_actions:force_detach"
+
+
+def _let_go(call: Call, volume: Volume, attachment: Attachment) -> None:
+    if attachment.instance_id is None:
+        why = "The volume is held by a program that asked the Block Storage API for it, which gives it back"
+        raise Ec2Error("OperationNotPermitted", why)
+    device = shapes.related([volume]).devices.get(attachment.id)
+    if device is not None and device.is_root:
+        raise Ec2Error("OperationNotPermitted", f"Unable to detach root volume '{call.arguments['VolumeId']}'")
+    try:
+        detach_volume(call.context, attachment.instance_id, str(volume.id))
+    except InvalidInputError as error:
+        raise _in_this_state(error) from error
+
+
+def _meant(call: Call, volume: Volume) -> Attachment:
+    """Return the attachment that a request is about; Ec2Error when there is none, or it could be several."""
+    there = list(volume.attachments.all())
+    ec2_id = call.arguments["VolumeId"]
+    if not there:
+        raise Ec2Error(INCORRECT, f"Volume '{ec2_id}' is in the '{states.of_volume(volume)}' state.")
+    instance, device = call.get("InstanceId"), call.get("Device")
+    if instance:
+        key = instance_of(call, instance).id
+        there = [each for each in there if each.instance_id == key]
+    if device:
+        there = [each for each in there if each.mountpoint in {device, guest_name(device)}]
+    if not there:
+        raise Ec2Error(NO_ATTACHMENT, f"Volume '{ec2_id}' is not attached to this instance as this device")
+    if len(there) > 1:
+        raise errors.combination("Several instances have the volume: the parameter InstanceId says which is meant")
+    return there[0]
+
+
+def _shape(call: Call, volume: Volume, attachment_id: object) -> dict[str, Any] | None:
+    """Return an attachment as it is now; None when there is none any more."""
+    fresh = volumes_of(call.context).get(id=volume.id)
+    found = next((each for each in fresh.attachments.all() if each.id == attachment_id), None)
+    return shapes.attachment_shape(found, shapes.related([fresh])) if found else None
+
+
+def _in_this_state(error: InvalidInputError) -> Exception:
+    """Return what a volume's or a server's state forbids with EC2's code, any other error as it is."""
+    return Ec2Error(INCORRECT, error.message) if error.field == "volumeId" else error

@@ -1,0 +1,78 @@
+"""CreateVolume and DeleteVolume."""
+
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.volumes import shapes
+from portal.api.ec2.actions.volumes.found import snapshot_of, volume_of, volumes_of
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from portal.api.ec2.volume_types import type_asked
+from provisioning.common.errors import InvalidInputError
+from provisioning.volumes import services
+from provisioning.volumes.models import Volume
+
+KIND = names.VOLUME
+
+
+@action(
+    "CreateVolume",
+    "volume:create",
+    takes="AvailabilityZone AvailabilityZoneId Size SnapshotId VolumeType Encrypted MultiAttachEnabled ClientToken "
+    "TagSpecifications",
+    missing="InvalidSnapshot.NotFound",
+    over_quota={"per_volume_gigabytes": "InvalidParameterValue"},
+)
+def create_volume(call: Call) -> dict[str, Any]:
+    """Make a volume, empty or of a snapshot; its ``Name`` is its name everywhere."""
+    given = tags.specified(call, KIND)
+    size, snapshot = call.get("Size"), call.get("SnapshotId")
+    if size is None and not snapshot:
+        raise Ec2Error("MissingParameter", "The request must contain the parameter size/snapshot")
+    request = services.VolumeRequest(
+        size_gb=size,
+        name=given.get(KIND.resource_type, {}).get("Name", ""),
+        volume_type=type_asked(call.context, call.get("VolumeType")),
+        availability_zone=_zone(call),
+        snapshot_id=str(snapshot_of(call, snapshot).id) if snapshot else "",
+    )
+    try:
+        made = services.create_volume(call.context, request)
+    except InvalidInputError as error:
+        if error.field != "availability_zone":
+            raise
+        raise Ec2Error("InvalidZone.NotFound", error.message) from error
+    _check_promised(call, made)
+    tags.write(call, KIND, [made.id], given)
+    volume = volumes_of(call.context).get(id=made.id)
+    return shapes.volume_shape(volume, shapes.related([volume]))
+
+
+def _zone(call: Call) -> str:
+    """Return the zone, whose name and id are one; Ec2Error."""
+    named = {name: call.get(name) for name in ("AvailabilityZone", "AvailabilityZoneId") if call.get(name)}
+    if len(named) > 1:
+        raise errors.combination("Either AvailabilityZone or AvailabilityZoneId must be specified, but not both")
+    if not named:
+        raise errors.missing_parameter("AvailabilityZone")
+    return str(next(iter(named.values())))
+
+
+def _check_promised(call: Call, made: Volume) -> None:
+    """Raise Ec2Error for what was asked of a volume and does not follow from its type: nothing of it stays."""
+    if call.get("Encrypted", False) and not made.encryption_key:
+        raise errors.unsupported("Whether a volume is encrypted follows from its type: name a VolumeType that is")
+    if call.get("MultiAttachEnabled", False) and not made.multiattach:
+        raise errors.unsupported("Whether several instances may have a volume follows from its type: name one")
+
+
+@action("DeleteVolume", "volume:delete", takes="VolumeId", missing=KIND.missing)
+def delete_volume(call: Call) -> dict[str, Any]:
+    """Delete a volume that nobody has."""
+    ec2_id = call.arguments["VolumeId"]
+    volume = volume_of(call, ec2_id)
+    if volume.attachments.all():
+        raise Ec2Error("VolumeInUse", f"Volume {ec2_id} is currently attached")
+    services.delete_volume(call.context, volume.id)
+    return {}

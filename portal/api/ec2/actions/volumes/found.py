@@ -1,0 +1,60 @@
+"""Volumes, snapshots and instances that a request names: those of the caller's project."""
+
+import uuid
+from collections.abc import Collection
+
+from django.db.models import QuerySet
+
+from portal.api.ec2 import names, owned
+from portal.api.ec2.registry import Call
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.compute import selectors as compute
+from provisioning.compute.models import Instance
+from provisioning.volumes.models import Snapshot, Volume
+from provisioning.volumes.selectors.access import visible_snapshots, visible_volumes
+
+
+def volumes_of(context: RequestContext) -> QuerySet[Volume]:
+    """Return the project's volumes with what answers show of their attachments and pools."""
+    return visible_volumes(context).prefetch_related("attachments", "pool__hosts")
+
+
+def volume_of(call: Call, ec2_id: str) -> Volume:
+    """Return one volume; Ec2Error."""
+    volume = volumes_of(call.context).filter(id=names.resource(names.VOLUME, ec2_id)).first()
+    if volume is None:
+        raise names.not_found(names.VOLUME, [ec2_id])
+    return volume
+
+
+def snapshot_of(call: Call, ec2_id: str) -> Snapshot:
+    """Return one snapshot; Ec2Error."""
+    snapshot = visible_snapshots(call.context).filter(id=names.resource(names.SNAPSHOT, ec2_id)).first()
+    if snapshot is None:
+        raise names.not_found(names.SNAPSHOT, [ec2_id])
+    return snapshot
+
+
+def instance_of(call: Call, ec2_id: str) -> Instance:
+    """Return one instance that is there; Ec2Error."""
+    key = names.resource(names.INSTANCE, ec2_id)
+    try:
+        instance = compute.instance_for(call.context, key)
+    except NotFoundError as error:
+        raise names.not_found(names.INSTANCE, [ec2_id]) from error
+    if instance.project_id != call.project_id:
+        raise names.not_found(names.INSTANCE, [ec2_id])
+    return instance
+
+
+def _own_volumes(context: RequestContext, resources: Collection[uuid.UUID]) -> Collection[uuid.UUID]:
+    return set(visible_volumes(context).filter(id__in=resources).values_list("id", flat=True))
+
+
+def _own_snapshots(context: RequestContext, resources: Collection[uuid.UUID]) -> Collection[uuid.UUID]:
+    return set(visible_snapshots(context).filter(id__in=resources).values_list("id", flat=True))
+
+
+owned.register(names.VOLUME, _own_volumes)
+owned.register(names.SNAPSHOT, _own_snapshots)

@@ -1,0 +1,108 @@
+"""ModifyVolume and DescribeVolumesModifications."""
+
+from typing import Any, NamedTuple
+
+from portal.api.ec2 import names, paging
+from portal.api.ec2.actions.volumes.describe import place, wanted
+from portal.api.ec2.actions.volumes.found import volume_of, volumes_of
+from portal.api.ec2.actions.volumes.shapes import NO_TYPE
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from portal.api.ec2.volume_types import type_asked
+from provisioning.ec2 import ids
+from provisioning.volumes import services
+from provisioning.volumes.errors import BeingModifiedError
+from provisioning.volumes.models import Volume, VolumeModification
+
+
+class Found(NamedTuple):
+    """A volume, and how its newest modification looks in an answer."""
+
+    volume: Volume
+    shape: dict[str, Any]
+
+
+@action(
+    "ModifyVolume",
+    "volume:extend",
+    "volume:retype",
+    takes="VolumeId Size VolumeType",
+    missing=names.VOLUME.missing,
+    over_quota={"per_volume_gigabytes": "InvalidParameterValue"},
+)
+def modify_volume(call: Call) -> dict[str, Any]:
+    """Let a volume grow, or give it another type, while an instance has it too."""
+    ec2_id = call.arguments["VolumeId"]
+    volume = volume_of(call, ec2_id)
+    size, asked = call.get("Size"), call.get("VolumeType")
+    if size is None and asked is None:
+        raise errors.combination("The request must contain at least one of the parameters Size and VolumeType")
+    try:
+        wanted_type = type_asked(call.context, asked)
+        row = services.modify_volume(call.context, volume.id, size_gb=size, volume_type=wanted_type)
+    except BeingModifiedError as error:
+        raise Ec2Error("IncorrectModificationState", error.message) from error
+    return {"VolumeModification": _shape(volume, row, ec2_id)}
+
+
+@action(
+    "DescribeVolumesModifications",
+    "volume:get_all",
+    takes="VolumeIds Filters MaxResults NextToken",
+    passes_over="IncludeManagedResources",
+)
+def describe_volumes_modifications(call: Call) -> dict[str, Any]:
+    """Show what ModifyVolume was last asked to do with each volume, and what became of it."""
+    volumes = wanted(call, volumes_of(call.context).select_related("modification"))
+    known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
+    never = [known[volume.id] for volume in volumes if _row(volume) is None]
+    if call.get("VolumeIds") and never:
+        raise Ec2Error("InvalidVolumeModification.NotFound", f"Modification for volume '{never[0]}' does not exist.")
+    found = [
+        Found(volume, _shape(volume, row, known[volume.id])) for volume in volumes if (row := _row(volume)) is not None
+    ]
+    found = _FILTERS.passing(found, call.get("Filters", []))
+    shown, token = paging.page(call, found, lambda each: place(each.volume))
+    return {"VolumesModifications": [each.shape for each in shown], "NextToken": token}
+
+
+def _row(volume: Volume) -> VolumeModification | None:
+    return getattr(volume, "modification", None)
+
+
+def _shape(volume: Volume, row: VolumeModification, ec2_id: str) -> dict[str, Any]:
+    state = "modifying" if row.ended_at is None else "failed" if row.failed else "completed"
+    total = volume.progress_total
+    return {
+        "VolumeId": ec2_id,
+        "ModificationState": state,
+        "StatusMessage": "The volume is not what was asked for" if row.failed else None,
+        "OriginalSize": row.original_size_gb,
+        "TargetSize": row.target_size_gb,
+        "OriginalVolumeType": row.original_type or NO_TYPE,
+        "TargetVolumeType": row.target_type or NO_TYPE,
+        "OriginalMultiAttachEnabled": row.original_multiattach,
+        "TargetMultiAttachEnabled": row.target_multiattach,
+        "Progress": 100 if state == "completed" else volume.progress_bytes * 100 // total if total else 0,
+        "StartTime": row.started_at,
+        "EndTime": row.ended_at,
+    }
+
+
+_FILTERS: Filterable[Found] = Filterable(
+    {
+        "modification-state": lambda found: found.shape["ModificationState"],
+        "original-iops": lambda found: [],
+        "original-size": lambda found: found.shape["OriginalSize"],
+        "original-volume-type": lambda found: found.shape["OriginalVolumeType"],
+        "originalMultiAttachEnabled": lambda found: found.shape["OriginalMultiAttachEnabled"],
+        "start-time": lambda found: found.shape["StartTime"],
+        "target-iops": lambda found: [],
+        "target-size": lambda found: found.shape["TargetSize"],
+        "target-volume-type": lambda found: found.shape["TargetVolumeType"],
+        "targetMultiAttachEnabled": lambda found: found.shape["TargetMultiAttachEnabled"],
+        "volume-id": lambda found: found.shape["VolumeId"],
+    }
+)

@@ -1,0 +1,106 @@
+"""How volumes and snapshots look in EC2's answers."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.volumes import states
+from provisioning.compute.models import BlockDevice
+from provisioning.compute.selectors.block_devices import volumes_shown
+from provisioning.ec2 import ids
+from provisioning.ec2.tags import tags_of
+from provisioning.volumes.models import Attachment, Snapshot, Volume
+
+NO_TYPE = "standard"
+"""What the type of a volume that has none is called."""
+
+
+@dataclass(frozen=True)
+class Related:
+    """What volumes refer to, fetched with as many queries whatever their number."""
+
+    ids: Mapping[uuid.UUID, str]
+    """Volume → its EC2 id."""
+    snapshots: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    instances: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    devices: Mapping[uuid.UUID, BlockDevice] = field(default_factory=dict)
+    """Attachment → the disk that it is for its server."""
+    tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
+
+
+def related(volumes: Sequence[Volume]) -> Related:
+    """Fetch what the answers about these volumes show."""
+    keys = [volume.id for volume in volumes]
+    origins = {key for volume in volumes for key in (volume.id, volume.source_volume_id) if key is not None}
+    servers = {each.instance_id for volume in volumes for each in volume.attachments.all() if each.instance_id}
+    devices = volumes_shown(servers) if servers else {}
+    return Related(
+        ids=ids.ids_of(names.VOLUME.prefix, origins),
+        snapshots=_known(names.SNAPSHOT, (volume.source_snapshot_id for volume in volumes)),
+        instances=_known(names.INSTANCE, servers),
+        devices={each.attachment_id: each for found in devices.values() for each in found if each.attachment_id},
+        tags=tags_of(names.VOLUME.prefix, keys) if keys else {},
+    )
+
+
+def _known(kind: names.Kind, resources: Iterable[uuid.UUID | None]) -> dict[uuid.UUID, str]:
+    return ids.ids_of(kind.prefix, (each for each in resources if each is not None))
+
+
+def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
+    """Return one volume, as DescribeVolumes and CreateVolume show it."""
+    return {
+        "VolumeId": related.ids[volume.id],
+        "OwnerId": volume.project_id.hex,
+        "Size": volume.size_gb,
+        "SnapshotId": related.snapshots[volume.source_snapshot_id] if volume.source_snapshot_id else "",
+        "SourceVolumeId": related.ids[volume.source_volume_id] if volume.source_volume_id else None,
+        "AvailabilityZone": volume.availability_zone,
+        "AvailabilityZoneId": volume.availability_zone,
+        "State": states.of_volume(volume),
+        "CreateTime": volume.created_at,
+        "Attachments": [attachment_shape(each, related) for each in volume.attachments.all()],
+        "Encrypted": bool(volume.encryption_key),
+        "VolumeType": volume.volume_type.name if volume.volume_type else NO_TYPE,
+        "MultiAttachEnabled": volume.multiattach,
+        "Tags": tags.shape(related.tags.get(volume.id, {})),
+    }
+
+
+def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]:
+    """Return one use of a volume; by somebody outside it has no instance."""
+    device = related.devices.get(attachment.id)
+    return {
+        "VolumeId": related.ids[attachment.volume_id],
+        "InstanceId": related.instances[attachment.instance_id] if attachment.instance_id else None,
+        "Device": attachment.mountpoint,
+        "State": states.of_attachment(attachment),
+        "AttachTime": attachment.attached_at or attachment.created_at,
+        "DeleteOnTermination": device is not None and device.delete_on_termination,
+    }
+
+
+def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
+    """Return snapshots, each with its volume."""
+    keys = [snapshot.id for snapshot in snapshots]
+    known, tagged = ids.ids_of(names.SNAPSHOT.prefix, keys), tags_of(names.SNAPSHOT.prefix, keys)
+    volumes = ids.ids_of(names.VOLUME.prefix, {snapshot.volume_id for snapshot in snapshots})
+    return [
+        {
+            "SnapshotId": known[snapshot.id],
+            "VolumeId": volumes[snapshot.volume_id],
+            "OwnerId": snapshot.project_id.hex,
+            "State": states.of_snapshot(snapshot),
+            "StateMessage": "The snapshot is being deleted" if snapshot.status == "deleting" else None,
+            "StartTime": snapshot.created_at,
+            "Progress": states.progress_of(snapshot),
+            "VolumeSize": snapshot.size_gb,
+            "Description": snapshot.description,
+            "Encrypted": bool(snapshot.volume.encryption_key),
+            "StorageTier": "standard",
+            "Tags": tags.shape(tagged.get(snapshot.id, {})),
+        }
+        for snapshot in snapshots
+    ]

@@ -1,0 +1,67 @@
+"""Changing size and type of a volume in one request, and writing down what becomes of it (EC2's ModifyVolume)."""
+
+import uuid
+
+from django.db import transaction
+from django.utils import timezone
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
+from provisioning.volumes import modifications, placement, state
+from provisioning.volumes.errors import BeingModifiedError
+from provisioning.volumes.models import Volume, VolumeModification
+from provisioning.volumes.selectors import type_for
+from provisioning.volumes.services.checks import locked_volume
+from provisioning.volumes.services.extend import extend_volume
+from provisioning.volumes.services.retype import ON_DEMAND, retype
+
+
+@when_broken_off
+@transaction.atomic
+def modify_volume(
+    context: RequestContext, volume_id: str | uuid.UUID, *, size_gb: int | None = None, volume_type: str = ""
+) -> VolumeModification:
+    """Give a volume a larger size, another type (moving its data where that needs it), or both; None and empty: as now.
+
+    Raises as ``extend_volume`` and ``retype``, BeingModifiedError while another change goes on, and InvalidInputError
+    when the data would have to move before the volume can grow.
+    """
+    volume = locked_volume(context, volume_id)
+    if volume.status in modifications.TASKS:
+        raise BeingModifiedError(f"Volume {volume.id} is being modified.")
+    wanted = type_for(context, volume_type) if volume_type else volume.volume_type
+    size = volume.size_gb if size_gb is None else size_gb
+    if size < volume.size_gb:
+        msg = f"The new size, {size} GiB, is less than the present one, {volume.size_gb} GiB: volumes only grow."
+        raise InvalidInputError(msg, field="new_size")
+    row, _ = VolumeModification.objects.update_or_create(
+        volume=volume,
+        defaults={
+            "original_size_gb": volume.size_gb,
+            "target_size_gb": size,
+            "original_type": modifications.type_name(volume),
+            "target_type": wanted.name if wanted else "",
+            "original_multiattach": volume.multiattach,
+            "target_multiattach": placement.allows_multiattach(wanted) if wanted else volume.multiattach,
+            "started_at": timezone.now(),
+            "ended_at": None,
+            "failed": False,
+        },
+    )
+    if wanted is not None and wanted.id != volume.volume_type_id:
+        volume = retype(context, volume.id, str(wanted.id), migration_policy=ON_DEMAND)
+    if size > volume.size_gb:
+        _check_stays(volume)
+        volume = extend_volume(context, volume.id, size)
+    if volume.status not in modifications.TASKS:
+        state.reread(volume)
+        modifications.end(volume)
+    row.refresh_from_db()
+    return row
+
+
+def _check_stays(volume: Volume) -> None:
+    if volume.status in modifications.TASKS:
+        msg = f"The data of volume {volume.id} has to move for this type; let it grow when that is done."
+        raise InvalidInputError(msg, field="volume_type")
