@@ -9,9 +9,14 @@ import secrets
 import uuid
 from collections.abc import Iterable
 
+from django.db.models import Q, UUIDField
+
+from provisioning.ec2.kinds import kinds
 from provisioning.ec2.models import Ec2Id
 
 DIGITS = 17
+AT_ONCE = 100
+"""Ids that one query looks for among UUIDs."""
 _FORM = re.compile(r"([a-z-]+)-(?:[0-9a-f]{17}|[0-9a-f]{8})", re.ASCII)
 
 
@@ -51,8 +56,27 @@ def id_of(kind: str, resource: uuid.UUID) -> str:
 
 def resources_of(kind: str, ec2_ids: Iterable[str]) -> dict[str, uuid.UUID]:
     """Return EC2 id → resource, of those that were given; whose they are is for the resource's own service to say."""
-    rows = Ec2Id.objects.filter(ec2_id__in=set(ec2_ids), kind=kind)
-    return dict(rows.values_list("ec2_id", "resource_id"))
+    wanted = set(ec2_ids)
+    found = dict(Ec2Id.objects.filter(ec2_id__in=wanted, kind=kind).values_list("ec2_id", "resource_id"))
+    return found | _told_by_guests(kind, wanted - found.keys())
+
+
+def _told_by_guests(kind: str, ec2_ids: set[str]) -> dict[str, uuid.UUID]:
+    """Return what ids stand for that nobody was shown yet, but that guests make of UUIDs themselves; they are kept."""
+    if kind not in kinds or not isinstance(kinds[kind].model._meta.pk, UUIDField):
+        return {}
+    model, found = kinds[kind].model, {}
+    digits = [ec2_id.rpartition("-")[2] for ec2_id in ec2_ids]
+    ranges = [
+        (uuid.UUID(each.ljust(32, "0")), uuid.UUID(each.ljust(32, "f"))) for each in digits if len(each) == DIGITS
+    ]
+    for begin in range(0, len(ranges), AT_ONCE):
+        condition = Q(pk__in=[])
+        for first, last in ranges[begin : begin + AT_ONCE]:
+            condition |= Q(pk__gte=first, pk__lte=last)
+        known = ids_of(kind, model._default_manager.filter(condition).values_list("pk", flat=True))
+        found |= {ec2_id: resource for resource, ec2_id in known.items() if ec2_id in ec2_ids}
+    return found
 
 
 def _known(kind: str, resources: set[uuid.UUID]) -> dict[uuid.UUID, str]:

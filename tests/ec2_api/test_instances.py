@@ -81,6 +81,13 @@ def test_ids_are_the_beginning_of_uuids_and_others_when_these_are_taken(db: None
     assert ids.resources_of("i", [other, known[first]]) == {other: second, known[first]: first}
 
 
+def test_an_id_that_only_the_guest_knows_is_found(alice: Any, charlie: Any, people: People) -> None:
+    """A guest reads its id in its metadata; nobody may have asked the API for it before."""
+    told = f"i-{put_server(people.alice).id.hex[:17]}"
+    assert refused(charlie.describe_instances, InstanceIds=[told]) == "InvalidInstanceID.NotFound"
+    assert shown(alice, told)["InstanceId"] == told
+
+
 def test_a_client_token_launches_once(alice: Any, bob: Any, cloud: Cloud) -> None:
     first = run(alice, cloud, ClientToken="abc")
     again = run(alice, cloud, ClientToken="abc")
