@@ -65,7 +65,8 @@ def _told_by_guests(kind: str, ec2_ids: set[str]) -> dict[str, uuid.UUID]:
     """Return what ids stand for that nobody was shown yet, but that guests make of UUIDs themselves; they are kept."""
     if kind not in kinds or not isinstance(kinds[kind].model._meta.pk, UUIDField):
         return {}
-    model, found = kinds[kind].model, {}
+    model = kinds[kind].model
+    found: dict[str, uuid.UUID] = {}
     digits = [ec2_id.rpartition("-")[2] for ec2_id in ec2_ids]
     ranges = [
         (uuid.UUID(each.ljust(32, "0")), uuid.UUID(each.ljust(32, "f"))) for each in digits if len(each) == DIGITS
