@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.test import Client
 
 from portal.api.compute.legacy import pruned
 from tests.compute_api.conftest import V21, launch, server_body
@@ -31,6 +32,84 @@ def test_each_version_has_a_document(path: str, ident: str) -> None:
     assert shown["id"] == ident
     assert [link["rel"] for link in shown["links"]] == ["self", "describedby"]
     assert shown["media-types"][0]["base"] == "application/json"
+
+
+@pytest.mark.parametrize("path", ["/v3", "/v2.5/servers", "/v2.0", "/v1.1/", "/nothing", "/v2.10/servers/x"])
+def test_what_is_of_no_version_is_a_choice(api: Api, path: str) -> None:
+    for send in (Api(None).get, api.get, api.delete, lambda url: api.post(url, {"server": {}}), api.put):
+        answer = send(f"/compute{path}")
+        assert answer.status_code == 300
+        old, new = answer.json()["choices"]
+        assert (old["id"], new["id"]) == ("v2.0", "v2.1")
+        assert [each["links"][0]["href"].partition("/compute")[2] for each in (old, new)] == [
+            f"/v2{path}",
+            f"/v2.1{path}",
+        ]
+        assert old.keys() == new.keys() == {"id", "status", "links", "media-types"}
+    assert api.head(f"/compute{path}").status_code == 300
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/compute/", 200),
+        ("/compute/v2.1/", 200),
+        ("/compute/v2.1/servers", 200),
+        ("/identity/", 300),
+        ("/identity/v3", 200),
+        ("/identity/v3/users", 200),
+        ("/identity/v4/users", 404),
+        ("/image/", 300),
+        ("/image/v2/images", 200),
+        ("/image/v9/images", 300),
+        ("/network/", 200),
+        ("/network/v2.0/networks", 200),
+        ("/network/v3.0/networks", 404),
+        ("/volume/", 300),
+        ("/volume/v3/volumes", 200),
+        ("/volume/v9/volumes", 404),
+    ],
+)
+def test_every_service_answers_in_json_whatever_is_accepted(people: People, path: str, status: int) -> None:
+    for accept in ("application/xml", "text/html;q=0.9, application/xml", "nonsense"):
+        answer = Api(people.operator).get(path, Accept=accept)
+        assert (answer.status_code, answer.headers["Content-Type"].partition(";")[0]) == (status, "application/json")
+        assert answer.json()
+
+
+@pytest.mark.parametrize("service", ["compute", "identity", "image", "network", "volume"])
+def test_no_service_reads_xml(people: People, service: str) -> None:
+    path = {
+        "compute": "/compute/v2.1/servers",
+        "identity": "/identity/v3/projects",
+        "image": "/image/v2/images",
+        "network": "/network/v2.0/networks",
+        "volume": "/volume/v3/volumes",
+    }[service]
+    answer = Client().generic("POST", path, "<a/>", "application/xml", headers=people.operator.headers)
+    assert answer.status_code == (400 if service == "identity" else 415)
+    assert answer.json()
+
+
+@pytest.mark.parametrize(
+    ("service", "wrong", "status"),
+    [
+        ("compute", "2.97", 406),
+        ("compute", "2.0", 406),
+        ("compute", "3.1", 406),
+        ("compute", "2", 400),
+        ("compute", "2.1.1", 400),
+        ("volume", "3.72", 406),
+        ("volume", "2.0", 406),
+        ("volume", "new", 400),
+    ],
+)
+def test_unknown_microversions(people: People, service: str, wrong: str, status: int) -> None:
+    path = {"compute": "/compute/v2.1/servers", "volume": "/volume/v3/volumes"}[service]
+    answer = Api(people.alice).get(path, OpenStack_API_Version=f"{service} {wrong}")
+    assert answer.status_code == status, answer.content
+    [fault] = [each for each in answer.json().values() if isinstance(each, dict)]
+    assert fault["code"] == status
 
 
 @pytest.mark.parametrize("asked", ["", "compute 2.96", "compute 2.9999", "compute nonsense"])

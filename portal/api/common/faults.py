@@ -10,7 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
-from rest_framework.exceptions import APIException
+from rest_framework.exceptions import APIException, UnsupportedMediaType
 
 from portal.api.common.links import SERVICES
 from portal.common import error_status
@@ -64,6 +64,8 @@ _WORDS_OF_DRF = {405: "The method is not allowed for this resource.", 415: "The 
 
 def status_of(error: Exception, service: str) -> int | None:
     """Return the HTTP status of an anticipated error, or None for a bug."""
+    if isinstance(error, UnsupportedMediaType) and service == "identity":
+        return 400  # Keystone's word for it
     if isinstance(error, APIException):
         return error.status_code
     if outage.is_outage(error):
@@ -75,6 +77,8 @@ def status_of(error: Exception, service: str) -> int | None:
 def message_of(error: Exception, status: int) -> str:
     if isinstance(error, NovellaError):
         return error.message
+    if isinstance(error, UnsupportedMediaType) and status == 400:
+        return "Expecting to find application/json in Content-Type header."
     if isinstance(error, APIException):
         return _WORDS_OF_DRF.get(status, str(error.detail))
     if outage.is_outage(error):

@@ -2,7 +2,6 @@
 
 from django.urls import path, re_path
 
-from portal.api.common.views import NoSuchResource
 from portal.api.compute import legacy, versions
 from portal.api.compute.aggregates.urls import urlpatterns as aggregates
 from portal.api.compute.flavors.urls import urlpatterns as flavors
@@ -43,6 +42,6 @@ urlpatterns = by_prefix(
         *hypervisors,
         *hosts,
         *proxies,
-        re_path("^/", NoSuchResource.of("compute")),
+        re_path("^/", versions.NoSuchResource.as_view()),
     ]
 )

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common import links
+from portal.api.common import links, views
 from portal.api.common.microversions import text_of
 from portal.api.compute.base import MICROVERSIONS, ComputeView
 
@@ -83,3 +84,26 @@ class V20View(ComputeView):
     def get(self, request: Request) -> Response:
         """Answer with the version document."""
         return Response({"version": legacy(links.endpoint(request, "compute"))})
+
+
+class NoSuchResource(views.NoSuchResource):
+    """What there is nothing for: 404 in a version; what is of no version is answered 300, as by Nova, with both."""
+
+    service = "compute"
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
+        """Answer every method alike."""
+        base = links.endpoint(self.request, "compute")
+        path = request.path.partition("/compute")[2]
+        if path.split("/")[1] in {"v2", "v2.1"}:
+            return super().http_method_not_allowed(request, *args, **kwargs)
+        choices = [
+            {
+                "id": document["id"],
+                "status": document["status"],
+                "links": [{"rel": "self", "href": document["links"][0]["href"].rstrip("/") + path}],
+                "media-types": document["media-types"],
+            }
+            for document in (legacy(base), current(base))
+        ]
+        return Response({"choices": choices}, status=300)
