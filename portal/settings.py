@@ -101,6 +101,7 @@ INSTALLED_APPS = [
     "provisioning.ec2",
     "provisioning.hosts",
     "provisioning.images",
+    "provisioning.metadefs",
     "provisioning.network",
     "provisioning.volumes",
     "provisioning.compute",

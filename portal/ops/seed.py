@@ -28,6 +28,7 @@ from provisioning.identity.services.users import ensure_user
 from provisioning.images import selectors as image_selectors
 from provisioning.images import services as images
 from provisioning.images.models import Image
+from provisioning.metadefs.services import loading as metadefs
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.models import Network
@@ -103,6 +104,13 @@ def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
         for project, role in roles.items():
             assign_role(users[name], projects[project], role)
     return {name: _operator(users["admin"], project) for name, project in projects.items()}
+
+
+def definitions(seed: Seed) -> None:
+    """Load the namespaces of metadata definitions that come with the cloud and were never loaded."""
+    loaded = metadefs.load()
+    if loaded:
+        seed.made.append(f"{len(loaded)} namespaces of metadata definitions")
 
 
 def _user(name: str, project: Project, secrets_dir: Path, seed: Seed) -> User:

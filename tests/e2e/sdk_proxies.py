@@ -33,7 +33,7 @@ NOT_CALLED = {
     "force_complete_server_migration": "no live migration goes on: guests have disks of their own host",
 }
 CACHE = "there is no cache of images before the store"
-LOCATIONS = "locations are not offered"
+LOCATIONS = "the store refers to no data elsewhere"
 NOT_CALLED_IMAGE = {
     **dict.fromkeys(
         (
@@ -48,7 +48,6 @@ NOT_CALLED_IMAGE = {
         CACHE,
     ),
     "add_image_location": LOCATIONS,
-    "image_locations": LOCATIONS,
     "create_task": "asks for an import as import_image does",
     "wait_for_task": WAITS,
     "wait_for_status": WAITS,

@@ -277,6 +277,7 @@ def test_image_proxy(simulated: OneMachine, tmp_path: Path) -> None:
     assert image.get_image(made.id).properties["own_version"] == "2"
     image.add_tag(made.id, "blue")
     image.remove_tag(made.id, "blue")
+    assert [each.url.endswith(f"/{made.id}") for each in image.image_locations(made.id)] == [True]
     image.deactivate_image(made.id)
     image.reactivate_image(made.id)
     members(conn, image, made)

@@ -46,6 +46,7 @@ from provisioning.identity.tokens import IssuedToken
 from provisioning.images import services as images
 from provisioning.images.models import ImageTask
 from provisioning.jobs.models import Lease
+from provisioning.metadefs import services as metadefs
 from provisioning.network import services as network
 from provisioning.network.models import Delivery as NetworkDelivery
 from provisioning.network.models import Network, Port, PortForwarding, SecurityGroup, SecurityGroupRule
@@ -188,6 +189,21 @@ def _identity_of(person: Person) -> dict[str, str]:
     }
 
 
+def _define(people: People) -> None:
+    """Make a private namespace of metadata definitions for alice's project, with one of everything in it."""
+    inside = metadefs.Contents(
+        [{"name": SECRET}],
+        {SECRET: {"title": SECRET, "type": "string"}},
+        [{"name": SECRET}],
+        [SECRET],
+    )
+    metadefs.create(
+        people.operator.context,
+        {"namespace": SECRET, "owner": people.alice.project_id.hex, "description": SECRET},
+        inside,
+    )
+
+
 def make_world(people: People, cloud: Cloud) -> World:
     """Give alice's project a server, an image, a key pair, a network of its own, and a host its work."""
     alice = people.alice
@@ -195,6 +211,7 @@ def make_world(people: People, cloud: Cloud) -> World:
     image = images.create(
         alice.context, name=SECRET, disk_format="raw", container_format="bare", visibility="shared", tags=[SECRET]
     )
+    _define(people)
     guests = make_project("guests")
     images.add_member(alice.context, image.id, guests.id)
     server = cloud.launch(alice.context, name=SECRET, key_name=SECRET, metadata={SECRET: SECRET}, description=SECRET)
@@ -251,6 +268,8 @@ def make_world(people: People, cloud: Cloud) -> World:
         "tag": SECRET,
         "members/member": str(guests.id),
         "schemas/name": "image",
+        "metadefs/name": "namespace",
+        "namespace": SECRET,
         "alias": "security-group",
         "network_label": "net",
         "networks/identity": str(own.id),

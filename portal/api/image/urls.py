@@ -6,6 +6,7 @@ from portal.api.common.views import NoSuchResource
 from portal.api.image import info, versions
 from portal.api.image.images import locations, members, views
 from portal.api.image.images.data import ImageFile, ImageStage
+from portal.api.image.metadefs.urls import METADEFS
 from portal.api.image.tasks import imports
 from portal.api.image.tasks.views import TaskDetail, Tasks
 from portal.common.routing import by_prefix
@@ -29,6 +30,7 @@ urlpatterns = by_prefix(
         re_path(rf"{IMAGE}/actions/deactivate/?$", views.Deactivate.as_view()),
         re_path(rf"{IMAGE}/actions/reactivate/?$", views.Reactivate.as_view()),
         re_path(rf"{IMAGE}/tags/(?P<tag>[^/]+)/?$", views.ImageTag.as_view()),
+        *METADEFS,
         re_path(r"^/v2/schemas/(?P<name>[^/]+)/?$", views.PublishedSchema.as_view()),
         re_path(r"^/v2/info/import/?$", info.ImportInfo.as_view()),
         re_path(r"^/v2/info/stores/?$", info.StoresInfo.as_view()),

@@ -12,6 +12,7 @@ from tests.samples.scenes import (
     catalog,
     hosts,
     images,
+    metadefs,
     network_cloud,
     network_groups,
     networks,
@@ -31,7 +32,7 @@ SCENES: dict[tuple[str, str], Callable[[Scene, pytest.MonkeyPatch], None]] = {
         for module in (servers, actions, server_parts, catalog, hosts, proxies)
         for name, scene in module.SCENES.items()
     },
-    **{("image", name): scene for name, scene in images.SCENES.items()},
+    **{("image", name): scene for module in (images, metadefs) for name, scene in module.SCENES.items()},
     **{
         ("network", name): scene
         for module in (networks, routers, network_groups, network_cloud)

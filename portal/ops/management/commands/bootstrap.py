@@ -49,6 +49,7 @@ class Command(BaseCommand):
         result = seed.Seed()
         contexts = seed.people(Path(settings.PORTAL_DIR) / "secrets", result)
         seed.flavors(contexts["admin"], result)
+        seed.definitions(result)
         seed.networks(contexts, result)
         if options["external_network"]:
             seed.outside(contexts, options["external_network"], options["external_range"], result)

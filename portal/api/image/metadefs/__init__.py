@@ -1,0 +1,1 @@
+"""Metadata definitions: ``/image/v2/metadefs``."""

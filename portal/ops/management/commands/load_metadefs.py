@@ -1,0 +1,29 @@
+"""``manage.py load_metadefs``: load the namespaces of metadata definitions that come with the cloud."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from provisioning.metadefs.services import loading
+
+
+class Command(BaseCommand):
+    """Loads what was never loaded; ``bootstrap`` does the same."""
+
+    help = "Load namespaces of metadata definitions that were never loaded, or bring one back as it came."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Take the namespace that is wanted back."""
+        parser.add_argument("--restore", action="append", default=[], metavar="NAMESPACE",
+                            help="bring this one back as it came; may be repeated")  # fmt: skip
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Say what was loaded or brought back."""
+        for name in options["restore"]:
+            if not loading.restore(name):
+                raise CommandError(f"No namespace {name} comes with the cloud.")
+            self.stdout.write(f"{name} is as it came.")
+        if not options["restore"]:
+            for name in loading.load():
+                self.stdout.write(f"Loaded {name}.")

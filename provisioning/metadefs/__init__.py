@@ -1,0 +1,1 @@
+"""Metadata definitions: which properties images, flavors, volumes … may have, and what values they take."""

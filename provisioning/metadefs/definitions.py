@@ -1,0 +1,30 @@
+"""What is kept of a property's schema."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+FIELDS = (
+    *("type", "title", "description", "operators", "default", "readonly", "minimum", "maximum", "enum", "pattern"),
+    *("minLength", "maxLength", "confidential", "items", "uniqueItems", "minItems", "maxItems", "additionalItems"),
+)
+
+
+def cleaned(schema: Mapping[str, Any]) -> Schema:
+    """Return a property's schema as it is kept and shown: its default and choices are text, as in Glance."""
+    found = {name: schema[name] for name in FIELDS if schema.get(name) is not None}
+    if "default" in found:
+        found["default"] = str(found["default"])
+    if "enum" in found:
+        found["enum"] = _texts(found["enum"])
+    if "enum" in found.get("items", {}):
+        found["items"] = {**found["items"], "enum": _texts(found["items"]["enum"])}
+    return found
+
+
+def cleaned_all(properties: Mapping[str, Mapping[str, Any]]) -> dict[str, Schema]:
+    return {name: cleaned(schema) for name, schema in properties.items()}
+
+
+def _texts(values: list[Any]) -> list[str]:
+    return [str(value) for value in values]

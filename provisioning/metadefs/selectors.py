@@ -1,0 +1,159 @@
+"""Metadata definitions as a caller may see them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from django.db.models import Manager, Prefetch, Q, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.common.listing import Listing, Part, Sort
+from provisioning.identity import policy
+from provisioning.metadefs.models import (
+    MetadefAssociation,
+    MetadefNamespace,
+    MetadefObject,
+    MetadefProperty,
+    MetadefResourceType,
+    MetadefTag,
+)
+
+C = TypeVar("C", bound=MetadefProperty | MetadefObject | MetadefTag)
+KINDS: dict[type[Any], str] = {MetadefProperty: "property", MetadefObject: "object", MetadefTag: "tag"}
+"""What stands in a namespace, and what messages call it."""
+_NEWEST_FIRST = (Sort("created_at"), Sort("id"))
+_OF_ALL = ("created_at", "updated_at", "id")
+NAMESPACES = Listing[MetadefNamespace](
+    order=_NEWEST_FIRST,
+    sort_keys={
+        name: name
+        for name in (*_OF_ALL, "namespace", "display_name", "description", "visibility", "owner", "protected")
+    },
+    marker="namespace",
+)
+OBJECTS = Listing[MetadefObject](
+    order=_NEWEST_FIRST, sort_keys={name: name for name in (*_OF_ALL, "name", "description")}, marker="name"
+)
+TAGS = Listing[MetadefTag](order=_NEWEST_FIRST, sort_keys={name: name for name in (*_OF_ALL, "name")}, marker="name")
+
+
+def sees_all(context: RequestContext) -> bool:
+    """Whether the namespaces of every project exist for the caller, and are the caller's to change."""
+    return policy.allows(context, "novella:get_metadef_namespaces:all_projects")
+
+
+def owner_of(context: RequestContext) -> str:
+    """Return by which name the caller owns namespaces; empty: by none."""
+    return context.project_id.hex if context.project_id else ""
+
+
+def owns(context: RequestContext, namespace: MetadefNamespace) -> bool:
+    return (bool(namespace.owner) and namespace.owner == owner_of(context)) or sees_all(context)
+
+
+def visible_namespaces(context: RequestContext) -> QuerySet[MetadefNamespace]:
+    """Return the public namespaces and the caller's project's; operators see all."""
+    rows = MetadefNamespace.objects.all()
+    if sees_all(context):
+        return rows
+    return rows.filter(Q(visibility=MetadefNamespace.Visibility.PUBLIC) | Q(owner=owner_of(context) or None))
+
+
+def namespace_for(context: RequestContext, name: str) -> MetadefNamespace:
+    """Return one namespace; NotFoundError when there is none or it is another project's."""
+    found = visible_namespaces(context).filter(namespace=name).first()
+    if found is None:
+        raise NotFoundError(f"Metadata definition namespace={name[:80]} was not found.")
+    return found
+
+
+def namespaces_for(
+    context: RequestContext,
+    filters: Mapping[str, Any],
+    *,
+    limit: int,
+    marker: str | None = None,
+    sort: Sequence[Sort] = (),
+) -> list[MetadefNamespace]:
+    """Return the namespaces of a list with their associations, newest first unless ``sort`` says otherwise.
+
+    ``filters``: ``visibility``, ``resource_types`` (names, of which one is enough).  Raises NotFoundError for a marker
+    that is not there, InvalidInputError for an unknown sort key.
+    """
+    if marker is not None:
+        namespace_for(context, marker)
+    rows = visible_namespaces(context)
+    if "visibility" in filters:
+        rows = rows.filter(visibility=filters["visibility"])
+    if "resource_types" in filters:
+        of_type = MetadefAssociation.objects.filter(resource_type__name__in=filters["resource_types"])
+        rows = rows.filter(pk__in=of_type.values("namespace_id"))
+    rows = rows.prefetch_related(Prefetch("associations", queryset=_associations()))
+    return NAMESPACES.page(rows, Part((), sort, limit, marker), among=visible_namespaces(context))
+
+
+def associations_of(namespace: MetadefNamespace) -> list[MetadefAssociation]:
+    """Return the kinds of things that a namespace is meant for."""
+    return list(_associations().filter(namespace=namespace))
+
+
+def properties_of(namespace: MetadefNamespace) -> list[MetadefProperty]:
+    return list(MetadefProperty.objects.filter(namespace=namespace).order_by("name"))
+
+
+def objects_of(
+    namespace: MetadefNamespace, *, limit: int | None = None, marker: str | None = None, sort: Sequence[Sort] = ()
+) -> list[MetadefObject]:
+    """Return a part of the objects, newest first; raises as ``namespaces_for``."""
+    if marker is not None:
+        content_of(namespace, MetadefObject, marker)
+    return OBJECTS.page(MetadefObject.objects.filter(namespace=namespace), Part((), sort, limit, marker))
+
+
+def tags_of(
+    namespace: MetadefNamespace, *, limit: int | None = None, marker: str | None = None, sort: Sequence[Sort] = ()
+) -> list[MetadefTag]:
+    """Return a part of the tags, newest first; raises as ``namespaces_for``."""
+    if marker is not None:
+        marker = content_of(namespace, MetadefTag, marker).name
+    return TAGS.page(MetadefTag.objects.filter(namespace=namespace), Part((), sort, limit, marker))
+
+
+def rows_of(kind: type[C]) -> Manager[C]:
+    return cast("Manager[C]", kind._default_manager)
+
+
+def content_of(namespace: MetadefNamespace, kind: type[C], name: str) -> C:
+    """Return one property, object or tag of a namespace; NotFoundError."""
+    exactly = {"name__iexact" if kind is MetadefTag else "name": name}
+    found = rows_of(kind).filter(namespace=namespace, **exactly).first()
+    if found is None:
+        what = KINDS[kind]
+        msg = f"The metadata definition {what} with name={name[:80]} was not found in namespace={namespace.namespace}."
+        raise NotFoundError(msg)
+    return found
+
+
+def association_of(namespace: MetadefNamespace, resource_type: str) -> MetadefAssociation:
+    """Return how a namespace is meant for a kind of thing; NotFoundError when it is not."""
+    found = _associations().filter(namespace=namespace, resource_type__name=resource_type).first()
+    if found is None:
+        msg = (
+            f"The metadata definition resource-type association of resource-type={resource_type[:80]} to"
+            f" namespace={namespace.namespace}, was not found."
+        )
+        raise NotFoundError(msg)
+    return found
+
+
+def resource_types(context: RequestContext) -> Iterable[MetadefResourceType]:
+    """Return the kinds of things that namespaces the caller sees are meant for; operators see all there ever were."""
+    rows = MetadefResourceType.objects.order_by("name")
+    if sees_all(context):
+        return rows
+    seen = MetadefAssociation.objects.filter(namespace__in=visible_namespaces(context))
+    return rows.filter(pk__in=seen.values("resource_type_id"))
+
+
+def _associations() -> QuerySet[MetadefAssociation]:
+    return MetadefAssociation.objects.select_related("resource_type").order_by("resource_type__name")

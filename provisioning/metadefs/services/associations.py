@@ -1,0 +1,60 @@
+"""For which kinds of things a namespace is meant."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.metadefs.models import MetadefAssociation, MetadefNamespace, MetadefResourceType
+from provisioning.metadefs.selectors import association_of
+from provisioning.metadefs.services.access import check_deletable, owned
+from provisioning.metadefs.services.bounds import MOST, MOST_TYPES, check_room
+from provisioning.metadefs.services.names import check_text
+
+Values = Mapping[str, Any]
+
+
+def associate(context: RequestContext, namespace: str, values: Values) -> MetadefAssociation:
+    """Mean a namespace for a kind of thing, which is made known when it is new.
+
+    ``values``: ``name``, and any of ``prefix`` and ``properties_target``.  Raises NotFoundError, ForbiddenError,
+    ConflictError when it is meant for it already, TooLargeError.
+    """
+    with transaction.atomic():
+        return write(owned(context, namespace), values)
+
+
+def dissociate(context: RequestContext, namespace: str, resource_type: str) -> None:
+    """Mean it for that no longer; NotFoundError, ForbiddenError when the namespace is protected."""
+    with transaction.atomic():
+        found = owned(context, namespace)
+        association = association_of(found, resource_type)
+        check_deletable(found, f"resource-type-association {resource_type}")
+        association.delete()
+
+
+def write(namespace: MetadefNamespace, values: Values) -> MetadefAssociation:
+    """Write an association, in the caller's transaction, which has the namespace."""
+    name = check_text("name", values["name"])
+    check_room(MetadefAssociation.objects.filter(namespace=namespace), 1, MOST, "resource types of a namespace")
+    try:
+        with transaction.atomic():
+            return MetadefAssociation.objects.create(
+                namespace=namespace,
+                resource_type=_type(name),
+                prefix=values.get("prefix"),
+                properties_target=values.get("properties_target"),
+            )
+    except IntegrityError:
+        text = f"The metadata definition resource-type association of resource-type={name} to"
+        raise ConflictError(f"{text} namespace={namespace.namespace} already exists.", field="name") from None
+
+
+def _type(name: str) -> MetadefResourceType:
+    found = MetadefResourceType.objects.filter(name=name).first()
+    if found is not None:
+        return found
+    check_room(MetadefResourceType.objects.all(), 1, MOST_TYPES, "resource types")
+    return MetadefResourceType.objects.get_or_create(name=name)[0]

@@ -1,0 +1,141 @@
+"""What stands in a namespace: properties, objects and tags."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.metadefs.definitions import cleaned, cleaned_all
+from provisioning.metadefs.models import MetadefNamespace, MetadefObject, MetadefProperty, MetadefTag
+from provisioning.metadefs.selectors import KINDS, C, content_of, rows_of
+from provisioning.metadefs.services.access import check_deletable, owned
+from provisioning.metadefs.services.bounds import MOST, check_room
+from provisioning.metadefs.services.names import check_text
+
+PLURALS: dict[type[Any], str] = {MetadefProperty: "properties", MetadefObject: "objects", MetadefTag: "tags"}
+Values = Mapping[str, Any]
+
+
+def add_property(context: RequestContext, namespace: str, name: str, schema: Values) -> MetadefProperty:
+    """Make a property; ``schema`` in the API's words.  Raises as all of ``add_…``: NotFoundError and ForbiddenError
+    about the namespace, ConflictError when it has one of the name, TooLargeError beyond ``MOST``.
+    """
+    with transaction.atomic():
+        return write_properties(owned(context, namespace), {name: schema})[0]
+
+
+def add_object(context: RequestContext, namespace: str, values: Values) -> MetadefObject:
+    """Make an object of a ``name``, and any of ``description required properties``."""
+    with transaction.atomic():
+        return write_objects(owned(context, namespace), [values])[0]
+
+
+def add_tag(context: RequestContext, namespace: str, name: str) -> MetadefTag:
+    with transaction.atomic():
+        return write_tags(owned(context, namespace), [name])[0]
+
+
+def set_tags(context: RequestContext, namespace: str, names: Sequence[str], *, append: bool) -> list[MetadefTag]:
+    """Make tags in place of those there are, or beside them; of none nothing is changed, as in Glance."""
+    with transaction.atomic():
+        found = owned(context, namespace)
+        if names and not append:
+            MetadefTag.objects.filter(namespace=found).delete()
+        return write_tags(found, names)
+
+
+def change_property(context: RequestContext, namespace: str, name: str, new: str, schema: Values) -> MetadefProperty:
+    """Write a property anew, under its name or another; raises as ``add_property``."""
+    return _change(context, namespace, MetadefProperty, name, {"name": new, "schema": cleaned(schema)})
+
+
+def change_object(context: RequestContext, namespace: str, name: str, values: Values) -> MetadefObject:
+    """Write an object anew: what ``values`` do not say is nothing."""
+    return _change(context, namespace, MetadefObject, name, _object(values))
+
+
+def rename_tag(context: RequestContext, namespace: str, name: str, new: str) -> MetadefTag:
+    return _change(context, namespace, MetadefTag, name, {"name": new})
+
+
+def remove(context: RequestContext, namespace: str, kind: type[C], name: str) -> None:
+    """Delete one; NotFoundError, ForbiddenError when the namespace is protected."""
+    with transaction.atomic():
+        found = owned(context, namespace)
+        content = content_of(found, kind, name)
+        check_deletable(found, f"{KINDS[kind]} {content.name}")
+        content.delete()
+
+
+def remove_all(context: RequestContext, namespace: str, kind: type[C]) -> None:
+    """Delete every one of the kind; raises as ``remove``."""
+    with transaction.atomic():
+        found = owned(context, namespace)
+        check_deletable(found, f"namespace {found.namespace}")
+        rows_of(kind).filter(namespace=found).delete()
+
+
+def write_properties(namespace: MetadefNamespace, properties: Mapping[str, Values]) -> list[MetadefProperty]:
+    """Write new properties, in the caller's transaction, which has the namespace."""
+    rows = [
+        MetadefProperty(namespace=namespace, name=check_text("name", name), schema=cleaned(schema))
+        for name, schema in properties.items()
+    ]
+    return _write(namespace, MetadefProperty, rows)
+
+
+def write_objects(namespace: MetadefNamespace, objects: Sequence[Values]) -> list[MetadefObject]:
+    """Write new objects, as ``write_properties``."""
+    return _write(
+        namespace, MetadefObject, [MetadefObject(namespace=namespace, **_object(values)) for values in objects]
+    )
+
+
+def write_tags(namespace: MetadefNamespace, names: Sequence[str]) -> list[MetadefTag]:
+    """Write new tags, as ``write_properties``."""
+    return _write(
+        namespace, MetadefTag, [MetadefTag(namespace=namespace, name=check_text("name", name)) for name in names]
+    )
+
+
+def _object(values: Values) -> dict[str, Any]:
+    properties = values.get("properties")
+    return {
+        "name": check_text("name", values["name"]),
+        "description": values.get("description"),
+        "required": values.get("required"),
+        "properties": None if properties is None else cleaned_all(properties),
+    }
+
+
+def _write(namespace: MetadefNamespace, kind: type[C], rows: list[C]) -> list[C]:
+    check_room(rows_of(kind).filter(namespace=namespace), len(rows), MOST, f"{PLURALS[kind]} of a namespace")
+    try:
+        with transaction.atomic():
+            rows_of(kind).bulk_create(rows)
+    except IntegrityError:
+        raise _taken(namespace, kind, [row.name for row in rows]) from None
+    return rows
+
+
+def _change(context: RequestContext, namespace: str, kind: type[C], name: str, columns: Values) -> C:
+    check_text("name", columns["name"])
+    with transaction.atomic():
+        found = owned(context, namespace)
+        content = content_of(found, kind, name)
+        for column, value in columns.items():
+            setattr(content, column, value)
+        try:
+            with transaction.atomic():
+                content.save(update_fields=[*columns, "updated_at"])
+        except IntegrityError:
+            raise _taken(found, kind, [columns["name"]]) from None
+    return content
+
+
+def _taken(namespace: MetadefNamespace, kind: type[C], names: Sequence[str]) -> ConflictError:
+    which = f"name={names[0][:80]}" if len(names) == 1 else "one of these names"
+    text = f"A metadata definition {KINDS[kind]} with {which} already exists in namespace={namespace.namespace}."
+    return ConflictError(text, field="name")

@@ -1,0 +1,177 @@
+"""What images say of themselves."""
+
+from provisioning.metadefs.wellknown.words import KEPT, WellKnown, image, integer, text, truth, volume
+
+_UUID = "^([0-9a-fA-F]){8}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){12}$"
+_BUSES = ("fdc", "ide", "sata", "scsi", "usb", "virtio")
+
+NAMESPACES = (
+    WellKnown(
+        "OS::Glance::CommonImageProperties",
+        "Common image properties",
+        "What any image may say of itself, whatever runs it.",
+        (),
+        {
+            "kernel_id": text("Kernel", "Id of the image, of format aki, whose kernel boots this one.", pattern=_UUID),
+            "ramdisk_id": text("Ramdisk", "Id of the image, of format ari, that the kernel is given.", pattern=_UUID),
+            "instance_uuid": text("Made of server", "Id of the server whose disk the image is a copy of."),
+            "architecture": text("Architecture", "Older name of hw_architecture: the processor that the image needs."),
+            "os_distro": text("Distribution", "Short name of the operating system, in small letters: debian, rocky."),
+            "os_version": text("Version", "Version of the operating system, as its maker writes it."),
+            "description": text("Description", "What the image is for, in a sentence."),
+            "hw_cpu_mode": text("CPU mode", f"How the guest's processor is made up. {KEPT}"),
+            "cinder_encryption_key_id": text("Encryption key", f"Id of the key of an encrypted volume's image. {KEPT}"),
+            "cinder_encryption_key_deletion_policy": text(
+                "Deletion of the key",
+                f"Whether that key goes with the image. {KEPT}",
+                *("on_image_deletion", "do_not_delete"),
+            ),
+        },
+    ),
+    WellKnown(
+        "OS::OperatingSystem",
+        "Operating system",
+        "Which operating system is in the image, and who signs in there.",
+        (image(), volume()),
+        {
+            "os_distro": text("Distribution", "Short name of the operating system, in small letters."),
+            "os_version": text("Version", "Version of the operating system, as its maker writes it."),
+            "os_admin_user": text(
+                "Login user",
+                "Who signs in with the key pair, and whose password is changed; root where nothing is said. Pages and"
+                " the command novella ssh read it.",
+            ),
+        },
+    ),
+    WellKnown(
+        "OS::Compute::Hypervisor",
+        "Hypervisor",
+        "Which hypervisors can run the image.",
+        (image(),),
+        {
+            "hypervisor_type": text(
+                "Hypervisor",
+                "Only hosts with this hypervisor are chosen; those with KVM run images for qemu, too. The newer name is"
+                " img_hv_type.",
+                *("kvm", "qemu"),
+            ),
+            "vm_mode": text("Virtual machine mode", f"How the guest meets its hypervisor. {KEPT}", "hvm"),
+        },
+    ),
+    WellKnown(
+        "Novella::Image",
+        "Hosts and rescue",
+        "What the scheduler of this cloud and its hosts read of an image beside the well-known properties.",
+        (image(),),
+        {
+            "hw_architecture": text(
+                "Processor",
+                "Only hosts with this processor are chosen.",
+                *("x86_64", "i686", "aarch64", "armv7l", "ppc64le", "s390x", "riscv64"),
+            ),
+            "img_hv_type": text("Hypervisor", "Only hosts with this hypervisor are chosen.", "kvm", "qemu"),
+            "img_hv_requested_version": text(
+                "Version of the hypervisor",
+                "Only hosts are chosen whose hypervisor's version meets all of these, as >=6.0,<9.",
+            ),
+            "hw_rescue_device": text(
+                "Rescue device",
+                "As what a server gets this image when it is rescued; its own disks keep their names then.",
+                *("cdrom", "disk"),
+            ),
+            "hw_rescue_bus": text("Rescue bus", "By which bus it gets it.", *_BUSES),
+        },
+    ),
+    WellKnown(
+        "OS::Compute::InstanceData",
+        "Instance configuration",
+        "How a guest of the image learns what it is to be, and is stopped for a moment.",
+        (image(), volume()),
+        {
+            "img_config_drive": text(
+                "Configuration drive", f"Whether the guest needs one. {KEPT}", *("optional", "mandatory")
+            ),
+            "os_require_quiesce": text(
+                "Quiesce", f"Whether snapshots must wait for the guest's agent. {KEPT}", *("yes", "no")
+            ),
+        },
+    ),
+    WellKnown(
+        "OS::Compute::GuestShutdownBehavior",
+        "Shutdown",
+        "How the guest is stopped.",
+        (image(),),
+        {
+            "os_shutdown_timeout": integer(
+                "Shutdown timeout", f"Seconds that the guest has to go down by itself. {KEPT}", least=0
+            )
+        },
+    ),
+    WellKnown(
+        "OS::Compute::LibvirtImage",
+        "Libvirt: images",
+        "What the driver for libvirt may be told by an image.",
+        (image(),),
+        {
+            "hw_qemu_guest_agent": text(
+                "Guest agent",
+                "Whether QEMU's agent runs in the guest: trim, new passwords and quiet snapshots need it.",
+                *("yes", "no"),
+            ),
+            "os_command_line": text("Kernel command line", "What the kernel that kernel_id names is told."),
+            "os_type": text("Family", f"Family of the operating system. {KEPT}", *("linux", "windows")),
+            "hw_cdrom_bus": text("CD-ROM bus", f"Bus of CD-ROM drives. {KEPT}", *_BUSES),
+            "hw_disk_bus": text("Disk bus", f"Bus of disks. {KEPT}", *_BUSES),
+            "hw_scsi_model": text("SCSI controller", f"Model of the controller of the bus scsi. {KEPT}"),
+            "hw_firmware_type": text("Firmware", f"What the guest is started by. {KEPT}", *("bios", "uefi")),
+            "hw_firmware_stateless": truth("Stateless firmware", f"Whether the firmware keeps no settings. {KEPT}"),
+            "hw_machine_type": text("Machine", f"Model of the machine. {KEPT}"),
+            "hw_rng_model": text("Random numbers", f"Model of the source of random numbers. {KEPT}"),
+            "hw_video_model": text(
+                "Graphics",
+                f"Model of the graphics adapter. {KEPT}",
+                *("bochs", "cirrus", "gop", "none", "qxl", "vga", "virtio", "vmvga"),
+            ),
+            "hw_video_ram": integer("Graphics memory", f"MiB of the graphics adapter. {KEPT}", least=0),
+            "hw_vif_model": text(
+                "Interface",
+                f"Model of the network interfaces. {KEPT}",
+                *("e1000", "e1000e", "igb", "ne2k_pci", "pcnet", "rtl8139", "virtio", "vmxnet3"),
+            ),
+            "hw_vif_multiqueue_enabled": text(
+                "Several queues", f"Whether interfaces have a queue for each vCPU. {KEPT}", *("true", "false")
+            ),
+            "hw_pmu": text("Counters", f"Whether the guest sees performance counters. {KEPT}", *("true", "false")),
+            "hw_pointer_model": text("Pointer", f"Model of the pointer. {KEPT}", "usbtablet"),
+            "img_hide_hypervisor_id": text(
+                "Hide the hypervisor", f"Whether the guest is not told what runs it. {KEPT}", *("yes", "no")
+            ),
+        },
+    ),
+    WellKnown(
+        "OS::Glance::Signatures",
+        "Signatures",
+        "By which signature the image's data can be checked. This cloud keeps it, and checks none.",
+        (image(),),
+        {
+            "img_signature": text("Signature", "The signature of the data, in base64."),
+            "img_signature_certificate_uuid": text("Certificate", "Id of the certificate whose key made it."),
+            "img_signature_hash_method": text(
+                "Hash", "The hash that was signed.", *("SHA-224", "SHA-256", "SHA-384", "SHA-512")
+            ),
+            "img_signature_key_type": text(
+                "Key",
+                "The kind of key.",
+                *("RSA-PSS", "DSA", "ECC_SECT571K1", "ECC_SECT409K1", "ECC_SECT571R1", "ECC_SECT409R1"),
+                *("ECC_SECP521R1", "ECC_SECP384R1"),
+            ),
+        },
+    ),
+    WellKnown(
+        "OS::Cinder::Volumetype",
+        "Volume type",
+        "Of which type volumes are that are made of the image.",
+        (image("cinder_"),),
+        {"img_volume_type": text("Volume type", f"Name of the type. {KEPT}")},
+    ),
+)
