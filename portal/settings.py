@@ -206,6 +206,8 @@ MESSAGE_STORAGE = "django.contrib.messages.storage.cookie.CookieStorage"
 
 TOKEN_LIFETIME = integer("NOVELLA_TOKEN_LIFETIME", 86_400, 60, 31_536_000)
 """Seconds a token is good for."""
+RECEIPT_LIFETIME = integer("NOVELLA_RECEIPT_LIFETIME", 300, 1, 86_400)
+"""Seconds within which a user whose rules ask for several methods proves the next one."""
 TRUST_REDELEGATIONS = integer("NOVELLA_TRUST_REDELEGATIONS", 3, 0, 100)
 """How many times at most a trust may be handed on."""
 LOCKOUT_ATTEMPTS = integer("NOVELLA_LOCKOUT_ATTEMPTS", 20, 0, 1_000_000)

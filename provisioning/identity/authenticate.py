@@ -7,7 +7,7 @@ from django.conf import settings
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
-from provisioning.identity import mfa, tokens
+from provisioning.identity import mfa, receipts, tokens
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import ApplicationCredential, Domain, Project, Trust, User
 from provisioning.identity.selectors.lookups import by_id, existing, record_by
@@ -86,6 +86,8 @@ class AuthRequest:
     token: str | None = None
     passcode: PasscodeProof | None = None
     application_credential: CredentialProof | None = None
+    receipt: str | None = None
+    """Of what was proved before, by requests that were not enough."""
     only_domain: str | None = None
     """No user or project of another domain counts: those who speak v2.0 know none."""
 
@@ -101,15 +103,15 @@ def authenticate(request: AuthRequest) -> SignedIn:
     """Return a token of what was asked for.
 
     1. Every proof is looked at; all have to be of one person.
-    2. The methods, those of a given token included, have to be enough for the user (``mfa``).
-    3. A passcode is used up.
+    2. A passcode is used up.
+    3. The methods, those of a given token and of a receipt included, have to be enough for the user (``mfa``).
     4. The scope is found; the session is written down; a use of a trust is counted; the token is issued.
 
     Raises NotAuthenticatedError, the same for every reason: a proof that is wrong, proofs of two people, a scope that
-    is unknown, closed or without a role for the user; PasswordExpiredError and TooManyAttemptsError, which are such
-    too; ForbiddenError when the token of an application credential is to be for something else, for every token that is
-    asked for with the token of a trust, and for a trust that is not the user's or whose roles are no longer there.  A
-    token that was got by a token ends no later than that one.
+    is unknown, closed or without a role for the user; PasswordExpiredError, TooManyAttemptsError and MoreMethodsError,
+    which are such too; ForbiddenError when the token of an application credential is to be for something else, for
+    every token that is asked for with the token of a trust, and for a trust that is not the user's or whose roles are
+    no longer there.  A token that was got by a token ends no later than that one.
     """
     parent = token_data(request.token) if request.token is not None else None
     if parent is not None and parent.trust is not None:
@@ -118,9 +120,9 @@ def authenticate(request: AuthRequest) -> SignedIn:
     user, step = _person(request, parent, credential)
     if request.only_domain not in {None, user.domain_id}:
         raise NotAuthenticatedError(REFUSED)
-    mfa.check(user, (*request.methods, *(parent.methods if parent else ())))
     if step is not None:
         use_passcode(user, step)
+    methods = _methods(request, user, parent)
     scope = _scope(user, request.scope, parent, credential)
     project = scope.project if isinstance(scope, Trust) else scope if isinstance(scope, Project) else None
     if project is not None and request.only_domain not in {None, project.domain_id}:
@@ -131,15 +133,26 @@ def authenticate(request: AuthRequest) -> SignedIn:
         raise NotAuthenticatedError(REFUSED)
     session = None
     if parent is None or parent.sign_in is None:
-        session = record_client(
-            user, request.methods, request.client, project=project, application_credential=credential
-        )
+        session = record_client(user, methods, request.client, project=project, application_credential=credential)
     if isinstance(scope, Trust):
         use_trust(scope)
-    issued = tokens.issue(
-        user, scope, request.methods, parent=parent, sign_in=session, application_credential=credential
-    )
+    issued = tokens.issue(user, scope, methods, parent=parent, sign_in=session, application_credential=credential)
     return SignedIn(issued, context_of(issued.data))
+
+
+def _methods(request: AuthRequest, user: User, parent: TokenData | None) -> tuple[str, ...]:
+    """Return the methods proved now and before, which are enough with those of the given token.
+
+    Raises MoreMethodsError, and plain NotAuthenticatedError where nothing was proved that a receipt stands for.
+    """
+    before = receipts.methods_of(request.receipt, user) if request.receipt is not None else ()
+    methods = tuple(dict.fromkeys((*request.methods, *before)))
+    if not mfa.is_enough(user, (*methods, *(parent.methods if parent else ()))):
+        proved = tuple(method for method in methods if method in receipts.METHODS)
+        if proved and request.only_domain is None:
+            raise receipts.MoreMethodsError(user, receipts.issue(user, proved))
+        raise NotAuthenticatedError(REFUSED)
+    return methods
 
 
 def prove_person(password: PasswordProof, passcode: str, client: Client) -> tuple[User, tuple[str, ...]]:

@@ -17,7 +17,17 @@ def is_enough(user: User, methods: Iterable[str]) -> bool:
     """Whether these methods are enough.  Rules without ``multi_factor_auth_enabled`` are in force, as in Keystone."""
     if user.options.get("multi_factor_auth_enabled") is False:
         return True
-    rules = user.options.get("multi_factor_auth_rules")
-    wanted = [set(rule) for rule in rules if isinstance(rule, list) and rule] if isinstance(rules, list) else []
+    used, wanted = set(methods), _rules(user)
+    return not wanted or any(used.issuperset(rule) for rule in wanted)
+
+
+def required(user: User, methods: Iterable[str]) -> list[list[str]]:
+    """Return the user's rules of which a part was proved by these methods."""
     used = set(methods)
-    return not wanted or any(rule <= used for rule in wanted)
+    return [list(rule) for rule in _rules(user) if used.intersection(rule)]
+
+
+def _rules(user: User) -> list[list[str]]:
+    rules = user.options.get("multi_factor_auth_rules")
+    found = rules if isinstance(rules, list) else []
+    return [list(dict.fromkeys(rule)) for rule in found if isinstance(rule, list) and rule]

@@ -131,9 +131,7 @@ def test_secret_that_is_none_lets_nobody_in(people: People, settings: Settings, 
 class TestRules:
     def test_all_methods_of_one_rule_are_needed(self, alice: Person, clock: Any) -> None:
         rules(alice, BOTH)
-        refused = issue(by_password(alice))
-        assert refused.status_code == 401
-        assert refused.json() == issue(by_password(alice, password="wrong")).json()
+        assert issue(by_password(alice)).status_code == 401
         assert issue(by_passcode(alice, passcode(clock))).status_code == 401
         clock.shift(timedelta(seconds=30))
         assert issue(by_passcode(alice, passcode(clock), password=PASSWORD)).status_code == 201

@@ -19,6 +19,7 @@ from provisioning.identity.authenticate import (
 from provisioning.identity.services.passcodes import PasscodeProof
 
 METHODS = frozenset({"password", "token", "application_credential"})
+RECEIPT = "Openstack-Auth-Receipt"
 FIRST_DOMAIN = "default"
 """The one that clients of v2.0 live in."""
 Body = dict[str, Any]
@@ -44,6 +45,7 @@ def v3(request: Request, auth: Body) -> AuthRequest:
         application_credential=(
             _credential(given["application_credential"]) if "application_credential" in given else None
         ),
+        receipt=request.headers.get(RECEIPT),
     )
 
 

@@ -10,6 +10,7 @@ from portal.api.common import links
 from portal.api.identity import fragments
 from provisioning.common.context import RequestContext
 from provisioning.identity.models import Domain, Project, User
+from provisioning.identity.receipts import MoreMethodsError
 from provisioning.identity.selectors.application_credentials import application_credential_by
 from provisioning.identity.selectors.catalog import catalog_for
 from provisioning.identity.selectors.lookups import (
@@ -43,6 +44,18 @@ def token(request: Request, data: TokenData, context: RequestContext, *, catalog
     if data.application_credential is not None:
         body["application_credential"] = _credential(data, context)
     return {"token": body}
+
+
+def receipt(error: MoreMethodsError) -> Shape:
+    """Return the body that says what is proved, and what the user's rules ask for besides."""
+    found = error.receipt
+    described = {
+        "methods": list(found.methods),
+        "user": fragments.named_in_domain(error.user),
+        "expires_at": fragments.time_of(found.expires_at),
+        "issued_at": fragments.time_of(found.issued_at),
+    }
+    return {"receipt": described, "required_auth_methods": error.required}
 
 
 def is_scoped(data: TokenData) -> bool:

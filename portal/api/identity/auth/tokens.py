@@ -5,12 +5,14 @@ from typing import ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common.authentication import challenge
 from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.auth import requests, schemas, shapes
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError, NotFoundError
 from provisioning.identity import policy, tokens
 from provisioning.identity.authenticate import authenticate
+from provisioning.identity.receipts import MoreMethodsError
 from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services.tokens import revoke_token
 from provisioning.identity.tokens import TokenData
@@ -34,8 +36,14 @@ class TokensView(ServiceView):
     _worth: RequestContext
 
     def post(self, request: Request) -> Response:
-        """Issue a token (201); its value stands in a header."""
-        token, context = authenticate(requests.v3(request, self.checked_body()["auth"]))
+        """Issue a token (201); its value stands in a header.  A receipt (401) where the user's rules ask for more."""
+        try:
+            token, context = authenticate(requests.v3(request, self.checked_body()["auth"]))
+        except MoreMethodsError as error:
+            answer = Response(shapes.receipt(error), status=401)
+            answer[requests.RECEIPT], answer["WWW-Authenticate"] = error.receipt.value, challenge(request)
+            answer["Cache-Control"] = "no-store"
+            return answer
         return self._answer(request, token.data, context, token.value, 201)
 
     def get(self, request: Request) -> Response:
