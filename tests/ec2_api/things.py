@@ -70,6 +70,8 @@ class Things:
 
     ids: dict[str, str]
     keys: dict[str, Keys]
+    pools: dict[str, list[str]]
+    """A few ids of each kind, of everybody's things."""
 
     def filled(self, text: str) -> str:
         """Put ids into the place of ``<i>``, ``<vol>`` and so on; KeyError for what there is none of."""
@@ -78,6 +80,8 @@ class Things:
 
 def make_things(people: People, world: World) -> Things:
     """Give everything in alice's project its EC2 id, and everybody a key."""
+    for person in people.everybody():
+        network.ensure_default_security_group(person.project_id)
     known = {prefix: _one(prefix, people.alice, world) for prefix in {*kinds, *(each.prefix for each in names.KINDS)}}
     found = {prefix: ids.id_of(prefix, resource) for prefix, resource in known.items() if resource is not None}
     words = {
@@ -96,7 +100,16 @@ def make_things(people: People, world: World) -> Things:
         "free-vol": ids.id_of("vol", uuid.UUID(world.ids["volume"])),
         "used-vol": ids.id_of("vol", _volume_of_server(people.alice, world)),
     }
-    return Things(found | words, _keys(people))
+    return Things(found | words, _keys(people), _pools(found))
+
+
+def _pools(own: dict[str, str]) -> dict[str, list[str]]:
+    pools: dict[str, list[str]] = {}
+    for prefix, kind in kinds.items():
+        rows = kind.model._default_manager.order_by("pk").values_list("pk", flat=True)[:6]
+        keys = [uuid.UUID(int=key) if isinstance(key, int) else key for key in rows]
+        pools[prefix] = sorted({*ids.ids_of(prefix, keys).values(), *([own[prefix]] if prefix in own else [])})
+    return {prefix: pool for prefix, pool in pools.items() if pool}
 
 
 def _ingress_rule(world: World) -> uuid.UUID:

@@ -1,5 +1,16 @@
-"""The world that the table of routes uses."""
+"""The world that the table of routes uses, and what EC2 calls it."""
 
-from tests.security.conftest import world
+from __future__ import annotations
+
+import pytest
+
+from tests.ec2_api.things import Things, make_things
+from tests.security.conftest import World, world
+from tests.support.cast import People
 
 __all__ = ["world"]
+
+
+@pytest.fixture
+def things(people: People, world: World) -> Things:
+    return make_things(people, world)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
+from tests.ec2_api.things import Things
 from tests.fuzz.requests import server_body
 from tests.security.conftest import World
+from tests.support.ec2 import ask, pairs_of
 
 pytestmark = pytest.mark.both_databases
 
@@ -27,3 +29,24 @@ def test_the_body_that_the_fuzzer_bends_makes_aserver_body(world: World, client:
         body = server_body(world, networks)
         answer = client.post("/compute/v2.1/servers", body, content_type="application/json", headers=headers)
         assert answer.status_code == 202, answer.json()
+
+
+@pytest.mark.parametrize(
+    ("action", "arguments", "code"),
+    [
+        (
+            "AssociateAddress",
+            {
+                "AllocationId": "<eipalloc>",
+                "NetworkInterfaceId": "<eni>",
+                "PrivateIpAddress": "\N{ARABIC-INDIC DIGIT THREE}",
+            },
+            "InvalidParameterValue",
+        ),
+    ],
+)
+def test_ec2_refuses_what_the_fuzzer_found(
+    things: Things, client: Client, action: str, arguments: dict[str, str], code: str
+) -> None:
+    given = {name: things.filled(value) for name, value in arguments.items()}
+    assert ask(client, things.keys["member"], action, pairs_of(action, given)).code == code

@@ -86,6 +86,8 @@ def associate_address(call: Call) -> dict[str, Any]:
     """Lead an address to an interface, or to the only one of an instance; what led there before leads nowhere then."""
     floating, port = _named(call), _target(call)
     private = call.get("PrivateIpAddress") or _first_address(port)
+    if private not in {fixed.address for fixed in port.fixed_ips.all()}:
+        raise errors.invalid_value("PrivateIpAddress", private, "The interface does not have it.")
     if floating.fixed_port_id != port.id or floating.fixed_address != private:
         others = routing.floating_ips_for(call.context).exclude(pk=floating.pk).filter(network=floating.network_id)
         there = list(others.filter(fixed_port=port, fixed_address=private))
