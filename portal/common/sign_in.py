@@ -4,7 +4,7 @@ There is no second kind of session: what ends a token (sign-out, a session that 
 disabled user or project, a lost role) ends the pages of that browser at its next request.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from importlib import import_module
 from typing import Any, cast
@@ -33,10 +33,15 @@ from provisioning.identity.selectors.entries import projects_of, roles_of
 from provisioning.identity.selectors.lookups import by_id, existing, record_by
 from provisioning.identity.selectors.tokens import context_for_token, context_of, token_data
 from provisioning.identity.services.passwords import authenticate_password, change_password
-from provisioning.identity.services.projects import project_for_sign_in
+from provisioning.identity.services.scopes import (
+    domain_to_enter,
+    project_to_enter,
+    scope_for_sign_in,
+    system_to_enter,
+)
 from provisioning.identity.services.sign_ins import end_session, move_session, open_browser_session
 from provisioning.identity.services.tokens import issue_token, revoke_token
-from provisioning.identity.tokens import TokenData
+from provisioning.identity.tokens import Scope, TokenData
 
 TOKEN = "token"  # noqa: S105 - the name of the session's entry, not a token
 """The session's entry."""
@@ -95,7 +100,7 @@ class OperatorBackend(BaseBackend):
             )
         except NotAuthenticatedError:
             return None
-        project = _operators_project(user)
+        project = operators_project(user)
         if project is None or not mfa.is_enough(user, OPERATOR_METHODS):
             return None
         try:
@@ -121,10 +126,9 @@ def sign_in(
 ) -> RequestContext:
     """Sign the browser in: a fresh session with a new token in it; the one that it had before ends.
 
-    ``domain`` is a name or an id; ``project`` an id, else the user's default project or the first by name; ``passcode``
-    that of an authenticator app.  Raises NotAuthenticatedError (its subclasses TooManyAttemptsError while the caller
-    has to wait, PasswordExpiredError when another password has to be chosen first) and ForbiddenError without a role on
-    any project.
+    ``domain`` is a name or an id; ``project`` an id, else where ``scope_for_sign_in`` says; ``passcode`` that of an
+    authenticator app.  Raises NotAuthenticatedError (its subclasses TooManyAttemptsError while the caller has to wait,
+    PasswordExpiredError when another password has to be chosen first) and ForbiddenError without a role anywhere.
     """
     try:
         user, methods = prove_person(_proof(user_name, password, domain), passcode, client_of(request))
@@ -132,7 +136,7 @@ def sign_in(
         raise
     except NotAuthenticatedError as error:
         raise NotAuthenticatedError(WRONG_CODE if settings.TOTP else WRONG) from error
-    return _begin(request, user, project_for_sign_in(user, project), methods)
+    return _begin(request, user, scope_for_sign_in(user, project), methods)
 
 
 def change_expired(request: HttpRequest, user_name: str, original: str, password: str, domain: str = "Default") -> None:
@@ -173,33 +177,55 @@ def switch_project(request: HttpRequest, project_id: str) -> RequestContext:
 
     Raises NotAuthenticatedError when nobody is signed in and ForbiddenError when the user has no role there.
     """
+    return _switch(request, lambda user: project_to_enter(user, project_id))
+
+
+def switch_domain(request: HttpRequest, domain_id: str) -> RequestContext:
+    """As ``switch_project``, with a token for a domain itself."""
+    return _switch(request, lambda user: domain_to_enter(user, domain_id))
+
+
+def switch_to_system(request: HttpRequest) -> RequestContext:
+    """As ``switch_project``, with a token for the whole system."""
+    return _switch(request, system_to_enter)
+
+
+def _switch(request: HttpRequest, enter: Callable[[User], Scope]) -> RequestContext:
     data = token_data(str(request.session.get(TOKEN, "")))
     user = existing(User, data.user_id.hex)
-    project = project_for_sign_in(user, project_id)
+    scope = enter(user)
     if data.sign_in is not None:
-        move_session(data.sign_in, project)
-    issued = issue_token(user, project, ("token",), parent=data.root())
+        move_session(data.sign_in, scope if isinstance(scope, Project) else None)
+    issued = issue_token(user, scope, ("token",), parent=data.root())
     _keep(request, issued.value, issued.data)
     return _enter(request, issued.data)
 
 
 def short_token(request: HttpRequest, lifetime: timedelta) -> tokens.IssuedToken:
-    """Return another token for the session's project, which ends soon, and with the session at the latest.
+    """Return another token for what the session's is for, which ends soon, and with the session at the latest.
 
     Raises NotAuthenticatedError when nobody is signed in.
     """
     data = token_data(str(request.session.get(TOKEN, "")))
     user = existing(User, data.user_id.hex)
-    project = project_for_sign_in(user, data.project_id.hex if data.project_id else None)
-    return issue_token(user, project, ("token",), parent=data, lifetime=lifetime)
+    return issue_token(user, _scope_again(user, data), ("token",), parent=data, lifetime=lifetime)
 
 
 def go_on(request: HttpRequest, context: RequestContext) -> RequestContext:
     """Begin the session anew for who is signed in, after what ended every token of this person (a new password)."""
     user = existing(User, context.user_id.hex if context.user_id else "")
     methods = tokens.read(str(request.session.get(TOKEN, ""))).methods
-    project = project_for_sign_in(user, context.project_id.hex if context.project_id else None)
-    return _begin(request, user, project, tuple(method for method in methods if method != "token"))
+    scope = _scope_again(user, context)
+    return _begin(request, user, scope, tuple(method for method in methods if method != "token"))
+
+
+def _scope_again(user: User, now: TokenData | RequestContext) -> Scope:
+    """Return what a token of the user is for, so that the next one is for the same; ForbiddenError."""
+    if now.domain_id is not None:
+        return domain_to_enter(user, now.domain_id)
+    if now.system:
+        return system_to_enter(user)
+    return scope_for_sign_in(user, now.project_id.hex if now.project_id else None)
 
 
 def token_of_cookies(cookies: Mapping[str, str]) -> str:
@@ -223,10 +249,10 @@ def _proof(user_name: str, password: str, domain: str) -> PasswordProof:
     return PasswordProof(password, user_name=user_name, domain_name=domain)
 
 
-def _begin(request: HttpRequest, user: User, project: Project, methods: tuple[str, ...]) -> RequestContext:
+def _begin(request: HttpRequest, user: User, scope: Scope, methods: tuple[str, ...]) -> RequestContext:
     """Give the browser a new session, with nothing of the one before in it."""
     before: str = getattr(request, "_novella_token", "")
-    issued = _issue(request, user, project, methods)
+    issued = _issue(request, user, scope, methods)
     request.session.flush()
     rotate_token(request)
     if before:
@@ -235,13 +261,14 @@ def _begin(request: HttpRequest, user: User, project: Project, methods: tuple[st
     return _enter(request, issued.data)
 
 
-def _issue(request: HttpRequest, user: User, project: Project, methods: tuple[str, ...]) -> tokens.IssuedToken:
+def _issue(request: HttpRequest, user: User, scope: Scope, methods: tuple[str, ...]) -> tokens.IssuedToken:
     """Issue the first token of a new session, whose row every token of it names."""
+    project = scope if isinstance(scope, Project) else None
     session = open_browser_session(user, client_of(request), methods=methods, project=project)
-    return issue_token(user, project, methods, sign_in=session)
+    return issue_token(user, scope, methods, sign_in=session)
 
 
-def _operators_project(user: User) -> Project | None:
+def operators_project(user: User) -> Project | None:
     """Return the project in which the user operates the cloud: the default one if possible."""
     found = [project for project in projects_of(user.id) if _operates(user, project)]
     own = [project for project in found if project.id == user.default_project_id]

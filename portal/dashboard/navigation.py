@@ -1,5 +1,6 @@
-"""The entries of the side bar and of the phone's tab bar."""
+"""The entries of the side bar and of the phone's tab bar: in a project, in a domain, and on the whole system."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
@@ -19,10 +20,37 @@ class Entry:
     on_phone: bool = False
     rule: str = ""
     """The policy rule that opens it."""
+    scopes: tuple[str, ...] = ("project",)
+    """What a token may be for on its pages."""
+
+
+EVERYWHERE = ("project", "domain", "system")
+OUTSIDE_ON_PHONE = frozenset({"projects", "users", "groups"})
+"""Sections of the phone's tab bar outside of projects."""
+
+
+def _people(section: str, icon: str, keys: str, scopes: tuple[str, ...] = EVERYWHERE) -> Entry:
+    """Return the entry of one of the lists of Identity."""
+    rule = f"identity:list_{section}"
+    return Entry(
+        section, section.capitalize(), f"dashboard:{section}", icon, keys, "Identity", rule=rule, scopes=scopes
+    )
 
 
 ENTRIES = (
     Entry("overview", "Overview", "dashboard:overview", "grid-1x2", "g-o", on_phone=True),
+    Entry(
+        *("domain", "Domain", "dashboard:own_domain", "diagram-3", "g-o"),
+        on_phone=True,
+        rule="identity:get_domain",
+        scopes=("domain",),
+    ),
+    Entry(
+        *("system", "System", "dashboard:system", "globe2", "g-o"),
+        on_phone=True,
+        rule="identity:list_system_grants_for_user",
+        scopes=("system",),
+    ),
     Entry(
         "instances",
         "Instances",
@@ -61,11 +89,11 @@ ENTRIES = (
         "Library",
         rule="os_compute_api:os-keypairs:index",
     ),
-    Entry("projects", "Projects", "dashboard:projects", "collection", "g-j", "Identity", rule="identity:list_projects"),
-    Entry("users", "Users", "dashboard:users", "person", "g-u", "Identity", rule="identity:list_users"),
-    Entry("groups", "Groups", "dashboard:groups", "people", "g-g", "Identity", rule="identity:list_groups"),
-    Entry("roles", "Roles", "dashboard:roles", "shield-check", "g-l", "Identity", rule="identity:list_roles"),
-    Entry("domains", "Domains", "dashboard:domains", "diagram-3", "g-d", "Identity", rule="identity:list_domains"),
+    _people("projects", "collection", "g-j"),
+    _people("users", "person", "g-u"),
+    _people("groups", "people", "g-g"),
+    _people("roles", "shield-check", "g-l"),
+    _people("domains", "diagram-3", "g-d", scopes=("project", "system")),
     Entry(
         *("application_credentials", "Application credentials", "dashboard:application_credentials"),
         *("robot", "g-c", "Identity"),
@@ -87,6 +115,26 @@ HOMES = {entry.section: entry.url_name for entry in ENTRIES}
 OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Cloud", rule="novella:admin")
 
 
+HOME_OF = {"project": "dashboard:overview", "domain": "dashboard:own_domain", "system": "dashboard:system"}
+"""What a token is for → the URL name of the page that one begins at."""
+
+
+def scope_of(context: RequestContext) -> str:
+    """Return what the caller's token is for: ``project``, ``domain`` or ``system``; empty for nothing."""
+    if context.project_id is not None:
+        return "project"
+    return "domain" if context.domain_id is not None else "system" if context.system else ""
+
+
 def entries_for(context: RequestContext) -> tuple[Entry, ...]:
-    own = {"user_id": context.user_id, "project_id": context.project_id}
-    return tuple(entry for entry in (*ENTRIES, OPERATORS) if not entry.rule or policy.allows(context, entry.rule, own))
+    """Return the entries whose pages the caller may open with this token."""
+    own = {"user_id": context.user_id, "project_id": context.project_id, "domain_id": context.domain_id}
+    scope = scope_of(context)
+    found = (entry for entry in (*ENTRIES, OPERATORS) if scope in entry.scopes)
+    return tuple(entry for entry in found if not entry.rule or policy.allows(context, entry.rule, own))
+
+
+def tabs_of(entries: Sequence[Entry], context: RequestContext) -> tuple[Entry, ...]:
+    """Return those of the entries that the phone's tab bar has room for."""
+    inside = scope_of(context) == "project"
+    return tuple(entry for entry in entries if entry.on_phone or (not inside and entry.section in OUTSIDE_ON_PHONE))

@@ -23,8 +23,7 @@ from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, No
 from provisioning.common.retry import lost_race
 from provisioning.events import selectors as events
 from provisioning.identity import policy
-from provisioning.identity.models import Project
-from provisioning.identity.selectors.entries import projects_of
+from provisioning.identity.selectors.entries import Entries, entries_of
 
 
 class PageRequest(HttpRequest):
@@ -62,7 +61,8 @@ class Page(View):
 
     ``section`` marks the entry of the navigation; ``rule`` is the policy rule that opens the page; ``live_page`` names
     what the page's socket follows, empty for a page that stands still; ``own_page`` is the URL name of a page that is
-    the person's own, in whatever project; ``back_to`` names the page on which refusals are shown.
+    the person's own, in whatever project; ``back_to`` names the page on which refusals are shown; ``everywhere``: the
+    page is there with a token for a domain or for the system, too.
     """
 
     section = ""
@@ -70,16 +70,21 @@ class Page(View):
     live_page = ""
     own_page = ""
     back_to = "dashboard:overview"
+    everywhere = False
     counted = rate_limits.WRITES
     """What a request that is no reading counts as; empty: the page counts by itself."""
     context: RequestContext
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Let in who is signed in to a project and allowed; word what the services raise."""
+        """Let in who is signed in, to a project unless the page is there everywhere, and allowed; word what the
+        services raise.
+        """
         context = cast("PageRequest", request).context
-        if context is None or context.project_id is None:
+        if context is None or not navigation.scope_of(context):
             return self._sign_in(request)
         self.context = context
+        if context.project_id is None and not self.everywhere:
+            return self.outside()
         if "\0" in request.path:  # PostgreSQL refuses to look for it
             raise Http404
         try:
@@ -96,6 +101,11 @@ class Page(View):
             return self.forbidden(error)
         except NovellaError as error:
             return self.refused(error)
+
+    def outside(self) -> HttpResponse:
+        """Say that the page is about a project, to who is in none."""
+        self.live_page = ""
+        return self.page("dashboard/outside.html", {}, status=403)
 
     def _handle(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Handle the request; begin anew, once, what lost a race."""
@@ -118,16 +128,17 @@ class Page(View):
             "title": navigation.TITLES.get(self.section, ""),
             "home": navigation.HOMES.get(self.section, "dashboard:overview"),
             "entries": entries,
+            "tabs": navigation.tabs_of(entries, self.context),
             "can_launch": self.allows("os_compute_api:servers:create"),
-            "switch": projects.switch_for(self.context, self.projects(), place),
+            "switch": projects.switch_for(self.context, self.entries(), place),
             "live_page": self.live_page,
             "now": time.time(),
         }
         return render(self.request, template, {"shell": shell, **(context or {})}, status=status)
 
-    def projects(self) -> list[Project]:
-        """Return the projects that this person may work in."""
-        return projects_of(self.context.user_id) if self.context.user_id else []
+    def entries(self) -> Entries:
+        """Return what this person may enter: projects, domains, the system."""
+        return entries_of(self.context.user_id) if self.context.user_id else Entries([], [], system=False)
 
     def part(self, template: str, context: Mapping[str, Any], *, status: int = 200) -> HttpResponse:
         """Render a partial without the frame."""

@@ -1,4 +1,6 @@
-"""The project switch: the projects that one may work in, and the pages on which one stays when changing."""
+"""The switch: projects that one may work in, domains and the system that one may look after; and the pages on which one
+stays when changing.
+"""
 
 import uuid
 from collections.abc import Sequence
@@ -8,7 +10,8 @@ from django.urls import reverse
 
 from portal.dashboard import navigation
 from provisioning.common.context import RequestContext
-from provisioning.identity.models import Project
+from provisioning.identity.models import Domain, Project
+from provisioning.identity.selectors.entries import Entries
 
 FEW = 8
 """So many projects are simply listed; more are searched."""
@@ -24,19 +27,31 @@ OWN_PAGES = (
 
 @dataclass(frozen=True, slots=True)
 class ProjectSwitch:
-    """What the switch offers: ``found`` of ``count`` projects; domains are named when there are several."""
+    """What the switch offers: ``found`` of ``count`` projects, ``domains`` and the ``system``; projects' domains are
+    named when there are several.
+    """
 
-    current: uuid.UUID | None
+    kind: str
+    """``Project``, ``Domain`` or ``System``: what one is in."""
+    name: str
+    current: uuid.UUID | str | None
     domain: str
     found: Sequence[Project]
     count: int
+    domains: Sequence[Domain]
+    system: bool
     several_domains: bool
     place: str
     """The page to stay on."""
 
     @property
+    def choices(self) -> int:
+        """How many places there are to be in."""
+        return self.count + len(self.domains) + self.system
+
+    @property
     def searches(self) -> bool:
-        """Whether there are so many that a search is offered."""
+        """Whether there are so many projects that a search is offered."""
         return self.count > FEW
 
     @property
@@ -45,21 +60,26 @@ class ProjectSwitch:
         return max(self.count - len(self.found), 0)
 
 
-def switch_for(
-    context: RequestContext, projects: Sequence[Project], place: str, *, text: str | None = None
-) -> ProjectSwitch:
+def switch_for(context: RequestContext, entries: Entries, place: str, *, text: str | None = None) -> ProjectSwitch:
     """Return the switch; with ``text`` the projects whose name or domain has it, else all when they are few."""
+    projects = entries.projects
     several = len({project.domain_id for project in projects}) > 1
     current = next((project for project in projects if project.id == context.project_id), None)
     matching: Sequence[Project] = projects if text is not None or len(projects) <= FEW else ()
     if text:
         words = text.casefold().split()
         matching = [project for project in projects if all(word in _written(project) for word in words)]
+    scope = navigation.scope_of(context)
+    own = next((domain.name for domain in entries.domains if domain.id == context.domain_id), context.domain_id)
     return ProjectSwitch(
-        current=context.project_id,
+        kind=scope.capitalize(),
+        name={"project": context.project_name, "domain": own or "", "system": "The whole cloud"}[scope],
+        current=context.project_id or context.domain_id,
         domain=current.domain.name if current and several else "",
         found=matching[:SHOWN],
         count=len(matching) if text is not None else len(projects),
+        domains=entries.domains,
+        system=entries.system,
         several_domains=several,
         place=place,
     )
@@ -72,9 +92,10 @@ def place_of(entries: Sequence[navigation.Entry], section: str, own: str = "") -
 
 
 def place_in(context: RequestContext, wanted: str) -> str:
-    """Return ``wanted`` when it is a page that this person has in this project, else the overview."""
+    """Return ``wanted`` when it is a page that this person has with this token, else the page to begin at."""
     names = [*OWN_PAGES, *(entry.url_name for entry in navigation.entries_for(context))]
-    return wanted if wanted in {reverse(name) for name in names} else reverse("dashboard:overview")
+    home = reverse(navigation.HOME_OF[navigation.scope_of(context)])
+    return wanted if wanted in {reverse(name) for name in names} else home
 
 
 def _written(project: Project) -> str:

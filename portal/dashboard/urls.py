@@ -3,7 +3,14 @@
 from django.urls import include, path
 
 from portal.dashboard.account.expired import ChangeExpired
-from portal.dashboard.account.views import ProjectSearch, SignIn, SignOut, SwitchProject
+from portal.dashboard.account.views import (
+    ProjectSearch,
+    SignIn,
+    SignOut,
+    SwitchDomain,
+    SwitchProject,
+    SwitchToSystem,
+)
 from portal.dashboard.api_access.ec2 import Ec2CredentialCreate, Ec2CredentialDelete, Ec2CredentialList
 from portal.dashboard.api_access.try_it import TryIt, TryItToken
 from portal.dashboard.api_access.views import ApiAccess
@@ -32,6 +39,8 @@ urlpatterns = [
     path("auth/logout/", SignOut.as_view(), name="sign_out"),
     path("auth/projects/", ProjectSearch.as_view(), name="project_search"),
     path("auth/project/<uuid:project_id>/", SwitchProject.as_view(), name="switch_project"),
+    path("auth/domain/<str:domain_id>/", SwitchDomain.as_view(), name="switch_domain"),
+    path("auth/system/", SwitchToSystem.as_view(), name="switch_to_system"),
     path("instances/", InstanceList.as_view(), name="instances"),
     path("instances/launch/", Launch.as_view(), name="launch"),
     path("instances/launch/quote/", Quote.as_view(), name="launch_quote"),

@@ -1,8 +1,18 @@
 """To whom a role is given, and on what."""
 
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from provisioning.identity.models import Domain, Group, Project, User
+
+Place = Project | Domain | Literal["system"]
+"""On what a role is given."""
+
+
+def columns_of_place(place: Place) -> dict[str, Any]:
+    """Return the column of a role assignment that says on what it is given."""
+    if isinstance(place, Project):
+        return {"project": place}
+    return {"domain": place} if isinstance(place, Domain) else {"system": True}
 
 
 class Target(TypedDict, total=False):

@@ -42,7 +42,10 @@ def pages_of(person: Person, group: Group, role: Role) -> list[str]:
         *(f"/groups/{group.id}/{tail}" for tail in ("", "edit/", "delete/", "users/add/", "roles/add/")),
         f"/groups/{group.id}/users/{person.user_id}/remove/",
         *(f"/roles/{role.id}/{tail}" for tail in ("edit/", "implications/", "delete/")),
-        *(f"/domains/default/{tail}" for tail in ("edit/", "disable/", "delete/")),
+        *(f"/domains/default/{tail}" for tail in ("edit/", "disable/", "delete/", "members/add/")),
+        *(f"/domains/default/members/user/{person.user_id}/{tail}" for tail in ("", "remove/")),
+        *("/system/", "/system/members/add/"),
+        *(f"/system/members/user/{person.user_id}/{tail}" for tail in ("", "remove/")),
     ]
 
 

@@ -179,7 +179,8 @@ def test_members_are_shown_with_how_they_come(at_operator: Client, alice: Person
     add_to_group(staff, operator.user)
     grant(role("member"), group=staff, project=alice.project)
     grant(role("reader"), user=make_user("dora"), domain=Domain.objects.get(), inherited=True)
-    members = {each.actor.name: each for each in at_operator.get(f"/projects/{alice.project_id}/").context["members"]}
+    shown = at_operator.get(f"/projects/{alice.project_id}/").context["members"]
+    members = {row.member.actor.name: row.member for row in shown}
     assert set(members) == {"alice", "bob", "dora", "operator", "staff"}
     assert [each.name for each in members["alice"].own] == ["member"]
     assert members["dora"].own == members["operator"].own == []
@@ -194,10 +195,10 @@ def test_members_are_shown_with_how_they_come(at_operator: Client, alice: Person
 def test_roles_of_a_project_above_are_inherited(at_operator: Client, alice: Person) -> None:
     below = create_project(alice.project.domain, "below", parent=alice.project)
     grant(role("reader"), user=make_user("dora"), project=alice.project, inherited=True)
-    (dora,) = at_operator.get(f"/projects/{below.id}/").context["members"]
-    assert (dora.actor.name, str(dora.others[0].above)) == ("dora", "wonderland")
+    (row,) = at_operator.get(f"/projects/{below.id}/").context["members"]
+    assert (row.member.actor.name, str(row.member.others[0].above)) == ("dora", "wonderland")
     assert "dora" not in [
-        each.actor.name for each in at_operator.get(f"/projects/{alice.project_id}/").context["members"]
+        each.member.actor.name for each in at_operator.get(f"/projects/{alice.project_id}/").context["members"]
     ]
 
 

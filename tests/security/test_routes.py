@@ -30,6 +30,8 @@ READ_BOTH_WAYS = {"/metrics"}
 ROWS = table()
 OUTSIDE = ("nobody", "revoked", "expired", "other", "domain")
 """Who must not learn anything of alice's project."""
+OF_DOMAIN = ("/identity/", "/projects/", "/users/", "/groups/", "/domains/")
+"""What the administrator of the domain sees of it, alice's project included."""
 HEADERS = {"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff"}
 DATA = b"x" * 512
 
@@ -75,7 +77,7 @@ def _wrong(row: Row, person: str, answer: HttpResponse, world: World) -> Iterato
     missing = [name for name, value in HEADERS.items() if answer.headers.get(name) != value]
     if missing or "default-src 'self'" not in answer.headers.get("Content-Security-Policy", ""):
         yield f"{row}: the answer to {person} lacks headers for browsers"
-    if person in OUTSIDE and not (person == "domain" and row.route.startswith("/identity/")):
+    if person in OUTSIDE and not (person == "domain" and row.route.startswith(OF_DOMAIN)):
         text, path = answer.content.decode("utf-8", "replace"), row.path(world.ids) + json.dumps(row.sent(world.ids))
         hidden = [SECRET, *(world.ids[name] for name in ("server", "image", "port", "group", "own_network"))]
         yield from (f"{row}: {person} is told {word}" for word in hidden if word in text and word not in path)

@@ -1,6 +1,6 @@
 """Signing in and out, and changing the project."""
 
-import uuid
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -12,13 +12,16 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.common.redirects import safe_next
-from portal.common.sign_in import sign_in, sign_out, switch_project
+from portal.common.sign_in import sign_in, sign_out, switch_domain, switch_project, switch_to_system
 from portal.dashboard import projects
 from portal.dashboard.account.expired import expired_form
 from portal.dashboard.account.forms import ExpiredPasswordForm, SignInForm
 from portal.dashboard.pages import Page
+from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError
 from provisioning.identity.errors import PasswordExpiredError
+from provisioning.identity.models import Domain
+from provisioning.identity.selectors.lookups import by_id
 
 LONGEST_SEARCH = 256
 
@@ -66,33 +69,73 @@ class SignOut(View):
         return redirect("dashboard:sign_in")
 
 
-class SwitchProject(View):
-    """Changes the project that the session works in."""
+class SwitchScope(View):
+    """Base: changes what the session is in."""
 
     http_method_names = ["post"]
 
-    def post(self, request: HttpRequest, project_id: uuid.UUID) -> HttpResponse:
-        """Enter the project; stay on a page that is there too, else begin at its overview."""
+    def post(self, request: HttpRequest, **wanted: Any) -> HttpResponse:
+        """Enter it; stay on a page that is there too, else begin at its first page."""
         place = reverse("dashboard:overview")
         try:
-            context = switch_project(request, project_id.hex)
+            context = self.enter(request, **wanted)
         except NotAuthenticatedError:
             return redirect("dashboard:sign_in")
         except NovellaError as error:
             messages.error(request, error.message)
         else:
-            messages.success(request, f"You work in {context.project_name} now.")
+            messages.success(request, self.said(context))
             place = projects.place_in(context, request.POST.get("next", ""))
         return redirect(place)
+
+    def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
+        """Give the session a token for it; ForbiddenError, NotAuthenticatedError."""
+        raise NotImplementedError
+
+    def said(self, context: RequestContext) -> str:
+        """Return the sentence for who has entered it."""
+        raise NotImplementedError
+
+
+class SwitchProject(SwitchScope):
+    """Changes to another project."""
+
+    def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
+        return switch_project(request, wanted["project_id"].hex)
+
+    def said(self, context: RequestContext) -> str:
+        return f"You work in {context.project_name} now."
+
+
+class SwitchDomain(SwitchScope):
+    """Changes to a domain itself."""
+
+    def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
+        return switch_domain(request, wanted["domain_id"])
+
+    def said(self, context: RequestContext) -> str:
+        domain = by_id(Domain, context.domain_id)
+        return f"You look after the domain {domain.name if domain else context.domain_id} now."
+
+
+class SwitchToSystem(SwitchScope):
+    """Changes to the whole system."""
+
+    def enter(self, request: HttpRequest, **wanted: Any) -> RequestContext:
+        return switch_to_system(request)
+
+    def said(self, context: RequestContext) -> str:
+        return "You look after the whole cloud now."
 
 
 class ProjectSearch(Page):
     """What the project switch finds among many projects."""
 
+    everywhere = True
     http_method_names = ["get"]
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show the projects whose name has the text, as the switch's list."""
         text = request.GET.get("q", "")[:LONGEST_SEARCH]
-        found = projects.switch_for(self.context, self.projects(), "", text=text)
+        found = projects.switch_for(self.context, self.entries(), "", text=text)
         return self.part("dashboard/_projects.html", {"switch": found})

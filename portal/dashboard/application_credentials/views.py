@@ -98,7 +98,7 @@ class CredentialCreate(FormPage, CredentialPage):
         return self.page("dashboard/application_credentials/created.html", context, status=201)
 
     def _project(self) -> Project:
-        found = next((each for each in self.projects() if each.id == self.context.project_id), None)
+        found = next((each for each in self.entries().projects if each.id == self.context.project_id), None)
         if found is None:
             raise ForbiddenError("You have no role on this project.")
         return found

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from portal.dashboard.pages import Page
 from provisioning.common.errors import ForbiddenError, NotFoundError
-from provisioning.identity import privilege_escalation
+from provisioning.identity import policy, privilege_escalation
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.lookups import by_id
@@ -17,7 +17,28 @@ Record = TypeVar("Record", Project, User, Group, Role, Domain)
 LONGEST_SEARCH = 255
 
 
-class OnePage(Page, Generic[Record]):
+class IdentityPage(Page):
+    """Base of these pages: they are there in a project, in a domain, which sees nothing beyond itself, and on the
+    system.
+    """
+
+    everywhere = True
+
+    @property
+    def within(self) -> str:
+        """The id of the domain to which everything is narrowed: that of the token; empty: nothing is."""
+        return self.context.domain_id or ""
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Ask about what is in the domain of the token; what is made elsewhere is asked about again."""
+        return {"domain_id": self.context.domain_id}
+
+    def check_domain(self, domain: Domain) -> None:
+        """Raise ForbiddenError when policy lets the caller not do in this domain what the page does."""
+        policy.enforce(self.context, self.rule, {"domain_id": domain.id})
+
+
+class OnePage(IdentityPage, Generic[Record]):
     """Base of the pages of one record of a ``kind``, by the id in the address; ``has_page``: it has one of its own.
 
     What a service refuses, though policy allows it, is said where it was asked.
@@ -81,12 +102,19 @@ class GroupPage(OnePage[Group]):
 
 
 class RolePage(OnePage[Role]):
-    """Base of the pages of one role."""
+    """Base of the pages of one role; ``domain_rule`` is asked instead for a role of a domain."""
 
     section = "roles"
     kind = "role"
     model = Role
     has_page = False
+    domain_rule = ""
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        target = super().target(**kwargs)
+        if self.domain_rule and self._found is not None and self._found.domain_id is not None:
+            self.rule = self.domain_rule
+        return target
 
 
 class DomainPage(OnePage[Domain]):
@@ -95,7 +123,6 @@ class DomainPage(OnePage[Domain]):
     section = "domains"
     kind = "domain"
     model = Domain
-    has_page = False
 
 
 def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str, object]:
@@ -106,13 +133,16 @@ def target_of(record: Project | User | Group | Role | Domain | None) -> dict[str
     return {f"{kind}_id": record.pk, "domain_id": record.pk if isinstance(record, Domain) else record.domain_id}
 
 
-def wanted_of(request: HttpRequest, states: tuple[tuple[str, str], ...] = ()) -> dashboard_lists.Wanted:
-    """Read what a list is narrowed to from the address; what is unknown narrows nothing."""
+def wanted_of(
+    request: HttpRequest, states: tuple[tuple[str, str], ...] = (), *, within: str = ""
+) -> dashboard_lists.Wanted:
+    """Read what a list is narrowed to from the address, and to the domain ``within``; the unknown narrows nothing."""
     number = request.GET.get("page", "1")
     state = request.GET.get("state", "")
     return dashboard_lists.Wanted(
         text=search_of(request.GET),
-        domain_id=request.GET.get("domain", "").replace("\0", "")[:64],
+        confined=bool(within),
+        domain_id=within or request.GET.get("domain", "").replace("\0", "")[:64],
         state=state if state in dict(states) else "",
         page=int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1,
     )

@@ -1,10 +1,12 @@
 """Domains: the list, and what is done to them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.identity import base, members, wording
 from portal.dashboard.identity.base import DomainPage
 from portal.dashboard.identity.forms import RecordForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, QuestionPage, RecordFormPage
@@ -27,9 +29,52 @@ class DomainList(ListPage):
     def further(self) -> dict[str, Any]:
         """Add what may be done here."""
         return {
-            "can_update": self.allows("identity:update_domain"),
-            "can_delete": self.allows("identity:delete_domain"),
+            "can_update": self.allows("identity:update_domain", self.target()),
+            "can_delete": self.allows("identity:delete_domain", self.target()),
         }
+
+
+class DomainDetail(DomainPage):
+    """The page of one domain."""
+
+    rule = "identity:get_domain"
+
+    def get(self, request: HttpRequest, domain_id: str) -> HttpResponse:
+        """Show facts and what is in it, members to whom policy shows them, and what may be done."""
+        domain = self.record
+        target = base.target_of(domain)
+        sees = {kind: self.allows(f"identity:list_{kind}", target) for kind in ("projects", "users", "groups")}
+        shown = members.members_shown(self, domain) if self.allows(members.LIST, target) else {}
+        context = {
+            "domain": domain,
+            "status": wording.ENABLED if domain.enabled else wording.DISABLED,
+            "inside": dashboard_lists.inside(domain) if any(sees.values()) else {},
+            "sees": sees,
+            "own_roles": sorted(self.context.roles) if domain.id == self.context.domain_id else [],
+            **shown,
+            "may": {
+                "update": self.allows("identity:update_domain", target),
+                "delete": self.allows("identity:delete_domain", target),
+                "add_project": self.allows("identity:create_project", target),
+                "add_user": self.allows("identity:create_user", target),
+                "add_group": self.allows("identity:create_group", target),
+            },
+        }
+        return self.page("dashboard/identity/domain.html", context)
+
+
+class OwnDomain(DomainDetail):
+    """The domain that one looks after, for who has a token for it."""
+
+    section = "domain"
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Take the domain of the token; elsewhere there is none."""
+        return super().target(domain_id=self.context.domain_id)
+
+    def get(self, request: HttpRequest, domain_id: str = "") -> HttpResponse:
+        """Show the same as on the domain's page."""
+        return super().get(request, self.within)
 
 
 class DomainCreate(RecordFormPage):
@@ -44,7 +89,7 @@ class DomainCreate(RecordFormPage):
 
     def save(self, form: Form) -> HttpResponse:
         domain = create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
-        return self.go("dashboard:domains", said=f"{domain.name} is created.")
+        return self.go("dashboard:domain_page", domain.id, said=f"{domain.name} is created.")
 
 
 class DomainEdit(RecordFormPage, DomainPage):
@@ -57,7 +102,7 @@ class DomainEdit(RecordFormPage, DomainPage):
 
     def save(self, form: Form) -> HttpResponse:
         update_domain(self.record, **form.cleaned_data)
-        return self.go("dashboard:domains", said="Saved.")
+        return self.go(self.back(), said="Saved.")
 
 
 class DomainSwitchOff(QuestionPage[Domain], DomainPage):
@@ -70,7 +115,7 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=False)
-        return self.go("dashboard:domains", said=f"{self.record.name} is disabled.")
+        return self.go(self.back(), said=f"{self.record.name} is disabled.")
 
 
 class DomainSwitchOn(DomainPage):
@@ -81,7 +126,7 @@ class DomainSwitchOn(DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=True)
-        return self.go("dashboard:domains", said=f"{self.record.name} is enabled.")
+        return self.go(self.back(), said=f"{self.record.name} is enabled.")
 
 
 class DomainDelete(DeletePage[Domain], DomainPage):

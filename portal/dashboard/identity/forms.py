@@ -23,7 +23,10 @@ PASSWORDS = (
 
 
 class RecordForm(Form):
-    """Name and description of a record; ``domains`` are those that a new one may be put into, None without a choice."""
+    """Name and description of a record; ``domains`` are those that a new one may be put into, None without a choice.
+
+    With ``within`` nothing beyond this domain is there to be named.
+    """
 
     name = forms.CharField(max_length=64)
     domain = OfferedField(required=False, widget=forms.Select)
@@ -35,8 +38,10 @@ class RecordForm(Form):
         *,
         initial: Mapping[str, Any] | None = None,
         domains: Collection[Domain] | None = None,
+        within: str = "",
     ) -> None:
         super().__init__(data, initial=initial)
+        self.within = within
         if domains is None:
             del self.fields["domain"]
             return
@@ -47,7 +52,7 @@ class RecordForm(Form):
 
     def clean_domain(self) -> Domain | None:
         """Return the domain that was chosen, without a choice the one that the form began with."""
-        return existing_domain(self.cleaned_data["domain"] or self.initial["domain"])
+        return existing_domain(self.cleaned_data["domain"] or self.initial["domain"], within=self.within)
 
 
 class RoleForm(RecordForm):
@@ -61,11 +66,12 @@ class RoleForm(RecordForm):
         domains = given.get("domains")
         if domains is not None:
             self.fields["domain"].widget = forms.Select()
-            self.offer("domain", [("", "The whole cloud"), *((each.id, each.name) for each in domains)])
+            cloud = [] if self.within else [("", "The whole cloud")]
+            self.offer("domain", [*cloud, *((each.id, each.name) for each in domains)])
 
     def clean_domain(self) -> Domain | None:
-        chosen = self.cleaned_data["domain"]
-        return existing_domain(chosen) if chosen else None
+        chosen = self.cleaned_data["domain"] or self.within
+        return existing_domain(chosen, within=self.within) if chosen else None
 
 
 class ProjectForm(RecordForm):
@@ -93,7 +99,7 @@ class ProjectForm(RecordForm):
 
     def clean(self) -> dict[str, Any]:
         typed = super().clean() or self.cleaned_data
-        return find_project(self, "parent", typed.get("domain"))
+        return find_project(self, "parent", typed.get("domain"), within=self.within)
 
 
 class PasswordForm(Form):
@@ -146,7 +152,7 @@ class UserForm(RecordForm):
 
     def clean(self) -> dict[str, Any]:
         typed = super().clean() or self.cleaned_data
-        return find_project(self, "project", self.own_domain or typed.get("domain"))
+        return find_project(self, "project", self.own_domain or typed.get("domain"), within=self.within)
 
 
 class NewUserForm(UserForm, PasswordForm):
@@ -163,14 +169,13 @@ class NewUserForm(UserForm, PasswordForm):
 
     def __init__(self, data: QueryDict | None, *, roles: list[Role], **given: Any) -> None:
         super().__init__(data, **given)
-        self.roles = roles
         self.offer("role", [(role.name, role.name) for role in roles])
 
     def clean(self) -> dict[str, Any]:
-        """Find the role by its name; without a project none is asked for."""
+        """Find the role by its name, offered or not; without a project none is asked for."""
         typed = super().clean()
         chosen = typed.get("role")
-        found = next((role for role in self.roles if role.name == chosen), None)
+        found = next((role for role in dashboard_lists.roles_to_choose() if role.name == chosen), None)
         typed["role"] = found if typed.get("project") else None
         return typed
 
@@ -193,32 +198,77 @@ class RolesForm(Form):
     ) -> None:
         super().__init__(data, initial={"roles": [str(role.id) for role in ticked]})
         self.fields["roles"].label, self.fields["roles"].required = label, required
-        self.offer("roles", [(str(role.id), ChoiceLabel(role.name, role.description)) for role in roles])
+        self.offer("roles", [(str(role.id), self.role_label(role)) for role in roles])
+
+    def role_label(self, role: Role) -> ChoiceLabel:
+        return ChoiceLabel(role.name, role.description)
 
     def clean_roles(self) -> list[Role]:
         return list(dashboard_lists.roles_by_id(self.cleaned_data["roles"]))
 
 
 class GrantForm(RolesForm):
-    """Roles of the whole cloud, for a user or a group on a project."""
+    """Roles of the whole cloud, for a user or a group in a place."""
 
     def clean_roles(self) -> list[Role]:
         roles = [role for role in super().clean_roles() if role.domain_id is None]
-        if not roles:
+        if not roles and self.fields["roles"].required:
             raise ValidationError(self.fields["roles"].error_messages["required"])
         return roles
 
 
-class MemberForm(GrantForm):
-    """A user or a group, and the roles that it gets on a project."""
+class DomainGrantForm(GrantForm):
+    """Roles on a domain itself, and roles on all projects in it; one at least."""
 
-    who = OfferedField(error_messages={"required": "Choose a user or a group."})
-    field_order = ("who", "roles")
+    handed_down = OfferedListField(label="On every project in it", required=False)
 
     def __init__(
-        self, data: QueryDict | None, roles: Iterable[Role], users: Iterable[User], groups: Iterable[Group]
+        self,
+        data: QueryDict | None,
+        roles: Iterable[Role],
+        *,
+        ticked: Iterable[Role] = (),
+        handed_down: Iterable[Role] = (),
+    ) -> None:
+        roles = list(roles)
+        super().__init__(data, roles, ticked=ticked, label="On the domain itself", required=False)
+        self.initial["handed_down"] = [str(role.id) for role in handed_down]
+        self.offer("handed_down", [(str(role.id), ChoiceLabel(role.name, role.description)) for role in roles])
+        self.fields["roles"].help_text = "To look after users, groups and projects, or to see them."
+        self.fields["handed_down"].help_text = "To work there, also on projects that are created later."
+
+    def role_label(self, role: Role) -> ChoiceLabel:
+        """Leave out the description, which is about what a role means in a project."""
+        return ChoiceLabel(role.name)
+
+    def clean_handed_down(self) -> list[Role]:
+        found = dashboard_lists.roles_by_id(self.cleaned_data["handed_down"])
+        return [role for role in found if role.domain_id is None]
+
+    def clean(self) -> dict[str, Any]:
+        typed = super().clean() or self.cleaned_data
+        if not self.errors and not typed["roles"] and not typed["handed_down"]:
+            self.add_error("roles", self.fields["roles"].error_messages["required"])
+        return typed
+
+
+class MemberForm(GrantForm):
+    """A user or a group, and the roles that it gets in a place; ``within``: of this domain alone."""
+
+    who = OfferedField(error_messages={"required": "Choose a user or a group."})
+    field_order = ("who", "roles", "handed_down")
+
+    def __init__(
+        self,
+        data: QueryDict | None,
+        roles: Iterable[Role],
+        users: Iterable[User],
+        groups: Iterable[Group],
+        *,
+        within: str = "",
     ) -> None:
         super().__init__(data, roles)
+        self.within = within
         found = [(f"group:{group.id.hex}", group_label(group)) for group in groups]
         found += [(f"user:{user.id.hex}", user_label(user)) for user in users]
         self.offer("who", found)
@@ -232,46 +282,65 @@ class MemberForm(GrantForm):
             found = by_id(User, actor_id)
         elif actor_id is not None and kind == "group":
             found = by_id(Group, actor_id)
-        if found is None:
+        if found is None or (self.within and found.domain_id != self.within):
             raise ValidationError(self.fields["who"].error_messages["required"])
         return found
 
 
+class DomainMemberForm(MemberForm, DomainGrantForm):
+    """A user or a group, and the roles that it gets on a domain and on the projects in it."""
+
+
+class SystemGrantForm(GrantForm):
+    """Roles on the system, without their descriptions, which are about projects."""
+
+    def role_label(self, role: Role) -> ChoiceLabel:
+        return ChoiceLabel(role.name)
+
+
+class SystemMemberForm(MemberForm, SystemGrantForm):
+    """A user or a group, and the roles that it gets on the system."""
+
+
 class RoleGiveForm(GrantForm):
-    """A project, and the roles that a user or a group gets on it."""
+    """A project, and the roles that a user or a group gets on it; ``within``: in this domain alone."""
 
     project = OfferedField(label="Where", error_messages={"required": "Choose a project."})
     field_order = ("project", "roles")
 
-    def __init__(self, data: QueryDict | None, roles: Iterable[Role], projects: Iterable[Project]) -> None:
+    def __init__(
+        self, data: QueryDict | None, roles: Iterable[Role], projects: Iterable[Project], *, within: str = ""
+    ) -> None:
         super().__init__(data, roles)
+        self.within = within
         found = [(str(project.id), project_label(project)) for project in projects]
         self.offer("project", found)
         self.fields["project"].help_text = "" if found else "No project matches."
 
     def clean_project(self) -> Project:
         found = by_id(Project, self.cleaned_data["project"])
-        if found is None:
+        if found is None or (self.within and found.domain_id != self.within):
             raise ValidationError(self.fields["project"].error_messages["required"])
         return found
 
 
 class GroupUserForm(Form):
-    """A user to put into a group."""
+    """A user to put into a group; ``within``: of this domain alone."""
 
     focuses = False
 
     who = OfferedField(error_messages={"required": "Choose a user."})
 
-    def __init__(self, data: QueryDict | None, users: Iterable[User]) -> None:
+    def __init__(self, data: QueryDict | None, users: Iterable[User], *, within: str = "") -> None:
         super().__init__(data)
+        self.within = within
         found = [(str(user.id), user_label(user)) for user in users]
         self.offer("who", found)
         self.fields["who"].help_text = "" if found else "Nobody else matches."
 
     def clean_who(self) -> User:
         found = by_id(User, self.cleaned_data["who"])
-        if found is None:
+        if found is None or (self.within and found.domain_id != self.within):
             raise ValidationError(self.fields["who"].error_messages["required"])
         return found
 
@@ -289,23 +358,26 @@ def project_label(project: Project) -> ChoiceLabel:
     return ChoiceLabel(project.name, project.domain.name + ("" if project.enabled else " · disabled"))
 
 
-def existing_domain(key: str) -> Domain:
-    """Return the domain of this id; ValidationError without one."""
+def existing_domain(key: str, *, within: str = "") -> Domain:
+    """Return the domain of this id; ValidationError without one, or for another than that of ``within``."""
     found = by_id(Domain, key)
-    if found is None:
+    if found is None or (within and found.id != within):
         raise ValidationError("There is no such domain.")
     return found
 
 
-def find_project(form: Form, field: str, domain: Domain | None) -> dict[str, Any]:
-    """Put the project, typed by its id or by its name in the domain, in the place of its text; None for nothing."""
+def find_project(form: Form, field: str, domain: Domain | None, *, within: str = "") -> dict[str, Any]:
+    """Put the project, typed by its id or by its name in the domain, in the place of its text; None for nothing.
+
+    With ``within`` there are no projects but those in this domain.
+    """
     typed = form.cleaned_data
     text = typed.get(field)
     if not text or domain is None:
         typed[field] = None
         return typed
     found = by_id(Project, text) or record_by(Project, name=text, domain_id=domain.id)
-    if found is None:
+    if found is None or (within and found.domain_id != within):
         form.add_error(field, f"There is no project {text[:64]} in the domain {domain.name}.")
     typed[field] = found
     return typed

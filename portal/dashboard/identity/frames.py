@@ -6,13 +6,13 @@ from typing import Any, ClassVar
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.dashboard.identity.base import OnePage, Record, wanted_of
-from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.identity.base import IdentityPage, OnePage, Record, wanted_of
+from portal.dashboard.pages import FormPage
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
 
 
-class ListPage(Page):
+class ListPage(IdentityPage):
     """Base of the lists, of ``kind`` and with a search; ``states`` are those that it can be narrowed to."""
 
     kind: ClassVar[str]
@@ -21,14 +21,14 @@ class ListPage(Page):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show them by name."""
-        wanted = wanted_of(request, self.states)
+        wanted = wanted_of(request, self.states, within=self.within)
         found = self.find(wanted)
         context = {
             "found": found,
             "rows": self.rows(found.rows),
             "wanted": wanted,
             "states": self.states,
-            "can_create": self.allows(f"identity:create_{self.kind}"),
+            "can_create": self.allows(f"identity:create_{self.kind}", self.target()),
             **self.further(),
         }
         return self.page(self.template, context)
@@ -46,7 +46,7 @@ class ListPage(Page):
         return {}
 
 
-class RecordFormPage(FormPage):
+class RecordFormPage(FormPage, IdentityPage):
     """Base of the forms that make a record of a ``kind``, or with OnePage change one."""
 
     kind: ClassVar[str]

@@ -11,8 +11,10 @@ from portal.dashboard.identity import base
 from portal.dashboard.identity.base import GroupPage
 from portal.dashboard.identity.forms import GroupUserForm, RecordForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
-from portal.dashboard.identity.members import GRANT, REVOKE
+from portal.dashboard.identity.members import LIST
+from portal.dashboard.identity.places import GRANT, REVOKE, least_grant
 from portal.dashboard.pages import FormPage
+from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Group, User
 from provisioning.identity.selectors import dashboard_lists, members
 from provisioning.identity.selectors.lookups import existing
@@ -26,7 +28,7 @@ from provisioning.identity.services.groups import (
 
 
 class GroupList(ListPage):
-    """All groups of the cloud."""
+    """All groups of the cloud, or of the domain that one looks after."""
 
     section = "groups"
     kind = "group"
@@ -37,7 +39,7 @@ class GroupList(ListPage):
         return dashboard_lists.find_groups(wanted)
 
     def further(self) -> dict[str, Any]:
-        return {"domains": dashboard_lists.all_domains()}
+        return {"domains": dashboard_lists.all_domains(within=self.within)}
 
 
 class GroupCreate(RecordFormPage):
@@ -48,12 +50,14 @@ class GroupCreate(RecordFormPage):
     rule = "identity:create_group"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        initial = {"domain": self.context.user_domain_id}
-        return RecordForm(data, initial=initial, domains=dashboard_lists.all_domains())
+        initial = {"domain": self.within or self.context.user_domain_id}
+        domains = dashboard_lists.all_domains(within=self.within)
+        return RecordForm(data, initial=initial, domains=domains, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
         """Make it, and go to its page, where its members are."""
         typed = form.cleaned_data
+        self.check_domain(typed["domain"])
         group = create_group(typed["domain"], typed["name"], description=typed["description"])
         return self.go("dashboard:group_page", group.id, said=f"{group.name} is created. Now add users to it.")
 
@@ -64,21 +68,22 @@ class GroupDetail(GroupPage):
     rule = "identity:get_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID) -> HttpResponse:
-        group, wanted = self.record, base.wanted_of(request)
+        group, wanted = self.record, base.wanted_of(request, within=self.within)
         target = base.target_of(group)
-        shows_roles = self.allows("identity:list_role_assignments", target)
+        shows_roles = self.allows(LIST, target)
+        grants = {**target, **least_grant(group.domain_id)}
         context = {
             "group": group,
             "found": dashboard_lists.users_in(group, wanted),
             "wanted": wanted,
-            "standings": members.memberships_of(group) if shows_roles else None,
+            "standings": members.memberships_of(group, within=self.within) if shows_roles else None,
             "may": {
                 "update": self.allows("identity:update_group", target),
                 "delete": self.allows("identity:delete_group", target),
                 "add": self.allows("identity:add_user_to_group", target),
                 "remove": self.allows("identity:remove_user_from_group", target),
-                "grant": self.allows(GRANT, target),
-                "revoke": self.allows(REVOKE, target),
+                "grant": self.allows(GRANT, grants),
+                "revoke": self.allows(REVOKE, grants),
             },
         }
         return self.page("dashboard/identity/group.html", context)
@@ -112,9 +117,9 @@ class GroupUserAdd(FormPage, GroupPage):
     template = "dashboard/identity/group_add.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return GroupUserForm(
-            data, dashboard_lists.users_to_choose(base.search_of(self.request.GET), beside=self.record)
-        )
+        text, within = base.search_of(self.request.GET), self.within
+        users = dashboard_lists.users_to_choose(text, within=within, beside=self.record)
+        return GroupUserForm(data, users, within=within)
 
     def save(self, form: Form) -> HttpResponse:
         group, user = self.record, form.cleaned_data["who"]
@@ -131,7 +136,7 @@ class GroupUserRemove(GroupPage):
     rule = "identity:remove_user_from_group"
 
     def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
-        user = existing(User, user_id)
+        user = self._user(user_id)
         return self.ask_first(
             f"Take {user.name} out of {self.record.name}?",
             "The user loses the roles that come by the group, at once and in open pages too.",
@@ -139,6 +144,13 @@ class GroupUserRemove(GroupPage):
         )
 
     def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
-        user = existing(User, user_id)
+        user = self._user(user_id)
         remove_from_group(self.record, user)
         return self.go(self.back(), said=f"{user.name} is not in {self.record.name} any more.")
+
+    def _user(self, user_id: uuid.UUID) -> User:
+        """Return the user; NotFoundError without one, and for one of another domain than the token's."""
+        found = existing(User, user_id)
+        if self.within and found.domain_id != self.within:
+            raise NotFoundError("There is no such user.")
+        return found

@@ -1,67 +1,112 @@
-"""Members of a project: users and groups with the roles they have on it."""
+"""Members of a project, a domain or the system: users and groups with the roles they have there."""
 
 import uuid
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
-from portal.dashboard.identity import base
-from portal.dashboard.identity.base import ProjectPage
-from portal.dashboard.identity.forms import GrantForm, MemberForm, RoleGiveForm
-from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.identity import base, places
+from portal.dashboard.identity.base import IdentityPage
+from portal.dashboard.identity.forms import (
+    DomainGrantForm,
+    DomainMemberForm,
+    GrantForm,
+    MemberForm,
+    RoleGiveForm,
+    SystemGrantForm,
+    SystemMemberForm,
+)
+from portal.dashboard.identity.places import (
+    GRANT,
+    REVOKE,
+    OfDomain,
+    OfProject,
+    OfSystem,
+    PlacePage,
+    check_grants,
+    name_of,
+    offered_roles,
+)
+from portal.dashboard.pages import FormPage
 from provisioning.common.errors import NotFoundError
-from provisioning.identity import policy
-from provisioning.identity.models import Group, Project, Role, User
+from provisioning.identity.grant_target import Place
+from provisioning.identity.models import Domain, Group, Role, User
 from provisioning.identity.selectors import dashboard_lists, members
 from provisioning.identity.selectors.lookups import existing
-from provisioning.identity.selectors.role_lookups import brings_admin
 from provisioning.identity.services import onboarding
 
-GRANT, REVOKE = "identity:create_grant", "identity:revoke_grant"
+LIST = "identity:list_role_assignments"
+Kind = TypeVar("Kind", bound=GrantForm)
 
 
-def members_of(page: Page, project: Project) -> dict[str, Any]:
-    """Return the members of a project and what the caller may do with them."""
-    target = base.target_of(project)
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A member as the table shows it; an address is empty where the caller may not do it."""
+
+    member: members.Member
+    page: str
+    change: str
+    remove: str
+
+
+def members_shown(page: IdentityPage, place: Place) -> dict[str, Any]:
+    """Return the members of a place and what the caller may do with them; of others nothing can be changed by who
+    looks after one domain.
+    """
+    can_grant, can_revoke = (places.may_grant(page, rule, place) for rule in (GRANT, REVOKE))
+    rows = []
+    for member in members.members_of(place):
+        near = not page.within or member.actor.domain_id == page.within
+        ids = (member.kind, member.actor.id)
+        rows.append(
+            MemberRow(
+                member,
+                page=reverse(f"dashboard:{member.kind}_page", args=[member.actor.id]) if near else "",
+                change=places.address_of(place, "member_roles", *ids) if near and can_grant else "",
+                remove=places.address_of(place, "member_remove", *ids)
+                if near and can_revoke and (member.own or member.handed_down)
+                else "",
+            )
+        )
     return {
-        "members": members.members_of(project),
+        "members": rows,
         "most_members": members.MOST_MEMBERS,
-        "can_grant": page.allows(GRANT, target),
-        "can_revoke": page.allows(REVOKE, target),
+        "can_grant": can_grant,
+        "add_member": places.address_of(place, "member_add"),
+        "place_domain_id": places.domain_of(place),
     }
 
 
-class MemberAdd(FormPage, ProjectPage):
-    """The form for a role on the project for one more user or group, among those that a search finds."""
+class MemberAdd(FormPage, PlacePage):
+    """The form for a role in the place for one more user or group, among those that a search finds."""
 
-    rule = GRANT
     template = "dashboard/identity/member_add.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        text = base.search_of(self.request.GET)
-        return MemberForm(
-            data,
-            dashboard_lists.roles_to_choose(),
-            dashboard_lists.users_to_choose(text),
-            dashboard_lists.groups_to_choose(text),
-        )
+        text, within = base.search_of(self.request.GET), self.within
+        users = dashboard_lists.users_to_choose(text, within=within)
+        groups = dashboard_lists.groups_to_choose(text, within=within)
+        form = _form_for(self.place, MemberForm, DomainMemberForm, SystemMemberForm)
+        return form(data, offered_roles(self, self.place), users, groups, within=within)
 
     def save(self, form: Form) -> HttpResponse:
         """Give the roles, beside those that there are."""
-        project, who, roles = self.record, form.cleaned_data["who"], form.cleaned_data["roles"]
-        check_grants(self, GRANT, project, who, roles)
-        onboarding.add_roles(who, project, roles)
-        return self.go("dashboard:project_page", project.id, said=f"{who.name} has a role on {project.name} now.")
+        place, who = self.place, form.cleaned_data["who"]
+        roles, handed_down = form.cleaned_data["roles"], form.cleaned_data.get("handed_down", [])
+        check_grants(self, GRANT, place, who, [*roles, *handed_down])
+        onboarding.add_roles(who, place, roles, handed_down=handed_down)
+        return self.go(places.page_of(place), said=f"{who.name} has a role on {name_of(place)} now.")
 
     def further(self) -> Mapping[str, Any]:
-        return {"project": self.record, "text": base.search_of(self.request.GET)}
+        return {**_words(self.place), "text": base.search_of(self.request.GET)}
 
 
-class MemberPage(ProjectPage):
-    """Base of the pages of one member of a project."""
+class MemberPage(PlacePage):
+    """Base of the pages of one member."""
 
     def setup(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         """Know whose roles they are."""
@@ -73,42 +118,54 @@ class MemberPage(ProjectPage):
 
     @property
     def actor(self) -> User | Group:
-        """The user or the group; NotFoundError without one."""
-        return existing_actor(self.actor_kind, self.actor_id)
+        """The user or the group; NotFoundError without one, and for one of another domain than the token's."""
+        found = existing_actor(self.actor_kind, self.actor_id)
+        if self.within and found.domain_id != self.within:
+            raise NotFoundError(f"There is no such {self.actor_kind}.")
+        return found
 
     def back(self) -> str:
-        """Return to where the person came from: the project, or the member's own page."""
+        """Return to where the person came from: the place, or the member's own page."""
         if self.from_actor:
             return reverse(f"dashboard:{self.actor_kind}_page", args=[self.actor_id])
-        return super().back()
+        return places.page_of(self.place)
 
     def address(self, name: str) -> str:
         came_from = "?from=actor" if self.from_actor else ""
-        return reverse(name, args=[self.record.id, self.actor_kind, self.actor_id]) + came_from
+        return places.address_of(self.place, name, self.actor_kind, self.actor_id) + came_from
 
 
 class MemberRoles(FormPage, MemberPage):
-    """The form for the roles of a member on the project itself, in the dialog or on a page of its own."""
+    """The form for the roles of a member in the place itself, in the dialog or on a page of its own."""
 
-    rule = GRANT
     template = "dashboard/identity/member_roles.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        own = members.own_roles(self.record, self.actor)
-        return GrantForm(data, dashboard_lists.roles_to_choose(), ticked=own)
+        place, actor = self.place, self.actor
+        own = members.own_roles(place, actor)
+        if not isinstance(place, Domain):
+            form = _form_for(place, GrantForm, GrantForm, SystemGrantForm)
+            return form(data, offered_roles(self, place, own), ticked=own)
+        handed_down = members.own_roles(place, actor, inherited=True)
+        offered = offered_roles(self, place, [*own, *handed_down])
+        return DomainGrantForm(data, offered, ticked=own, handed_down=handed_down)
 
     def save(self, form: Form) -> HttpResponse:
-        project, actor, roles = self.record, self.actor, form.cleaned_data["roles"]
-        own = members.own_roles(project, actor)
-        check_grants(self, GRANT, project, actor, [role for role in roles if role not in own])
-        check_grants(self, REVOKE, project, actor, [role for role in own if role not in roles])
-        onboarding.set_roles(actor, project, roles)
-        said = f"{actor.name} has {', '.join(role.name for role in roles)} on {project.name} now."
-        return self.go(self.back(), said=said)
+        place, actor = self.place, self.actor
+        wanted: list[list[Role]] = [form.cleaned_data["roles"]]
+        present = [members.own_roles(place, actor)]
+        if isinstance(place, Domain):
+            wanted.append(form.cleaned_data["handed_down"])
+            present.append(members.own_roles(place, actor, inherited=True))
+        for now, before in zip(wanted, present, strict=True):
+            check_grants(self, GRANT, place, actor, [role for role in now if role not in before])
+            check_grants(self, REVOKE, place, actor, [role for role in before if role not in now])
+        onboarding.set_roles(actor, place, wanted[0], handed_down=wanted[1] if len(wanted) > 1 else None)
+        return self.go(self.back(), said=f"The roles of {actor.name} on {name_of(place)} are saved.")
 
     def further(self) -> Mapping[str, Any]:
-        action = self.address("dashboard:member_roles")
-        return {"project": self.record, "actor": self.actor, "action": action, "back": self.back()}
+        action = self.address("member_roles")
+        return {**_words(self.place), "actor": self.actor, "action": action, "back": self.back()}
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         if self.request.headers.get("HX-Request"):
@@ -117,28 +174,68 @@ class MemberRoles(FormPage, MemberPage):
 
 
 class MemberRemove(MemberPage):
-    """Asks, and takes away a member's roles on the project itself."""
+    """Asks, and takes away a member's roles in the place itself, and those that a domain hands down."""
 
     rule = REVOKE
 
-    def get(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:
-        name, project = self.actor.name, self.record
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        name, place = self.actor.name, self.place
+        above = "" if isinstance(place, str) else " or from above"
         return self.ask_first(
-            f"Remove {name} from {project.name}?",
-            "Roles on the project itself are taken away, at once and in open pages too. "
-            "What comes by a group or from above stays.",
+            f"Remove {name} from {name_of(place)}?",
+            f"Roles given here are taken away, at once and in open pages too. What comes by a group{above} stays.",
             "Remove",
         )
 
-    def post(self, request: HttpRequest, project_id: uuid.UUID, kind: str, actor_id: uuid.UUID) -> HttpResponse:
-        """Take all roles on the project itself away."""
-        project, actor = self.record, self.actor
-        check_grants(self, REVOKE, project, actor, members.own_roles(project, actor))
-        onboarding.set_roles(actor, project, [])
-        return self.go(self.back(), said=f"{actor.name} has no role on {project.name} itself any more.")
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        place, actor = self.place, self.actor
+        handed_down = isinstance(place, Domain)
+        held = members.own_roles(place, actor)
+        held += members.own_roles(place, actor, inherited=True) if handed_down else []
+        check_grants(self, REVOKE, place, actor, held)
+        onboarding.set_roles(actor, place, [], handed_down=[] if handed_down else None)
+        return self.go(self.back(), said=f"{actor.name} has no role on {name_of(place)} itself any more.")
 
 
-class RoleGive(FormPage):
+class ProjectMemberAdd(MemberAdd, OfProject):
+    """One more member of a project."""
+
+
+class ProjectMemberRoles(MemberRoles, OfProject):
+    """The roles of a member of a project."""
+
+
+class ProjectMemberRemove(MemberRemove, OfProject):
+    """A member taken out of a project."""
+
+
+class DomainMemberAdd(MemberAdd, OfDomain):
+    """One more who has a role on a domain."""
+
+
+class DomainMemberRoles(MemberRoles, OfDomain):
+    """The roles that somebody has on a domain."""
+
+
+class DomainMemberRemove(MemberRemove, OfDomain):
+    """Somebody's roles on a domain taken away."""
+
+
+class SystemMemberAdd(MemberAdd, OfSystem):
+    """One more who has a role on the system."""
+
+
+class SystemMemberRoles(MemberRoles, OfSystem):
+    """The roles that somebody has on the system."""
+
+
+class SystemMemberRemove(MemberRemove, OfSystem):
+    """Somebody's roles on the system taken away."""
+
+    rule = "identity:revoke_system_grant_for_user"
+
+
+class RoleGive(FormPage, IdentityPage):
     """The form for roles of a user or group, by ``kind``, on a project among those that a search finds."""
 
     rule = GRANT
@@ -150,9 +247,10 @@ class RoleGive(FormPage):
         self.section = f"{self.kind}s"
         self.actor_id = uuid.UUID(str(kwargs[f"{self.kind}_id"]))
         try:
-            return base.target_of(self.actor)
+            actor = self.actor
         except NotFoundError:
             return {}
+        return {**base.target_of(actor), **places.least_grant(actor.domain_id)}
 
     @property
     def actor(self) -> User | Group:
@@ -160,8 +258,8 @@ class RoleGive(FormPage):
         return existing_actor(self.kind, self.actor_id)
 
     def form(self, data: QueryDict | None = None) -> Form:
-        projects = dashboard_lists.projects_to_choose(base.search_of(self.request.GET))
-        return RoleGiveForm(data, dashboard_lists.roles_to_choose(), projects)
+        projects = dashboard_lists.projects_to_choose(base.search_of(self.request.GET), within=self.within)
+        return RoleGiveForm(data, places.offered_in(self, self.actor.domain_id), projects, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
         """Give the roles, beside those that there are."""
@@ -184,19 +282,23 @@ class RoleGive(FormPage):
         }
 
 
-def check_grants(page: Page, rule: str, project: Project, actor: User | Group, roles: Iterable[Role]) -> None:
-    """Raise ForbiddenError when policy lets the caller not give, or take away, one of these roles there."""
-    for role in roles:
-        target = {
-            "domain_id": project.domain_id,
-            "project_id": project.id,
-            "actor_domain_id": actor.domain_id,
-            "role_domain_id": role.domain_id,
-            "brings_admin": brings_admin(role),
-        }
-        policy.enforce(page.context, rule, target)
-
-
 def existing_actor(kind: str, actor_id: uuid.UUID) -> User | Group:
     """Return the user or the group of this id; NotFoundError without one."""
     return existing(Group, actor_id) if kind == "group" else existing(User, actor_id)
+
+
+def _form_for(place: Place, project: type[Kind], domain: type[Kind], system: type[Kind]) -> type[Kind]:
+    if isinstance(place, str):
+        return system
+    return domain if isinstance(place, Domain) else project
+
+
+def _words(place: Place) -> dict[str, str]:
+    """Return what the templates say of a place: its name, its page, and the list that it is in."""
+    kind = place if isinstance(place, str) else type(place).__name__.lower()
+    return {
+        "place_name": name_of(place),
+        "place_kind": kind,
+        "place_page": places.page_of(place),
+        "place_list": "" if isinstance(place, str) else reverse(f"dashboard:{kind}s"),
+    }

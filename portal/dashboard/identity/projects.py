@@ -10,7 +10,7 @@ from portal.dashboard.identity import base, wording
 from portal.dashboard.identity.base import ProjectPage
 from portal.dashboard.identity.forms import ProjectForm
 from portal.dashboard.identity.frames import ListPage, QuestionPage, RecordFormPage
-from portal.dashboard.identity.members import members_of
+from portal.dashboard.identity.members import LIST, members_shown
 from portal.dashboard.quotas import bars
 from provisioning.identity.models import Project
 from provisioning.identity.selectors import dashboard_lists
@@ -22,8 +22,11 @@ from provisioning.quotas.selectors import holdings, whole_detail_of
 STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"))
 
 
+QUOTAS = "os_compute_api:os-quota-sets:detail"
+
+
 class ProjectList(ListPage):
-    """All projects of the cloud."""
+    """All projects of the cloud, or of the domain that one looks after."""
 
     section = "projects"
     kind = "project"
@@ -35,7 +38,9 @@ class ProjectList(ListPage):
         return dashboard_lists.find_projects(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        """Show each with what it holds of what a launch uses."""
+        """Show each with what it holds of what a launch uses, to whom policy shows that of every project."""
+        if not self._shows_quotas():
+            return [(project, wording.project_status(project), ()) for project in found]
         held = holdings([project.id for project in found], bars.LAUNCH)
         return [
             (project, wording.project_status(project), bars.bars_of(held[project.id], bars.LAUNCH)) for project in found
@@ -44,9 +49,13 @@ class ProjectList(ListPage):
     def further(self) -> dict[str, Any]:
         """Add the domains, and what else may be done here."""
         return {
-            "domains": dashboard_lists.all_domains(),
+            "domains": dashboard_lists.all_domains(within=self.within),
+            "shows_quotas": self._shows_quotas(),
             "can_set_defaults": self.allows("os_compute_api:os-quota-class-sets:update"),
         }
+
+    def _shows_quotas(self) -> bool:
+        return self.allows(QUOTAS, {"project_id": None})
 
 
 class ProjectCreate(RecordFormPage):
@@ -57,12 +66,14 @@ class ProjectCreate(RecordFormPage):
     rule = "identity:create_project"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        initial = {"domain": self.context.user_domain_id}
-        return ProjectForm(data, initial=initial, domains=dashboard_lists.all_domains())
+        initial = {"domain": self.within or self.context.user_domain_id}
+        domains = dashboard_lists.all_domains(within=self.within)
+        return ProjectForm(data, initial=initial, domains=domains, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
         """Make it, and go to its page, where members and quotas are."""
         typed = form.cleaned_data
+        self.check_domain(typed["domain"])
         project = create_project(
             typed["domain"],
             typed["name"],
@@ -74,7 +85,7 @@ class ProjectCreate(RecordFormPage):
         return self.go("dashboard:project_page", project.id, said=said)
 
     def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": dashboard_lists.projects_to_choose("")}
+        return {**super().further(), "suggested": dashboard_lists.projects_to_choose("", within=self.within)}
 
 
 class ProjectDetail(ProjectPage):
@@ -86,12 +97,13 @@ class ProjectDetail(ProjectPage):
         """Show facts and quotas, members to whom policy shows them, and what may be done."""
         project = self.record
         target = base.target_of(project)
-        shown = members_of(self, project) if self.allows("identity:list_role_assignments", target) else {}
+        shown = members_shown(self, project) if self.allows(LIST, target) else {}
+        shows_quotas = self.allows(QUOTAS, {"project_id": project.id})
         context = {
             "project": project,
             "status": wording.project_status(project),
             "tags": dashboard_lists.tags_of(project),
-            "groups": bars.grouped(whole_detail_of(project.id)),
+            "groups": bars.grouped(whole_detail_of(project.id)) if shows_quotas else None,
             "own_roles": sorted(self.context.roles) if project.id == self.context.project_id else [],
             **shown,
             "may": {
@@ -114,7 +126,7 @@ class ProjectEdit(RecordFormPage, ProjectPage):
         project = self.record
         tags = ", ".join(dashboard_lists.tags_of(project))
         initial = {"name": project.name, "description": project.description, "tags": tags}
-        return ProjectForm(data, initial=initial)
+        return ProjectForm(data, initial=initial, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
@@ -178,6 +190,7 @@ class OwnProject(ProjectDetail):
     """The project one works in, for everybody in it."""
 
     section = "project"
+    everywhere = False
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         """Take the project of the token."""

@@ -1,6 +1,6 @@
 """Roles: the list with what each implies, and what is done to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from django.http import HttpResponse, QueryDict
@@ -12,15 +12,24 @@ from portal.dashboard.identity.forms import RoleForm, RolesForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.pages import FormPage
 from provisioning.identity import policy
+from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import Role
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.role_lookups import brings_admin
 from provisioning.identity.services import onboarding
 from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
 
+_LEAST = {"role_domain_id": None, "brings_admin": False}
+"""A role that everybody may let be implied who may any."""
+
+
+def _of(domain_id: str | None, verb: str) -> str:
+    """Return the rule of what is done to a role of a domain, or of the whole cloud."""
+    return f"identity:{verb}_role" if domain_id is None else f"identity:{verb}_domain_role"
+
 
 class RoleList(ListPage):
-    """The list of roles."""
+    """The list of roles; in a domain those of the whole cloud and its own."""
 
     section = "roles"
     kind = "role"
@@ -31,14 +40,18 @@ class RoleList(ListPage):
         return dashboard_lists.find_roles(wanted)
 
     def rows(self, found: Sequence[Any]) -> Sequence[Any]:
-        return [(role, sorted(row.implied.name for row in role.implies.all()), is_immutable(role)) for role in found]
+        """Show each with what it implies, whether it can change, and what the caller may do with it."""
+        return [
+            (role, sorted(row.implied.name for row in role.implies.all()), is_immutable(role), self._may(role))
+            for role in found
+        ]
 
-    def further(self) -> dict[str, Any]:
-        """Add what may be done here."""
+    def _may(self, role: Role) -> dict[str, bool]:
+        target = base.target_of(role)
         return {
-            "can_update": self.allows("identity:update_role"),
-            "can_delete": self.allows("identity:delete_role"),
-            "can_imply": self.allows("identity:create_implied_role"),
+            "update": self.allows(_of(role.domain_id, "update"), target),
+            "delete": self.allows(_of(role.domain_id, "delete"), target),
+            "imply": self.allows("identity:create_implied_role", {**target, **_LEAST}),
         }
 
 
@@ -51,9 +64,12 @@ class RoleCreate(RecordFormPage):
     template = "dashboard/identity/role_form.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
-        return RoleForm(data, domains=dashboard_lists.all_domains())
+        return RoleForm(data, domains=dashboard_lists.all_domains(within=self.within), within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
+        domain = form.cleaned_data["domain"]
+        domain_id = domain.id if domain else None
+        policy.enforce(self.context, _of(domain_id, "create"), {"domain_id": domain_id})
         role = create_role(**form.cleaned_data)
         return self.go("dashboard:roles", said=f"{role.name} can be given now.")
 
@@ -62,6 +78,7 @@ class RoleEdit(RecordFormPage, RolePage):
     """The form for a role's name and description."""
 
     rule = "identity:update_role"
+    domain_rule = "identity:update_domain_role"
     template = "dashboard/identity/role_form.html"
 
     def form(self, data: QueryDict | None = None) -> Form:
@@ -78,10 +95,19 @@ class RoleImplications(FormPage, RolePage):
     rule = "identity:create_implied_role"
     template = "dashboard/identity/role_implications.html"
 
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Ask about the least role that may be implied."""
+        return {**super().target(**kwargs), **_LEAST}
+
     def form(self, data: QueryDict | None = None) -> Form:
         role = self.record
-        others = [each for each in dashboard_lists.roles_to_choose(role.domain) if each.id != role.id]
         ticked = dashboard_lists.implied_by(role)
+        kept, bringing = {each.id for each in ticked}, roles_bringing_admin()
+        others = [
+            each
+            for each in dashboard_lists.roles_to_choose(role.domain)
+            if each.id != role.id and (each.id in kept or self._may_imply(each, bringing))
+        ]
         return RolesForm(data, others, ticked=ticked, label="Implied roles", required=False)
 
     def save(self, form: Form) -> HttpResponse:
@@ -95,6 +121,10 @@ class RoleImplications(FormPage, RolePage):
     def further(self) -> Mapping[str, Any]:
         return {"role": self.record}
 
+    def _may_imply(self, other: Role, bringing: Collection[Any]) -> bool:
+        further = {"role_domain_id": other.domain_id, "brings_admin": other.id in bringing}
+        return self.allows(self.rule, {**base.target_of(self.record), **further})
+
     def _check(self, rule: str, implied: list[Role]) -> None:
         for each in implied:
             target = {"role_domain_id": each.domain_id, "brings_admin": brings_admin(each)}
@@ -105,6 +135,7 @@ class RoleDelete(DeletePage[Role], RolePage):
     """Asks, and deletes a role."""
 
     rule = "identity:delete_role"
+    domain_rule = "identity:delete_domain_role"
     question = "Delete the role {name}?"
     text = "Everybody who has it loses it, at once. This cannot be undone."
     remove = staticmethod(delete_role)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from portal.dashboard.identity import domains, groups, members, projects, roles, user_actions, users
+from portal.dashboard.identity import domains, groups, members, projects, roles, system, user_actions, users
 from portal.dashboard.quotas import views as quotas
 
 urlpatterns = [
@@ -17,15 +17,15 @@ urlpatterns = [
     path("projects/<uuid:project_id>/delete/", projects.ProjectDelete.as_view(), name="project_delete"),
     path("projects/<uuid:project_id>/quotas/", quotas.ProjectQuotas.as_view(), name="project_quotas"),
     path("projects/<uuid:project_id>/quotas/reset/", quotas.ProjectQuotasReset.as_view(), name="project_quotas_reset"),
-    path("projects/<uuid:project_id>/members/add/", members.MemberAdd.as_view(), name="member_add"),
+    path("projects/<uuid:project_id>/members/add/", members.ProjectMemberAdd.as_view(), name="member_add"),
     path(
         "projects/<uuid:project_id>/members/<slug:kind>/<uuid:actor_id>/",
-        members.MemberRoles.as_view(),
+        members.ProjectMemberRoles.as_view(),
         name="member_roles",
     ),
     path(
         "projects/<uuid:project_id>/members/<slug:kind>/<uuid:actor_id>/remove/",
-        members.MemberRemove.as_view(),
+        members.ProjectMemberRemove.as_view(),
         name="member_remove",
     ),
     path("quotas/", quotas.QuotaDefaults.as_view(), name="quota_defaults"),
@@ -60,8 +60,31 @@ urlpatterns = [
     path("roles/<uuid:role_id>/delete/", roles.RoleDelete.as_view(), name="role_delete"),
     path("domains/", domains.DomainList.as_view(), name="domains"),
     path("domains/create/", domains.DomainCreate.as_view(), name="domain_create"),
+    path("domain/", domains.OwnDomain.as_view(), name="own_domain"),
+    path("domains/<str:domain_id>/", domains.DomainDetail.as_view(), name="domain_page"),
+    path("domains/<str:domain_id>/members/add/", members.DomainMemberAdd.as_view(), name="domain_member_add"),
+    path(
+        "domains/<str:domain_id>/members/<slug:kind>/<uuid:actor_id>/",
+        members.DomainMemberRoles.as_view(),
+        name="domain_member_roles",
+    ),
+    path(
+        "domains/<str:domain_id>/members/<slug:kind>/<uuid:actor_id>/remove/",
+        members.DomainMemberRemove.as_view(),
+        name="domain_member_remove",
+    ),
     path("domains/<str:domain_id>/edit/", domains.DomainEdit.as_view(), name="domain_edit"),
     path("domains/<str:domain_id>/disable/", domains.DomainSwitchOff.as_view(), name="domain_disable"),
     path("domains/<str:domain_id>/enable/", domains.DomainSwitchOn.as_view(), name="domain_enable"),
     path("domains/<str:domain_id>/delete/", domains.DomainDelete.as_view(), name="domain_delete"),
+    path("system/", system.System.as_view(), name="system"),
+    path("system/members/add/", members.SystemMemberAdd.as_view(), name="system_member_add"),
+    path(
+        "system/members/<slug:kind>/<uuid:actor_id>/", members.SystemMemberRoles.as_view(), name="system_member_roles"
+    ),
+    path(
+        "system/members/<slug:kind>/<uuid:actor_id>/remove/",
+        members.SystemMemberRemove.as_view(),
+        name="system_member_remove",
+    ),
 ]

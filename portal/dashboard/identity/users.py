@@ -10,11 +10,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from portal.dashboard.forms import Form
-from portal.dashboard.identity import base, wording
+from portal.dashboard.identity import base, places, wording
 from portal.dashboard.identity.base import UserPage
 from portal.dashboard.identity.forms import NewUserForm, UserForm
 from portal.dashboard.identity.frames import ListPage, RecordFormPage
-from portal.dashboard.identity.members import GRANT, REVOKE, check_grants
+from portal.dashboard.identity.members import LIST
+from portal.dashboard.identity.places import GRANT, REVOKE, check_grants, least_grant
 from provisioning.identity.lockout import lockout_of
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors import dashboard_lists, members
@@ -29,7 +30,7 @@ STATES = (("", "All"), ("enabled", "Enabled"), ("disabled", "Disabled"), ("expir
 
 
 class UserList(ListPage):
-    """All users of the cloud."""
+    """All users of the cloud, or of the domain that one looks after."""
 
     section = "users"
     kind = "user"
@@ -44,7 +45,7 @@ class UserList(ListPage):
         return [(user, wording.user_status(user)) for user in found]
 
     def further(self) -> dict[str, Any]:
-        return {"domains": dashboard_lists.all_domains()}
+        return {"domains": dashboard_lists.all_domains(within=self.within)}
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
@@ -57,20 +58,22 @@ class UserCreate(RecordFormPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         """Return the form for a user of the project that the address names."""
+        within = self.within
         named = by_id(Project, self.request.GET.get("project", ""))
+        named = None if named and within and named.domain_id != within else named
         initial = {
-            "domain": named.domain_id if named else self.context.user_domain_id,
+            "domain": named.domain_id if named else within or self.context.user_domain_id,
             "project": named.name if named else "",
             "role": "member",
         }
-        return NewUserForm(
-            data, initial=initial, domains=dashboard_lists.all_domains(), roles=dashboard_lists.roles_to_choose()
-        )
+        domains, roles = dashboard_lists.all_domains(within=within), places.offered_in(self, within or None)
+        return NewUserForm(data, initial=initial, domains=domains, roles=roles, within=within)
 
     def save(self, form: Form) -> HttpResponse:
         """Make the user; a generated password is in this answer and nowhere else."""
         typed = form.cleaned_data
         domain, project, role = typed["domain"], typed["project"], typed["role"]
+        self.check_domain(domain)
         if project is not None and role is not None:
             check_grants(self, GRANT, project, User(domain=domain), [role])
         user = onboarding.create_user_with_role(
@@ -88,7 +91,7 @@ class UserCreate(RecordFormPage):
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 
     def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": dashboard_lists.projects_to_choose("")}
+        return {**super().further(), "suggested": dashboard_lists.projects_to_choose("", within=self.within)}
 
 
 class UserDetail(UserPage):
@@ -100,23 +103,25 @@ class UserDetail(UserPage):
         """Show facts, roles and how they come, groups, and what signs in for the user."""
         user = self.record
         target = base.target_of(user)
-        shows_roles = self.allows("identity:list_role_assignments", target)
+        shows_roles = self.allows(LIST, target)
+        grants = {**target, **least_grant(user.domain_id)}
+        sees_credentials = self.allows("identity:list_application_credentials", target)
         context = {
             "person": user,
             "status": wording.user_status(user),
             "locked_until": lockout_of(user),
-            "standings": members.memberships_of(user) if shows_roles else None,
-            "groups": dashboard_lists.groups_of(user),
+            "standings": members.memberships_of(user, within=self.within) if shows_roles else None,
+            "groups": dashboard_lists.groups_of(user, within=self.within),
             "sessions": len(sign_ins_of(user)) if shows_roles or self.allows("novella:list_sign_ins", target) else None,
-            "credentials": application_credentials_of(user),
+            "credentials": application_credentials_of(user) if sees_credentials else None,
             "may": {
                 "update": self.allows("identity:update_user", target),
                 "delete": self.allows("identity:delete_user", target),
                 "sign_out": self.allows("identity:update_user", target),
-                "see_groups": self.allows("identity:list_groups"),
+                "see_groups": self.allows("identity:list_groups", target),
                 "delete_credentials": self.allows("identity:delete_application_credential", target),
-                "grant": self.allows(GRANT, target),
-                "revoke": self.allows(REVOKE, target),
+                "grant": self.allows(GRANT, grants),
+                "revoke": self.allows(REVOKE, grants),
             },
         }
         return self.page("dashboard/identity/user.html", context)
@@ -135,7 +140,7 @@ class UserEdit(RecordFormPage, UserPage):
             "description": user.description,
             "project": user.default_project.name if user.default_project else "",
         }
-        return UserForm(data, initial=initial, own_domain=user.domain)
+        return UserForm(data, initial=initial, own_domain=user.domain, within=self.within)
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
@@ -149,4 +154,6 @@ class UserEdit(RecordFormPage, UserPage):
         return self.go(self.back(), said="Saved.")
 
     def further(self) -> dict[str, Any]:
-        return {**super().further(), "suggested": projects_of(self.record.id)}
+        found = projects_of(self.record.id)
+        near = [project for project in found if not self.within or project.domain_id == self.within]
+        return {**super().further(), "suggested": near}

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 
+from portal.dashboard import navigation
 from portal.dashboard.instances.rows import rows_for
 from portal.dashboard.overview.quota import Donut, donuts
 from portal.dashboard.overview.terminal import terminal_for
@@ -20,6 +21,10 @@ class Overview(Page):
     """The project at a glance."""
 
     section = live_page = "overview"
+
+    def outside(self) -> HttpResponse:
+        """Lead who is in a domain, or on the system, to the page that begins there."""
+        return self.go(navigation.HOME_OF[navigation.scope_of(self.context)])
 
     def get(self, request: HttpRequest) -> HttpResponse:
         """Show quota, newest instances and how to work from a terminal."""

@@ -21,6 +21,7 @@ class SettingsPage(Page):
     """Base: the pages are the person's own, and their rules are asked about that person."""
 
     section = "settings"
+    everywhere = True
 
     def target(self, **kwargs: Any) -> Mapping[str, object]:
         return {"user_id": self.context.user_id}

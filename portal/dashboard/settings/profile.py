@@ -25,7 +25,7 @@ class Profile(FormPage, SettingsPage):
     def form(self, data: QueryDict | None = None) -> Form:
         if data is not None:
             policy.enforce(self.context, UPDATE, self.target())
-        return ProfileForm(data, self.user, self.projects(), can_update=self.may(UPDATE))
+        return ProfileForm(data, self.user, self.entries().projects, can_update=self.may(UPDATE))
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data

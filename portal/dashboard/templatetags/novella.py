@@ -95,7 +95,8 @@ def row_button(
     asks: bool = True,
     test: str = "",
 ) -> dict[str, object]:
-    """Draw what can be done to a row; ``label`` has the name of the row as ``{}``, ``to`` is the URL name for ``ids``.
+    """Draw what can be done to a row; ``label`` has the name of the row as ``{}``, ``to`` is the URL name for ``ids``,
+    or an address.
 
     With ``asks`` it opens a question in the dialog, without it leads to a page.
     """
@@ -117,4 +118,5 @@ def steps_done(steps: list[Any]) -> int:
 
 
 def _address(name: str, ids: tuple[object, ...], query: str = "") -> str:
-    return reverse(name, args=ids) + (f"?{query}" if query else "")
+    address = reverse(name, args=ids) if ":" in name else name
+    return address + (f"?{query}" if query else "")

@@ -40,6 +40,13 @@ class Wanted:
     domain_id: str = ""
     state: str = ""
     page: int = 1
+    confined: bool = False
+    """Whether what stands beside a row counts nothing outside of the domain."""
+
+    def counted(self, given: QuerySet[RoleAssignment]) -> QuerySet[RoleAssignment]:
+        """Return those of the assignments that are counted."""
+        inside = Q(domain=self.domain_id) | Q(project__domain=self.domain_id)
+        return given.filter(inside) if self.confined else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ def find_users(wanted: Wanted) -> Found[User]:
     """Return users by name, each with ``projects``: on how many the user has a role, oneself or by a group."""
     found = _narrow(User.objects.order_by("name", "id"), wanted, "email").select_related("domain", "default_project")
     mine = Q(user=OuterRef("id")) | Q(group__groupmembership__user=OuterRef("id"))
-    given = RoleAssignment.objects.filter(mine, project__isnull=False).annotate(one=Value(1))
+    given = wanted.counted(RoleAssignment.objects.filter(mine, project__isnull=False)).annotate(one=Value(1))
     return _page(found, wanted, projects=_count(given, "one", "project"))
 
 
@@ -84,17 +91,19 @@ def find_groups(wanted: Wanted) -> Found[Group]:
     """Return groups by name, each with ``members`` and ``projects``: how many of each."""
     found = _narrow(Group.objects.order_by("name", "id"), wanted).select_related("domain")
     members = _count(GroupMembership.objects.filter(group=OuterRef("id")), "group", "user")
-    given = RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False)
+    given = wanted.counted(RoleAssignment.objects.filter(group=OuterRef("id"), project__isnull=False))
     return _page(found, wanted, members=members, projects=_count(given, "group", "project"))
 
 
 def find_roles(wanted: Wanted) -> Found[Role]:
-    """Return roles by name, those of the whole cloud first, each with ``assignments``: how often it is given."""
-    found = _narrow(Role.objects.order_by(F("domain").asc(nulls_first=True), "name", "id"), wanted).select_related(
-        "domain"
-    )
-    found = found.prefetch_related("implies__implied")
-    given = RoleAssignment.objects.filter(role=OuterRef("id"))
+    """Return roles by name, those of the whole cloud first, each with ``assignments``: how often it is given.  Those of
+    the whole cloud are in every domain.
+    """
+    rows = Role.objects.order_by(F("domain").asc(nulls_first=True), "name", "id")
+    if wanted.domain_id:
+        rows = rows.filter(_of_cloud_or(wanted.domain_id))
+    found = _narrow(rows, replace(wanted, domain_id="")).select_related("domain").prefetch_related("implies__implied")
+    given = wanted.counted(RoleAssignment.objects.filter(role=OuterRef("id")))
     return _page(found, wanted, assignments=_count(given, "role", "id"))
 
 
@@ -102,37 +111,48 @@ def find_domains(wanted: Wanted) -> Found[Domain]:
     """Return domains by name, each with ``projects``, ``users`` and ``groups``: how many of each."""
     kinds: dict[str, Any] = {"projects": Project, "users": User, "groups": Group}
     inside = {name: _count(kind.objects.filter(domain=OuterRef("id")), "domain", "id") for name, kind in kinds.items()}
+    rows = Domain.objects.order_by("name")
+    if wanted.domain_id:
+        rows = rows.filter(id=wanted.domain_id)
     in_no_other = replace(wanted, domain_id="")
-    return _page(_narrow(Domain.objects.order_by("name"), in_no_other), in_no_other, **inside)
+    return _page(_narrow(rows, in_no_other), in_no_other, **inside)
 
 
-def users_to_choose(text: str, *, beside: Group | None = None) -> list[User]:
-    """Return the first users that match, by name; ``beside``: that are not in this group."""
-    found = _narrow(User.objects.order_by("name", "id"), Wanted(text), "email").select_related("domain")
+def inside(domain: Domain) -> dict[str, int]:
+    """Return how many ``projects``, ``users`` and ``groups`` are in the domain."""
+    kinds: dict[str, type[Project | User | Group]] = {"projects": Project, "users": User, "groups": Group}
+    return {name: kind._default_manager.filter(domain=domain).count() for name, kind in kinds.items()}
+
+
+def users_to_choose(text: str, *, within: str = "", beside: Group | None = None) -> list[User]:
+    """Return the first users that match, by name; ``within``: of this domain; ``beside``: who are not in this group."""
+    found = _narrow(User.objects.order_by("name", "id"), Wanted(text, within), "email").select_related("domain")
     if beside is not None:
         found = found.exclude(id__in=GroupMembership.objects.filter(group=beside).values("user"))
     return list(found[:SHORT_LIST])
 
 
-def groups_to_choose(text: str) -> list[Group]:
-    """Return the first groups that match, by name."""
-    return list(_narrow(Group.objects.order_by("name", "id"), Wanted(text)).select_related("domain")[:SHORT_LIST])
+def groups_to_choose(text: str, *, within: str = "") -> list[Group]:
+    """Return the first groups that match, by name; ``within``: of this domain."""
+    found = _narrow(Group.objects.order_by("name", "id"), Wanted(text, within))
+    return list(found.select_related("domain")[:SHORT_LIST])
 
 
-def projects_to_choose(text: str) -> list[Project]:
-    """Return the first projects that match, by name."""
-    return list(_narrow(Project.objects.order_by("name", "id"), Wanted(text)).select_related("domain")[:SHORT_LIST])
+def projects_to_choose(text: str, *, within: str = "") -> list[Project]:
+    """Return the first projects that match, by name; ``within``: of this domain."""
+    found = _narrow(Project.objects.order_by("name", "id"), Wanted(text, within))
+    return list(found.select_related("domain")[:SHORT_LIST])
 
 
 def roles_to_choose(domain: Domain | None = None) -> list[Role]:
     """Return the roles of the whole cloud, which can be given anywhere, and those of a domain, by name."""
-    open_to_all = Q(domain=None)
-    return list(Role.objects.filter(open_to_all | Q(domain=domain) if domain else open_to_all).order_by("name"))
+    return list(Role.objects.filter(_of_cloud_or(domain.id if domain else None)).order_by("name"))
 
 
-def all_domains() -> list[Domain]:
-    """Return every domain by name."""
-    return list(Domain.objects.order_by("name"))
+def all_domains(*, within: str = "") -> list[Domain]:
+    """Return every domain by name; ``within``: this one alone."""
+    found = Domain.objects.order_by("name")
+    return list(found.filter(id=within) if within else found)
 
 
 def roles_by_id(ids: Iterable[str]) -> list[Role]:
@@ -146,9 +166,10 @@ def implied_by(role: Role) -> list[Role]:
     return list(Role.objects.filter(id__in=ImpliedRole.objects.filter(prior=role).values("implied")).order_by("name"))
 
 
-def groups_of(user: User) -> list[Group]:
-    """Return the groups of a user, by name."""
-    return list(user.member_of.select_related("domain").order_by("name", "id"))
+def groups_of(user: User, *, within: str = "") -> list[Group]:
+    """Return the groups of a user, by name; ``within``: of this domain."""
+    found = user.member_of.select_related("domain").order_by("name", "id")
+    return list(found.filter(domain=within) if within else found)
 
 
 def users_in(group: Group, wanted: Wanted) -> Found[User]:
@@ -160,6 +181,11 @@ def users_in(group: Group, wanted: Wanted) -> Found[User]:
 def tags_of(project: Project) -> list[str]:
     """Return the words on a project, in order."""
     return list(project.tags.order_by("name").values_list("name", flat=True))
+
+
+def _of_cloud_or(domain_id: str | None) -> Q:
+    """Match the roles of the whole cloud, and those of a domain."""
+    return Q(domain=None) | Q(domain=domain_id.replace("\0", "")) if domain_id else Q(domain=None)
 
 
 def _narrow(found: QuerySet[Record], wanted: Wanted, *also: str) -> QuerySet[Record]:

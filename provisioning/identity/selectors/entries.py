@@ -1,6 +1,7 @@
 """What a user may enter: roles on projects, domains and the system."""
 
 import uuid
+from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
@@ -18,10 +19,39 @@ def roles_on_system(user_id: uuid.UUID) -> frozenset[str]:
     return effective.role_names(user_id, system=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """What a user may get a token for: projects and domains, each by name, and whether for the system."""
+
+    projects: list[Project]
+    domains: list[Domain]
+    system: bool
+
+    @property
+    def count(self) -> int:
+        return len(self.projects) + len(self.domains) + self.system
+
+
+def entries_of(user_id: uuid.UUID) -> Entries:
+    """Return all that the user may enter; it takes no more queries than ``projects_of`` for who has no domain."""
+    given = _given_to(user_id)
+    others = given.filter(Q(system=True) | Q(domain__isnull=False, inherited=False) | Q(inherited=True))
+    rows = list(others.only("project_id", "domain_id", "system", "inherited"))
+    below = {row.project_id for row in rows if row.project_id is not None}
+    domain_ids = {row.domain_id for row in rows if row.domain_id is not None and not row.inherited}
+    domains = Domain.objects.filter(id__in=domain_ids, enabled=True).order_by("name") if domain_ids else ()
+    return Entries(_projects(given, below), list(domains), any(row.system for row in rows))
+
+
 def projects_of(user_id: uuid.UUID) -> list[Project]:
     """Return the enabled projects on which the user has a role, in whatever way, by name."""
     given = _given_to(user_id)
     below = set(given.filter(project__isnull=False, inherited=True).values_list("project_id", flat=True))
+    return _projects(given, below)
+
+
+def _projects(given: QuerySet[RoleAssignment], below: set[uuid.UUID]) -> list[Project]:
+    """Return the projects on which roles were given, or that are below these ones."""
     inherited: set[uuid.UUID] = set()
     while below:  # down the trees, which are few levels deep
         below = set(Project.objects.filter(parent__in=below).values_list("id", flat=True)) - inherited

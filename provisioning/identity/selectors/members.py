@@ -1,10 +1,11 @@
-"""Who has a role on a project and how; where a user or a group has roles."""
+"""Who has a role on a project, a domain or the system, and how; where a user or a group has roles."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from django.db.models import Q, QuerySet
 
+from provisioning.identity.grant_target import Place, columns_of_place
 from provisioning.identity.models import Domain, Group, GroupMembership, Project, Role, RoleAssignment, User
 from provisioning.identity.selectors.trees import parents_of
 
@@ -14,19 +15,25 @@ MOST_MEMBERS = 500
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A role that somebody has on a project in another way than on it oneself: by a group, from above, or both."""
+    """A role that somebody has in another way than oneself on the place itself: by a group, on a project from above, on
+    the projects below a domain (``below``), or two of these.
+    """
 
     role: Role
     group: Group | None
     above: Project | Domain | None
+    below: bool = False
 
 
 @dataclass(slots=True)
 class Member:
-    """A user or a group with the roles on a project: ``own`` ones are on the project itself and can be taken there."""
+    """A user or a group with the roles in a place: ``own`` ones are on the place itself and can be taken there, as
+    those can that are ``handed_down`` by a domain to its projects.
+    """
 
     actor: User | Group
     own: list[Role] = field(default_factory=list)
+    handed_down: list[Role] = field(default_factory=list)
     others: list[Way] = field(default_factory=list)
 
     @property
@@ -35,19 +42,19 @@ class Member:
         return "group" if isinstance(self.actor, Group) else "user"
 
 
-def members_of(project: Project) -> list[Member]:
-    """Return everybody with a role on the project, groups first, then by name; the users of groups among them."""
-    rows = list(_reaching(project).select_related("role", "user__domain", "group__domain", "project", "domain"))
+def members_of(place: Place) -> list[Member]:
+    """Return everybody with a role there, groups first, then by name; the users of groups among them."""
+    rows = list(_reaching(place).select_related("role", "user__domain", "group__domain", "project", "domain"))
     members: dict[object, Member] = {}
     for row in rows[:MOST_MEMBERS]:
         actor = row.group or row.user
         if actor is not None:
-            _note(members.setdefault((type(actor), actor.pk), Member(actor)), row, project, None)
-    _add_users_of_groups(members, rows, project)
+            _note(members.setdefault((type(actor), actor.pk), Member(actor)), row, place, None)
+    _add_users_of_groups(members, rows, place)
     return sorted(members.values(), key=lambda member: (member.kind, member.actor.name.casefold()))[:MOST_MEMBERS]
 
 
-def _add_users_of_groups(members: dict[object, Member], rows: Iterable[RoleAssignment], project: Project) -> None:
+def _add_users_of_groups(members: dict[object, Member], rows: Iterable[RoleAssignment], place: Place) -> None:
     given: dict[object, list[RoleAssignment]] = {}
     for row in rows:
         if row.group_id is not None:
@@ -56,29 +63,33 @@ def _add_users_of_groups(members: dict[object, Member], rows: Iterable[RoleAssig
     for membership in inside.order_by("user__name")[:MOST_MEMBERS]:
         member = members.setdefault((User, membership.user_id), Member(membership.user))
         for row in given[membership.group_id]:
-            _note(member, row, project, row.group)
+            _note(member, row, place, row.group)
 
 
-def _note(member: Member, row: RoleAssignment, project: Project, group: Group | None) -> None:
+def _note(member: Member, row: RoleAssignment, place: Place, group: Group | None) -> None:
+    below = row.inherited and isinstance(place, Domain)
     if group is None and not row.inherited:
         member.own.append(row.role)
+    elif group is None and below:
+        member.handed_down.append(row.role)
     else:
-        member.others.append(Way(row.role, group, (row.domain or row.project) if row.inherited else None))
+        above = (row.domain or row.project) if row.inherited and not below else None
+        member.others.append(Way(row.role, group, above, below))
 
 
-def _reaching(project: Project) -> QuerySet[RoleAssignment]:
-    above = [each.id for each in parents_of(project)]
-    return RoleAssignment.objects.filter(
-        Q(project=project, inherited=False)
-        | Q(inherited=True, domain=project.domain_id)
-        | Q(inherited=True, project__in=above)
-    ).order_by("role__name", "id")
+def _reaching(place: Place) -> QuerySet[RoleAssignment]:
+    reaching = Q(**columns_of_place(place))
+    if isinstance(place, Project):
+        above = [each.id for each in parents_of(place)]
+        reaching = Q(project=place, inherited=False)
+        reaching |= Q(inherited=True, domain=place.domain_id) | Q(inherited=True, project__in=above)
+    return RoleAssignment.objects.filter(reaching).order_by("role__name", "id")
 
 
-def own_roles(project: Project, actor: User | Group) -> list[Role]:
-    """Return the roles that a user or a group has on the project itself, by name."""
+def own_roles(place: Place, actor: User | Group, *, inherited: bool = False) -> list[Role]:
+    """Return the roles that a user or a group has on the place itself, by name; ``inherited``: on what is below it."""
     mine = {"group" if isinstance(actor, Group) else "user": actor}
-    given = RoleAssignment.objects.filter(project=project, inherited=False, **mine)
+    given = RoleAssignment.objects.filter(**columns_of_place(place), inherited=inherited, **mine)
     return list(Role.objects.filter(id__in=given.values("role")).order_by("name"))
 
 
@@ -98,13 +109,17 @@ class Membership:
     """By which group a user has it."""
 
 
-def memberships_of(actor: User | Group) -> list[Membership]:
-    """Return the roles of a user, those by groups included, or of a group: by where they are and by name."""
+def memberships_of(actor: User | Group, *, within: str = "") -> list[Membership]:
+    """Return the roles of a user, those by groups included, or of a group: by where they are and by name; ``within``:
+    on this domain and its projects.
+    """
     if isinstance(actor, Group):
         mine = Q(group=actor)
     else:
         mine = Q(user=actor) | Q(group__in=GroupMembership.objects.filter(user=actor).values("group"))
     found = RoleAssignment.objects.filter(mine).select_related("role", "project__domain", "domain", "group")
+    if within:
+        found = found.filter(Q(domain=within) | Q(project__domain=within))
     rows = found.order_by("-system", "domain__name", "project__name", "role__name", "id")[:MOST_MEMBERS]
     seen_by = None if isinstance(actor, Group) else True
     return [

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
+from provisioning.identity.grant_target import Place, columns_of_place
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import Domain, Group, ImpliedRole, Project, Role, RoleAssignment, User
 from provisioning.identity.services.assignments import grant, revoke_grant
@@ -51,28 +52,38 @@ def create_user_with_role(
 
 @when_broken_off
 @transaction.atomic
-def add_roles(actor: User | Group, project: Project, roles: Collection[Role]) -> None:
-    """Let a user or a group have these roles on the project as well."""
+def add_roles(
+    actor: User | Group, place: Place, roles: Collection[Role], *, handed_down: Collection[Role] = ()
+) -> None:
+    """Let a user or a group have these roles on the place itself as well, and ``handed_down`` on the projects below."""
     user, group = _either(actor)
-    for role in roles:
-        grant(role, user=user, group=group, project=project)
+    for inherited, wanted in ((False, roles), (True, handed_down)):
+        for role in wanted:
+            grant(role, user=user, group=group, inherited=inherited, **columns_of_place(place))
 
 
 @when_broken_off
-def set_roles(actor: User | Group, project: Project, roles: Collection[Role]) -> None:
-    """Let a user or a group have these roles on the project itself and no others; with none of them it is no member.
+def set_roles(
+    actor: User | Group, place: Place, roles: Collection[Role], *, handed_down: Collection[Role] | None = None
+) -> None:
+    """Let a user or a group have these roles on the place itself and no others; with none of them it is no member.
 
-    What comes by groups or from above stays.  ForbiddenError when the last administrator would go.
+    With ``handed_down`` it has those, and no others, on the projects below a domain.  What comes by groups or from
+    above stays.  ForbiddenError when the last administrator would go.
     """
     user, group = _either(actor)
+    where = columns_of_place(place)
     with keeping_an_administrator():
-        given = RoleAssignment.objects.filter(project=project, user=user, group=group, inherited=False)
-        present = {row.role_id: row.role for row in given.select_related("role")}
-        for role in roles:
-            if role.id not in present:
-                grant(role, user=user, group=group, project=project)
-        for role in set(present.values()) - set(roles):
-            revoke_grant(role, user=user, group=group, project=project)
+        for inherited, wanted in ((False, roles), (True, handed_down)):
+            if wanted is None:
+                continue
+            given = RoleAssignment.objects.filter(user=user, group=group, inherited=inherited, **where)
+            present = {row.role_id: row.role for row in given.select_related("role")}
+            for role in wanted:
+                if role.id not in present:
+                    grant(role, user=user, group=group, inherited=inherited, **where)
+            for role in set(present.values()) - set(wanted):
+                revoke_grant(role, user=user, group=group, inherited=inherited, **where)
 
 
 @when_broken_off

@@ -7,12 +7,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
-from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, owner_locks, project_resources
 from provisioning.identity.last_admin import keeping_an_administrator
-from provisioning.identity.models import SHORT, Domain, Project, ProjectTag, User
-from provisioning.identity.selectors.entries import projects_of
+from provisioning.identity.models import SHORT, Domain, Project, ProjectTag
 from provisioning.identity.selectors.trees import parents_of
 from provisioning.identity.services.checks import (
     MOST_TAGS,
@@ -158,22 +156,3 @@ def remove_tag(project: Project, name: str) -> None:
     refuse_immutable(project, {})
     if "\0" in name or not project.tags.filter(name=name).delete()[0]:
         raise NotFoundError(f"Could not find project tag: {name[:64]}.")
-
-
-def project_for_sign_in(user: User, project_id: str | None = None) -> Project:
-    """Return the project in which a person starts: the one asked for, the user's own default, or the first by name.
-
-    Raises ForbiddenError when the user has no role there, or none anywhere.
-    """
-    open_to_user = projects_of(user.id)
-    if project_id is not None:
-        wanted = read_id(project_id)
-        found = next((project for project in open_to_user if project.id == wanted), None)
-        if found is None:
-            raise ForbiddenError("You have no role on that project.")
-        return found
-    if not open_to_user:
-        sentence = "You have no role on any project that is enabled, and these pages work in one. Ask an operator."
-        raise ForbiddenError(sentence)
-    own = [project for project in open_to_user if project.id == user.default_project_id]
-    return (own or open_to_user)[0]

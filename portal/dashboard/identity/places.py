@@ -1,0 +1,134 @@
+"""On what roles are given: a project, a domain or the system, each with its pages of members and its rules."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from django.urls import reverse
+
+from portal.dashboard.identity.base import DomainPage, IdentityPage, ProjectPage
+from portal.dashboard.pages import Page
+from provisioning.identity import policy
+from provisioning.identity.grant_target import Place
+from provisioning.identity.last_admin import roles_bringing_admin
+from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.selectors import dashboard_lists
+
+GRANT, REVOKE = "identity:create_grant", "identity:revoke_grant"
+_ON_SYSTEM = {GRANT: "identity:create_system_grant_for_{}", REVOKE: "identity:revoke_system_grant_for_{}"}
+_PREFIX = {Project: "", Domain: "domain_"}
+WHOLE_CLOUD = "the whole cloud"
+
+
+class PlacePage(IdentityPage):
+    """Base of the pages about who has a role in a place; ``rule`` is asked whether the caller may give any role."""
+
+    rule = GRANT
+    kind: ClassVar[str]
+
+    @property
+    def place(self) -> Place:
+        """The place; NotFoundError without one."""
+        raise NotImplementedError
+
+    def target(self, **kwargs: Any) -> Mapping[str, object]:
+        """Ask about the least of the roles, for somebody of the domain that the place is in."""
+        target = super().target(**kwargs)
+        return {**target, **least_grant(target.get("domain_id"))}
+
+
+class OfProject(PlacePage, ProjectPage):
+    """Base of the pages of a project's members."""
+
+    @property
+    def place(self) -> Project:
+        return self.record
+
+
+class OfDomain(PlacePage, DomainPage):
+    """Base of the pages of a domain's members."""
+
+    @property
+    def place(self) -> Domain:
+        return self.record
+
+
+class OfSystem(PlacePage):
+    """Base of the pages of those who have a role on the system."""
+
+    section = "system"
+    kind = "system"
+    rule = "identity:create_system_grant_for_user"
+    back_to = "dashboard:system"
+
+    @property
+    def place(self) -> Place:
+        return "system"
+
+
+def name_of(place: Place) -> str:
+    return WHOLE_CLOUD if isinstance(place, str) else place.name
+
+
+def address_of(place: Place, name: str, *ids: object) -> str:
+    """Return the address of one of the pages of the place's members: ``member_add``, ``member_roles`` …"""
+    if isinstance(place, str):
+        return reverse(f"dashboard:system_{name}", args=ids)
+    return reverse(f"dashboard:{_PREFIX[type(place)]}{name}", args=[place.pk, *ids])
+
+
+def page_of(place: Place) -> str:
+    """Return the address of the page of the place itself."""
+    if isinstance(place, str):
+        return reverse("dashboard:system")
+    kind = "project" if isinstance(place, Project) else "domain"
+    return reverse(f"dashboard:{kind}_page", args=[place.pk])
+
+
+def domain_of(place: Place) -> str | None:
+    if isinstance(place, str):
+        return None
+    return place.domain_id if isinstance(place, Project) else place.id
+
+
+def least_grant(domain_id: object) -> dict[str, object]:
+    """Return what a rule of grants may name, of a role that everybody may give who may give any, in this domain."""
+    return {"actor_domain_id": domain_id, "role_domain_id": None, "brings_admin": False}
+
+
+def may_grant(page: Page, rule: str, place: Place, *, kind: str = "user") -> bool:
+    """Whether the caller may give (``GRANT``), or take away (``REVOKE``), any role there at all."""
+    domain_id = domain_of(place)
+    return page.allows(_rule(rule, place, kind), {"domain_id": domain_id, **least_grant(domain_id)})
+
+
+def offered_roles(page: Page, place: Place, held: Iterable[Role] = ()) -> list[Role]:
+    """Return the roles of the whole cloud that the caller may give there, and those that are held already, by name."""
+    kept = {role.id for role in held}
+    offered = {role.id for role in offered_in(page, domain_of(place), _rule(GRANT, place, "user"))}
+    return [role for role in dashboard_lists.roles_to_choose() if role.id in offered | kept]
+
+
+def offered_in(page: Page, domain_id: str | None, rule: str = GRANT) -> list[Role]:
+    """Return the roles of the whole cloud that the caller may give in this domain, by name."""
+    target, bringing = {"domain_id": domain_id, **least_grant(domain_id)}, roles_bringing_admin()
+    roles = dashboard_lists.roles_to_choose()
+    return [role for role in roles if page.allows(rule, {**target, "brings_admin": role.id in bringing})]
+
+
+def check_grants(page: Page, rule: str, place: Place, actor: User | Group, roles: Iterable[Role]) -> None:
+    """Raise ForbiddenError when policy lets the caller not give, or take away, one of these roles there."""
+    bringing = roles_bringing_admin()
+    for role in roles:
+        target = {
+            "domain_id": domain_of(place),
+            "project_id": place.id if isinstance(place, Project) else None,
+            "actor_domain_id": actor.domain_id,
+            "role_domain_id": role.domain_id,
+            "brings_admin": role.id in bringing,
+        }
+        policy.enforce(page.context, _rule(rule, place, "group" if isinstance(actor, Group) else "user"), target)
+
+
+def _rule(rule: str, place: Place, kind: str) -> str:
+    """Return the rule of grants on a project or a domain, or that of grants on the system."""
+    return _ON_SYSTEM[rule].format(kind) if isinstance(place, str) else rule

@@ -1,0 +1,28 @@
+"""The system: who looks after the whole cloud, and where its parts are looked after."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+
+from portal.common.sign_in import operators_project
+from portal.dashboard.identity.base import IdentityPage
+from portal.dashboard.identity.members import members_shown
+from provisioning.identity.models import User
+from provisioning.identity.selectors.lookups import existing
+
+
+class System(IdentityPage):
+    """Who has a role on the system, and the way to the operators' pages."""
+
+    section = "system"
+    rule = "identity:list_system_grants_for_user"
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        context: dict[str, Any] = {
+            **members_shown(self, "system"),
+            "own_roles": sorted(self.context.roles) if self.context.system else [],
+            "may": {},
+            "operates": self.allows("novella:admin"),
+            "project": operators_project(existing(User, self.context.user_id)) if self.context.user_id else None,
+        }
+        return self.page("dashboard/identity/system.html", context)

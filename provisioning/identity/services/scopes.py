@@ -1,0 +1,48 @@
+"""Where a person's session begins and goes on: in a project, in a domain, or on the whole system."""
+
+from provisioning.common.errors import ForbiddenError
+from provisioning.common.ids import read_id
+from provisioning.identity.models import Domain, Project, User
+from provisioning.identity.selectors.entries import domains_of, entries_of, projects_of, roles_on_system
+from provisioning.identity.tokens import Scope
+
+
+def scope_for_sign_in(user: User, project_id: str | None = None) -> Scope:
+    """Return where a person starts: the project that is asked for, the user's own default, or the first by name; who
+    has none, in the own domain or the first by name, or on the system.
+
+    Raises ForbiddenError when the user has no role on that project, or none anywhere.
+    """
+    if project_id is not None:
+        return project_to_enter(user, project_id)
+    entries = entries_of(user.id)
+    for found, first in ((entries.projects, user.default_project_id), (entries.domains, user.domain_id)):
+        if found:
+            return next((each for each in found if each.id == first), found[0])
+    if entries.system:
+        return "system"
+    raise ForbiddenError("You have no role on any project, on a domain or on the system. Ask an operator.")
+
+
+def project_to_enter(user: User, project_id: str) -> Project:
+    """Return the project; ForbiddenError when the user has no role there, or it is disabled."""
+    wanted = read_id(project_id)
+    found = next((project for project in projects_of(user.id) if project.id == wanted), None)
+    if found is None:
+        raise ForbiddenError("You have no role on that project.")
+    return found
+
+
+def domain_to_enter(user: User, domain_id: str) -> Domain:
+    """Return the domain; ForbiddenError when the user has no role on it itself, or it is disabled."""
+    found = next((domain for domain in domains_of(user.id) if domain.id == domain_id), None)
+    if found is None:
+        raise ForbiddenError("You have no role on that domain.")
+    return found
+
+
+def system_to_enter(user: User) -> Scope:
+    """Return the scope of the system; ForbiddenError when the user has no role on it."""
+    if not roles_on_system(user.id):
+        raise ForbiddenError("You have no role on the system.")
+    return "system"
