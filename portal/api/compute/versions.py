@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common import links, views
+from portal.api.common import conditional, links, views
 from portal.api.common.microversions import text_of
 from portal.api.compute.base import MICROVERSIONS, ComputeView
 
@@ -62,7 +62,9 @@ class VersionsView(ComputeView):
     def get(self, request: Request) -> Response:
         """Answer 200 with the list, as Nova does."""
         base = links.endpoint(request, "compute")
-        return Response({"versions": [_entry(legacy(base)), _entry(current(base))]})
+        return conditional.answer(
+            self, lambda: {"versions": [_entry(legacy(base)), _entry(current(base))]}, remember=False
+        )
 
 
 class V21View(ComputeView):
@@ -72,7 +74,9 @@ class V21View(ComputeView):
 
     def get(self, request: Request) -> Response:
         """Answer with the version document."""
-        return Response({"version": current(links.endpoint(request, "compute"))})
+        return conditional.answer(
+            self, lambda: {"version": current(links.endpoint(request, "compute"))}, remember=False
+        )
 
 
 class V20View(ComputeView):
@@ -83,7 +87,7 @@ class V20View(ComputeView):
 
     def get(self, request: Request) -> Response:
         """Answer with the version document."""
-        return Response({"version": legacy(links.endpoint(request, "compute"))})
+        return conditional.answer(self, lambda: {"version": legacy(links.endpoint(request, "compute"))}, remember=False)
 
 
 class NoSuchResource(views.NoSuchResource):

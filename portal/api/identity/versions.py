@@ -6,7 +6,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common import links
+from portal.api.common import conditional, links
 from portal.api.common.views import ServiceView
 
 
@@ -50,4 +50,4 @@ class VersionView(ServiceView):
 
     def get(self, request: Request) -> Response:
         """Describe the version."""
-        return Response({"version": document_v3(request)})
+        return conditional.answer(self, lambda: {"version": document_v3(request)}, remember=False)

@@ -3,6 +3,7 @@
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common import conditional
 from portal.api.common.links import endpoint
 from portal.api.network.base import NetworkView
 from portal.api.network.resources import RESOURCES
@@ -16,7 +17,8 @@ class Versions(NetworkView):
     def get(self, request: Request) -> Response:
         """Name the one version."""
         link = {"rel": "self", "href": f"{endpoint(request, 'network')}/v2.0/"}
-        return Response({"versions": [{"id": "v2.0", "status": "CURRENT", "links": [link]}]})
+        versions = [{"id": "v2.0", "status": "CURRENT", "links": [link]}]
+        return conditional.answer(self, lambda: {"versions": versions}, remember=False)
 
 
 class Resources(NetworkView):
@@ -27,15 +29,12 @@ class Resources(NetworkView):
     def get(self, request: Request) -> Response:
         """Name every resource with its address."""
         base = f"{endpoint(request, 'network')}/v2.0"
-        return Response(
+        resources = [
             {
-                "resources": [
-                    {
-                        "name": resource.name,
-                        "collection": resource.plural,
-                        "links": [{"rel": "self", "href": f"{base}/{resource.path}"}],
-                    }
-                    for resource in RESOURCES
-                ]
+                "name": resource.name,
+                "collection": resource.plural,
+                "links": [{"rel": "self", "href": f"{base}/{resource.path}"}],
             }
-        )
+            for resource in RESOURCES
+        ]
+        return conditional.answer(self, lambda: {"resources": resources}, remember=False)

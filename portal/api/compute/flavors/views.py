@@ -7,6 +7,7 @@ from oslo_utils import strutils
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common import conditional
 from portal.api.common.microversions import NEWEST
 from portal.api.common.paging import next_links, read_page
 from portal.api.compute.base import ComputeView
@@ -74,23 +75,24 @@ class FlavorsView(FlavorShapes):
         key = flavor_schemas.SORT_KEYS[last(query, "sort_key") or "flavorid"]
         falling = last(query, "sort_dir") == "desc"
         operator = self.allows("novella:flavors:index:all")
-        found = selectors.flavors_for(
-            self.context,
-            is_public=_is_public(last(query, "is_public")) if operator else None,
-            min_ram=_number(last(query, "minRam"), "minRam"),
-            min_disk=_number(last(query, "minDisk"), "minDisk"),
-            disabled=operator,
-            sort=[Sort(name, falling) for name in dict.fromkeys((key, "id"))],
-            limit=page.limit,
-            marker=page.marker,
-        )
-        shapes = [self.shape(flavor) if self.detailed else self.brief(flavor) for flavor in found]
-        answer: dict[str, Any] = {"flavors": shapes}
-        url = f"{self.base}/flavors{'/detail' if self.detailed else ''}"
-        following = next_links(request, page, [flavor.flavorid for flavor in found], url)
-        if following:
-            answer["flavors_links"] = following
-        return Response(answer)
+
+        def make() -> dict[str, Any]:
+            found = selectors.flavors_for(
+                self.context,
+                is_public=_is_public(last(query, "is_public")) if operator else None,
+                min_ram=_number(last(query, "minRam"), "minRam"),
+                min_disk=_number(last(query, "minDisk"), "minDisk"),
+                disabled=operator,
+                sort=[Sort(name, falling) for name in dict.fromkeys((key, "id"))],
+                limit=page.limit,
+                marker=page.marker,
+            )
+            shapes = [self.shape(flavor) if self.detailed else self.brief(flavor) for flavor in found]
+            url = f"{self.base}/flavors{'/detail' if self.detailed else ''}"
+            following = next_links(request, page, [flavor.flavorid for flavor in found], url)
+            return {"flavors": shapes} | ({"flavors_links": following} if following else {})
+
+        return conditional.answer(self, make)
 
     def post(self, request: Request) -> Response:
         given = self.checked_body()["flavor"]

@@ -6,6 +6,7 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common import conditional
 from portal.api.common.paging import next_links, read_page
 from portal.api.compute.schemas import boolean
 from portal.api.compute.servers import schemas as server_schemas
@@ -53,22 +54,23 @@ class ServersView(ServerView):
         wanted = read_filters(query, self.microversion, every=every)
         if not SEARCHED.isdisjoint(wanted.filters):
             rate_limits.check(self.context, rate_limits.SEARCHES)
-        found = selectors.instances_for(
-            self.context,
-            sort=sort,
-            limit=0 if wanted.nothing else page.limit,
-            marker=page.marker,
-            all_projects=wanted.all_projects,
-            rule=self.all_projects_rule,
-            columns=self._columns(),
-            **wanted.filters,
-        )
-        answer: dict[str, Any] = {"servers": self._shapes(found)}
-        url = f"{self.base}/servers{'/detail' if self.detailed else ''}"
-        following = next_links(request, page, [item.id for item in found], url)
-        if following:
-            answer["servers_links"] = following
-        return Response(answer)
+
+        def make() -> dict[str, Any]:
+            found = selectors.instances_for(
+                self.context,
+                sort=sort,
+                limit=0 if wanted.nothing else page.limit,
+                marker=page.marker,
+                all_projects=wanted.all_projects,
+                rule=self.all_projects_rule,
+                columns=self._columns(),
+                **wanted.filters,
+            )
+            url = f"{self.base}/servers{'/detail' if self.detailed else ''}"
+            following = next_links(request, page, [item.id for item in found], url)
+            return {"servers": self._shapes(found)} | ({"servers_links": following} if following else {})
+
+        return conditional.answer(self, make, remember=not (self.detailed and self.visible_fields().host_status))
 
     def _columns(self) -> tuple[str, ...]:
         if not self.detailed:

@@ -7,6 +7,7 @@ from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from portal.api.common import conditional
 from portal.api.common.links import endpoint
 from portal.api.common.paging import next_query
 from portal.api.common.views import Schemas
@@ -38,19 +39,21 @@ class Images(ImageView):
     def get(self, request: Request) -> Response:
         """List images: filters, ``sort``, ``limit``, ``marker``."""
         page = read_page(request)
-        rows = selectors.images_for(
-            self.context, read_filters(request), limit=page.limit, marker=page.marker, sort=read_order(request)
-        )
+        filters, order = read_filters(request), read_order(request)
         first = request.query_params.copy()
         first.pop("marker", None)
-        following = next_query(request, page, [row.id for row in rows])
-        body: dict[str, Any] = {
-            "images": [shape_for(self.context, row) for row in rows],
-            "first": f"/v2/images?{first.urlencode()}" if first else "/v2/images",
-            "schema": "/v2/schemas/images",
-            **({"next": f"/v2/images?{following}"} if following else {}),
-        }
-        return Response(body)
+
+        def make() -> dict[str, Any]:
+            rows = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker, sort=order)
+            following = next_query(request, page, [row.id for row in rows])
+            return {
+                "images": [shape_for(self.context, row) for row in rows],
+                "first": f"/v2/images?{first.urlencode()}" if first else "/v2/images",
+                "schema": "/v2/schemas/images",
+                **({"next": f"/v2/images?{following}"} if following else {}),
+            }
+
+        return conditional.answer(self, make, remember=not settings.IMAGE_PROPERTY_PROTECTIONS)
 
     def post(self, request: Request) -> Response:
         """Make a record; what is no attribute is an additional property."""

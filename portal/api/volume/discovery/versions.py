@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.common import links
+from portal.api.common import conditional, links
 from portal.api.common.microversions import text_of
 from portal.api.volume.base import MICROVERSIONS, VolumeView
 
@@ -45,4 +45,5 @@ class VersionView(VolumeView):
 
     def get(self, request: Request) -> Response:
         """Answer with the version document."""
-        return Response({"versions": [document(links.endpoint(request, "volume"))]})
+        documents = [document(links.endpoint(request, "volume"))]
+        return conditional.answer(self, lambda: {"versions": documents}, remember=False)
