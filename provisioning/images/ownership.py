@@ -1,5 +1,6 @@
 """What projects own in images, and what of it is limited."""
 
+from provisioning.ec2 import kinds
 from provisioning.identity import project_resources
 from provisioning.identity.project_resources import Ids
 from provisioning.images.models import Image, ImageMember
@@ -8,7 +9,8 @@ from provisioning.quotas import registry
 
 
 def register() -> None:
-    """Keep projects with images, and say what limits them."""
+    """Keep projects with images, and say what limits them.  Images have ids of EC2."""
+    kinds.register("ami", "image", Image)
     project_resources.register("images", _images)
     project_resources.register("image memberships", None, _remove_memberships)
     registry.measure("images", measured, {"images.Image": ("image_size_total", "image_count_total")})

@@ -22,6 +22,7 @@ from provisioning.identity.services.application_credentials import RequestPatter
 from provisioning.identity.services.credentials import credential_id, delete_credential
 from provisioning.identity.services.ec2 import create_ec2_credential
 from provisioning.identity.services.tokens import issue_token
+from provisioning.images.models import Image
 from provisioning.network import services as network
 from provisioning.network.models import FloatingIP, Network, Router, SecurityGroup, SecurityGroupRule, Subnet
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume, VolumeModification
@@ -98,6 +99,7 @@ def make_things(people: People, world: World) -> Things:
         "free-eni": ids.id_of("eni", _routed_port(people.alice, world)),
         "spare-sg": ids.id_of("sg", network.create_security_group(people.alice.project_id, "spare").id),
         "free-vol": ids.id_of("vol", uuid.UUID(world.ids["volume"])),
+        "ready-ami": ids.id_of("ami", _image_with_data(people.alice)),
         "used-vol": ids.id_of("vol", _volume_of_server(people.alice, world)),
     }
     return Things(found | words, _keys(people), _pools(found))
@@ -123,6 +125,11 @@ def _routed_port(alice: Person, world: World) -> uuid.UUID:
     network.update_router(router, {"gateway": network.Gateway(outside)})
     network.add_interface_by_subnet(router, Subnet.objects.get(pk=world.ids["subnet"]))
     return network.create_port(alice.project_id, Network.objects.get(pk=world.ids["own_network"])).id
+
+
+def _image_with_data(alice: Person) -> uuid.UUID:
+    values = {"status": "active", "visibility": "private", "disk_format": "raw", "container_format": "bare", "size": 1}
+    return Image.objects.create(project_id=alice.project_id, name="ready", **values).id
 
 
 def _volume_of_server(alice: Person, world: World) -> uuid.UUID:

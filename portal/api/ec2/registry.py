@@ -53,6 +53,8 @@ class Action:
     """Code for what is not there: ``InvalidVolume.NotFound``."""
     conflict: str
     """Code for what cannot be done in the present state: ``IncorrectState``."""
+    whole: bool
+    """Whether it is one transaction; else its services have their own, and it takes no ``ClientToken``."""
     over_quota: Mapping[str, str] = field(default_factory=dict)
     """Resource of a quota → code, where it is another than ``faults.OVER_QUOTA`` says."""
 
@@ -67,6 +69,7 @@ actions: dict[str, Action] = {}
 ALWAYS_TAKEN = frozenset({"DryRun"})
 MODULES = (
     "addresses",
+    "images",
     "instances",
     "key_pairs",
     "places",
@@ -84,6 +87,7 @@ def action(
     passes_over: str = "",
     missing: str = "InvalidParameterValue",
     conflict: str = "IncorrectState",
+    whole: bool = True,
     over_quota: Mapping[str, str] | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register a handler.  ``takes`` and ``passes_over`` are names of arguments with spaces between them.
@@ -97,7 +101,7 @@ def action(
     def register(handler: Handler) -> Handler:
         actions[name] = Action(
             name, rules, handler, frozenset(takes.split()), frozenset(passes_over.split()), missing, conflict,
-            over_quota or {},
+            whole, over_quota or {},
         )  # fmt: skip
         return handler
 
@@ -105,8 +109,10 @@ def action(
 
 
 def check() -> None:
-    """Raise LookupError when an action or an argument is not in the model."""
+    """Raise LookupError when an action or an argument is not in the model, or a token needs a transaction."""
     for each in actions.values():
+        if not each.whole and "ClientToken" in each.takes:
+            raise LookupError(f"{each.name} heeds a ClientToken, and is not one transaction.")
         shape = model.operation(each.name).input_shape
         known = set(model.members_of(shape)) if shape is not None else set()
         strange = (each.takes | each.passes_over) - known

@@ -150,11 +150,12 @@ def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[st
 def _done(action: Action, call: Call, signed: SignedRequest) -> str:
     """Carry the action out, and once more when it lost a race; return what the answer says.
 
-    An action that writes is one transaction.
+    An action that writes is one transaction, unless it says that it cannot be.
     """
-    if not action.changes:
+    if action.changes:
+        _spend(signed)
+    if not action.changes or not action.whole:
         return _said(action, call)
-    _spend(signed)
     for _ in range(BEGUN_ANEW - 1):
         try:
             with transaction.atomic():

@@ -13,11 +13,11 @@ OF_AMAZON = frozenset({"standard", "io1", "io2", "gp2", "gp3", "sc1", "st1"})
 
 
 def type_asked(context: RequestContext, name: str | None) -> str:
-    """Return the id of the type that is named, empty when none is; Ec2Error for one that the caller may not use."""
+    """Return the name of the type that is asked for, empty without one; Ec2Error for what the caller may not use."""
     if not name:
         return ""
     try:
-        return str(type_for(context, name).id)
+        return type_for(context, name).name
     except NotFoundError as error:
         if name in OF_AMAZON:
             return ""

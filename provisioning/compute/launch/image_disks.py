@@ -8,7 +8,8 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.volume_images import PROPERTY
 
-_TEXTS = ("device_name", "disk_bus", "device_type", "guest_format", "tag", "volume_type")
+_TEXTS = {"device_name": 32, "disk_bus": 32, "device_type": 32, "guest_format": 32, "tag": 32, "volume_type": 255}
+"""Field → how many characters of it are read."""
 
 
 def disks_of(properties: Mapping[str, Any]) -> tuple[DiskRequest, ...]:
@@ -47,5 +48,5 @@ def _disk(entry: Mapping[str, Any]) -> DiskRequest:
         boot_index=None if index is None else int(index),
         size=None if size is None else int(size),
         delete_on_termination=entry.get("delete_on_termination") is True,
-        **{name: str(entry.get(name) or "")[:32] for name in _TEXTS},
+        **{name: str(entry.get(name) or "")[:longest] for name, longest in _TEXTS.items()},
     )

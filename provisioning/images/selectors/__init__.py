@@ -5,7 +5,7 @@ from provisioning.images.selectors.data import data_for, locations_for, open_dat
 from provisioning.images.selectors.lists import NEWEST_FIRST, SORT_KEYS, images_for
 from provisioning.images.selectors.members import answers_for, member_for, members_for
 from provisioning.images.selectors.storage import storage_left, storage_used
-from provisioning.images.selectors.use import usable_image_for, usable_images_for
+from provisioning.images.selectors.use import images_of_use, usable_image_for, usable_images_for
 
 __all__ = [
     "NEWEST_FIRST",
@@ -15,6 +15,7 @@ __all__ = [
     "image_for",
     "images_by_id",
     "images_for",
+    "images_of_use",
     "locations_for",
     "member_for",
     "members_for",

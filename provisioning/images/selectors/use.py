@@ -2,7 +2,7 @@
 
 import uuid
 
-from django.db.models import Q, UUIDField
+from django.db.models import Q, QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
@@ -49,3 +49,18 @@ def usable_images_for(context: RequestContext) -> list[Image]:
     listed = own(context) | Q(visibility=Image.Visibility.PUBLIC) | shared_with(context, ImageMember.Status.ACCEPTED)
     rows = Image.objects.filter(listed, status=Image.Status.ACTIVE, hidden=False, disk_format__in=BOOTABLE_FORMATS)
     return list(rows.order_by("name", "-created_at"))
+
+
+def images_of_use(project_id: uuid.UUID, *, listed: bool = True) -> QuerySet[Image]:
+    """Return every image that a project may use, in any status, whoever asks; ``listed``: without those that are used
+    by id only, which are hidden ones, community images of others, and shared ones that the project has rejected.
+    """
+    rows = Image.objects.exclude(status=Image.Status.DELETED).filter(usable(project_id))
+    if not listed:
+        return rows
+    rejected = ImageMember.objects.filter(project_id=project_id, status=ImageMember.Status.REJECTED)
+    others = ~Q(project_id=project_id)
+    rows = rows.exclude(others & Q(visibility=Image.Visibility.COMMUNITY))
+    return rows.filter(hidden=False).exclude(
+        others & Q(visibility=Image.Visibility.SHARED, pk__in=rejected.values("image_id"))
+    )

@@ -1,6 +1,7 @@
 """Everything that writes images: records, members, uploads, the end."""
 
 from provisioning.images.services.imports import ImportRequest, import_image, import_new
+from provisioning.images.services.launch_permissions import change_permissions, reset_permissions
 from provisioning.images.services.members import add_member, remove_member, set_member_status
 from provisioning.images.services.records import create, deactivate, delete, patch, reactivate, set_tag, update
 from provisioning.images.services.recovery import recover_interrupted_uploads
@@ -10,6 +11,7 @@ from provisioning.images.services.uploads import upload
 __all__ = [
     "ImportRequest",
     "add_member",
+    "change_permissions",
     "create",
     "deactivate",
     "delete",
@@ -19,6 +21,7 @@ __all__ = [
     "reactivate",
     "recover_interrupted_uploads",
     "remove_member",
+    "reset_permissions",
     "set_member_status",
     "set_tag",
     "stage",

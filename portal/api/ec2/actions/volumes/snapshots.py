@@ -9,6 +9,7 @@ from portal.api.ec2.filters import Filterable
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
+from provisioning.compute.registered_images import images_naming
 from provisioning.ec2 import ids
 from provisioning.volumes import services
 from provisioning.volumes.models import Snapshot
@@ -53,6 +54,10 @@ def delete_snapshot(call: Call) -> dict[str, Any]:
     if snapshot.status in (SnapshotStatus.BACKING_UP, SnapshotStatus.RESTORING):
         why = f"The snapshot {call.arguments['SnapshotId']} is being copied or restored"
         raise Ec2Error("InvalidSnapshot.InUse", why)
+    naming = images_naming(call.project_id, snapshot.id)
+    if naming:
+        used = f"The snapshot {call.arguments['SnapshotId']} is currently in use by {ids.id_of('ami', naming[0].id)}"
+        raise Ec2Error("InvalidSnapshot.InUse", used)
     services.delete_snapshot(call.context, snapshot.id)
     return {}
 

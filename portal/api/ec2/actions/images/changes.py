@@ -1,0 +1,214 @@
+"""CreateImage, RegisterImage, DeregisterImage, and what takes images out of use for a time."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.images.found import own_image_of
+from portal.api.ec2.actions.images.shapes import ARCHITECTURES, ROOT
+from portal.api.ec2.actions.volumes.found import instance_of, snapshot_of
+from portal.api.ec2.devices import guest_name, is_guest_name
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from portal.api.ec2.volume_types import type_asked
+from provisioning.common.errors import NovellaError
+from provisioning.compute.actions.snapshot import create_image
+from provisioning.compute.registered_images import ImageDisk, NewImage, images_naming, register_image, snapshots_of
+from provisioning.ec2 import ids
+from provisioning.identity import policy
+from provisioning.images import services
+from provisioning.images.models import Image
+from provisioning.images.selectors import images_of_use
+from provisioning.volumes.models import Snapshot
+from provisioning.volumes.services import delete_snapshot
+
+KIND = names.IMAGE
+_NAME = re.compile(r"[A-Za-z0-9()\[\] ./'@_-]{3,128}", re.ASCII)
+LONGEST_DESCRIPTION = 255
+OF_DISK = frozenset({"SnapshotId", "VolumeSize", "VolumeType", "DeleteOnTermination"})
+
+
+@action(
+    "CreateImage",
+    "os_compute_api:servers:create_image",
+    takes="InstanceId Name Description TagSpecifications",
+    passes_over="NoReboot",
+    missing=names.INSTANCE.missing,
+    whole=False,
+)
+def create(call: Call) -> dict[str, Any]:
+    """Make an image of an instance, which goes on; of one that boots from a volume, with snapshots of its volumes."""
+    given = tags.specified(call, KIND, [names.SNAPSHOT])
+    name, properties = _name(call), _description(call)
+    instance = instance_of(call, call.arguments["InstanceId"])
+    key = create_image(call.context, instance.id, name, properties or None)
+    tags.write(call, KIND, [key], given)
+    if names.SNAPSHOT.resource_type in given:
+        image = images_of_use(call.project_id, listed=False).filter(pk=key)
+        tags.write(call, names.SNAPSHOT, list(snapshots_of(call.context, image)), given)
+    return {"ImageId": ids.id_of(KIND.prefix, key)}
+
+
+@action(
+    "RegisterImage",
+    "add_image",
+    "upload_image",
+    "volume:update",
+    takes="Name Description Architecture RootDeviceName BlockDeviceMappings VirtualizationType BootMode ImageLocation "
+    "TagSpecifications",
+    passes_over="EnaSupport SriovNetSupport",
+    missing=names.SNAPSHOT.missing,
+    whole=False,
+)
+def register(call: Call) -> dict[str, Any]:
+    """Make an image of a snapshot: its instances boot from a volume that is made of it."""
+    if call.get("ImageLocation"):
+        raise errors.unsupported("There is no object storage to read an image from: upload it by the Image API")
+    for parameter, only in (("VirtualizationType", "hvm"), ("BootMode", "legacy-bios")):
+        if call.get(parameter, only) != only:
+            raise errors.unsupported(f"{parameter} is {only} in this cloud")
+    given = tags.specified(call, KIND)
+    name, properties = _name(call), _description(call)
+    architecture = call.get("Architecture")
+    if architecture is not None:
+        if architecture not in ARCHITECTURES:
+            raise errors.unsupported(f"There are no guests of the architecture {architecture} in this cloud")
+        properties["hw_architecture"] = ARCHITECTURES[architecture]
+    image = register_image(call.context, NewImage(name, _disks(call), properties))
+    tags.write(call, KIND, [image.id], given)
+    return {"ImageId": ids.id_of(KIND.prefix, image.id)}
+
+
+def _name(call: Call) -> str:
+    """Return the name of a new image, which no other of the project has; Ec2Error."""
+    name: str = call.arguments["Name"]
+    if not _NAME.fullmatch(name):
+        why = "AMI names have 3 to 128 letters, digits, blanks and characters of ( ) [ ] . / - ' @ _"
+        raise Ec2Error("InvalidAMIName.Malformed", why)
+    same = images_of_use(call.project_id, listed=False).filter(project_id=call.project_id, name=name).first()
+    if same is not None:
+        used = f"AMI name {name} is already in use by AMI {ids.id_of(KIND.prefix, same.id)}"
+        raise Ec2Error("InvalidAMIName.Duplicate", used)
+    return name
+
+
+def _description(call: Call) -> dict[str, str]:
+    text = call.get("Description", "")
+    if len(text) > LONGEST_DESCRIPTION:
+        raise errors.invalid_value("Description", text, f"It has {LONGEST_DESCRIPTION} characters at most.")
+    return {"description": text} if text else {}
+
+
+def _disks(call: Call) -> list[ImageDisk]:
+    given = [each for each in call.get("BlockDeviceMappings", []) if "NoDevice" not in each]
+    if not given:
+        raise errors.missing_parameter("BlockDeviceMapping")
+    root = guest_name(call.get("RootDeviceName", given[0].get("DeviceName", ROOT)))
+    disks = [_disk(call, each, root) for each in given]
+    if len({disk.device_name for disk in disks}) < len(disks):
+        raise _invalid("A device name is given twice")
+    if not any(disk.is_root and disk.snapshot_id for disk in disks):
+        raise _invalid(f"The root device {root[:64]} must be mapped to a snapshot")
+    return disks
+
+
+def _disk(call: Call, mapping: Mapping[str, Any], root: str) -> ImageDisk:
+    name, volume = guest_name(mapping.get("DeviceName", "")), mapping.get("Ebs")
+    if not is_guest_name(name) or volume is None:
+        raise _invalid("Each mapping has a device name and a volume (Ebs)")
+    strange = sorted(each for each, value in volume.items() if value and each not in OF_DISK)
+    if strange:
+        raise errors.unsupported(f"The parameter BlockDeviceMapping.Ebs.{strange[0]} is not supported by this cloud")
+    snapshot, size = volume.get("SnapshotId"), volume.get("VolumeSize")
+    if size is None and not snapshot:
+        raise errors.missing_parameter("BlockDeviceMapping.Ebs.VolumeSize")
+    if size is not None and size < 1:
+        raise errors.invalid_value("VolumeSize", size, "It is in GiB, from 1.")
+    return ImageDisk(
+        device_name=name,
+        snapshot_id=snapshot_of(call, snapshot).id if snapshot else None,
+        size_gb=size,
+        volume_type=type_asked(call.context, volume.get("VolumeType")),
+        delete_on_termination=volume.get("DeleteOnTermination", True),
+        is_root=name == root,
+    )
+
+
+def _invalid(why: str) -> Ec2Error:
+    return Ec2Error("InvalidBlockDeviceMapping", why)
+
+
+@action(
+    "DeregisterImage",
+    "delete_image",
+    takes="ImageId DeleteAssociatedSnapshots",
+    missing=KIND.missing,
+    conflict="OperationNotPermitted",
+)
+def deregister(call: Call) -> dict[str, Any]:
+    """End an image; ``DeleteAssociatedSnapshots``: with the snapshots that no other image names."""
+    image = own_image_of(call, call.arguments["ImageId"])
+    if image.protected:
+        raise Ec2Error("OperationNotPermitted", "The image is protected: disable deregistration protection first")
+    snapshots = snapshots_of(call.context, [image])
+    services.delete(call.context, image.id)
+    results = None
+    if call.get("DeleteAssociatedSnapshots", False):
+        known = ids.ids_of(names.SNAPSHOT.prefix, snapshots)
+        results = [
+            {"SnapshotId": known[key], "ReturnCode": _deleted(call, snapshot)} for key, snapshot in snapshots.items()
+        ]
+    return {"Return": True, "DeleteSnapshotResults": results}
+
+
+def _deleted(call: Call, snapshot: Snapshot) -> str:
+    """Delete a snapshot of an image that ended; return EC2's word for how it went."""
+    if images_naming(call.project_id, snapshot.id):
+        return "skipped"
+    if not policy.allows(call.context, "volume:delete_snapshot"):
+        return "missing-permissions"
+    try:
+        delete_snapshot(call.context, snapshot.id)
+    except NovellaError:
+        return "client-error"
+    return "success"
+
+
+@action("DisableImage", "deactivate", "modify_image", "delete_member", takes="ImageId", missing=KIND.missing)
+def disable(call: Call) -> dict[str, Any]:
+    """Let nothing start from an image until it is enabled, and nobody else have it."""
+    image = own_image_of(call, call.arguments["ImageId"])
+    _check_has_data(image)
+    services.reset_permissions(call.context, image.id)
+    services.deactivate(call.context, image.id)
+    return {"Return": True}
+
+
+@action("EnableImage", "reactivate", takes="ImageId", missing=KIND.missing)
+def enable(call: Call) -> dict[str, Any]:
+    """Give an image free again; whom it was shared with does not come back."""
+    image = own_image_of(call, call.arguments["ImageId"])
+    _check_has_data(image)
+    services.reactivate(call.context, image.id)
+    return {"Return": True}
+
+
+def _check_has_data(image: Image) -> None:
+    if image.status not in (Image.Status.ACTIVE, Image.Status.DEACTIVATED):
+        raise Ec2Error("InvalidAMIID.Unavailable", "The image has no data yet")
+
+
+@action("EnableImageDeregistrationProtection", "modify_image", takes="ImageId", missing=KIND.missing)
+def protect(call: Call) -> dict[str, Any]:
+    """Keep an image from being ended."""
+    services.update(call.context, own_image_of(call, call.arguments["ImageId"]).id, {"protected": True})
+    return {"Return": "true"}
+
+
+@action("DisableImageDeregistrationProtection", "modify_image", takes="ImageId", missing=KIND.missing)
+def unprotect(call: Call) -> dict[str, Any]:
+    """Let an image be ended again."""
+    services.update(call.context, own_image_of(call, call.arguments["ImageId"]).id, {"protected": False})
+    return {"Return": "true"}

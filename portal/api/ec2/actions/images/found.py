@@ -1,0 +1,38 @@
+"""The image that a request names."""
+
+import uuid
+from collections.abc import Collection
+
+from portal.api.ec2 import names, owned
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
+from provisioning.images.models import Image
+from provisioning.images.selectors import images_of_use
+
+
+def image_of(call: Call, ec2_id: str) -> Image:
+    """Return an image that the caller's project may use; Ec2Error."""
+    key = names.resource(names.IMAGE, ec2_id)
+    image = images_of_use(call.project_id, listed=False).filter(pk=key).first()
+    if image is None:
+        raise names.not_found(names.IMAGE, [ec2_id])
+    return image
+
+
+def own_image_of(call: Call, ec2_id: str) -> Image:
+    """Return an image of the caller's project; Ec2Error, AuthFailure for one that it may only use."""
+    image = image_of(call, ec2_id)
+    if image.project_id != call.project_id:
+        raise Ec2Error("AuthFailure", f"Not authorized for image:{ec2_id}", status=403)
+    return image
+
+
+def _own(context: RequestContext, resources: Collection[uuid.UUID]) -> Collection[uuid.UUID]:
+    project = context.project_id or NOBODY
+    rows = images_of_use(project, listed=False).filter(project_id=project, pk__in=resources)
+    return set(rows.values_list("pk", flat=True))
+
+
+owned.register(names.IMAGE, _own)

@@ -1,0 +1,142 @@
+"""How images look in EC2's answers."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.registry import Call
+from provisioning.common.ids import read_id
+from provisioning.compute.launch.request import DiskRequest
+from provisioning.compute.registered_images import disks_named_by, snapshots_of
+from provisioning.compute.snapshot_images import SNAPSHOT
+from provisioning.ec2 import ids
+from provisioning.ec2.tags import tags_of
+from provisioning.images.models import Image
+from provisioning.volumes.models import Snapshot
+from provisioning.volumes.states import SnapshotStatus
+
+ROOT = "/dev/vda"
+ARCHITECTURES = {"i386": "i686", "x86_64": "x86_64", "arm64": "aarch64"}
+"""EC2's word → that of images and hosts."""
+_AT_AMAZON = {word: name for name, word in ARCHITECTURES.items()}
+_KINDS = {"aki": "kernel", "ari": "ramdisk"}
+"""Disk format → type of image; any other is a machine's."""
+_STATES = {
+    Image.Status.ACTIVE: "available",
+    Image.Status.DEACTIVATED: "disabled",
+    Image.Status.KILLED: "failed",
+    Image.Status.DELETED: "deregistered",
+}
+
+
+@dataclass(frozen=True)
+class Related:
+    """What images refer to, fetched with as many queries whatever their number."""
+
+    ids: Mapping[uuid.UUID, str]
+    """Image → its EC2 id."""
+    snapshots: Mapping[uuid.UUID, Snapshot] = field(default_factory=dict)
+    """Of the caller's project."""
+    snapshot_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    instances: Mapping[uuid.UUID, str] = field(default_factory=dict)
+    tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
+
+
+def related(call: Call, images: Sequence[Image]) -> Related:
+    """Fetch what the answers about these images show; tags, snapshots and instances only of the project's own."""
+    own = [image for image in images if image.project_id == call.project_id]
+    snapshots = snapshots_of(call.context, own)
+    servers = {key for image in own if (key := _server_of(image)) is not None}
+    return Related(
+        ids=ids.ids_of(names.IMAGE.prefix, [image.id for image in images]),
+        snapshots=snapshots,
+        snapshot_ids=ids.ids_of(names.SNAPSHOT.prefix, snapshots),
+        instances=ids.ids_of(names.INSTANCE.prefix, servers),
+        tags=tags_of(names.IMAGE.prefix, [image.id for image in own]) if own else {},
+    )
+
+
+def _server_of(image: Image) -> uuid.UUID | None:
+    if image.properties.get("image_type") != SNAPSHOT:
+        return None
+    return read_id(image.properties.get("instance_uuid"))
+
+
+def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
+    """Return one image, as DescribeImages shows it."""
+    disks, own = disks_named_by(image), image.project_id == call.project_id
+    state, reason = state_of(image, disks, related, own=own)
+    server, properties = _server_of(image), image.properties
+    windows = str(properties.get("os_type", "")).lower() == "windows"
+    return {
+        "ImageId": related.ids[image.id],
+        "ImageLocation": f"{image.project_id.hex}/{image.name}",
+        "ImageType": _KINDS.get(image.disk_format or "", "machine"),
+        "Name": image.name,
+        "Description": properties.get("description", ""),
+        "OwnerId": image.project_id.hex,
+        "Public": image.visibility == Image.Visibility.PUBLIC,
+        "State": state,
+        "StateReason": reason,
+        "Architecture": architecture_of(image),
+        "CreationDate": _text_of(image.created_at),
+        "Platform": "windows" if windows else None,
+        "PlatformDetails": "Windows" if windows else "Linux/UNIX",
+        "RootDeviceType": "ebs" if any(disk.boot_index == 0 for disk in disks) else "instance-store",
+        "RootDeviceName": properties.get("root_device_name") or ROOT,
+        "BlockDeviceMappings": mappings(disks, related),
+        "VirtualizationType": "hvm",
+        "Hypervisor": "xen",  # every client knows this word of the model's two, and none means anything by it
+        "ProductCodes": [],
+        "SourceInstanceId": related.instances.get(server) if server else None,
+        "DeregistrationProtection": protection_of(image),
+        "Tags": tags.shape(related.tags.get(image.id, {})),
+    }
+
+
+def state_of(
+    image: Image, disks: Sequence[DiskRequest], related: Related, *, own: bool
+) -> tuple[str, dict[str, str] | None]:
+    """Return the state, and why it is ``failed``: an image of snapshots is there when they are."""
+    state = _STATES.get(Image.Status(image.status), "pending")
+    if state != "available" or not own:
+        return state, None
+    named = [related.snapshots.get(read_id(disk.source_id) or image.id) for disk in disks if disk.source_id]
+    if any(each is None or each.status == SnapshotStatus.ERROR for each in named):
+        return "failed", {"Code": "Client.InvalidSnapshot", "Message": "A snapshot of the image has failed or is gone"}
+    if any(each is not None and each.status == SnapshotStatus.CREATING for each in named):
+        return "pending", None
+    return state, None
+
+
+def mappings(disks: Sequence[DiskRequest], related: Related) -> list[dict[str, Any]]:
+    """Return the volumes that an image's instances get; snapshots of another project stay unnamed."""
+    found = []
+    for disk in disks:
+        snapshot = related.snapshots.get(read_id(disk.source_id) or uuid.UUID(int=0))
+        volume = {
+            "SnapshotId": related.snapshot_ids[snapshot.id] if snapshot else None,
+            "VolumeSize": disk.size or (snapshot.size_gb if snapshot else None),
+            "VolumeType": disk.volume_type or None,
+            "DeleteOnTermination": disk.delete_on_termination,
+            "Encrypted": bool(snapshot.volume.encryption_key) if snapshot else None,
+        }
+        name = disk.device_name or (ROOT if disk.boot_index == 0 else "")
+        found.append({"DeviceName": name, "Ebs": volume})
+    return found
+
+
+def architecture_of(image: Image) -> str:
+    word = str(image.properties.get("hw_architecture") or image.properties.get("architecture") or "x86_64")
+    return _AT_AMAZON.get(word, word)
+
+
+def protection_of(image: Image) -> str:
+    return "enabled" if image.protected else "disabled"
+
+
+def _text_of(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

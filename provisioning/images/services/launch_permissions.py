@@ -1,0 +1,75 @@
+"""Who may use an image, as one change of its visibility and its members (EC2's launch permissions)."""
+
+import uuid
+from collections.abc import Collection, Iterable
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.images.models import Image, ImageMember
+from provisioning.images.selectors.access import FOR_ALL
+from provisioning.images.services import records
+from provisioning.images.services.access import owned
+from provisioning.images.services.members import add_member, remove_member
+
+PUBLIC, PRIVATE, SHARED = Image.Visibility.PUBLIC, Image.Visibility.PRIVATE, Image.Visibility.SHARED
+
+
+@transaction.atomic
+def change_permissions(
+    context: RequestContext,
+    image_id: uuid.UUID,
+    *,
+    add: Collection[uuid.UUID] = (),
+    remove: Collection[uuid.UUID] = (),
+    for_all: bool | None = None,
+) -> Image:
+    """Let projects use an image, or no longer; ``for_all``: whether it is public, None as now.
+
+    Who may already, and who may not, stays so.  Raises NotFoundError, ForbiddenError when the image is not the caller's
+    or may not become public, InvalidInputError for a project that is not there or one of its own of a public image,
+    TooLargeError for too many.
+    """
+    image = owned(context, image_id, lock=True)
+    if for_all is not None:
+        image = _for_all(context, image, wanted=for_all)
+    wanted = set(add) - {image.project_id}
+    if wanted and image.visibility in FOR_ALL:
+        msg = f"Everybody may use image {image.id}: it is shared with single projects when it is not for all."
+        raise InvalidInputError(msg, field="visibility")
+    if wanted and image.visibility == PRIVATE:
+        image = records.update(context, image.id, {"visibility": SHARED.value})
+        _remove(context, image, _members(image))  # of an earlier time
+    for project in sorted(wanted - _members(image)):
+        add_member(context, image.id, str(project))
+    if image.visibility == SHARED:
+        _remove(context, image, _members(image) & set(remove))
+    return image
+
+
+@transaction.atomic
+def reset_permissions(context: RequestContext, image_id: uuid.UUID) -> Image:
+    """Let nobody use an image but its project.  Raises NotFoundError, ForbiddenError."""
+    image = owned(context, image_id, lock=True)
+    if image.visibility != SHARED:
+        image = records.update(context, image.id, {"visibility": SHARED.value})
+    _remove(context, image, _members(image))
+    return records.update(context, image.id, {"visibility": PRIVATE.value})
+
+
+def _for_all(context: RequestContext, image: Image, *, wanted: bool) -> Image:
+    if wanted and image.visibility != PUBLIC:
+        return records.update(context, image.id, {"visibility": PUBLIC.value})
+    if not wanted and image.visibility in FOR_ALL:
+        return records.update(context, image.id, {"visibility": SHARED.value})
+    return image
+
+
+def _members(image: Image) -> set[uuid.UUID]:
+    return set(ImageMember.objects.filter(image=image).values_list("project_id", flat=True))
+
+
+def _remove(context: RequestContext, image: Image, projects: Iterable[uuid.UUID]) -> None:
+    for project in sorted(projects):
+        remove_member(context, image.id, project)
