@@ -70,12 +70,13 @@ def decimal(name: str) -> float | None:
     return value
 
 
-def chosen(name: str, known: tuple[str, ...]) -> list[str]:
-    """Read a list of which all are known; a wrong one stops the start with a sentence."""
+def chosen(name: str, known: tuple[str, ...], needed: tuple[str, ...] = ()) -> list[str]:
+    """Read a list of what is known, with what is needed in it; wrong ones stop the start."""
     chosen: list[str] = env.list(name, default=list(known))
-    if not set(chosen) <= set(known):
-        message = f"{name} is {','.join(chosen)!r}; it must be a list, with commas between, of {', '.join(known)}."
-        raise ImproperlyConfigured(message)
+    if not set(needed) <= set(chosen) <= set(known):
+        message = f"{name} is {','.join(chosen)!r}; it must be a list, with commas between, of {', '.join(known)}"
+        more = f", with {' and '.join(needed)} in it" if needed else ""
+        raise ImproperlyConfigured(f"{message}{more}.")
     return chosen
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 
+from compute_agent.disk_formats.formats import FORMATS
 from portal.environment import (
     chosen,
     database,
@@ -434,6 +435,8 @@ UPLOAD_TIMEOUT = integer("NOVELLA_UPLOAD_TIMEOUT", 21_600, 60, 604_800)
 IMAGE_DIR = Path(env.str("NOVELLA_IMAGE_DIR", default=str(PORTAL_DIR / "images")))
 IMAGE_STORE_ID = env.str("NOVELLA_IMAGE_STORE_ID", default="local")
 """The name by which the Image API shows the one store."""
+IMAGE_DISK_FORMATS = chosen("NOVELLA_IMAGE_DISK_FORMATS", tuple(FORMATS), ("raw", "qcow2"))
+"""Formats of images that are taken; copies of servers and volumes are always taken in two of them."""
 IMPORT_METHODS = chosen("NOVELLA_IMPORT_METHODS", ("glance-direct", "web-download"))
 IMPORT_ALLOWED_PORTS = ports("NOVELLA_IMPORT_PORTS", ["80", "443"])
 IMPORT_ALLOWED_HOSTS = [name.lower() for name in env.list("NOVELLA_IMPORT_ALLOWED_HOSTS", default=[])]

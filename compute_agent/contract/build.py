@@ -247,6 +247,11 @@ def boot_volume(spec: InstanceSpec) -> GuestDisk | None:
     return next((disk for disk in spec.volumes if disk.boot_index == 0), None)
 
 
+def is_cd(image: ImageRef) -> bool:
+    """Return whether guests have an image in a CD-ROM drive, beside an empty root disk."""
+    return image.disk_format == "iso"
+
+
 def image_refs(spec: InstanceSpec) -> list[ImageRef]:
     """Return every image that the guest is made of or boots from."""
     rescue = spec.rescue

@@ -60,4 +60,4 @@ FORMATS = {
 }
 """Every format that is taken, by name."""
 BOOTABLE = tuple(name for name, known in FORMATS.items() if known.driver)
-"""Formats that a root disk can be made from; an ISO becomes a disk too, so it must be one that boots from disks."""
+"""Formats that a server can be made from: root disks, and CDs, beside which it has an empty root disk."""

@@ -9,8 +9,6 @@ from compute_agent.disk_formats.inspection import Inspector
 from compute_agent.disk_formats.reading import PIECE, DiskFormatError
 from compute_agent.virt.errors import ImageUnacceptableError
 
-MBR_SIGNATURE = b"\x55\xaa"
-
 
 def inspect(path: Path, image: ImageRef) -> int:
     """Return the size in bytes of the disk that the image describes; a kernel or ramdisk is as large as its file.
@@ -23,9 +21,6 @@ def inspect(path: Path, image: ImageRef) -> int:
             f"Image {image.name!r} has format {image.disk_format!r}; hosts open {', '.join(FORMATS)}."
         )
     with path.open("rb") as file:
-        if image.disk_format == "iso":
-            _check_boots_from_disk(file.read(512), image)
-            file.seek(0)
         inspector = Inspector(iter(partial(file.read, PIECE), b""))
         for _ in inspector:
             pass
@@ -33,11 +28,3 @@ def inspect(path: Path, image: ImageRef) -> int:
             return inspector.check(image.disk_format, file, path.stat().st_size)
         except DiskFormatError as error:
             raise ImageUnacceptableError(f"Image {image.name!r} {error}.") from error
-
-
-def _check_boots_from_disk(sector: bytes, image: ImageRef) -> None:
-    """Refuse a CD image that has no boot sector: a guest has it as a disk."""
-    if sector[510:] != MBR_SIGNATURE:
-        raise ImageUnacceptableError(
-            f"Image {image.name!r} boots from a CD drive only: guests have it as a disk, which a hybrid ISO allows."
-        )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, boot_volume
+from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, boot_volume, is_cd
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, Stopped, never
@@ -103,22 +103,30 @@ class PoolRootDisks(PassingOn):
         """An image that any host has brought to the pool is not fetched again."""
         if not super().needs_image(spec):
             return False
+        if is_cd(spec.image):
+            return True  # it lies on this host, in the guest's CD-ROM drive
         return not spec.flavor.root_gb or not self._driver().has_image(spec.image)
 
     def has_disk(self, uuid: str) -> bool:
         return self.inner.has_disk(uuid) or self._size(uuid) is not None
 
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
-        """Make the root disk in the pool, as a clone of the image, and the empty disks here."""
+        """Make the root disk in the pool, as a clone of the image, and the empty disks here.
+
+        A guest that is made of a CD has that here, and an empty root disk.
+        """
         if boot_volume(spec) is not None:
             self.inner.create_disk(spec, base, keep_ephemeral=keep_ephemeral)
             return
         size_gb = self._wanted_gb(spec, base)
-        self.inner.create_disk(_rooted(spec, _NOWHERE), None, keep_ephemeral=keep_ephemeral)
+        cd = base if is_cd(spec.image) else None
+        self.inner.create_disk(_rooted(spec, _NOWHERE), cd, keep_ephemeral=keep_ephemeral)
         volume, driver = self._volume(spec.uuid, size_gb), self._driver()
         if self._size(spec.uuid) is not None or self._volumes.daemons.description(volume.id) is not None:
             self._volumes.delete(volume)
-        if base is not None:
+        if cd is not None:
+            driver.create(volume)
+        elif base is not None:
             driver.create_from_image(volume, base)
         elif not driver.clone_image(volume, spec.image):
             raise RetryableHostError("The host's pool has no such image any more.")

@@ -120,11 +120,13 @@ class ComputeDriver(abc.ABC):
         """Make the root disk of the instance on top of the cached image ``base``, and its empty disks: those of
         ``spec.local_disks``, else the flavor's ephemeral and swap disks.
 
-        A guest that boots from a volume gets no root disk.  The root disk has ``spec.flavor.root_gb`` GiB, or the
-        image's own size when that is 0.  An existing disk of the same instance is replaced, and a guest that runs on it
-        powered off first; ``keep_ephemeral`` leaves empty disks that are there.  Raises ImageUnacceptableError when the
-        image is larger than the flavor's disk, RetryableHostError when the host has no room.  ``base`` is None for a
-        driver whose image cache is a fake, and for a guest that boots from a volume.
+        A guest that boots from a volume gets no root disk.  Of a CD (``is_cd``) the root disk is empty, and ``base``
+        goes into the CD-ROM drive, also of a guest that boots from a volume.  The root disk has
+        ``spec.flavor.root_gb`` GiB, or the image's own size when that is 0.  An existing disk of the same instance is
+        replaced, and a guest that runs on it powered off first; ``keep_ephemeral`` leaves empty disks that are there.
+        Raises ImageUnacceptableError when the image is larger than the flavor's disk, RetryableHostError when the host
+        has no room.  ``base`` is None for a driver whose image cache is a fake, and for a guest that boots from a
+        volume.
         """
 
     @abc.abstractmethod

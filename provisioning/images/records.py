@@ -11,7 +11,7 @@ from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.text import has_control_characters
 from provisioning.identity import policy
 from provisioning.images import protections
-from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
+from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS, check_taken
 from provisioning.images.models import Image
 
 MAX_PROPERTIES = 128
@@ -145,7 +145,10 @@ def _visibility(field: str, value: Any) -> str:
 
 
 def _disk_format(field: str, value: Any) -> str | None:
-    return None if value is None else _choice(DISK_FORMATS, field, value)
+    if value is None:
+        return None
+    check_taken(_choice(DISK_FORMATS, field, value))
+    return str(value)
 
 
 def _container_format(field: str, value: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace as changed
 from pathlib import Path
@@ -108,3 +109,18 @@ def test_what_an_agent_has_in_the_pool_goes_when_it_is_cleaned_away(
         f"the root disk {disk_id(spec.uuid, settings.host)}"
     ]
     assert images(lab, ceph) == [f"volume-{other}"]
+
+
+def test_a_cd_lies_on_the_host_beside_an_empty_disk_in_the_pool(
+    driver: ComputeDriver, settings: AgentSettings, lab: Lab, ceph: CephForTests, spec: InstanceSpec, base: Path
+) -> None:
+    spec = replace(spec, image=replace(spec.image, disk_format="iso"))
+    assert driver.needs_image(spec)
+    DriverContract().launch(driver, spec, base)
+    name = f"volume-{disk_id(spec.uuid, lab.settings.host)}"
+    assert (images(lab, ceph), driver.needs_image(spec)) == ([name], True)
+    folder = settings.state_dir / "instances" / spec.uuid
+    assert {path.name for path in folder.glob("*.qcow2")} == {"cd.qcow2"}
+    words = ("rbd", "--conf", str(ceph.conf), "--id", ceph.client, "du", f"{ceph.pool}/{name}", "--format", "json")
+    (used,) = json.loads(lab.machine.run(*words))["images"]
+    assert (used["provisioned_size"], used["used_size"]) == (spec.flavor.root_gb << 30, 0)

@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
+from pytest_django import Settings
 
+from portal.dashboard.images.forms import formats
+from portal.environment import chosen
 from provisioning.common.errors import InvalidInputError
 from provisioning.images import selectors, services
 from provisioning.images.errors import ImageContentError
 from tests.image import pictures
+from tests.image.asking import V2, patch, replace
 from tests.image.conftest import MakeImage, files
 from tests.support import disks
-from tests.support.cast import Person
+from tests.support.cast import Api, Person
 
 
 def pieces(path: Path, size: int) -> Iterator[bytes]:
@@ -63,6 +68,38 @@ def test_a_disk_is_what_it_is_declared_to_be(
     image = make(disk_format=declared, container_format=declared if declared.startswith("a") else "bare")
     with pytest.raises(ImageContentError, match=f"does not match disk_format {declared}"):
         services.upload(alice.context, image.id, pieces(disks.make(tmp_path, driver, options), 1 << 20))
+
+
+def test_what_the_operator_does_not_let_in_is_refused_with_the_reason(
+    alice: Person, make: MakeImage, settings: Settings, tmp_path: Path
+) -> None:
+    before, active = make(disk_format="vmdk"), make(disk_format="iso", data=disks.iso())
+    settings.IMAGE_DISK_FORMATS = ["raw", "qcow2"]
+    api, path = Api(alice), f"{V2}/images/{before.id}"
+    refused = api.post(f"{V2}/images", {"disk_format": "vmdk", "container_format": "bare"})
+    assert (refused.status_code, refused.json()["message"]) == (
+        400,
+        "The operator of this cloud takes no images of disk_format vmdk, but of raw, qcow2.",
+    )
+    assert patch(alice, before.id, replace("/disk_format", "vdi")).status_code == 400
+    with pytest.raises(InvalidInputError, match="takes no images of disk_format vmdk"):
+        services.upload(alice.context, before.id, pieces(disks.make(tmp_path, "vmdk"), 1 << 20))
+    uri = {"name": "web-download", "uri": "http://example.org/"}
+    assert api.post(f"{path}/import", {"method": uri}).status_code == 400
+    for name, at in (("image", "properties"), ("images", "properties/images/items/properties")):
+        found = api.get(f"{V2}/schemas/{name}").json()
+        for part in at.split("/"):
+            found = found[part]
+        assert found["disk_format"]["enum"] == [None, "raw", "qcow2"]
+    assert selectors.usable_image_for(alice.context, active.id).id == active.id, "what is there stays"
+    assert formats() == [("raw", "raw"), ("qcow2", "qcow2")]
+
+
+@pytest.mark.parametrize("listed", ["raw", "vmdk,vhd", "raw,qcow2,floppy"])
+def test_a_wrong_list_of_formats_stops_the_start(monkeypatch: pytest.MonkeyPatch, listed: str) -> None:
+    monkeypatch.setenv("NOVELLA_IMAGE_DISK_FORMATS", listed)
+    with pytest.raises(ImproperlyConfigured, match="raw, qcow2, vmdk, with raw and qcow2 in it"):
+        chosen("NOVELLA_IMAGE_DISK_FORMATS", ("raw", "qcow2", "vmdk"), ("raw", "qcow2"))
 
 
 @pytest.mark.parametrize("hybrid", [True, False])

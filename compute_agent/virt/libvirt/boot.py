@@ -21,6 +21,8 @@ class Boot:
 
     image: ImageRef
     disks: tuple[Path, ...]
+    cd: Path | None
+    """What lies in its CD-ROM drive."""
     seed: Path
     kernel: Path | None
     ramdisk: Path | None
@@ -34,12 +36,13 @@ class Boot:
 def boot_of(spec: InstanceSpec, paths: InstancePaths) -> Boot:
     """Return what the guest boots from, rescued or not."""
     own, rescue = (paths.root_disk,) if boot_volume(spec) is None else (), spec.rescue
+    cd = paths.cd if paths.cd.exists() else None
     if rescue is None:
         kernel = paths.kernel if spec.kernel else None
-        return Boot(spec.image, own, paths.seed, kernel, paths.ramdisk if kernel and spec.ramdisk else None)
+        return Boot(spec.image, own, cd, paths.seed, kernel, paths.ramdisk if kernel and spec.ramdisk else None)
     kernel = paths.rescue_kernel if rescue.kernel else None
     ramdisk = paths.rescue_ramdisk if kernel and rescue.ramdisk else None
-    return Boot(rescue.image, (paths.rescue_disk, *own), paths.rescue_seed, kernel, ramdisk)
+    return Boot(rescue.image, (paths.rescue_disk, *own), cd, paths.rescue_seed, kernel, ramdisk)
 
 
 def add_kernel(system: ET.Element, boot: Boot, clean_line: str) -> None:

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from compute_agent.contract.build import InstanceSpec, boot_volume
+from compute_agent.contract.build import InstanceSpec, boot_volume, is_cd
 from compute_agent.virt.driver import BootFiles
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.libvirt import boot, disks, seed
@@ -18,12 +18,13 @@ class BuildOperations(Domains):
         return self._paths.instance(uuid).root_disk.exists()
 
     def create_disk(self, spec: InstanceSpec, base: Path | None, *, keep_ephemeral: bool = False) -> None:
-        if base is None and boot_volume(spec) is None:
+        own_root = boot_volume(spec) is None
+        if base is None and own_root:
             raise RetryableHostError("The host has no image to start from.", detail="create_disk without a base")
         self._power_off(spec.uuid)
         paths = self._folder(spec.uuid)
         boot.remove_rescue(paths)
-        image = self._paths.lend(base) if base is not None and boot_volume(spec) is None else None
+        image = self._paths.lend(base) if base is not None and (own_root or is_cd(spec.image)) else None
         disks.create_disks(spec, image, paths, keep_ephemeral=keep_ephemeral)
 
     def create_boot_files(self, spec: InstanceSpec, files: BootFiles) -> None:

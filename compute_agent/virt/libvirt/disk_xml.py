@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection
+from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, is_cd
 from compute_agent.virt.libvirt.boot import Boot
 from compute_agent.virt.libvirt.disks import local_disks
 from compute_agent.virt.libvirt.paths import InstancePaths
@@ -21,6 +21,8 @@ USB_MODEL = "qemu-xhci"
 RESCUE_DEVICE, RESCUE_BUS = "hw_rescue_device", "hw_rescue_bus"
 RESCUE = frozenset({RESCUE_DEVICE, RESCUE_BUS})
 """Properties of rescue images, with Nova's names: what the rescue disk is, and the bus it is on."""
+CD_BUS = "hw_cdrom_bus"
+"""The property of a CD that says on which bus its drive is, with Nova's name."""
 _NAME = re.compile(r"(vd|sd|hd)[a-z]{1,2}")
 
 
@@ -37,9 +39,9 @@ class _Disk:
     device_type: str = "disk"
 
 
-def boots_by_order(spec: InstanceSpec) -> bool:
+def boots_by_order(spec: InstanceSpec, boot: Boot) -> bool:
     """Return whether each disk says its place in the order of booting; else the guest boots from the first one."""
-    if is_stable(spec):
+    if is_stable(spec) or boot.cd is not None:
         return True
     indices = [volume.boot_index for volume in spec.volumes] + [disk.boot_index for disk in spec.local_disks or []]
     return any(index is not None for index in indices)
@@ -49,7 +51,7 @@ def add_disks(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boo
     """Write the guest's disks: those that it boots from, its empty ones, its volumes, and its seed."""
     disks = list(_disks(spec, paths, boot))
     names = assign([(disk.bus, disk.device) for disk in disks], {SEED})
-    order = _boot_order(disks) if boots_by_order(spec) else {}
+    order = _boot_order(disks) if boots_by_order(spec, boot) else {}
     for number, (disk, name) in enumerate(zip(disks, names, strict=True)):
         if disk.volume is not None:
             element = volume_element(disk.volume, name)
@@ -79,18 +81,27 @@ def _disks(spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> Iterator[_Di
         yield _Disk("virtio", local.disk.device, index, file=local.path, kind="raw")
     for volume in spec.volumes:
         yield _Disk(bus_of(volume), volume.device, None if rescued else volume.boot_index, volume=volume)
+    if boot.cd is not None:  # behind the root disk, which is empty until something was installed there
+        yield _Disk(_cd_bus(spec), "", None if rescued else 1, file=boot.cd, kind="qcow2", device_type="cdrom")
     if stable:
         yield _rescue_disk(boot)
 
 
 def is_stable(spec: InstanceSpec) -> bool:
-    """Return whether the rescue image says what its disk is to be: then all others keep their names and order."""
-    return spec.rescue is not None and bool(RESCUE & spec.rescue.image.properties.keys())
+    """Return whether the rescue image is a CD or says what its disk is to be: all others keep their names and order."""
+    if spec.rescue is None:
+        return False
+    return is_cd(spec.rescue.image) or bool(RESCUE & spec.rescue.image.properties.keys())
+
+
+def _cd_bus(spec: InstanceSpec) -> str:
+    bus = spec.image.properties.get(CD_BUS, "")
+    return bus if bus in PREFIXES and bus != "virtio" else "ide"
 
 
 def _rescue_disk(boot: Boot) -> _Disk:
     said = boot.image.properties
-    kind = "cdrom" if said.get(RESCUE_DEVICE) == "cdrom" else "disk"
+    kind = "cdrom" if said.get(RESCUE_DEVICE, "cdrom" if is_cd(boot.image) else "") == "cdrom" else "disk"
     bus = said.get(RESCUE_BUS, "")
     if bus not in PREFIXES or (kind, bus) == ("cdrom", "virtio"):
         bus = "ide" if kind == "cdrom" else "virtio"

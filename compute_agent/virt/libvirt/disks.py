@@ -1,5 +1,5 @@
 """The disks of a guest: a qcow2 overlay on the cached image, and empty ones, by default the flavor's ephemeral and swap
-disks.
+disks.  A guest that is made of a CD has the overlay in its CD-ROM drive, and an empty root disk.
 """
 
 import math
@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.contract.build import InstanceSpec, LocalDisk
+from compute_agent.contract.build import InstanceSpec, LocalDisk, boot_volume, is_cd
 from compute_agent.virt.errors import FatalBuildError, ImageUnacceptableError, RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.programs import ProgramError, run_program
@@ -77,7 +77,8 @@ def format_disk(local: LocalFile, target: Path) -> None:
 
 def create_disks(spec: InstanceSpec, base: Path | None, paths: InstancePaths, *, keep_ephemeral: bool = False) -> None:
     """Make the disks of ``spec`` over ``base``, a raw image of the cache; what is there is replaced, but with
-    ``keep_ephemeral`` for the empty disks.  Without ``base`` there is no root disk.
+    ``keep_ephemeral`` for the empty disks.  Without ``base``, or for a guest that boots from a volume, there is no root
+    disk.
 
     Raises ImageUnacceptableError when the image is larger than the flavor's disk, RetryableHostError when the host has
     no room.
@@ -85,10 +86,9 @@ def create_disks(spec: InstanceSpec, base: Path | None, paths: InstancePaths, *,
     size = 0 if base is None else _root_size(spec, base)
     _check_room(paths)
     try:
-        if base is None:
-            paths.root_disk.unlink(missing_ok=True)
-        else:
-            _overlay(base, paths.root_disk, size)
+        has_root, cd = base is not None and boot_volume(spec) is None, base if is_cd(spec.image) else None
+        _replace(paths.root_disk, base if cd is None else None, size if has_root else 0)
+        _replace(paths.cd, cd, 0 if cd is None else cd.stat().st_size)
         for local in local_disks(spec, paths):
             if not (keep_ephemeral and local.path.exists()):
                 _blank(local.path, local.size)
@@ -128,12 +128,21 @@ def _check_room(paths: InstancePaths) -> None:
         )
 
 
-def _overlay(base: Path, target: Path, size: int) -> None:
+def _replace(target: Path, base: Path | None, size: int) -> None:
+    """Put a disk of ``size`` bytes over ``base``, or an empty one, in a file's place; of no bytes, none."""
+    if size:
+        _overlay(base, target, size)
+    else:
+        target.unlink(missing_ok=True)
+
+
+def _overlay(base: Path | None, target: Path, size: int) -> None:
     part = target.with_suffix(".part")
     part.unlink(missing_ok=True)
     part.touch(mode=0o600)
     # -F: the format of the backing file is written down, so QEMU never guesses it from bits a guest could have made.
-    run_program("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(part), str(size))
+    below = () if base is None else ("-b", str(base), "-F", "raw")
+    run_program("qemu-img", "create", "-q", "-f", "qcow2", *below, str(part), str(size))
     part.replace(target)
 
 

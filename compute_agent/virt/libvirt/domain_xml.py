@@ -53,7 +53,7 @@ def domain_xml(spec: InstanceSpec, attempt: int, paths: InstancePaths, virt_type
     _text(system, "type", "hvm", arch="x86_64", machine="pc")
     boot = boot_of(spec, paths)
     add_kernel(system, boot, clean(boot.command_line))
-    if not boots_by_order(spec):
+    if not boots_by_order(spec, boot):
         ET.SubElement(system, "boot", dev="hd")
     ET.SubElement(system, "smbios", mode="sysinfo")
     _processor(domain, spec, virt_type)

@@ -40,6 +40,14 @@ class InstancePaths:
         return self.folder / "disk.qcow2"
 
     @property
+    def cd(self) -> Path:
+        """What lies in the CD-ROM drive of a guest that was made of a CD: a qcow2 overlay on the cached image.
+
+        Nobody writes to it; the overlay says which image of the cache the guest needs.
+        """
+        return self.folder / "cd.qcow2"
+
+    @property
     def ephemeral_disk(self) -> Path:
         """The second disk, raw, ext4."""
         return self.folder / "ephemeral.raw"

@@ -3,13 +3,19 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.http import QueryDict
 
 from portal.dashboard.forms import Form, OfferedField, WholeNumberField
 from provisioning.images.formats import BOOTABLE_FORMATS
 
 SOURCES = (("file", "In a file on this computer"), ("web", "On the web; the cloud fetches it"))
-FORMATS = [(name, name) for name in BOOTABLE_FORMATS if name != "ami"]
+
+
+def formats() -> list[tuple[str, str]]:
+    """Return the formats to choose from: those of disks and CDs that the operator lets in."""
+    taken = settings.IMAGE_DISK_FORMATS
+    return [(name, name) for name in BOOTABLE_FORMATS if name != "ami" and name in taken]
 
 
 class UploadForm(Form):
@@ -38,7 +44,7 @@ class UploadForm(Form):
         help_text="A disk that has cloud-init or an equivalent.",
     )
     name = forms.CharField(max_length=255)
-    disk_format = OfferedField(label="Format", initial="qcow2", widget=forms.Select(choices=FORMATS))
+    disk_format = OfferedField(label="Format", initial="qcow2", widget=forms.Select)
     min_ram = WholeNumberField(label="Least memory", required=False, widget=forms.NumberInput({"placeholder": "0"}))
     min_disk = WholeNumberField(label="Least disk", required=False, widget=forms.NumberInput({"placeholder": "0"}))
     login = forms.CharField(
@@ -48,6 +54,7 @@ class UploadForm(Form):
 
     def __init__(self, data: QueryDict | None, *, can_import: bool, can_publish: bool, can_communitize: bool) -> None:
         super().__init__(data)
+        self.fields["disk_format"].widget.choices = formats()
         if data is None and not can_import:  # what is sent all the same is refused by the service
             del self.fields["source"], self.fields["uri"]
         audiences = [

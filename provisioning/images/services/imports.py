@@ -24,7 +24,7 @@ from provisioning.common.errors import ConflictError, GoneError, InvalidInputErr
 from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
 from provisioning.images import store
-from provisioning.images.formats import check_container
+from provisioning.images.formats import check_container, check_taken
 from provisioning.images.models import Image, ImageTask
 from provisioning.images.services import intake, tasks
 from provisioning.images.services.access import move, owned
@@ -253,6 +253,7 @@ def _check_ready(image: Image, method: str) -> None:
     for name in ("container_format", "disk_format"):
         if not getattr(image, name):
             raise ConflictError(f"'{name}' needs to be set before import", field=name)
+    check_taken(str(image.disk_format))
     check_container(str(image.disk_format), str(image.container_format))
     if intake.largest(image.project_id) + (image.size or 0) <= 0:
         raise TooLargeError("The project's storage quota has nothing left.")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.images import store
-from provisioning.images.formats import check_container
+from provisioning.images.formats import check_container, check_taken
 from provisioning.images.models import Image
 from provisioning.images.services import intake
 from provisioning.images.services.access import move, owned
@@ -55,5 +55,6 @@ def _formats(image: Image) -> str:
     if not image.disk_format or not image.container_format:
         msg = "Properties disk_format, container_format must be set prior to saving data."
         raise InvalidInputError(msg, field="disk_format")
+    check_taken(image.disk_format)
     check_container(image.disk_format, image.container_format)
     return image.disk_format

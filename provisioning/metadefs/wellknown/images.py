@@ -3,6 +3,7 @@
 from provisioning.metadefs.wellknown.words import KEPT, WellKnown, image, integer, text, truth, volume
 
 _UUID = "^([0-9a-fA-F]){8}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){12}$"
+_CD_BUSES = ("ide", "sata", "scsi", "usb")
 _BUSES = ("fdc", "ide", "sata", "scsi", "usb", "virtio")
 
 NAMESPACES = (
@@ -120,7 +121,7 @@ NAMESPACES = (
             ),
             "os_command_line": text("Kernel command line", "What the kernel that kernel_id names is told."),
             "os_type": text("Family", f"Family of the operating system. {KEPT}", *("linux", "windows")),
-            "hw_cdrom_bus": text("CD-ROM bus", f"Bus of CD-ROM drives. {KEPT}", *_BUSES),
+            "hw_cdrom_bus": text("CD-ROM bus", "Bus of the drive that an image of a CD is put into.", *_CD_BUSES),
             "hw_disk_bus": text("Disk bus", f"Bus of disks. {KEPT}", *_BUSES),
             "hw_scsi_model": text("SCSI controller", f"Model of the controller of the bus scsi. {KEPT}"),
             "hw_firmware_type": text("Firmware", f"What the guest is started by. {KEPT}", *("bios", "uefi")),

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.conf import settings
+
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
 from provisioning.images.records import MAX_VALUE, READ_ONLY, RESERVED
@@ -122,15 +124,16 @@ IMAGE_SCHEMA: Schema = {
 }
 MEMBER_SCHEMA: Schema = {"name": "member", "properties": MEMBER_PROPERTIES}
 TASK_SCHEMA: Schema = {"name": "task", "properties": TASK_PROPERTIES}
-PUBLISHED: dict[str, Schema] = {
-    "image": IMAGE_SCHEMA,
-    "images": _list_of("images", IMAGE_SCHEMA),
-    "member": MEMBER_SCHEMA,
-    "members": _list_of("members", MEMBER_SCHEMA),
-    "task": TASK_SCHEMA,
-    "tasks": _list_of("tasks", TASK_SCHEMA),
-}
-"""What ``GET /v2/schemas/{name}`` shows."""
+
+
+def published(name: str) -> Schema | None:
+    """Return what ``GET /v2/schemas/{name}`` shows: formats are those that the operator lets in."""
+    formats = {**IMAGE_PROPERTIES["disk_format"], "enum": [None, *settings.IMAGE_DISK_FORMATS]}
+    image = {**IMAGE_SCHEMA, "properties": {**IMAGE_PROPERTIES, "disk_format": formats}}
+    items = {"image": image, "member": MEMBER_SCHEMA, "task": TASK_SCHEMA}
+    lists = {f"{each}s": _list_of(f"{each}s", schema) for each, schema in items.items()}
+    return {**items, **lists}.get(name)
+
 
 IMAGE_CREATE: Schema = {
     "type": "object",

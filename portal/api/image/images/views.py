@@ -15,7 +15,7 @@ from portal.api.image.base import ImageView
 from portal.api.image.images import shapes
 from portal.api.image.images.patches import PATCHES, OldPatchParser, PatchParser, read_patch
 from portal.api.image.images.queries import read_filters, read_order, read_page
-from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY, PUBLISHED
+from portal.api.image.images.schemas import IMAGE_CREATE, IMAGE_PATCH, IMAGE_QUERY, published
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
@@ -149,6 +149,7 @@ class PublishedSchema(ImageView):
 
     def get(self, request: Request, name: str) -> Response:
         """Show the JSON schema of a resource."""
-        if name not in PUBLISHED:
+        schema = published(name)
+        if schema is None:
             raise NotFoundError(f"There is no schema {name[:80]}.")
-        return Response(PUBLISHED[name])
+        return Response(schema)
