@@ -50,6 +50,17 @@ def _random_digits(resource: uuid.UUID) -> str:
     return f"0{secrets.token_hex(DIGITS // 2)}"
 
 
+def given(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
+    """Return resource → EC2 id of those that have one; nothing gets one."""
+    wanted = set(resources)
+    return _known(kind, wanted) if wanted else {}
+
+
+def forget(kind: str, resource: uuid.UUID) -> None:
+    """Let a resource have no id of this kind."""
+    Ec2Id.objects.filter(kind=kind, resource_id=resource).delete()
+
+
 def id_of(kind: str, resource: uuid.UUID) -> str:
     return ids_of(kind, [resource])[resource]
 

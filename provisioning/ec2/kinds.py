@@ -14,15 +14,17 @@ class Kind:
     resource_type: str
     model: type[Model]
     """Whose primary key the id stands for; a number is the UUID of this number."""
+    others: tuple[type[Model], ...] = ()
+    """More models whose keys ids of this kind stand for."""
 
 
 kinds: dict[str, Kind] = {}
 """By prefix."""
 
 
-def register(prefix: str, resource_type: str, model: type[Model]) -> None:
-    """Make a kind known; what no row of ``model`` has any more loses its id and its tags."""
-    kinds[prefix] = Kind(prefix, resource_type, model)
+def register(prefix: str, resource_type: str, model: type[Model], *others: type[Model]) -> None:
+    """Make a kind known; what no row of ``model`` or the ``others`` has any more loses its id and its tags."""
+    kinds[prefix] = Kind(prefix, resource_type, model, others)
 
 
 class UuidOfNumber(Func):

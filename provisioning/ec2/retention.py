@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, UUIDField
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from provisioning.ec2 import client_tokens
@@ -40,13 +40,18 @@ def _without_resource() -> Q:
     """Match rows whose resource no table has any more."""
     found = Q(pk__in=[])
     for kind in kinds.values():
-        rows = kind.model._default_manager
-        if isinstance(kind.model._meta.pk, UUIDField):
-            there = Q(Exists(rows.filter(pk=OuterRef("resource_id"))))
-        else:
-            there = Q(resource_id__in=rows.annotate(resource=UuidOfNumber("pk")).values("resource"))
+        there = Q(pk__in=[])
+        for model in (kind.model, *kind.others):
+            there |= _is_of(model)
         found |= Q(kind=kind.prefix) & ~there
     return found
+
+
+def _is_of(model: type[Model]) -> Q:
+    rows = model._default_manager
+    if isinstance(model._meta.pk, UUIDField):
+        return Q(Exists(rows.filter(pk=OuterRef("resource_id"))))
+    return Q(resource_id__in=rows.annotate(resource=UuidOfNumber("pk")).values("resource"))
 
 
 def _ids(before: datetime) -> QuerySet[Ec2Id]:

@@ -4,6 +4,7 @@ from provisioning.ec2 import kinds
 from provisioning.network.models import (
     AddressGroup,
     FloatingIP,
+    InternetGateway,
     Network,
     Port,
     Router,
@@ -18,6 +19,8 @@ def register() -> None:
     kinds.register("vpc", "vpc", Network)
     kinds.register("subnet", "subnet", Subnet)
     kinds.register("rtb", "route-table", Router)
+    kinds.register("rtbassoc", "", Subnet, Network)
+    kinds.register("igw", "internet-gateway", InternetGateway)
     kinds.register("eni", "network-interface", Port)
     kinds.register("eni-attach", "", Port)
     kinds.register("sg", "security-group", SecurityGroup)

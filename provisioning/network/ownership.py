@@ -7,6 +7,7 @@ from provisioning.network.models import (
     AddressGroup,
     AddressScope,
     FloatingIP,
+    InternetGateway,
     Network,
     Port,
     RbacPolicy,
@@ -34,6 +35,7 @@ def register() -> None:
     project_resources.register("address groups", lambda ids: AddressGroup.objects.filter(project_id__in=ids).count())
     project_resources.register("RBAC policies", _policies)
     project_resources.register("security groups", _groups, _remove_default_groups)
+    project_resources.register("internet gateways", None, _remove_gateways)
     models = ("Network", "Subnet", "SecurityGroup", "SecurityGroupRule", "Port", "Port_security_groups", "FixedIP",
               "Router", "FloatingIP", "SubnetPool", "AddressScope", "AddressGroup", "RbacPolicy")  # fmt: skip
     retention.keep({f"network.{name}": "Bounded by its quota, and there until it is deleted." for name in models})
@@ -44,6 +46,9 @@ def register() -> None:
             "network.AutoAllocatedTopology": "One of a project; goes with its network or router.",
             "network.DefaultSecurityGroupRule": "Written by operators, and there until they delete it.",
             "network.Delivery": "One for each host and what it was told of; goes with the host or the subject.",
+            "network.Vpc": "Goes with its network.",
+            "network.GroupVpc": "Goes with its security group, or with the network.",
+            "network.InternetGateway": "Goes with its router or its project.",
             "network.DeliveryMark": "There until a job has taken it.",
         }
     )
@@ -73,3 +78,7 @@ def _remove_default_groups(project_ids: Ids) -> None:
     groups = SecurityGroup.objects.filter(project_id__in=project_ids, name=DEFAULT)
     sharing.end(RbacPolicy.objects.filter(object_id__in=groups.values("pk")))
     groups.delete()
+
+
+def _remove_gateways(project_ids: Ids) -> None:
+    InternetGateway.objects.filter(project_id__in=project_ids).delete()

@@ -69,3 +69,11 @@ class FloatingIPInUseByPortForwardingError(ConflictError):
 
 class PortForwardingNotFoundError(NotFoundError):
     """No such port forwarding."""
+
+
+class VpcInUseError(ConflictError):
+    """A network of EC2 has subnets, or a way out."""
+
+
+class GatewayAttachedError(ConflictError):
+    """An internet gateway is at a router, or a router has one."""

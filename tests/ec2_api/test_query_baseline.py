@@ -34,6 +34,7 @@ from provisioning.images.models import Image, ImageMember
 from provisioning.network.models import (
     AddressGroup,
     FloatingIP,
+    InternetGateway,
     Network,
     Port,
     Router,
@@ -110,8 +111,9 @@ class Ec2World(World):
         )
         subnet = Subnet.objects.get(network=network)
         gateway = self._port(outside, ROUTER_GATEWAY)
-        routes = [{"destination": f"10.9.{number}.0/24", "nexthop": "10.0.0.9"}]
+        routes = [{"destination": f"10.9.{number}.0/24", "nexthop": "10.0.0.1"}]
         router = Router.objects.create(**mine, name=f"r{number}", gateway_port=gateway, routes=routes)
+        InternetGateway.objects.create(**mine, router=router, made=False)
         Port.objects.filter(pk=gateway.pk).update(device_id=router.id)
         inside = self._port(network, ROUTER_INTERFACE, router.id)
         inside.fixed_ips.create(subnet=subnet, address="10.0.0.254", number=10_000 + number)

@@ -24,7 +24,17 @@ from provisioning.identity.services.ec2 import create_ec2_credential
 from provisioning.identity.services.tokens import issue_token
 from provisioning.images.models import Image
 from provisioning.network import services as network
-from provisioning.network.models import FloatingIP, Network, Router, SecurityGroup, SecurityGroupRule, Subnet
+from provisioning.network.models import (
+    FloatingIP,
+    InternetGateway,
+    Network,
+    Router,
+    SecurityGroup,
+    SecurityGroupRule,
+    Subnet,
+)
+from provisioning.network.services.internet_gateways import create_internet_gateway, stand_for_routers
+from provisioning.network.services.vpcs import create_vpc
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume, VolumeModification
 from tests.security.conftest import SECRET, World
 from tests.support.cast import People, Person, make_user
@@ -83,6 +93,7 @@ def make_things(people: People, world: World) -> Things:
     """Give everything in alice's project its EC2 id, and everybody a key."""
     for person in people.everybody():
         network.ensure_default_security_group(person.project_id)
+    networking = _networking(people.alice, world)
     known = {prefix: _one(prefix, people.alice, world) for prefix in {*kinds, *(each.prefix for each in names.KINDS)}}
     found = {prefix: ids.id_of(prefix, resource) for prefix, resource in known.items() if resource is not None}
     words = {
@@ -96,13 +107,12 @@ def make_things(people: People, world: World) -> Things:
         "outside": ids.id_of("vpc", uuid.UUID(world.ids["outside"])),
         "public-ip": FloatingIP.objects.filter(project_id=people.alice.project_id).order_by("id")[0].address,
         "ingress-sgr": ids.id_of("sgr", _ingress_rule(world)),
-        "free-eni": ids.id_of("eni", _routed_port(people.alice, world)),
         "spare-sg": ids.id_of("sg", network.create_security_group(people.alice.project_id, "spare").id),
         "free-vol": ids.id_of("vol", uuid.UUID(world.ids["volume"])),
         "ready-ami": ids.id_of("ami", _image_with_data(people.alice)),
         "used-vol": ids.id_of("vol", _volume_of_server(people.alice, world)),
     }
-    return Things(found | words, _keys(people), _pools(found))
+    return Things(found | words | networking, _keys(people), _pools(found))
 
 
 def _pools(own: dict[str, str]) -> dict[str, list[str]]:
@@ -119,12 +129,21 @@ def _ingress_rule(world: World) -> uuid.UUID:
     return rules.values_list("id", flat=True)[0]
 
 
-def _routed_port(alice: Person, world: World) -> uuid.UUID:
-    """Lead alice's network outside, and make a port there that no server has."""
+def _networking(alice: Person, world: World) -> dict[str, str]:
+    """Lead alice's network outside, and make what is at nothing yet."""
     router, outside = Router.objects.get(pk=world.ids["routers/identity"]), Network.objects.get(pk=world.ids["outside"])
+    own, subnet = Network.objects.get(pk=world.ids["own_network"]), Subnet.objects.get(pk=world.ids["subnet"])
     network.update_router(router, {"gateway": network.Gateway(outside)})
-    network.add_interface_by_subnet(router, Subnet.objects.get(pk=world.ids["subnet"]))
-    return network.create_port(alice.project_id, Network.objects.get(pk=world.ids["own_network"])).id
+    network.add_interface_by_subnet(router, subnet)
+    stand_for_routers(alice.project_id, [router.id])
+    return {
+        "igw": ids.id_of("igw", InternetGateway.objects.get(router=router).id),
+        "rtbassoc": ids.id_of("rtbassoc", subnet.id),
+        "free-eni": ids.id_of("eni", network.create_port(alice.project_id, own).id),
+        "free-igw": ids.id_of("igw", create_internet_gateway(alice.project_id).id),
+        "spare-vpc": ids.id_of("vpc", create_vpc(alice.project_id, "10.69.0.0/16", "spare").network_id),
+        "spare-subnet": ids.id_of("subnet", network.create_subnet(own, "10.67.0.0/24").id),
+    }
 
 
 def _image_with_data(alice: Person) -> uuid.UUID:

@@ -76,6 +76,7 @@ MODULES = (
     "security_groups",
     "tags",
     "volumes",
+    "vpcs",
 )
 """Modules and packages of ``portal.api.ec2.actions``."""
 

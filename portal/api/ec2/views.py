@@ -133,8 +133,10 @@ def _action_of(named: dict[str, str]) -> Action:
 
 def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[str, object]:
     """Return the arguments, once the caller is known to be allowed to ask at all."""
+    own = context.project_id  # and what it asks about is its own, until an id in the arguments says otherwise
+    target = {"project_id": own, "network:project_id": own, "network:tenant_id": own}
     for rule in action.rules:
-        policy.enforce(context, rule)
+        policy.enforce(context, rule, target)
     given = [(name, value) for name, value in pairs if name not in OF_PROTOCOL]
     found = parse.arguments(model.operation(action.name), given)
     unheeded = sorted(found.keys() - action.takes - action.passes_over - ALWAYS_TAKEN)

@@ -12,6 +12,7 @@ from provisioning.network.models.security_groups import (
 )
 from provisioning.network.models.sharing import RbacPolicy, Tag
 from provisioning.network.models.topologies import AutoAllocatedTopology
+from provisioning.network.models.vpcs import GroupVpc, InternetGateway, Vpc
 
 __all__ = [
     "AddressGroup",
@@ -22,6 +23,8 @@ __all__ = [
     "DeliveryMark",
     "FixedIP",
     "FloatingIP",
+    "GroupVpc",
+    "InternetGateway",
     "Network",
     "Port",
     "PortForwarding",
@@ -32,4 +35,5 @@ __all__ = [
     "Subnet",
     "SubnetPool",
     "Tag",
+    "Vpc",
 ]

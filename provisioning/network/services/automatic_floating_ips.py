@@ -6,7 +6,7 @@ there.
 
 import logging
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from django.conf import settings
 
@@ -26,6 +26,12 @@ def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network 
     None when servers get none, and when no router leads from one of its networks there.  ``requested`` is as in
     ``ports.allocate``.
     """
+    network = _named_network()
+    return network if network is not None and _leads_to(network, requested) else None
+
+
+def _named_network() -> Network | None:
+    """Return the external network that the setting names."""
     name = settings.AUTO_FLOATING_IP
     if not name:
         return None
@@ -35,7 +41,17 @@ def automatic_network(requested: Sequence[Mapping[str, str | None]]) -> Network 
     if len(found) != 1:
         log.error("NOVELLA_AUTO_FLOATING_IP is %r, which is no external network, or the name of several.", name)
         return None
-    return found[0] if _leads_to(found[0], requested) else None
+    return found[0]
+
+
+def led_automatically(ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return those of the networks with these ids on which new servers get a floating IP; at most two queries."""
+    network = _named_network()
+    if network is None:
+        return set()
+    leading = Router.objects.filter(gateway_port__network=network).values("id")
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=ids, device_id__in=leading)
+    return set(legs.filter(fixed_ips__subnet__ip_version=4).values_list("network_id", flat=True))
 
 
 def take_automatic(project_id: uuid.UUID, instance_id: uuid.UUID, network: Network) -> FloatingIP:

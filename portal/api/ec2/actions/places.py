@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from portal.api.ec2 import names
 from portal.api.ec2.filters import Filterable
 from portal.api.ec2.paging import page
 from portal.api.ec2.protocol import errors
@@ -9,7 +10,9 @@ from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Flavor
+from provisioning.ec2 import ids
 from provisioning.hosts import selectors as hosts
+from provisioning.network.selectors.vpcs import default_network
 from provisioning.quotas import selectors as quotas
 
 ALIAS = "ec2:alias"
@@ -202,10 +205,10 @@ _OFFERING_FILTERS: Filterable[dict[str, Any]] = Filterable(
 @action("DescribeAccountAttributes", "os_compute_api:limits", takes="AttributeNames")
 def describe_account_attributes(call: Call) -> dict[str, Any]:
     """Say what the project may have; a limit that does not exist is shown as the most that EC2 can say."""
-    limits = quotas.limits_of(call.project_id)
+    limits, network = quotas.limits_of(call.project_id), default_network(call.context)
     values = {
         "supported-platforms": "VPC",
-        "default-vpc": "none",
+        "default-vpc": ids.id_of(names.VPC.prefix, network.id) if network is not None else "none",
         "max-instances": _limit(limits["instances"]),
         "max-elastic-ips": _limit(limits["floatingips"]),
         "vpc-max-elastic-ips": _limit(limits["floatingips"]),

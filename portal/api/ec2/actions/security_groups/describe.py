@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from portal.api.ec2 import names, owned, tags
@@ -13,9 +14,11 @@ from portal.api.ec2.paging import page
 from portal.api.ec2.registry import Call, action
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
+from provisioning.ec2 import ids
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup
 from provisioning.network.selectors.membership import groups_with_rules
+from provisioning.network.selectors.vpcs import vpc_networks_for
 
 Shape = dict[str, Any]
 Place = tuple[str, str]
@@ -45,9 +48,16 @@ def describe_security_groups(call: Call) -> dict[str, Any]:
     shapes = group_shapes(groups)
     for group, shape in zip(groups, shapes, strict=True):
         places[shape["GroupId"]] = (group.created_at.isoformat(), str(group.id))
-    shapes = _GROUP_FILTERS.passing(shapes, call.get("Filters", []))
+    shapes = _filters(call).passing(shapes, call.get("Filters", []))
     shown, token = page(call, shapes, lambda shape: places[shape["GroupId"]])
     return {"SecurityGroups": shown, "NextToken": token}
+
+
+def _filters(call: Call) -> Filterable[Shape]:
+    """Return what groups are filtered by; one that was made for no VPC is for each of them."""
+    networks = vpc_networks_for(call.context).values_list("pk", flat=True)
+    every = list(ids.ids_of(names.VPC.prefix, networks).values())
+    return replace(_GROUP_FILTERS, readers={**_GROUP_FILTERS.readers, "vpc-id": lambda shape: shape["VpcId"] or every})
 
 
 def _in_permissions(side: str, read: Callable[[Shape], object]) -> Callable[[Shape], object]:

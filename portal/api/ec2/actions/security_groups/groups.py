@@ -9,9 +9,11 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
-from provisioning.network import selectors, services
+from provisioning.network import services
 from provisioning.network.selectors.membership import is_named_by_others
+from provisioning.network.selectors.vpcs import vpc_networks_for
 from provisioning.network.services.security_groups import DEFAULT_NAME
+from provisioning.network.services.vpcs import note_vpc_of_group
 
 
 @action(
@@ -22,7 +24,7 @@ from provisioning.network.services.security_groups import DEFAULT_NAME
     conflict="InvalidGroup.Duplicate",
 )
 def create_security_group(call: Call) -> dict[str, Any]:
-    """Make a group; the VPC must be there, and the group can be used on every network of the project."""
+    """Make a group; it can be used on every network of the project, and ``VpcId`` is kept to be shown."""
     name, description = call.arguments["GroupName"], call.arguments["Description"]
     for parameter, value in (("GroupName", name), ("Description", description)):
         if not 0 < len(value) <= LONGEST:
@@ -31,12 +33,13 @@ def create_security_group(call: Call) -> dict[str, Any]:
         raise Ec2Error("InvalidGroup.Reserved", f"The security group '{name}' is reserved")
     if name.startswith(f"{names.GROUP.prefix}-"):
         raise errors.invalid_value("GroupName", name, "A group's name does not begin with 'sg-'.")
-    if call.get("VpcId"):
-        selectors.network_for(call.context, names.resource(names.VPC, call.arguments["VpcId"]))
+    vpc = names.one(names.VPC, call.arguments["VpcId"], vpc_networks_for(call.context)) if call.get("VpcId") else None
     given = tags.specified(call, names.GROUP)
     if Groups(call).has(name):
         raise Ec2Error("InvalidGroup.Duplicate", f"The security group '{name}' already exists")
     group = services.create_security_group(call.project_id, name, description=description)
+    if vpc is not None:
+        note_vpc_of_group(group, vpc)
     tags.write(call, names.GROUP, [group.id], given)
     return {
         "GroupId": ids.id_of(names.GROUP.prefix, group.id),

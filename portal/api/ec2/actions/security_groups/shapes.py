@@ -10,6 +10,7 @@ from portal.api.ec2.actions.security_groups.permissions import ANY, Granted, OfG
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
+from provisioning.network.selectors.vpcs import vpc_of_groups
 
 Rules = Sequence[SecurityGroupRule]
 
@@ -38,7 +39,10 @@ def group_shapes(groups: Sequence[SecurityGroup]) -> list[dict[str, Any]]:
     """Return groups with their permissions; their rules have been read, with the groups that those name."""
     known = GroupNames.of(groups, [rule for group in groups for rule in group.rules.all()])
     tagged = tag_records.tags_of(names.GROUP.prefix, [group.id for group in groups])
-    return [_group(group, known, tagged.get(group.id, {})) for group in groups]
+    networks = vpc_of_groups([group.id for group in groups])
+    vpcs = ids.ids_of(names.VPC.prefix, networks.values())
+    own = {group: vpcs[network] for group, network in networks.items()}
+    return [{"VpcId": own.get(group.id)} | _group(group, known, tagged.get(group.id, {})) for group in groups]
 
 
 def _group(group: SecurityGroup, known: GroupNames, tagged: Mapping[str, str]) -> dict[str, Any]:

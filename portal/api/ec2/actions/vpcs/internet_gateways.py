@@ -1,0 +1,168 @@
+"""Internet gateways: the way out of a VPC's router to the external network."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.actions.vpcs.lookups import enforce, vpc_to_change
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.paging import page
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.common.context import RequestContext
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+from provisioning.network import services as network
+from provisioning.network.models import InternetGateway, Network, Router
+from provisioning.network.selectors.routing import external_networks_for
+from provisioning.network.selectors.vpcs import (
+    VpcNetwork,
+    gateways_for,
+    owned_gateways,
+    routers_without_gateway_row,
+    vpcs_for,
+)
+from provisioning.network.services import internet_gateways as services
+
+Shape = dict[str, Any]
+NOT_ATTACHED = "Gateway.NotAttached"
+
+
+@action(
+    "CreateInternetGateway",
+    "update_router",
+    takes="TagSpecifications",
+    over_quota={"internet gateways": "InternetGatewayLimitExceeded"},
+)
+def create_internet_gateway(call: Call) -> dict[str, Any]:
+    """Make a gateway that leads nowhere yet."""
+    given = tags.specified(call, names.GATEWAY)
+    gateway = services.create_internet_gateway(call.project_id)
+    tags.write(call, names.GATEWAY, [gateway.id], given)
+    return {"InternetGateway": shapes([gateway], [])[0]}
+
+
+@action(
+    "AttachInternetGateway",
+    "update_router",
+    takes="InternetGatewayId VpcId",
+    conflict="Resource.AlreadyAssociated",
+)
+def attach_internet_gateway(call: Call) -> dict[str, Any]:
+    """Let the VPC's router lead to the external network; a network without a router gets one."""
+    gateway = _named(call)
+    vpc = vpc_to_change(call, call.arguments["VpcId"], "update_router")
+    services.attach_internet_gateway(gateway, vpc.main or _router_for(call, vpc), outside(call))
+    return {}
+
+
+def _router_for(call: Call, vpc: VpcNetwork) -> Router:
+    """Make the router of a network that has none."""
+    enforce(call, {"project_id": call.project_id}, "create_router", "add_router_interface")
+    subnets = [subnet for subnet in vpc.subnets if subnet.gateway_ip is not None]
+    return network.create_connected_router(call.project_id, subnets, name=vpc.network.name)
+
+
+def outside(call: Call) -> Network:
+    """Return the network that ways out lead to; Ec2Error when there is none."""
+    networks = external_networks_for(call.context)
+    if not networks:
+        raise errors.unsupported("This cloud has no external network that a router could lead to")
+    return networks[0]
+
+
+@action("DetachInternetGateway", "update_router", takes="InternetGatewayId VpcId", conflict="DependencyViolation")
+def detach_internet_gateway(call: Call) -> dict[str, Any]:
+    """Let the VPC's router lead nowhere; the gateway stays, and can be attached to another VPC."""
+    gateway = _named(call)
+    vpc = vpc_to_change(call, call.arguments["VpcId"], "update_router")
+    if gateway.router_id not in {router.id for router in vpc.routers}:
+        words = f"resource {call.arguments['InternetGatewayId']} is not attached to network {call.arguments['VpcId']}"
+        raise Ec2Error(NOT_ATTACHED, words)
+    services.detach_internet_gateway(gateway)
+    return {}
+
+
+@action("DeleteInternetGateway", "update_router", takes="InternetGatewayId", conflict="DependencyViolation")
+def delete_internet_gateway(call: Call) -> dict[str, Any]:
+    """Delete a gateway that is attached to nothing."""
+    services.delete_internet_gateway(_named(call))
+    return {}
+
+
+def _named(call: Call) -> InternetGateway:
+    """Return the gateway of the request; Ec2Error."""
+    given = call.arguments["InternetGatewayId"]
+    (gateway,) = names.chosen(names.GATEWAY, [given], read_gateways(call), lambda each: each.id)
+    return gateway
+
+
+def read_gateways(call: Call) -> list[InternetGateway]:
+    """Return the project's gateways; a router that the Network API has led out gets one to stand for it."""
+    missing = routers_without_gateway_row(call.context)
+    if missing:
+        services.stand_for_routers(call.project_id, missing)
+    return gateways_for(call.context)
+
+
+@action(
+    "DescribeInternetGateways",
+    "get_router",
+    takes="InternetGatewayIds Filters MaxResults NextToken",
+    missing=names.GATEWAY.missing,
+)
+def describe_internet_gateways(call: Call) -> dict[str, Any]:
+    """List the project's gateways, attached ones with the VPCs that their routers are on."""
+    wanted = call.get("InternetGatewayIds", [])
+    every = names.chosen(names.GATEWAY, wanted, read_gateways(call), lambda gateway: gateway.id)
+    found = shapes(every, vpcs_for(call.context))
+    places = {
+        shape["InternetGatewayId"]: (gateway.created_at.isoformat(), str(gateway.id))
+        for gateway, shape in zip(every, found, strict=True)
+    }
+    found = _FILTERS.passing(found, call.get("Filters", []))
+    shown, token = page(call, found, lambda shape: places[shape["InternetGatewayId"]])
+    return {"InternetGateways": shown, "NextToken": token}
+
+
+def shapes(every: Sequence[InternetGateway], vpcs: Sequence[VpcNetwork]) -> list[Shape]:
+    """Return gateways as answers show them."""
+    keys = [gateway.id for gateway in every]
+    own, tagged = ids.ids_of(names.GATEWAY.prefix, keys), tag_records.tags_of(names.GATEWAY.prefix, keys)
+    led: dict[uuid.UUID, list[uuid.UUID]] = {}
+    for vpc in vpcs:
+        for router in vpc.routers:
+            led.setdefault(router.id, []).append(vpc.network.id)
+    known = ids.ids_of(names.VPC.prefix, {network_id for each in led.values() for network_id in each})
+    return [
+        {
+            "InternetGatewayId": own[gateway.id],
+            "OwnerId": gateway.project_id.hex,
+            "Attachments": [
+                {"State": "available", "VpcId": known[network_id]}
+                for network_id in (led.get(gateway.router_id, []) if gateway.router_id else [])
+            ],
+            "Tags": tags.shape(tagged.get(gateway.id, {})),
+        }
+        for gateway in every
+    ]
+
+
+_FILTERS: Filterable[Shape] = Filterable(
+    {
+        "attachment.state": lambda shape: [each["State"] for each in shape["Attachments"]],
+        "attachment.vpc-id": lambda shape: [each["VpcId"] for each in shape["Attachments"]],
+        "internet-gateway-id": lambda shape: shape["InternetGatewayId"],
+        "owner-id": lambda shape: shape["OwnerId"],
+    },
+    tags=tags.of_shape,
+)
+
+
+def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
+    return list(owned_gateways(context).filter(pk__in=wanted).values_list("pk", flat=True))
+
+
+owned.register(names.GATEWAY, _owned)

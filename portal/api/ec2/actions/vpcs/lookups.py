@@ -1,0 +1,89 @@
+"""The networks, subnets and routers that a request names, and which the caller may change."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import netaddr
+from django.conf import settings
+
+from portal.api.ec2 import names
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call
+from provisioning.hosts import selectors as hosts
+from provisioning.hosts.selectors import DEFAULT_ZONE
+from provisioning.identity import policy
+from provisioning.network import addressing
+from provisioning.network.models import Network, Subnet
+from provisioning.network.selectors.vpcs import Table, VpcNetwork, tables_of, vpc_subnets_for, vpcs_for
+
+LONGEST_PREFIX, SHORTEST_PREFIX = 28, 16
+"""Of the ranges of VPCs and subnets, as in EC2."""
+
+
+def vpc_named(call: Call, ec2_id: str) -> VpcNetwork:
+    """Return a VPC that the caller sees; Ec2Error."""
+    found = vpcs_for(call.context, [names.resource(names.VPC, ec2_id)])
+    if not found:
+        raise names.not_found(names.VPC, [ec2_id])
+    return found[0]
+
+
+def vpc_to_change(call: Call, ec2_id: str, *rules: str) -> VpcNetwork:
+    """Return it when the rules let the caller change it; ForbiddenError for one that another project shares."""
+    vpc = vpc_named(call, ec2_id)
+    enforce(call, owner_of(vpc.network), *rules)
+    return vpc
+
+
+def subnet_named(call: Call, ec2_id: str) -> Subnet:
+    """Return a subnet that the caller sees; Ec2Error."""
+    return names.one(names.SUBNET, ec2_id, vpc_subnets_for(call.context))
+
+
+def table_named(call: Call, ec2_id: str) -> Table:
+    """Return a router that is on a network the caller sees, as a route table; Ec2Error."""
+    wanted = names.resource(names.ROUTE_TABLE, ec2_id)
+    found = next((table for table in tables_of(vpcs_for(call.context)) if table.router.id == wanted), None)
+    if found is None:
+        raise names.not_found(names.ROUTE_TABLE, [ec2_id])
+    return found
+
+
+def owner_of(network: Network) -> dict[str, object]:
+    """Return what rules ask about something on a network."""
+    owner = network.project_id
+    return {"project_id": owner, "network:project_id": owner, "network:tenant_id": owner}
+
+
+def enforce(call: Call, target: Mapping[str, object], *rules: str) -> None:
+    for rule in rules:
+        policy.enforce(call.context, rule, target)
+
+
+def zone_of_networks() -> str:
+    """Return the zone that subnets are shown in: they are in every one, and EC2 has one for each."""
+    wanted, zones = settings.SCHEDULER_DEFAULT_ZONE or DEFAULT_ZONE, hosts.availability_zones()
+    return wanted if wanted in zones or not zones else zones[0]
+
+
+def read_range(parameter: str, text: str, code: str) -> netaddr.IPNetwork:
+    """Read an IPv4 range from /16 to /28; bits behind its prefix are left out.  Ec2Error, ``code`` for its size."""
+    try:
+        network = addressing.read_prefix(text).cidr
+    except ValueError:
+        raise errors.invalid_value(parameter, text, "This is not a valid CIDR block.") from None
+    if network.version != 4:
+        raise errors.invalid_value(parameter, text, "This is not a valid IPv4 CIDR block.")
+    if not SHORTEST_PREFIX <= network.prefixlen <= LONGEST_PREFIX:
+        raise Ec2Error(code, f"The CIDR '{text}' is invalid: its prefix goes from /16 to /28.")
+    addressing.parse_cidr(str(network))
+    return network
+
+
+def unless(call: Call, parameter: str, *, present: Any, why: str) -> None:
+    """Raise Ec2Error when an argument asks for something else than what is so anyway."""
+    given = call.get(parameter)
+    wanted = given.get("Value") if isinstance(given, dict) else given
+    if wanted is not None and wanted != present:
+        raise errors.unsupported(f"{parameter}: {why}")

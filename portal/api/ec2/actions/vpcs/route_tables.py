@@ -1,0 +1,239 @@
+"""Route tables: routers, each the main one of the networks that it was made for or came to first.
+
+A router has the same routes for every subnet that it is on, so that a VPC has one table, and others only where the
+Network API has put a second router on the network.
+"""
+
+import uuid
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.actions.vpcs.internet_gateways import read_gateways
+from portal.api.ec2.actions.vpcs.lookups import enforce, subnet_named, table_named
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.paging import page
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+from provisioning.network import services
+from provisioning.network.models import Port
+from provisioning.network.owners import COMPUTE
+from provisioning.network.selectors.routing import routers_for
+from provisioning.network.selectors.vpcs import Table, hops, tables_of, vpcs_for
+
+Shape = dict[str, Any]
+LOCAL = "local"
+EVERYWHERE = ("0.0.0.0/0", "::/0")
+ASSOCIATED = {"State": "associated"}
+
+
+Shown = tuple[Shape, Sequence[str]]
+"""A table, and the ids of all VPCs that its router is on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The EC2 ids of what route tables show, and the ports that routes lead to."""
+
+    tables: Mapping[uuid.UUID, str]
+    vpcs: Mapping[uuid.UUID, str]
+    subnets: Mapping[uuid.UUID, str]
+    associations: Mapping[uuid.UUID, str]
+    """Of networks with their main table, and of subnets with the one they were associated with."""
+    gateways: Mapping[uuid.UUID, str]
+    """Router → its internet gateway."""
+    hops: Mapping[str, Port]
+    interfaces: Mapping[uuid.UUID, str]
+    instances: Mapping[uuid.UUID, str]
+    tags: Mapping[uuid.UUID, Mapping[str, str]]
+
+
+@action(
+    "DescribeRouteTables",
+    "get_router",
+    takes="RouteTableIds Filters MaxResults NextToken",
+    missing=names.ROUTE_TABLE.missing,
+)
+def describe_route_tables(call: Call) -> dict[str, Any]:
+    """List the routers of the VPCs that the caller sees, with their routes and the subnets they are on."""
+    every = tables_of(vpcs_for(call.context))
+    every = names.chosen(names.ROUTE_TABLE, call.get("RouteTableIds", []), every, lambda table: table.router.id)
+    known = _known(call, every)
+    found: list[Shown] = [(_shape(table, known), [known.vpcs[vpc.network.id] for vpc in table.vpcs]) for table in every]
+    places = {
+        known.tables[table.router.id]: (table.router.created_at.isoformat(), str(table.router.id)) for table in every
+    }
+    found = _FILTERS.passing(found, call.get("Filters", []))
+    shown, token = page(call, found, lambda each: places[each[0]["RouteTableId"]])
+    return {"RouteTables": [shape for shape, _ in shown], "NextToken": token}
+
+
+def _known(call: Call, every: Sequence[Table]) -> Known:
+    keys = [table.router.id for table in every]
+    networks = {vpc.network.id for table in every for vpc in table.vpcs}
+    subnets = {subnet for table in every for subnet in table.subnets}
+    side = {subnet for table in every if not table.main_of for subnet in table.subnets}
+    gateways = {gateway.router_id: gateway.id for gateway in read_gateways(call) if gateway.router_id}
+    gateway_ids = ids.ids_of(names.GATEWAY.prefix, gateways.values())
+    ports = hops(call.context, {route["nexthop"] for table in every for route in table.router.routes}, networks)
+    association = names.ROUTE_ASSOCIATION.prefix
+    return Known(
+        ids.ids_of(names.ROUTE_TABLE.prefix, keys),
+        ids.ids_of(names.VPC.prefix, networks),
+        ids.ids_of(names.SUBNET.prefix, subnets),
+        {**ids.given(association, subnets), **ids.ids_of(association, networks | side)},
+        {router: gateway_ids[gateway] for router, gateway in gateways.items()},
+        ports,
+        ids.ids_of(names.INTERFACE.prefix, [port.id for port in ports.values()]),
+        ids.ids_of(names.INSTANCE.prefix, {key for port in ports.values() if (key := _instance_of(port))}),
+        tag_records.tags_of(names.ROUTE_TABLE.prefix, keys),
+    )
+
+
+def _instance_of(port: Port) -> uuid.UUID | None:
+    return port.device_id if port.device_owner.startswith(COMPUTE) else None
+
+
+def _shape(table: Table, known: Known) -> Shape:
+    ec2_id = known.tables[table.router.id]
+    return {
+        "RouteTableId": ec2_id,
+        "VpcId": known.vpcs[table.vpcs[0].network.id],
+        "OwnerId": table.router.project_id.hex,
+        "Associations": [
+            {"RouteTableId": ec2_id, "AssociationState": ASSOCIATED, **each} for each in _associations(table, known)
+        ],
+        "Routes": [{"State": "active", **each} for each in _routes(table, known)],
+        "PropagatingVgws": [],
+        "Tags": tags.shape(known.tags.get(table.router.id, {})),
+    }
+
+
+def _associations(table: Table, known: Known) -> Iterator[Shape]:
+    for vpc in table.main_of:
+        yield {"Main": True, "RouteTableAssociationId": known.associations[vpc.network.id]}
+    for subnet in sorted(table.subnets):
+        if subnet in known.associations:
+            association = known.associations[subnet]
+            yield {"Main": False, "RouteTableAssociationId": association, "SubnetId": known.subnets[subnet]}
+
+
+def _routes(table: Table, known: Known) -> Iterator[Shape]:
+    for cidr in local_ranges(table):
+        yield {destination_of(cidr): cidr, "GatewayId": LOCAL, "Origin": "CreateRouteTable"}
+    for cidr in ways_out(table):
+        yield {destination_of(cidr): cidr, "GatewayId": known.gateways[table.router.id], "Origin": "CreateRoute"}
+    for route in table.router.routes:
+        shape = {destination_of(route["destination"]): route["destination"], "Origin": "CreateRoute"}
+        port = known.hops.get(route["nexthop"])
+        if port is not None:
+            shape["NetworkInterfaceId"] = known.interfaces[port.id]
+            instance = _instance_of(port)
+            if instance is not None:
+                shape |= {"InstanceId": known.instances[instance], "InstanceOwnerId": port.project_id.hex}
+        yield shape
+
+
+def destination_of(cidr: str) -> str:
+    """Return what a route's range is called in answers and requests."""
+    return "DestinationIpv6CidrBlock" if ":" in cidr else "DestinationCidrBlock"
+
+
+def local_ranges(table: Table) -> list[str]:
+    """Return the ranges of the networks that a router is on."""
+    return [cidr for vpc in table.vpcs for cidr in (*vpc.cidrs, *vpc.cidrs6)]
+
+
+def ways_out(table: Table) -> list[str]:
+    """Return the default routes of a router through the external network: of each IP version that it has there."""
+    port = table.router.gateway_port
+    if port is None:
+        return []
+    versions = {":" in fixed.address for fixed in port.fixed_ips.all()}
+    return [EVERYWHERE[is_ipv6] for is_ipv6 in sorted(versions)]
+
+
+_FILTERS: Filterable[Shown] = Filterable(
+    {
+        "association.main": lambda each: [shown["Main"] for shown in each[0]["Associations"]],
+        "association.route-table-association-id": lambda each: [
+            shown["RouteTableAssociationId"] for shown in each[0]["Associations"]
+        ],
+        "association.route-table-id": lambda each: [shown["RouteTableId"] for shown in each[0]["Associations"]],
+        "association.subnet-id": lambda each: [shown.get("SubnetId") for shown in each[0]["Associations"]],
+        "owner-id": lambda each: each[0]["OwnerId"],
+        "route-table-id": lambda each: each[0]["RouteTableId"],
+        "route.destination-cidr-block": lambda each: [shown.get("DestinationCidrBlock") for shown in each[0]["Routes"]],
+        "route.destination-ipv6-cidr-block": lambda each: [
+            shown.get("DestinationIpv6CidrBlock") for shown in each[0]["Routes"]
+        ],
+        "route.gateway-id": lambda each: [shown.get("GatewayId") for shown in each[0]["Routes"]],
+        "route.instance-id": lambda each: [shown.get("InstanceId") for shown in each[0]["Routes"]],
+        "route.origin": lambda each: [shown["Origin"] for shown in each[0]["Routes"]],
+        "route.state": lambda each: [shown["State"] for shown in each[0]["Routes"]],
+        "vpc-id": lambda each: each[1],
+    },
+    tags=lambda each: tags.of_shape(each[0]),
+)
+
+
+@action(
+    "AssociateRouteTable",
+    "add_router_interface",
+    takes="RouteTableId SubnetId",
+    conflict="Resource.AlreadyAssociated",
+)
+def associate_route_table(call: Call) -> dict[str, Any]:
+    """Put a table's router on a subnet that has none; of one that it is on, only the association is written down."""
+    if not call.get("SubnetId"):
+        raise errors.missing_parameter("SubnetId")
+    table, subnet = table_named(call, call.arguments["RouteTableId"]), subnet_named(call, call.arguments["SubnetId"])
+    enforce(call, {"project_id": table.router.project_id}, "add_router_interface")
+    if subnet.network_id not in {vpc.network.id for vpc in table.vpcs}:
+        msg = "The route table and the subnet belong to different networks"
+        raise Ec2Error("InvalidParameterValue", msg)
+    if subnet.id not in table.subnets:
+        others = [other for other in tables_of(vpcs_for(call.context)) if subnet.id in other.subnets]
+        if others:
+            raise errors.unsupported("The subnet is behind another router, and a subnet has one here")
+        services.add_interface_by_subnet(table.router, subnet)
+    return {
+        "AssociationId": ids.id_of(names.ROUTE_ASSOCIATION.prefix, subnet.id),
+        "AssociationState": ASSOCIATED,
+    }
+
+
+@action("DisassociateRouteTable", "remove_router_interface", takes="AssociationId")
+def disassociate_route_table(call: Call) -> dict[str, Any]:
+    """Let a subnet have the main table of its VPC, which is the one of the router that it is behind."""
+    given = call.arguments["AssociationId"]
+    names.check_form(names.ROUTE_ASSOCIATION, [given])
+    tables = tables_of(vpcs_for(call.context))
+    there = {subnet for table in tables for subnet in table.subnets}
+    there |= {vpc.network.id for table in tables for vpc in table.main_of}
+    known = ids.given(names.ROUTE_ASSOCIATION.prefix, there)  # a subnet that has none is associated by nobody
+    wanted = next((each for each, ec2_id in known.items() if ec2_id == given), None)
+    if any(vpc.network.id == wanted for table in tables for vpc in table.main_of):
+        raise errors.invalid_value("AssociationId", given, "The main route table is not disassociated.")
+    table = next((table for table in tables if wanted in table.subnets), None)
+    if table is None or wanted is None:
+        raise names.not_found(names.ROUTE_ASSOCIATION, [given])
+    enforce(call, {"project_id": table.router.project_id}, "remove_router_interface")
+    if not table.main_of:
+        raise errors.unsupported("The subnet is behind a router that is not the VPC's main one, and stays there")
+    ids.forget(names.ROUTE_ASSOCIATION.prefix, wanted)
+    return {}
+
+
+def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
+    rows = routers_for(context).filter(pk__in=wanted, project_id=context.project_id or NOBODY)
+    return list(rows.values_list("pk", flat=True))
+
+
+owned.register(names.ROUTE_TABLE, _owned)

@@ -1,0 +1,168 @@
+"""Routes of a router: the default one through its internet gateway, and those through interfaces of guests."""
+
+from typing import Any
+
+from portal.api.ec2 import names
+from portal.api.ec2.actions.instances.related import wanted as wanted_instances
+from portal.api.ec2.actions.vpcs.internet_gateways import outside, read_gateways
+from portal.api.ec2.actions.vpcs.lookups import enforce, table_named
+from portal.api.ec2.actions.vpcs.route_tables import EVERYWHERE, LOCAL, local_ranges, ways_out
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.network import addressing, selectors, services
+from provisioning.network.models import InternetGateway, Port
+from provisioning.network.routing_errors import RoutesExhaustedError
+from provisioning.network.selectors.vpcs import Table
+from provisioning.network.services import Gateway
+from provisioning.network.services.internet_gateways import lead_nowhere
+
+RULES = ("update_router", "add_extraroutes", "remove_extraroutes")
+DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock")
+TARGETS = ("GatewayId", "InstanceId", "NetworkInterfaceId")
+TAKES = " ".join(("RouteTableId", *DESTINATIONS, *TARGETS))
+NO_ROUTE = "InvalidRoute.NotFound"
+
+
+@action("CreateRoute", *RULES, takes=TAKES, conflict="RouteAlreadyExists")
+def create_route(call: Call) -> dict[str, Any]:
+    """Lead a range through an interface, or everything through the internet gateway."""
+    table = _table(call)
+    destination = _destination(call)
+    gateway = _gateway(call, table)
+    if gateway is not None and destination in ways_out(table):
+        return {"Return": True}
+    if destination in _there(table) or destination in local_ranges(table):
+        raise Ec2Error("RouteAlreadyExists", f"The route identified by {destination} already exists.")
+    _add(call, table, destination, gateway)
+    return {"Return": True}
+
+
+@action("ReplaceRoute", *RULES, takes=TAKES, conflict="DependencyViolation")
+def replace_route(call: Call) -> dict[str, Any]:
+    """Lead a range elsewhere."""
+    table = _table(call)
+    destination = _destination(call)
+    gateway = _gateway(call, table)
+    if destination not in _there(table):
+        raise Ec2Error(NO_ROUTE, f"no route with destination-cidr-block {destination} in route table")
+    if gateway is not None and destination in ways_out(table):
+        return {}
+    _remove(call, table, destination)
+    _add(call, _table(call), destination, gateway)
+    return {}
+
+
+@action(
+    "DeleteRoute",
+    *RULES,
+    takes=f"RouteTableId {' '.join(DESTINATIONS)}",
+    conflict="DependencyViolation",
+)
+def delete_route(call: Call) -> dict[str, Any]:
+    """Take a route away; without the default one the gateway stays attached, and leads nowhere."""
+    table = _table(call)
+    destination = _destination(call)
+    if destination in local_ranges(table):
+        raise errors.invalid_value("DestinationCidrBlock", destination, "The local route is not deleted.")
+    if destination not in _there(table):
+        raise Ec2Error(NO_ROUTE, f"no route with destination-cidr-block {destination} in route table")
+    _remove(call, table, destination)
+    return {}
+
+
+def _table(call: Call) -> Table:
+    table = table_named(call, call.arguments["RouteTableId"])
+    enforce(call, {"project_id": table.router.project_id}, *RULES)
+    return table
+
+
+def _destination(call: Call) -> str:
+    """Return the range that is asked for in one form; Ec2Error."""
+    given = [(name, call.arguments[name]) for name in DESTINATIONS if call.get(name)]
+    if len(given) != 1:
+        if given:
+            raise errors.combination(f"Only one of {' and '.join(DESTINATIONS)} is given")
+        raise errors.missing_parameter(DESTINATIONS[0])
+    ((name, text),) = given
+    try:
+        found = addressing.read_prefix(text).cidr
+    except ValueError:
+        raise errors.invalid_value(name, text, "This is not a valid CIDR block.") from None
+    if (found.version == 6) != (name == DESTINATIONS[1]):
+        raise errors.invalid_value(name, text, "This is a range of the other IP version.")
+    return str(found)
+
+
+def _there(table: Table) -> set[str]:
+    """Return the destinations of a table's routes but the local ones."""
+    return {*ways_out(table), *(route["destination"] for route in table.router.routes)}
+
+
+def _gateway(call: Call, table: Table) -> InternetGateway | None:
+    """Return the internet gateway that a route shall lead through, None when it is an interface; Ec2Error."""
+    given = [name for name in TARGETS if call.get(name)]
+    if len(given) > 1:
+        raise errors.combination(f"Only one of {', '.join(TARGETS)} is given")
+    if not given:
+        raise errors.missing_parameter(TARGETS[0])
+    target = call.get("GatewayId")
+    if target is None:
+        return None
+    if target == LOCAL:
+        raise errors.unsupported("Local routes are there by themselves")
+    (gateway,) = names.chosen(names.GATEWAY, [target], read_gateways(call), lambda each: each.id)
+    if gateway.router_id != table.router.id:
+        msg = f"route table {call.arguments['RouteTableId']} and network gateway {target} belong to different networks"
+        raise Ec2Error("InvalidParameterValue", msg)
+    return gateway
+
+
+def _add(call: Call, table: Table, destination: str, gateway: InternetGateway | None) -> None:
+    if gateway is None:
+        _add_through(call, table, destination, _port(call))
+        return
+    if destination != EVERYWHERE[0]:
+        raise errors.unsupported(
+            "Only the default route leads through an internet gateway, with IPv6 where that has it"
+        )
+    services.update_router(table.router, {"gateway": Gateway(outside(call))})
+
+
+def _add_through(call: Call, table: Table, destination: str, port: Port) -> None:
+    version = 6 if ":" in destination else 4
+    own = sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)
+    hop = next(
+        (each for each in own if each.subnet_id in table.subnets and (":" in each.address) == (version == 6)), None
+    )
+    if hop is None:
+        msg = f"The interface has no IPv{version} address on a subnet of the route table's router"
+        raise Ec2Error("InvalidParameterValue", msg)
+    try:
+        services.add_routes(table.router, [{"destination": destination, "nexthop": hop.address}])
+    except RoutesExhaustedError as error:
+        raise Ec2Error("RouteLimitExceeded", error.message) from error
+
+
+def _port(call: Call) -> Port:
+    """Return the interface that a route shall lead through: the named one, or an instance's only one; Ec2Error."""
+    interface_id, instance_id = call.get("NetworkInterfaceId"), call.get("InstanceId")
+    if interface_id:
+        return names.one(names.INTERFACE, interface_id, selectors.ports_for(call.context))
+    (instance,) = wanted_instances(call, [instance_id])
+    ports = selectors.interfaces_of(instance.id)
+    if len(ports) != 1:
+        msg = f"The instance '{instance_id}' has {len(ports)} interfaces. Please specify an interface ID."
+        raise Ec2Error("InvalidInstanceID", msg)
+    return ports[0]
+
+
+def _remove(call: Call, table: Table, destination: str) -> None:
+    extra = [route for route in table.router.routes if route["destination"] == destination]
+    if extra:
+        services.remove_routes(table.router, extra)
+        return
+    if destination != EVERYWHERE[0]:
+        raise errors.unsupported("IPv6 leads through the internet gateway as long as IPv4 does")
+    gateway = next(each for each in read_gateways(call) if each.router_id == table.router.id)
+    lead_nowhere(gateway)

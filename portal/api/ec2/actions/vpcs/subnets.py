@@ -1,0 +1,224 @@
+"""Subnets: parts of a VPC's range, on its router from the first moment on."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import netaddr
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.actions.vpcs.lookups import (
+    enforce,
+    owner_of,
+    read_range,
+    subnet_named,
+    unless,
+    vpc_to_change,
+    zone_of_networks,
+)
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.paging import page
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+from provisioning.hosts import selectors as hosts
+from provisioning.network import addressing
+from provisioning.network.models import Subnet
+from provisioning.network.selectors.vpcs import VpcNetwork, default_network, free_addresses, vpc_subnets_for
+from provisioning.network.services import vpcs as services
+from provisioning.network.services.automatic_floating_ips import led_automatically
+from provisioning.network.services.ipam import is_stateless
+from provisioning.network.services.subnets import SubnetFields
+
+Shape = dict[str, Any]
+RANGE, CONFLICT = "InvalidSubnet.Range", "InvalidSubnet.Conflict"
+NAME = "Name"
+SLAAC = "slaac"
+
+
+@action(
+    "CreateSubnet",
+    "create_subnet",
+    "add_router_interface",
+    takes="VpcId CidrBlock Ipv6CidrBlock Ipv6Native AvailabilityZone AvailabilityZoneId TagSpecifications",
+    missing=names.VPC.missing,
+    conflict=CONFLICT,
+)
+def create_subnet(call: Call) -> dict[str, Any]:
+    """Make a subnet of IPv4, or of IPv6 alone (``Ipv6Native``), and put the VPC's router on it."""
+    vpc = vpc_to_change(call, call.arguments["VpcId"], "create_subnet")
+    _check_zone(call)
+    given = tags.specified(call, names.SUBNET)
+    fields: SubnetFields = {"name": given.get(names.SUBNET.resource_type, {}).get(NAME, "")[:255]}
+    whole = _range6(call) if call.get("Ipv6Native") else _range(call, vpc)
+    if addressing.overlapping(whole, vpc.subnets) is not None:
+        raise Ec2Error(CONFLICT, f"The CIDR '{whole}' conflicts with another subnet")
+    if whole.version == 6:
+        fields |= {"ipv6_ra_mode": SLAAC, "ipv6_address_mode": SLAAC}
+    subnet = services.create_routed_subnet(vpc.network, str(whole), vpc.main, fields)
+    tags.write(call, names.SUBNET, [subnet.id], given)
+    return {"Subnet": shapes(call, [subnet_named(call, ids.id_of(names.SUBNET.prefix, subnet.id))])[0]}
+
+
+def _range(call: Call, vpc: VpcNetwork) -> netaddr.IPNetwork:
+    cidr = call.get("CidrBlock")
+    if not cidr:
+        raise errors.missing_parameter("CidrBlock")
+    if call.get("Ipv6CidrBlock"):
+        raise errors.unsupported("A subnet has one range here: make a second one with Ipv6Native")
+    whole = read_range("CidrBlock", cidr, RANGE)
+    if vpc.cidr is not None and whole not in netaddr.IPNetwork(vpc.cidr):
+        raise Ec2Error(RANGE, f"The CIDR '{cidr}' is invalid: it is not within {vpc.cidr}, the range of the VPC.")
+    return whole
+
+
+def _range6(call: Call) -> netaddr.IPNetwork:
+    cidr = call.get("Ipv6CidrBlock")
+    if not cidr:
+        raise errors.missing_parameter("Ipv6CidrBlock")
+    if call.get("CidrBlock"):
+        raise errors.combination("A subnet with Ipv6Native has no CidrBlock")
+    try:
+        whole = addressing.read_prefix(cidr).cidr
+    except ValueError:
+        raise errors.invalid_value("Ipv6CidrBlock", cidr, "This is not a valid CIDR block.") from None
+    if whole.version != 6 or whole.prefixlen != 64:
+        raise Ec2Error(RANGE, f"The CIDR '{cidr}' is invalid: it is no /64 of IPv6.")
+    return whole
+
+
+def _check_zone(call: Call) -> None:
+    """Refuse a zone that is not there, and one that the subnet would not be shown in."""
+    for parameter in ("AvailabilityZone", "AvailabilityZoneId"):
+        zone = call.get(parameter)
+        if zone is None:
+            continue
+        if zone not in hosts.availability_zones():
+            raise errors.invalid_value(parameter, zone, "There is no availability zone of this name.")
+        if zone != zone_of_networks():
+            raise errors.unsupported("A subnet is in every availability zone here: name none")
+
+
+@action(
+    "DeleteSubnet",
+    "delete_subnet",
+    "remove_router_interface",
+    takes="SubnetId",
+    missing=names.SUBNET.missing,
+    conflict="DependencyViolation",
+)
+def delete_subnet(call: Call) -> dict[str, Any]:
+    """Delete a subnet that no interface has an address of."""
+    subnet = subnet_named(call, call.arguments["SubnetId"])
+    enforce(call, owner_of(subnet.network) | {"project_id": subnet.project_id}, "delete_subnet")
+    services.delete_routed_subnet(subnet)
+    return {}
+
+
+@action("DescribeSubnets", "get_subnet", takes="SubnetIds Filters MaxResults NextToken", missing=names.SUBNET.missing)
+def describe_subnets(call: Call) -> dict[str, Any]:
+    """List the subnets of the networks that the caller sees as VPCs."""
+    rows = vpc_subnets_for(call.context).order_by("created_at", "id")
+    every = names.chosen(names.SUBNET, call.get("SubnetIds", []), rows, lambda subnet: subnet.id)
+    found = shapes(call, every)
+    places = {
+        shape["SubnetId"]: (subnet.created_at.isoformat(), str(subnet.id))
+        for subnet, shape in zip(every, found, strict=True)
+    }
+    found = _FILTERS.passing(found, call.get("Filters", []))
+    shown, token = page(call, found, lambda shape: places[shape["SubnetId"]])
+    return {"Subnets": shown, "NextToken": token}
+
+
+def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
+    """Return subnets as answers show them; their networks have been read."""
+    keys, networks = [subnet.id for subnet in every], {subnet.network_id for subnet in every}
+    own, vpcs = ids.ids_of(names.SUBNET.prefix, keys), ids.ids_of(names.VPC.prefix, networks)
+    tagged, free = tag_records.tags_of(names.SUBNET.prefix, keys), free_addresses(every)
+    default, zone, public = default_network(call.context), zone_of_networks(), led_automatically(networks)
+    return [
+        {
+            "SubnetId": own[subnet.id],
+            "VpcId": vpcs[subnet.network_id],
+            "OwnerId": subnet.network.project_id.hex,
+            "State": "available",
+            "AvailabilityZone": zone,
+            "AvailabilityZoneId": zone,
+            "DefaultForAz": default is not None and default.id == subnet.network_id,
+            "MapPublicIpOnLaunch": subnet.ip_version == 4 and subnet.network_id in public,
+            "AssignIpv6AddressOnCreation": is_stateless(subnet),
+            "EnableDns64": False,
+            "MapCustomerOwnedIpOnLaunch": False,
+            "Tags": tags.shape(tagged.get(subnet.id, {})),
+            **_of_version(subnet, free[subnet.id]),
+        }
+        for subnet in every
+    ]
+
+
+def _of_version(subnet: Subnet, free: int) -> Shape:
+    if subnet.ip_version == 4:
+        return {
+            "CidrBlock": subnet.cidr,
+            "AvailableIpAddressCount": free,
+            "Ipv6Native": False,
+            "Ipv6CidrBlockAssociationSet": [],
+        }
+    block = {"Ipv6CidrBlock": subnet.cidr, "Ipv6CidrBlockState": {"State": "associated"}}
+    return {"AvailableIpAddressCount": 0, "Ipv6Native": True, "Ipv6CidrBlockAssociationSet": [block]}
+
+
+_FILTERS: Filterable[Shape] = Filterable(
+    {
+        "availability-zone": lambda shape: shape["AvailabilityZone"],
+        "availabilityZone": lambda shape: shape["AvailabilityZone"],
+        "availability-zone-id": lambda shape: shape["AvailabilityZoneId"],
+        "available-ip-address-count": lambda shape: shape["AvailableIpAddressCount"],
+        "cidr": lambda shape: shape.get("CidrBlock"),
+        "cidr-block": lambda shape: shape.get("CidrBlock"),
+        "cidrBlock": lambda shape: shape.get("CidrBlock"),
+        "default-for-az": lambda shape: shape["DefaultForAz"],
+        "defaultForAz": lambda shape: shape["DefaultForAz"],
+        "ipv6-cidr-block-association.ipv6-cidr-block": lambda shape: [
+            each["Ipv6CidrBlock"] for each in shape["Ipv6CidrBlockAssociationSet"]
+        ],
+        "ipv6-native": lambda shape: shape["Ipv6Native"],
+        "map-public-ip-on-launch": lambda shape: shape["MapPublicIpOnLaunch"],
+        "owner-id": lambda shape: shape["OwnerId"],
+        "state": lambda shape: shape["State"],
+        "subnet-id": lambda shape: shape["SubnetId"],
+        "vpc-id": lambda shape: shape["VpcId"],
+    },
+    tags=tags.of_shape,
+)
+
+
+@action(
+    "ModifySubnetAttribute",
+    "update_subnet",
+    takes="SubnetId MapPublicIpOnLaunch AssignIpv6AddressOnCreation",
+    missing=names.SUBNET.missing,
+)
+def modify_subnet_attribute(call: Call) -> dict[str, Any]:
+    """Take what is so of the subnet anyway, and refuse the rest."""
+    subnet = subnet_named(call, call.arguments["SubnetId"])
+    enforce(call, owner_of(subnet.network) | {"project_id": subnet.project_id}, "update_subnet")
+    (shape,) = shapes(call, [subnet])
+    given = call.arguments.keys() - {"SubnetId"}
+    if len(given) != 1:
+        raise errors.combination("Exactly one attribute of a subnet is changed at a time")
+    for name in given:
+        unless(call, name, present=shape[name], why="it is what the operator and the subnet's range make of it")
+    return {}
+
+
+def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
+    rows = vpc_subnets_for(context).filter(pk__in=wanted, project_id=context.project_id or NOBODY)
+    return list(rows.values_list("pk", flat=True))
+
+
+owned.register(names.SUBNET, _owned)

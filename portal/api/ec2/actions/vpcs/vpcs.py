@@ -1,0 +1,147 @@
+"""VPCs: made with a router of their own, shown whoever made the network, and deleted."""
+
+import uuid
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from portal.api.ec2 import names, owned, tags
+from portal.api.ec2.actions.vpcs.lookups import read_range, unless, vpc_named, vpc_to_change
+from portal.api.ec2.filters import Filterable
+from portal.api.ec2.paging import page
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.registry import Call, action
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+from provisioning.network.selectors.vpcs import VpcNetwork, default_network, vpc_networks_for, vpcs_for
+from provisioning.network.services import vpcs as services
+
+Shape = dict[str, Any]
+NAME = "Name"
+"""The tag whose value is the name in EC2's own tools."""
+ATTRIBUTES = {"EnableDnsSupport": True, "EnableDnsHostnames": True, "EnableNetworkAddressUsageMetrics": False}
+"""What is so of every VPC: guests resolve names, and have one in their network's domain."""
+AVAILABLE, ASSOCIATED = "available", "associated"
+
+
+@action(
+    "CreateVpc",
+    "create_network",
+    "create_router",
+    takes="CidrBlock InstanceTenancy AmazonProvidedIpv6CidrBlock TagSpecifications",
+    over_quota={"routers": "VpcLimitExceeded"},
+)
+def create_vpc(call: Call) -> dict[str, Any]:
+    """Make a network and a router, both with the name of the tag ``Name``."""
+    cidr = call.get("CidrBlock")
+    if not cidr:
+        raise errors.missing_parameter("CidrBlock")
+    whole = read_range("CidrBlock", cidr, "InvalidVpc.Range")
+    unless(call, "InstanceTenancy", present="default", why="hosts are shared by all projects")
+    unless(call, "AmazonProvidedIpv6CidrBlock", present=False, why="make a subnet with a range of IPv6 of your own")
+    given = tags.specified(call, names.VPC)
+    name = given.get(names.VPC.resource_type, {}).get(NAME) or f"vpc {whole}"
+    made = services.create_vpc(call.project_id, str(whole), name)
+    tags.write(call, names.VPC, [made.network_id], given)
+    return {"Vpc": shapes(call, vpcs_for(call.context, [made.network_id]))[0]}
+
+
+@action("DeleteVpc", "delete_network", takes="VpcId", missing=names.VPC.missing, conflict="DependencyViolation")
+def delete_vpc(call: Call) -> dict[str, Any]:
+    """Delete a network that has no subnet, and the router that was made with it."""
+    services.delete_vpc(vpc_to_change(call, call.arguments["VpcId"], "delete_network").network)
+    return {}
+
+
+@action("DescribeVpcs", "get_network", takes="VpcIds Filters MaxResults NextToken", missing=names.VPC.missing)
+def describe_vpcs(call: Call) -> dict[str, Any]:
+    """List the networks of the project, and those that others share with it."""
+    every = names.chosen(names.VPC, call.get("VpcIds", []), vpcs_for(call.context), lambda vpc: vpc.network.id)
+    found = shapes(call, every)
+    places = {
+        shape["VpcId"]: (vpc.network.created_at.isoformat(), str(vpc.network.id))
+        for vpc, shape in zip(every, found, strict=True)
+    }
+    found = _FILTERS.passing(found, call.get("Filters", []))
+    shown, token = page(call, found, lambda shape: places[shape["VpcId"]])
+    return {"Vpcs": shown, "NextToken": token}
+
+
+def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
+    """Return VPCs as answers show them."""
+    keys = [vpc.network.id for vpc in every]
+    own, tagged = ids.ids_of(names.VPC.prefix, keys), tag_records.tags_of(names.VPC.prefix, keys)
+    default = default_network(call.context)
+    return [
+        {
+            "VpcId": own[vpc.network.id],
+            "OwnerId": vpc.network.project_id.hex,
+            "State": AVAILABLE,
+            "CidrBlock": next(iter(vpc.cidrs), None),
+            "CidrBlockAssociationSet": [
+                {"CidrBlock": cidr, "CidrBlockState": {"State": ASSOCIATED}} for cidr in vpc.cidrs
+            ],
+            "Ipv6CidrBlockAssociationSet": [
+                {"Ipv6CidrBlock": cidr, "Ipv6CidrBlockState": {"State": ASSOCIATED}} for cidr in vpc.cidrs6
+            ],
+            "InstanceTenancy": "default",
+            "IsDefault": default is not None and default.id == vpc.network.id,
+            "DhcpOptionsId": "default",
+            "Tags": tags.shape(tagged.get(vpc.network.id, {})),
+        }
+        for vpc in every
+    ]
+
+
+def _cidrs(shape: Shape) -> list[str]:
+    return [each["CidrBlock"] for each in shape["CidrBlockAssociationSet"]]
+
+
+_FILTERS: Filterable[Shape] = Filterable(
+    {
+        "cidr": lambda shape: shape["CidrBlock"],
+        "cidr-block": lambda shape: shape["CidrBlock"],
+        "cidrBlock": lambda shape: shape["CidrBlock"],
+        "cidr-block-association.cidr-block": _cidrs,
+        "cidr-block-association.state": lambda shape: ASSOCIATED if _cidrs(shape) else None,
+        "dhcp-options-id": lambda shape: shape["DhcpOptionsId"],
+        "ipv6-cidr-block-association.ipv6-cidr-block": lambda shape: [
+            each["Ipv6CidrBlock"] for each in shape["Ipv6CidrBlockAssociationSet"]
+        ],
+        "is-default": lambda shape: shape["IsDefault"],
+        "isDefault": lambda shape: shape["IsDefault"],
+        "owner-id": lambda shape: shape["OwnerId"],
+        "state": lambda shape: shape["State"],
+        "vpc-id": lambda shape: shape["VpcId"],
+    },
+    tags=tags.of_shape,
+)
+
+
+@action("DescribeVpcAttribute", "get_network", takes="VpcId Attribute", missing=names.VPC.missing)
+def describe_vpc_attribute(call: Call) -> dict[str, Any]:
+    """Say of a VPC what is so of all of them."""
+    vpc = vpc_named(call, call.arguments["VpcId"])
+    wanted = call.arguments["Attribute"]
+    name = f"{wanted[0].upper()}{wanted[1:]}"
+    return {"VpcId": ids.id_of(names.VPC.prefix, vpc.network.id), name: {"Value": ATTRIBUTES[name]}}
+
+
+@action("ModifyVpcAttribute", "update_network", takes=f"VpcId {' '.join(ATTRIBUTES)}", missing=names.VPC.missing)
+def modify_vpc_attribute(call: Call) -> dict[str, Any]:
+    """Take what is so of every VPC anyway, and refuse the rest."""
+    vpc_to_change(call, call.arguments["VpcId"], "update_network")
+    if not call.arguments.keys() & ATTRIBUTES.keys():
+        raise errors.missing_parameter("EnableDnsSupport")
+    for name, present in ATTRIBUTES.items():
+        unless(call, name, present=present, why=f"it is {str(present).lower()} of every VPC of this cloud")
+    return {}
+
+
+def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
+    rows = vpc_networks_for(context).filter(pk__in=wanted, project_id=context.project_id or NOBODY)
+    return list(rows.values_list("pk", flat=True))
+
+
+owned.register(names.VPC, _owned)

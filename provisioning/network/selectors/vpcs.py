@@ -1,0 +1,174 @@
+"""Networks as EC2 sees them: VPCs with subnets, a main router, and gateways to the internet."""
+
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from django.db.models import Count, F, Q, QuerySet
+
+from provisioning.common.context import RequestContext
+from provisioning.common.ids import NOBODY
+from provisioning.network import addressing
+from provisioning.network.models import (
+    FixedIP,
+    GroupVpc,
+    InternetGateway,
+    Network,
+    Port,
+    Router,
+    Subnet,
+    Vpc,
+)
+from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.selectors.records import networks_for, ports_for, subnets_for, usable_networks_for
+from provisioning.network.selectors.routing import routers_for
+from provisioning.network.selectors.visibility import own
+
+
+@dataclass(slots=True)
+class VpcNetwork:
+    """A network with what makes it a VPC."""
+
+    network: Network
+    cidr: str | None
+    """The range it was made with by EC2; None for one of the Network API."""
+    subnets: Sequence[Subnet]
+    """The oldest first."""
+    routers: list[Router] = field(default_factory=list)
+    """The caller's routers on it, the main one first."""
+
+    @property
+    def cidrs(self) -> list[str]:
+        """Its IPv4 ranges: the one of EC2, or those of its subnets."""
+        return [self.cidr] if self.cidr else [each.cidr for each in self.subnets if each.ip_version == 4]
+
+    @property
+    def cidrs6(self) -> list[str]:
+        return [each.cidr for each in self.subnets if each.ip_version == 6]
+
+    @property
+    def main(self) -> Router | None:
+        """The router that subnets get when they are made."""
+        return self.routers[0] if self.routers else None
+
+
+@dataclass(slots=True)
+class Table:
+    """A router with the networks and the subnets that it is on, as EC2's route table."""
+
+    router: Router
+    vpcs: list[VpcNetwork] = field(default_factory=list)
+    subnets: set[uuid.UUID] = field(default_factory=set)
+
+    @property
+    def main_of(self) -> list[VpcNetwork]:
+        """The VPCs of which it is the main table."""
+        return [vpc for vpc in self.vpcs if vpc.main is not None and vpc.main.id == self.router.id]
+
+
+def vpc_networks_for(context: RequestContext) -> QuerySet[Network]:
+    """Return the networks that are VPCs to the caller: the project's own and shared ones, and no external one."""
+    return networks_for(context).filter(external=False)
+
+
+def vpc_subnets_for(context: RequestContext) -> QuerySet[Subnet]:
+    """Return the subnets of those networks."""
+    return subnets_for(context).filter(network__in=vpc_networks_for(context)).select_related("network")
+
+
+def vpcs_for(context: RequestContext, network_ids: Collection[uuid.UUID] | None = None) -> list[VpcNetwork]:
+    """Return the VPCs that the caller sees, the oldest first, all or those of these ids; five queries."""
+    rows = vpc_networks_for(context).prefetch_related("subnets").order_by("created_at", "id")
+    networks = list(rows if network_ids is None else rows.filter(pk__in=network_ids))
+    made = {row.network_id: row for row in Vpc.objects.filter(network__in=networks)}
+    legs = _legs(networks)
+    wanted = {router for each in legs.values() for router in each} | {row.router_id for row in made.values()}
+    routers = {row.id: row for row in _routers(context, wanted)}
+    found = []
+    for network in networks:
+        row = made.get(network.id)
+        first = row.router_id if row is not None else None
+        there = {first, *legs.get(network.id, ())} & routers.keys()
+        ordered = sorted(there, key=lambda key: (key != first, routers[key].created_at, key))
+        found.append(
+            VpcNetwork(
+                network,
+                row.cidr if row is not None else None,
+                sorted(network.subnets.all(), key=lambda subnet: (subnet.created_at, subnet.id)),
+                [routers[key] for key in ordered if key],
+            )
+        )
+    return found
+
+
+def tables_of(vpcs: Sequence[VpcNetwork]) -> list[Table]:
+    """Return the routers of VPCs as route tables, the oldest first; one query."""
+    found: dict[uuid.UUID, Table] = {}
+    for vpc in vpcs:
+        for router in vpc.routers:
+            found.setdefault(router.id, Table(router)).vpcs.append(vpc)
+    rows = FixedIP.objects.filter(port__device_id__in=list(found), port__device_owner=ROUTER_INTERFACE)
+    for router_id, subnet_id in rows.values_list("port__device_id", "subnet_id"):
+        if router_id is not None:
+            found[router_id].subnets.add(subnet_id)
+    return sorted(found.values(), key=lambda table: (table.router.created_at, table.router.id))
+
+
+def _routers(context: RequestContext, ids: Iterable[uuid.UUID | None]) -> QuerySet[Router]:
+    rows = routers_for(context).filter(pk__in=[each for each in ids if each])
+    return rows.select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
+
+
+def _legs(networks: Sequence[Network]) -> dict[uuid.UUID, set[uuid.UUID]]:
+    found: dict[uuid.UUID, set[uuid.UUID]] = {}
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=networks, device_id__isnull=False)
+    for network_id, router_id in legs.values_list("network_id", "device_id"):
+        if router_id is not None:
+            found.setdefault(network_id, set()).add(router_id)
+    return found
+
+
+def default_network(context: RequestContext) -> Network | None:
+    """Return the only network that a guest of the project can be put on: the one that is meant when none is named."""
+    found = list(usable_networks_for(context)[:2])
+    return found[0] if len(found) == 1 and not found[0].external else None
+
+
+def free_addresses(subnets: Iterable[Subnet]) -> dict[uuid.UUID, int]:
+    """Return subnet → how many of its addresses no port has; one query."""
+    every = {subnet.id: subnet for subnet in subnets}
+    rows = FixedIP.objects.filter(subnet__in=list(every)).exclude(address=F("subnet__gateway_ip"))
+    used = dict(rows.values_list("subnet_id").annotate(Count("pk")).order_by())
+    return {
+        key: max(0, addressing.size_of(subnet.allocation_pools) - used.get(key, 0)) for key, subnet in every.items()
+    }
+
+
+def gateways_for(context: RequestContext) -> list[InternetGateway]:
+    """Return the project's internet gateways, the oldest first: those made by EC2, and those of led-out routers."""
+    rows = InternetGateway.objects.filter(own(context)).select_related("router__gateway_port")
+    there = Q(made=True) | Q(router__gateway_port__isnull=False)
+    return list(rows.filter(there).order_by("created_at", "id"))
+
+
+def routers_without_gateway_row(context: RequestContext) -> list[uuid.UUID]:
+    """Return the project's routers that lead out and that no internet gateway stands for yet."""
+    known = InternetGateway.objects.filter(router__isnull=False).values("router_id")
+    rows = routers_for(context).filter(own(context), gateway_port__isnull=False).exclude(pk__in=known)
+    return list(rows.values_list("pk", flat=True))
+
+
+def hops(context: RequestContext, addresses: Collection[str], networks: Collection[uuid.UUID]) -> dict[str, Port]:
+    """Return address → the project's port that has it on one of the networks."""
+    rows = ports_for(context).filter(network__in=networks, fixed_ips__address__in=addresses).distinct()
+    return {fixed.address: port for port in rows for fixed in port.fixed_ips.all() if fixed.address in addresses}
+
+
+def vpc_of_groups(group_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, uuid.UUID]:
+    """Return group → the network it was made for, of those that were made for one."""
+    rows = GroupVpc.objects.filter(group__in=group_ids)
+    return dict(rows.values_list("group_id", "network_id"))
+
+
+def owned_gateways(context: RequestContext) -> QuerySet[InternetGateway]:
+    return InternetGateway.objects.filter(project_id=context.project_id or NOBODY)

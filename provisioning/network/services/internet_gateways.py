@@ -1,0 +1,91 @@
+"""Internet gateways of EC2: on a shelf, or at a router, which then leads to the external network."""
+
+import uuid
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from provisioning.common.errors import OverQuotaError
+from provisioning.common.retry import when_broken_off
+from provisioning.identity import owner_locks
+from provisioning.network.models import InternetGateway, Network, Router
+from provisioning.network.routing_errors import GatewayAttachedError
+from provisioning.network.services import records
+from provisioning.network.services.routers import Gateway, update_router
+
+MOST_ON_THE_SHELF = 20
+"""Gateways of a project that are at no router."""
+
+
+@when_broken_off
+@transaction.atomic
+def create_internet_gateway(project_id: uuid.UUID) -> InternetGateway:
+    """Make a gateway that is at no router yet.
+
+    Raises OverQuotaError when too many are, NotFoundError for a project that is gone.
+    """
+    owner_locks.lock_project(project_id)
+    unused = InternetGateway.objects.filter(project_id=project_id, router=None).count()
+    if unused >= MOST_ON_THE_SHELF:
+        raise OverQuotaError("internet gateways", limit=MOST_ON_THE_SHELF, used=unused, asked=1)
+    return InternetGateway.objects.create(project_id=project_id)
+
+
+def stand_for_routers(project_id: uuid.UUID, router_ids: Iterable[uuid.UUID]) -> None:
+    """Let gateways stand for routers that were led out by the Network API."""
+    rows = [InternetGateway(project_id=project_id, router_id=each, made=False) for each in router_ids]
+    InternetGateway.objects.bulk_create(rows, ignore_conflicts=True)  # somebody else may be looking, too
+
+
+@when_broken_off
+@transaction.atomic
+def attach_internet_gateway(gateway: InternetGateway, router: Router, network: Network) -> None:
+    """Put a gateway at a router, which leads to an external network from then on.
+
+    Raises GatewayAttachedError when one of them has another already, and as ``update_router``.
+    """
+    router = records.lock(router)
+    gateway = records.lock(gateway)
+    if gateway.router_id is not None:
+        raise GatewayAttachedError(f"Internet gateway {gateway.id} is already attached")
+    InternetGateway.objects.filter(router=router, made=False, router__gateway_port=None).delete()
+    if router.gateway_port_id is not None or InternetGateway.objects.filter(router=router).exists():
+        raise GatewayAttachedError(f"Router {router.id} already has an internet gateway")
+    gateway.router = router
+    gateway.save(update_fields=["router"])
+    update_router(router, {"gateway": Gateway(network)})
+
+
+@when_broken_off
+@transaction.atomic
+def detach_internet_gateway(gateway: InternetGateway) -> None:
+    """Take a gateway from its router, which leads nowhere then; it stays on the shelf.
+
+    Raises RouterExternalGatewayInUseByFloatingIpError.
+    """
+    router = gateway.router
+    if router is not None:
+        lead_nowhere(gateway)
+    InternetGateway.objects.filter(pk=gateway.pk).update(router=None, made=True)
+
+
+@when_broken_off
+@transaction.atomic
+def lead_nowhere(gateway: InternetGateway) -> None:
+    """Let the router of a gateway lead out no more, though the gateway stays at it.
+
+    Raises RouterExternalGatewayInUseByFloatingIpError.
+    """
+    router = gateway.router
+    InternetGateway.objects.filter(pk=gateway.pk).update(made=True)
+    if router is not None and router.gateway_port_id is not None:
+        update_router(router, {"gateway": None})
+
+
+def delete_internet_gateway(gateway: InternetGateway) -> None:
+    """Delete a gateway.  Raises GatewayAttachedError while it is at a router."""
+    with transaction.atomic():
+        row = records.lock(gateway)
+        if row.router_id is not None:
+            raise GatewayAttachedError(f"Internet gateway {row.id} has dependencies and cannot be deleted")
+        row.delete()

@@ -1,0 +1,77 @@
+"""VPCs: networks with a router of their own, made and deleted together; and what else only EC2 says of networks."""
+
+import uuid
+
+from django.db import transaction
+
+from provisioning.common.retry import when_broken_off
+from provisioning.network.models import GroupVpc, InternetGateway, Network, Port, Router, SecurityGroup, Subnet, Vpc
+from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.routing_errors import VpcInUseError
+from provisioning.network.services import records
+from provisioning.network.services.networks import create_network, delete_network
+from provisioning.network.services.router_interfaces import add_interface_by_subnet, remove_interface_by_subnet
+from provisioning.network.services.routers import create_router, delete_router, legs_of
+from provisioning.network.services.subnets import SubnetFields, create_subnet, delete_subnet
+
+
+@when_broken_off
+@transaction.atomic
+def create_vpc(project_id: uuid.UUID, cidr: str, name: str) -> Vpc:
+    """Make a network and a router of this name; ``cidr``: the range that its subnets shall have parts of.
+
+    Raises as ``create_network`` and ``create_router``.
+    """
+    network = create_network(project_id, name)
+    return Vpc.objects.create(network=network, router=create_router(project_id, name=name), cidr=cidr)
+
+
+@when_broken_off
+@transaction.atomic
+def delete_vpc(network: Network) -> None:
+    """Delete a network, and the router that was made with it.
+
+    Raises VpcInUseError while it has subnets or an internet gateway, and as ``delete_network``.
+    """
+    network = records.lock_to_delete(network)
+    if Subnet.objects.filter(network=network).exists():
+        raise _in_use(network, "It has subnets.")
+    vpc = Vpc.objects.select_related("router").filter(network=network).first()
+    router = vpc.router if vpc is not None else None
+    if router is not None and not legs_of(router).exists():
+        if router.gateway_port_id is not None or InternetGateway.objects.filter(router=router, made=True).exists():
+            raise _in_use(network, "It has an internet gateway.")
+        delete_router(router)
+    delete_network(network)
+
+
+def _in_use(network: Network, why: str) -> VpcInUseError:
+    return VpcInUseError(f"Network {network.id} has dependencies and cannot be deleted. {why}")
+
+
+@when_broken_off
+@transaction.atomic
+def create_routed_subnet(network: Network, cidr: str, router: Router | None, fields: SubnetFields) -> Subnet:
+    """Make a subnet and put the router on it.  Raises as ``create_subnet`` and ``add_interface_by_subnet``."""
+    subnet = create_subnet(network, cidr, **fields)
+    if router is not None:
+        add_interface_by_subnet(router, subnet)
+    return subnet
+
+
+@when_broken_off
+@transaction.atomic
+def delete_routed_subnet(subnet: Subnet) -> None:
+    """Take the routers of a subnet's own project off it and delete it.
+
+    Raises as ``remove_interface_by_subnet`` and ``delete_subnet``.
+    """
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, fixed_ips__subnet=subnet).values("device_id")
+    for router in Router.objects.filter(id__in=legs, project_id=subnet.project_id).order_by("id"):
+        remove_interface_by_subnet(router, subnet)
+    delete_subnet(subnet)
+
+
+def note_vpc_of_group(group: SecurityGroup, network: Network) -> None:
+    """Remember for which VPC a security group was made."""
+    GroupVpc.objects.create(group=group, network=network)

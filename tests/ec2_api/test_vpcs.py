@@ -1,0 +1,274 @@
+"""VPCs and subnets: made, shown whoever made the network, and deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provisioning.ec2 import ids
+from provisioning.hosts.models import Host
+from provisioning.network import services
+from provisioning.network.models import Network, Router, Subnet
+from provisioning.quotas.services.limits import set_limits
+from tests.ec2_api.conftest import refused
+from tests.support.cast import People
+from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.django_db
+COMBINATION = "InvalidParameterCombination"
+NOTHING = "vpc-0123456789abcdef0"
+
+
+@pytest.fixture
+def vpc(alice: Any) -> str:
+    return str(alice.create_vpc(CidrBlock="10.40.0.0/16")["Vpc"]["VpcId"])
+
+
+@pytest.fixture
+def foreign(people: People) -> Network:
+    """A network of alice's, made by the Network API, with a subnet of each IP version."""
+    network = services.create_network(people.alice.project_id, "net")
+    services.create_subnet(network, "192.168.7.0/24")
+    services.create_subnet(network, "fd00:7::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
+    return network
+
+
+def named(resource_type: str, name: str) -> list[dict[str, Any]]:
+    return [{"ResourceType": resource_type, "Tags": [{"Key": "Name", "Value": name}]}]
+
+
+def test_a_vpc_is_a_network_with_a_router(alice: Any, people: People) -> None:
+    made = alice.create_vpc(CidrBlock="10.40.1.9/16", TagSpecifications=named("vpc", "inner"))["Vpc"]
+    assert made == {
+        "VpcId": made["VpcId"],
+        "OwnerId": people.alice.project_id.hex,
+        "State": "available",
+        "CidrBlock": "10.40.0.0/16",
+        "CidrBlockAssociationSet": [{"CidrBlock": "10.40.0.0/16", "CidrBlockState": {"State": "associated"}}],
+        "Ipv6CidrBlockAssociationSet": [],
+        "InstanceTenancy": "default",
+        "IsDefault": False,
+        "DhcpOptionsId": "default",
+        "Tags": [{"Key": "Name", "Value": "inner"}],
+    }
+    assert alice.describe_vpcs(VpcIds=[made["VpcId"]])["Vpcs"] == [made]
+    assert (Network.objects.get().name, Router.objects.get().name) == ("inner", "inner")
+    alice.delete_vpc(VpcId=made["VpcId"])
+    assert not Network.objects.exists()
+    assert not Router.objects.exists()
+    assert refused(alice.delete_vpc, VpcId=made["VpcId"]) == "InvalidVpcID.NotFound"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({}, "MissingParameter"),
+        ({"CidrBlock": "10.40.0.0/15"}, "InvalidVpc.Range"),
+        ({"CidrBlock": "10.40.0.0/29"}, "InvalidVpc.Range"),
+        ({"CidrBlock": "10.40.0.0"}, "InvalidParameterValue"),
+        ({"CidrBlock": "fd00::/64"}, "InvalidParameterValue"),
+        ({"CidrBlock": "127.0.0.0/16"}, "InvalidParameterValue"),
+        ({"CidrBlock": "10.40.0.0/16", "InstanceTenancy": "dedicated"}, "UnsupportedOperation"),
+        ({"CidrBlock": "10.40.0.0/16", "AmazonProvidedIpv6CidrBlock": True}, "UnsupportedOperation"),
+        ({"CidrBlock": "10.40.0.0/16", "DryRun": True}, "DryRunOperation"),
+    ],
+)
+def test_vpcs_that_cannot_be(alice: Any, arguments: dict[str, Any], code: str) -> None:
+    assert refused(alice.create_vpc, **arguments) == code
+    assert not Network.objects.exists()
+
+
+def test_a_full_quota_leaves_nothing(alice: Any, people: People) -> None:
+    set_limits(people.alice.project_id, {"routers": 0})
+    assert refused(alice.create_vpc, CidrBlock="10.40.0.0/16") == "VpcLimitExceeded"
+    assert not Network.objects.exists()
+
+
+def test_networks_of_the_network_api_are_vpcs(alice: Any, foreign: Network) -> None:
+    (shown,) = alice.describe_vpcs()["Vpcs"]
+    assert (shown["CidrBlock"], shown["IsDefault"]) == ("192.168.7.0/24", True)
+    assert [each["Ipv6CidrBlock"] for each in shown["Ipv6CidrBlockAssociationSet"]] == ["fd00:7::/64"]
+    attributes = alice.describe_account_attributes(AttributeNames=["default-vpc"])["AccountAttributes"]
+    assert attributes[0]["AttributeValues"] == [{"AttributeValue": shown["VpcId"]}]
+    fourth, sixth = alice.describe_subnets()["Subnets"]
+    assert (fourth["CidrBlock"], fourth["Ipv6Native"], fourth["DefaultForAz"]) == ("192.168.7.0/24", False, True)
+    assert (sixth["Ipv6Native"], sixth["AssignIpv6AddressOnCreation"]) == (True, True)
+    assert [each["Ipv6CidrBlock"] for each in sixth["Ipv6CidrBlockAssociationSet"]] == ["fd00:7::/64"]
+    alice.create_vpc(CidrBlock="10.40.0.0/16")
+    assert alice.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"] == [shown]
+
+
+def test_shared_networks_are_seen_and_not_changed(alice: Any, cloud: Cloud, people: People) -> None:
+    """What others share is a VPC of theirs: instances are put there."""
+    (shown,) = alice.describe_vpcs()["Vpcs"]
+    assert shown["OwnerId"] == cloud.network.project_id.hex
+    assert shown["IsDefault"]
+    (subnet,) = alice.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [shown["VpcId"]]}])["Subnets"]
+    assert subnet["OwnerId"] == cloud.network.project_id.hex
+    assert refused(alice.delete_vpc, VpcId=shown["VpcId"]) == "UnauthorizedOperation"
+    assert refused(alice.delete_subnet, SubnetId=subnet["SubnetId"]) == "UnauthorizedOperation"
+    assert refused(alice.create_subnet, VpcId=shown["VpcId"], CidrBlock="10.99.0.0/24") == "UnauthorizedOperation"
+    assert refused(alice.create_tags, Resources=[shown["VpcId"]], Tags=[{"Key": "a"}]) == "InvalidVpcID.NotFound"
+
+
+def test_external_networks_are_none(alice: Any, people: People) -> None:
+    network = services.create_network(people.operator.project_id, "public", external=True)
+    services.create_subnet(network, "203.0.113.0/24")
+    assert alice.describe_vpcs()["Vpcs"] == []
+    assert alice.describe_subnets()["Subnets"] == []
+    assert refused(alice.describe_vpcs, VpcIds=[ids.id_of("vpc", network.id)]) == "InvalidVpcID.NotFound"
+
+
+def test_a_subnet_is_on_the_router_at_once(alice: Any, people: People, vpc: str, cloud: Cloud) -> None:
+    given = named("subnet", "front")
+    made = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24", AvailabilityZone="nova", TagSpecifications=given)
+    subnet = made["Subnet"]
+    assert subnet == {
+        "SubnetId": subnet["SubnetId"],
+        "VpcId": vpc,
+        "OwnerId": people.alice.project_id.hex,
+        "State": "available",
+        "CidrBlock": "10.40.1.0/24",
+        "AvailableIpAddressCount": 252,  # of 254: one is the gateway, and one for DHCP
+        "AvailabilityZone": "nova",
+        "AvailabilityZoneId": "nova",
+        "DefaultForAz": False,
+        "MapPublicIpOnLaunch": False,
+        "MapCustomerOwnedIpOnLaunch": False,
+        "AssignIpv6AddressOnCreation": False,
+        "EnableDns64": False,
+        "Ipv6Native": False,
+        "Ipv6CidrBlockAssociationSet": [],
+        "Tags": [{"Key": "Name", "Value": "front"}],
+    }
+    row = Subnet.objects.get(name="front")
+    assert row.fixed_ips.get(address="10.40.1.1").port.device_id == Router.objects.get().id  # type: ignore[union-attr]
+    services.create_port(people.alice.project_id, row.network)
+    assert alice.describe_subnets(SubnetIds=[subnet["SubnetId"]])["Subnets"][0]["AvailableIpAddressCount"] == 251
+    assert refused(alice.delete_vpc, VpcId=vpc) == "DependencyViolation"
+    assert refused(alice.delete_subnet, SubnetId=subnet["SubnetId"]) == "DependencyViolation"
+    services.delete_port(row.network.ports.get(device_owner=""))
+    alice.delete_subnet(SubnetId=subnet["SubnetId"])
+    alice.delete_vpc(VpcId=vpc)
+    assert not Router.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({}, "MissingParameter"),
+        ({"CidrBlock": "10.41.0.0/24"}, "InvalidSubnet.Range"),
+        ({"CidrBlock": "10.40.0.0/29"}, "InvalidSubnet.Range"),
+        ({"CidrBlock": "10.40.0.0/8"}, "InvalidSubnet.Range"),
+        ({"CidrBlock": "10.40.1.128/25"}, "InvalidSubnet.Conflict"),
+        ({"CidrBlock": "subnet"}, "InvalidParameterValue"),
+        ({"CidrBlock": "10.40.2.0/24", "VpcId": NOTHING}, "InvalidVpcID.NotFound"),
+        ({"CidrBlock": "10.40.2.0/24", "VpcId": "net"}, "InvalidVpcID.Malformed"),
+        ({"CidrBlock": "10.40.2.0/24", "AvailabilityZone": "moon"}, "InvalidParameterValue"),
+        ({"CidrBlock": "10.40.2.0/24", "Ipv6CidrBlock": "fd00::/64"}, "UnsupportedOperation"),
+        ({"Ipv6Native": True}, "MissingParameter"),
+        ({"Ipv6Native": True, "Ipv6CidrBlock": "fd00::/63"}, "InvalidSubnet.Range"),
+        ({"Ipv6Native": True, "Ipv6CidrBlock": "10.40.2.0/24"}, "InvalidSubnet.Range"),
+        ({"Ipv6Native": True, "Ipv6CidrBlock": "fd00::/64", "CidrBlock": "10.40.2.0/24"}, COMBINATION),
+    ],
+)  # fmt: skip
+def test_subnets_that_cannot_be(alice: Any, vpc: str, arguments: dict[str, Any], code: str) -> None:
+    alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")
+    assert refused(alice.create_subnet, **{"VpcId": vpc, **arguments}) == code
+    assert Subnet.objects.count() == 1
+
+
+def test_a_subnet_of_ipv6_alone(alice: Any, people: People, vpc: str) -> None:
+    made = alice.create_subnet(VpcId=vpc, Ipv6Native=True, Ipv6CidrBlock="fd00:8::/64")["Subnet"]
+    assert (made["Ipv6Native"], made["AvailableIpAddressCount"]) == (True, 0)
+    port = services.create_port(people.alice.project_id, Network.objects.get())
+    assert port.fixed_ips.get().address.startswith("fd00:8::")
+    assert alice.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["Ipv6CidrBlockAssociationSet"][0]["Ipv6CidrBlock"]
+
+
+def test_a_subnet_in_another_zone_is_refused(alice: Any, vpc: str, cloud: Cloud) -> None:
+    Host.objects.create(name="h2", availability_zone="two")
+    code = refused(alice.create_subnet, VpcId=vpc, CidrBlock="10.40.1.0/24", AvailabilityZone="two")
+    assert code == "UnsupportedOperation"
+
+
+def test_what_is_so_of_every_vpc(alice: Any, vpc: str) -> None:
+    for name, value in (("enableDnsSupport", True), ("enableDnsHostnames", True)):
+        key = name[0].upper() + name[1:]
+        found = alice.describe_vpc_attribute(VpcId=vpc, Attribute=name)
+        assert (found["VpcId"], found[key]) == (vpc, {"Value": value})
+        alice.modify_vpc_attribute(VpcId=vpc, **{key: {"Value": value}})
+        assert refused(alice.modify_vpc_attribute, VpcId=vpc, **{key: {"Value": False}}) == "UnsupportedOperation"
+    assert refused(alice.modify_vpc_attribute, VpcId=vpc) == "MissingParameter"
+    assert alice.describe_network_acls(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["NetworkAcls"] == []
+    assert refused(alice.describe_network_acls, NetworkAclIds=["acl-1"]) == "InvalidNetworkAclID.NotFound"
+
+
+def test_attributes_of_subnets_are_what_they_are(alice: Any, vpc: str) -> None:
+    subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")["Subnet"]["SubnetId"]
+    modify = alice.modify_subnet_attribute
+    modify(SubnetId=subnet, MapPublicIpOnLaunch={"Value": False})
+    assert refused(modify, SubnetId=subnet, MapPublicIpOnLaunch={"Value": True}) == "UnsupportedOperation"
+    assert refused(modify, SubnetId=subnet) == "InvalidParameterCombination"
+
+
+def test_guests_of_a_subnet_that_get_floating_ips(alice: Any, people: People, vpc: str, settings: Any) -> None:
+    settings.AUTO_FLOATING_IP = "public"
+    network = services.create_network(people.operator.project_id, "public", external=True)
+    services.create_subnet(network, "203.0.113.0/24", enable_dhcp=False)
+    alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")
+    assert not alice.describe_subnets()["Subnets"][0]["MapPublicIpOnLaunch"]
+    gateway = alice.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
+    alice.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
+    assert alice.describe_subnets()["Subnets"][0]["MapPublicIpOnLaunch"]
+
+
+def test_a_group_remembers_its_vpc(alice: Any, vpc: str, foreign: Network) -> None:
+    other = ids.id_of("vpc", foreign.id)
+    made = alice.create_security_group(GroupName="web", Description="x", VpcId=vpc)["GroupId"]
+    assert alice.describe_security_groups(GroupIds=[made])["SecurityGroups"][0]["VpcId"] == vpc
+
+    def within(wanted: str) -> list[str]:
+        found = alice.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [wanted]}])["SecurityGroups"]
+        return [group["GroupName"] for group in found]
+
+    assert within(vpc) == ["web", "default"]
+    assert within(other) == ["default"]
+    alice.delete_vpc(VpcId=vpc)
+    assert "VpcId" not in alice.describe_security_groups(GroupIds=[made])["SecurityGroups"][0]
+
+
+def test_vpcs_of_others_are_not_there(alice: Any, charlie: Any, bob: Any, vpc: str) -> None:
+    subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")["Subnet"]["SubnetId"]
+    assert charlie.describe_vpcs()["Vpcs"] == charlie.describe_subnets()["Subnets"] == []
+    for call in (charlie.delete_vpc, charlie.describe_vpc_attribute, charlie.create_subnet):
+        more = {"Attribute": "enableDnsSupport"} if call == charlie.describe_vpc_attribute else {}
+        assert refused(call, VpcId=vpc, **more) == "InvalidVpcID.NotFound"
+    assert refused(charlie.delete_subnet, SubnetId=subnet) == "InvalidSubnetID.NotFound"
+    assert refused(charlie.delete_subnet, SubnetId="sub") == "InvalidSubnetID.Malformed"
+    assert refused(bob.create_vpc, CidrBlock="10.50.0.0/16") == "UnauthorizedOperation"
+    assert len(bob.describe_subnets()["Subnets"]) == 1
+
+
+def test_vpcs_and_subnets_are_filtered_and_paged(alice: Any, vpc: str) -> None:
+    alice.create_vpc(CidrBlock="10.50.0.0/16", TagSpecifications=named("vpc", "second"))
+    for number in range(3):
+        alice.create_subnet(VpcId=vpc, CidrBlock=f"10.40.{number}.0/24")
+    filters = [{"Name": "cidr", "Values": ["10.5*"]}, {"Name": "tag:Name", "Values": ["second"]}]
+    assert len(alice.describe_vpcs(Filters=filters)["Vpcs"]) == 1
+    assert len(alice.describe_subnets(Filters=[{"Name": "cidr-block", "Values": ["*.1.0/24"]}])["Subnets"]) == 1
+    for name, key, many in (("describe_vpcs", "Vpcs", 2), ("describe_subnets", "Subnets", 3)):
+        pages = alice.get_paginator(name).paginate(PaginationConfig={"PageSize": 1})
+        assert [len(each[key]) for each in pages] == [1] * many
+
+
+def test_the_number_of_queries_does_not_grow(alice: Any, django_assert_max_num_queries: Any) -> None:
+    for number in range(4):
+        vpc = alice.create_vpc(CidrBlock=f"10.{number}.0.0/16")["Vpc"]["VpcId"]
+        alice.create_subnet(VpcId=vpc, CidrBlock=f"10.{number}.0.0/24")
+    alice.describe_vpcs()
+    with django_assert_max_num_queries(14):
+        assert len(alice.describe_vpcs()["Vpcs"]) == 4
+    with django_assert_max_num_queries(13):
+        assert len(alice.describe_subnets()["Subnets"]) == 4
