@@ -610,7 +610,13 @@ def test_an_image_of_a_server_that_boots_from_a_volume_boots_another_one(
     assert (device.source_type, str(device.source_id), device.boot_index) == ("snapshot", *pool.snapshots, 0)
     backup = {"createBackup": {"name": "b", "backup_type": "daily", "rotation": 1}}
     assert "not supported" in message(new_api.post(url, backup), 400)
-    for wrong in ("[", "{}", '[{"source_type": "volume"}]', "[1]", "7", '[{"source_type": "snapshot"}]'):
+    wrongs = ["[", "{}", '[{"source_type": "volume"}]', "[1]", "7", '[{"source_type": "snapshot"}]']
+    entry = '"source_type": "snapshot", "destination_type": "volume", "boot_index": 0'
+    entry += f', "snapshot_id": "{next(iter(pool.snapshots))}"'
+    numbers = ('"volume_size": Infinity', f'"volume_size": {"9" * 30}', '"volume_size": -1')
+    for more in (*numbers, r'"tag": "\ud800"', r'"snapshot_id": "\ud800"'):
+        wrongs.append(f"[{{{entry}, {more}}}]")
+    for wrong in wrongs:
         Image.objects.filter(id=image.id).update(properties={"block_device_mapping": wrong})
         message(new_api.post(f"{V21}/servers", server_body(cloud, imageRef=str(image.id), networks="auto")), 400)
 

@@ -115,6 +115,13 @@ def test_images_are_filtered(
     assert names_of(alice, Filters=[{"Name": name, "Values": values}]) == found
 
 
+@pytest.mark.parametrize("text", ["7", "[7]", '[{"volume_size": Infinity}]', "[" * 5000, r'["\ud800"]', ""])
+def test_what_an_owner_writes_of_its_disks_breaks_no_list(alice: Any, cloud: Cloud, people: People, text: str) -> None:
+    image = make(people.alice.project_id, "odd", properties={"block_device_mapping": text})
+    filters = [{"Name": "block-device-mapping.device-name", "Values": ["*"]}]
+    assert (shown(alice, image)["BlockDeviceMappings"], names_of(alice, Filters=filters)) == ([], [])
+
+
 def test_pages_ids_and_queries(alice: Any, cloud: Cloud, people: People, django_assert_max_num_queries: Any) -> None:
     made = [make(people.alice.project_id, f"image {number}") for number in range(5)]
     alice.describe_images()

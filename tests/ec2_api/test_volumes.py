@@ -11,6 +11,7 @@ from django.conf import settings
 
 from provisioning.compute.models import Instance
 from provisioning.ec2 import ids
+from provisioning.identity.services.ec2 import create_ec2_credential
 from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes.models import (
     Attachment,
@@ -20,7 +21,7 @@ from provisioning.volumes.models import (
     VolumeModification,
     VolumeType,
 )
-from tests.ec2_api.conftest import Boto, code_of
+from tests.ec2_api.conftest import Boto, client, code_of
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.scripted_pool import ScriptedPool
@@ -368,6 +369,26 @@ def test_a_type_that_moves_the_data_is_given_first_and_the_size_after(alice: Any
     assert modification(alice, volume)[0] == "modifying"
     cloud.run()
     assert (modification(alice, volume)[0], shown(alice, volume)["VolumeType"]) == ("completed", "ssd")
+
+
+def test_boto3s_resources_lead_from_one_to_the_other(
+    make: Make, server: tuple[Instance, str], cloud: Cloud, people: People
+) -> None:
+    ec2 = client(*create_ec2_credential(people.alice.user, people.alice.project), kind="resource")
+    volume = ec2.Volume(make(TagSpecifications=NAME))
+    volume.attach_to_instance(InstanceId=server[1], Device="/dev/sdf")
+    cloud.run()
+    assert [each.id for each in ec2.Instance(server[1]).volumes.all()] == [volume.id]
+    taken = volume.create_snapshot(Description="resource")
+    cloud.run()
+    taken.wait_until_completed()
+    assert [each.description for each in volume.snapshots.all()] == ["resource"]
+    image = ec2.Instance(server[1]).create_image(Name="of a resource")
+    cloud.run()
+    image.wait_until_exists()
+    image.reload()
+    assert (image.state, ec2.create_key_pair(KeyName="k", KeyType="ed25519").name) == ("available", "k")
+    assert {tag["ResourceType"] for tag in ec2.meta.client.describe_tags()["Tags"]} == {"volume"}
 
 
 def test_tags_are_for_those_who_have_the_volume(alice: Any, charlie: Any, make: Make) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.numbers import MAX_INTEGER
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.volume_images import PROPERTY
 
@@ -22,7 +23,7 @@ def disks_of(properties: Mapping[str, Any]) -> tuple[DiskRequest, ...]:
         return ()
     try:
         return tuple(_disk(entry) for entry in _entries(str(text)) if not entry.get("no_device"))
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError, RecursionError) as error:
         raise InvalidInputError("The image's block_device_mapping makes no sense.", field="imageRef") from error
 
 
@@ -44,9 +45,22 @@ def _disk(entry: Mapping[str, Any]) -> DiskRequest:
     return DiskRequest(
         source_type=source,
         destination_type="volume",
-        source_id=None if source == "blank" else str(entry[f"{source}_id"]),
-        boot_index=None if index is None else int(index),
-        size=None if size is None else int(size),
+        source_id=None if source == "blank" else _text(entry[f"{source}_id"], 64),
+        boot_index=None if index is None else _number(index, least=-1),
+        size=None if size is None else _number(size, least=1),
         delete_on_termination=entry.get("delete_on_termination") is True,
-        **{name: str(entry.get(name) or "")[:longest] for name, longest in _TEXTS.items()},
+        **{name: _text(entry.get(name), longest) for name, longest in _TEXTS.items()},
     )
+
+
+def _number(value: Any, *, least: int) -> int:
+    number = int(value)
+    if not least <= number <= MAX_INTEGER:
+        raise ValueError(value)
+    return number
+
+
+def _text(value: Any, longest: int) -> str:
+    text = str(value or "")[:longest]
+    text.encode()  # half a surrogate pair is a ValueError
+    return text
