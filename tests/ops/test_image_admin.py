@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.test import Client
 
+from provisioning.hosts.models import CachedImage
 from provisioning.images.models import Image
 from tests.ops.test_admin import act
 from tests.support.cast import People
@@ -26,3 +27,11 @@ def test_images_are_taken_out_of_use_and_given_back(admin: Client, people: Peopl
     assert "Images reactivated: 1." in act(admin, PATH, "reactivate_images", [cloud.image]).content.decode()
     cloud.image.refresh_from_db()
     assert cloud.image.status == "active"
+
+
+def test_the_page_of_an_image_says_which_hosts_have_it(admin: Client, cloud: Cloud) -> None:
+    near, far = cloud.add_host("near"), cloud.add_host("far")
+    CachedImage.objects.create(host_id=near.id, image_id=cloud.image.id)
+    page = admin.get(f"{PATH}{cloud.image.id}/change/").content.decode()
+    assert f"/admin/hosts/host/{near.id}/change/" in page
+    assert str(far.id) not in page

@@ -2,9 +2,12 @@
 
 from django.contrib import admin
 from django.db.models import QuerySet
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
 
-from portal.ops.admin.base import Readable, row_action
+from portal.ops.admin.base import Readable, link_to, row_action
 from provisioning.common.context import RequestContext
+from provisioning.hosts.models import Host
 from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.images import services
 from provisioning.images.models import Image
@@ -28,11 +31,18 @@ class ImageAdmin(Readable):
     list_filter = ("status", "visibility", "disk_format")
     search_fields = ("name", "id__startswith")
     ordering = ("-created_at",)
+    readonly_fields = ("in_caches",)
     actions = ("deactivate_images", "reactivate_images", "delete_images")
 
     @admin.display(description="project")
     def project(self, image: Image) -> str:
         return str(projects_by_id([image.project_id]).get(image.project_id) or image.project_id)
+
+    @admin.display(description="in the caches of")
+    def in_caches(self, image: Image) -> SafeString:
+        """Lead to the hosts that have it, by their last audits: a server starts there without fetching it."""
+        rows = ((link_to(host),) for host in Host.objects.filter(image_rows__image_id=image.pk).order_by("name"))
+        return format_html_join(", ", "{}", rows) or SafeString("-")
 
     @row_action("Deactivate", "Images deactivated", question="Deactivate these images?", among=_not_deleted)
     def deactivate_images(self, context: RequestContext, image: Image) -> None:
