@@ -30,7 +30,7 @@ def test_images_are_taken_out_of_use_and_given_back(admin: Client, people: Peopl
 
 
 def test_the_page_of_an_image_says_which_hosts_have_it(admin: Client, cloud: Cloud) -> None:
-    near, far = cloud.add_host("near"), cloud.add_host("far")
+    near, far = cloud.add_host("near").host, cloud.add_host("far").host
     CachedImage.objects.create(host_id=near.id, image_id=cloud.image.id)
     page = admin.get(f"{PATH}{cloud.image.id}/change/").content.decode()
     assert f"/admin/hosts/host/{near.id}/change/" in page
