@@ -160,3 +160,31 @@ def test_only_names_that_a_closed_object_lacks_are_left_out() -> None:
     body = {"known": [{"a": 1, "b": 2}, 5], "open": {"b": 1}, "keys": {"a": 1, "b": 2}, "more": 1}
     assert pruned(body, schema) == {"known": [{"a": 1}, 5], "open": {"b": 1}, "keys": {"a": 1, "b": 2}}
     assert pruned("text", schema) == "text"
+
+
+@pytest.mark.parametrize("version", ["v2.1", "v2"])
+@pytest.mark.parametrize("dashed", [False, True])
+def test_the_project_may_stand_in_the_address(
+    api: Api, cloud: Cloud, people: People, version: str, dashed: bool
+) -> None:
+    project = str(people.alice.project_id) if dashed else people.alice.project_id.hex
+    base = f"/compute/{version}/{project}"
+    made = api.post(f"{base}/servers", server_body(cloud))
+    assert made.status_code == 202
+    ident = made.json()["server"]["id"]
+    ends = [link["href"].partition("/compute")[2] for link in made.json()["server"]["links"]]
+    assert ends == [f"/{version}/{project}/servers/{ident}", f"/{project}/servers/{ident}"]
+    shown = api.get(f"{base}/servers/{ident}").json()["server"]
+    assert shown["flavor"]["links"][0]["href"].endswith(f"/compute/{project}/flavors/1")
+    assert (
+        api.get(f"{base}/servers?limit=1")
+        .json()["servers_links"][0]["href"]
+        .partition("?")[0]
+        .endswith(f"{base}/servers")
+    )
+    assert api.get(f"{base}/limits").status_code == 200
+    assert api.get(f"{base}/nothing").status_code == 404
+    assert Api(None).get(f"{base}/servers").status_code == 401
+    other = Api(people.charlie).get(f"{base}/servers/{ident}")
+    assert (other.status_code, "doesn't match" in other.json()["badRequest"]["message"]) == (400, True)
+    assert api.delete(f"{base}/servers/{ident}").status_code == 204

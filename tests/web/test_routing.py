@@ -7,13 +7,13 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, URLResolver, resolve
 from django.urls.resolvers import RoutePattern
 
-from portal.api.compute.urls import urlpatterns as compute
+from portal.api.compute import urls as compute
 from portal.api.identity.urls import urlpatterns as identity
 from portal.api.image.urls import urlpatterns as image
 from portal.api.network.urls import urlpatterns as network
 from portal.common.routing import by_prefix, prefix_of
 
-SERVICES = {"compute": compute, "identity": identity, "image": image, "network": network}
+SERVICES = {"compute": compute.ROUTES, "identity": identity, "image": image, "network": network}
 ID = "9a18c049-4cb0-4708-b665-c51860e60c43"
 
 

@@ -1,31 +1,57 @@
 """The base of the Compute views."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from django.http import HttpRequest
 from rest_framework.request import Request
 
 from portal.api.common import links
 from portal.api.common.microversions import Microversions
 from portal.api.common.views import ServiceView
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.ids import read_id
 
 MICROVERSIONS = Microversions("compute", (2, 1), (2, 96), legacy_header="X-OpenStack-Nova-API-Version")
 """The range that is implemented: every field appears and disappears where the reference says, up to 2.96."""
 
 
 class ComputeView(ServiceView):
-    """A resource of the Compute API."""
+    """A resource of the Compute API.
+
+    Its address may have the caller's project in it, ``/v2.1/{project_id}/servers``, which the routes take out.
+    """
 
     service: ClassVar[str] = "compute"
     microversions: ClassVar[Microversions | None] = MICROVERSIONS
+    url_project: str | None = None
+
+    def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
+        """Keep the project of the address; handlers are called without it."""
+        self.url_project = url_project
+        return super().dispatch(request, *args, **kwargs)
 
     def check_rule(self, request: Request) -> None:
-        """Ask the policy; names that no database looks up are nobody's."""
+        """Refuse another project's address, as Nova; ask the policy; names that no database looks up are nobody's."""
+        if self.url_project is not None and read_id(self.url_project) != self.context.project_id:
+            mine = self.context.project_id.hex if self.context.project_id else None
+            raise InvalidInputError(
+                f"Malformed request URL: URL's project_id '{self.url_project}' doesn't match Context's"
+                f" project_id '{mine}'"
+            )
         super().check_rule(request)
         if "\0" in request.path:
             raise NotFoundError("The resource could not be found.")
 
     @property
     def base(self) -> str:
-        """The endpoint's address, ``…/compute/v2.1``."""
-        return links.endpoint(self.request, "compute")
+        """The endpoint's address as the caller knows it: with the project when the request has it."""
+        return links.endpoint(self.request, "compute") + self._project
+
+    @property
+    def bookmark(self) -> str:
+        """The service's address without a version, for links that outlive it."""
+        return links.endpoint(self.request, "compute").rsplit("/", 1)[0] + self._project
+
+    @property
+    def _project(self) -> str:
+        return "" if self.url_project is None else f"/{self.url_project}"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, cast
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import resolve
 
+from portal.api.common import links
 from portal.api.common.microversions import Microversions, Version
 from portal.api.common.validation import Schema, validate
 from portal.api.common.views import schema_for
@@ -27,7 +28,7 @@ class WithoutMicroversions(ComputeView):
     @property
     def base(self) -> str:
         """The endpoint's address, ``…/compute/v2``."""
-        return f"{super().base.rsplit('/', 1)[0]}/v2"
+        return links.endpoint(self.request, "compute").rsplit("/", 1)[0] + "/v2" + self._project
 
     def body(self, schema: Schema) -> Any:
         """Return the checked body without what the schema does not know."""
@@ -44,10 +45,11 @@ class LegacyView(ComputeView):
     public = True
     microversions: ClassVar[Microversions | None] = None
 
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+    def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
         """Answer as the other view does."""
         found = resolve(f"/compute/v2.1/{kwargs['rest']}")
-        return _without_microversions(cast("View", found.func))(request, *found.args, **found.kwargs)
+        view = _without_microversions(cast("View", found.func))
+        return view(request, *found.args, **found.kwargs, url_project=url_project)
 
     def get(self, request: HttpRequest, rest: str) -> None:
         """Never called: ``dispatch`` answers every method."""

@@ -17,9 +17,9 @@ from portal.api.compute.server_groups.urls import urlpatterns as server_groups
 from portal.api.compute.servers.urls import urlpatterns as servers
 from portal.api.compute.services.urls import urlpatterns as services
 from portal.api.compute.usage.urls import urlpatterns as usage
-from portal.common.routing import by_prefix
+from portal.common.routing import by_prefix, with_project
 
-urlpatterns = by_prefix(
+ROUTES = by_prefix(
     [
         path("", versions.VersionsView.as_view()),
         path("/", versions.VersionsView.as_view()),
@@ -45,3 +45,4 @@ urlpatterns = by_prefix(
         re_path("^/", versions.NoSuchResource.as_view()),
     ]
 )
+urlpatterns = with_project(ROUTES)

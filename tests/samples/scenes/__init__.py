@@ -13,6 +13,7 @@ from tests.samples.scenes import (
     hosts,
     images,
     metadefs,
+    microversions,
     network_cloud,
     network_groups,
     networks,
@@ -29,7 +30,7 @@ from tests.samples.scenes import (
 SCENES: dict[tuple[str, str], Callable[[Scene, pytest.MonkeyPatch], None]] = {
     **{
         ("compute", name): scene
-        for module in (servers, actions, server_parts, catalog, hosts, proxies)
+        for module in (servers, actions, server_parts, catalog, hosts, proxies, microversions)
         for name, scene in module.SCENES.items()
     },
     **{("image", name): scene for module in (images, metadefs) for name, scene in module.SCENES.items()},

@@ -79,6 +79,11 @@ def quotas(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("update networks", "PUT", path, {"quota_set": {"floating_ips": 4}}, who="operator")
     play("update files", "PUT", path, {"quota_set": {"injected_files": 4}}, who="operator")
     play("reset", "DELETE", path, who="operator")
+    of_user = "?user_id=" + str(scene.people.alice.user_id)
+    play("update of a user", "PUT", path + of_user, {"quota_set": {"cores": 4}}, who="operator", keep=(2, 96))
+    play("update of a user beyond the project", "PUT", path + of_user, {"quota_set": {"cores": 99}}, who="operator")
+    play("in detail of a user", "GET", f"{path}/detail{of_user}", who="operator")
+    play("reset of a user", "DELETE", path + of_user, who="operator")
     scene.ids["class_name"] = "default"
     play("class", "GET", "/os-quota-class-sets/{class_name}", who="operator")
     play(

@@ -7,7 +7,7 @@ import pytest
 from provisioning.network import services as network
 from provisioning.network.models import Network
 from tests.samples.recorder import Scene
-from tests.samples.scenes.servers import attach, server, volume
+from tests.samples.scenes.servers import attach, bodies, server, volume
 
 ID = "a26887c6-c47b-4654-abb5-dfadf7d3f803"
 
@@ -120,7 +120,22 @@ def volumes(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("node", "GET", "/os-baremetal-nodes/{node_id}", who="operator")
 
 
+def servers(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    """Another address of servers."""
+    path, last = "/os-volumes_boot", (2, 96)
+    server(scene)
+    play, one = scene.play, f"{path}/{{server_id}}"
+    play("create", "POST", path, bodies=bodies(scene), since=last)
+    play("list", "GET", path, since=last)
+    play("list in detail", "GET", f"{path}/detail", since=last)
+    play("show", "GET", one, since=last)
+    play("update", "PUT", one, {"server": {"name": "other"}}, since=last)
+    play("stop", "POST", f"{one}/action", {"os-stop": None}, since=last)
+    play("delete", "DELETE", one, since=last)
+
+
 SCENES = {
+    "proxy_servers": servers,
     "proxy_images": images,
     "proxy_networks": networks,
     "proxy_security_groups": security_groups,

@@ -79,4 +79,26 @@ def services(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     play("take over a disk", "POST", "/v3/manageable_volumes", disk, since=(3, 8))
 
 
-SCENES = {"quotas": quotas, "messages": messages, "services": services}
+def unlisted(scene: Scene, patch: pytest.MonkeyPatch) -> None:
+    """What Cinder answers beside its reference."""
+    pools(scene)
+    volume(scene)
+    place = scene.api("operator").get("/volume/v3/scheduler-stats/get_pools").json()["pools"][0]["name"]
+
+    def play(name: str, *asked: Any, who: str = "operator", **more: Any) -> Any:
+        return scene.play(name, *asked, who=who, **more)
+
+    play("encryption of a volume", "GET", "/v3/volumes/{volume_id}/encryption")
+    scene.ids["key"] = "cipher"
+    play("the cipher of a volume", "GET", "/v3/volumes/{volume_id}/encryption/{key}")
+    quoted = place.replace("#", "%23")
+    for what in ("volume", "snapshot"):
+        play(f"{what}s to be taken over", "GET", f"/v3/os-{what}-manage?host={quoted}")
+        play(f"whole {what}s to be taken over", "GET", f"/v3/os-{what}-manage/detail?host={quoted}")
+    disk = {"volume": {"host": place, "ref": {"source-name": "disk"}}}
+    play("take over a disk by its old name", "POST", "/v3/os-volume-manage", disk)
+    scene.ids["host_name"] = quoted
+    play("disable a host", "PUT", "/v3/os-hosts/{host_name}", {"status": "disable"})
+
+
+SCENES = {"quotas": quotas, "messages": messages, "services": services, "unlisted": unlisted}

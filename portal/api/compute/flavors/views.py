@@ -53,10 +53,9 @@ class FlavorShapes(ComputeView):
         return shape
 
     def _links(self, flavor: Flavor) -> list[dict[str, str]]:
-        bookmark = self.base.rsplit("/", 1)[0]
         return [
             {"rel": "self", "href": f"{self.base}/flavors/{flavor.flavorid}"},
-            {"rel": "bookmark", "href": f"{bookmark}/flavors/{flavor.flavorid}"},
+            {"rel": "bookmark", "href": f"{self.bookmark}/flavors/{flavor.flavorid}"},
         ]
 
 

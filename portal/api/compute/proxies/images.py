@@ -49,7 +49,7 @@ class ImageProxy(ProxyView):
             raise NotFoundError("Image not found.") from error
 
     def brief(self, image: Image) -> dict[str, Any]:
-        path, bookmark = f"images/{image.id}", self.base.rsplit("/", 1)[0]
+        path, bookmark = f"images/{image.id}", self.bookmark
         elsewhere = f"{links.endpoint(self.request, 'image')}/{path}"
         return {
             "id": str(image.id),
@@ -75,7 +75,7 @@ class ImageProxy(ProxyView):
         }
         server, config = metadata.get("instance_uuid"), metadata.get("auto_disk_config")
         if server is not None:
-            path, bookmark = f"servers/{server}", self.base.rsplit("/", 1)[0]
+            path, bookmark = f"servers/{server}", self.bookmark
             hrefs = [
                 {"rel": "self", "href": f"{self.base}/{path}"},
                 {"rel": "bookmark", "href": f"{bookmark}/{path}"},

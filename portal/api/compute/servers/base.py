@@ -15,7 +15,7 @@ class ServerView(ComputeView):
 
     def related(self, instances: list[Instance]) -> Related:
         """Fetch what a page of servers shows beside the servers: four queries whatever its size."""
-        bookmark = self.base.rsplit("/", 1)[0]
+        bookmark = self.bookmark
         if not instances:
             return Related(self.base, bookmark)
         ids = [instance.id for instance in instances]

@@ -21,10 +21,14 @@ from provisioning.compute.actions.volumes import (
     find_device,
     keep_or_delete,
 )
+from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.selectors.block_devices import volumes_shown
+from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
+ON_SHELF: Version = (2, 20)
+"""From this version on volumes of a shelved server change."""
 TAGS_SHOWN: Version = (2, 70)
 KEPT_SHOWN: Version = (2, 79)
 IDS_SHOWN: Version = (2, 89)
@@ -61,6 +65,13 @@ def update(version: Version) -> Schema:
 
 class AttachmentShapes(ComputeView):
     """What both addresses show."""
+
+    def refuse_on_shelf(self, server_id: str, action: str) -> None:
+        """Refuse what old versions do not do to a shelved server; InstanceBusyError, NotFoundError."""
+        if self.microversion < ON_SHELF:
+            instance = selectors.instance_for(self.context, server_id)
+            if instance.vm_state in {VmState.SHELVED, VmState.SHELVED_OFFLOADED}:
+                raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
 
     def shape(self, instance: Instance, device: BlockDevice, *, new: bool = False) -> dict[str, Any]:
         """Return a volume of a server; ``new``: the answer to its creation, which never got the ids of 2.89."""
@@ -100,6 +111,7 @@ class VolumeAttachmentsView(AttachmentShapes):
 
     def post(self, request: Request, server_id: str) -> Response:
         """Attach one more; it is answered with as it is then, while hosts still work on it."""
+        self.refuse_on_shelf(server_id, "attach_volume")
         wanted = self.checked_body()["volumeAttachment"]
         device = attach_volume(
             self.context,
@@ -141,6 +153,7 @@ class VolumeAttachmentView(AttachmentShapes):
 
     def delete(self, request: Request, server_id: str, volume_id: str) -> Response:
         """Have it taken out; it is gone when the guest has let go of it."""
+        self.refuse_on_shelf(server_id, "detach_volume")
         detach_volume(self.context, server_id, volume_id)
         return Response(status=202)
 
