@@ -66,8 +66,8 @@ POLICY_FILE = Path(env.str("NOVELLA_POLICY_FILE", default=str(DATA_DIR / "policy
 
 DEBUG = env.bool("NOVELLA_DEBUG", default=False)
 PORT = integer("NOVELLA_PORT", 8000, 1, 65535)
-PUBLIC_URL = env.str("NOVELLA_PUBLIC_URL", default=f"http://127.0.0.1:{PORT}").rstrip("/")
-"""The address that clients use; the service catalog is built from it."""
+PUBLIC_URL = web_address("NOVELLA_PUBLIC_URL").rstrip("/")
+"""The address that clients use: the catalog and links are made of it; empty: of what each request was sent to."""
 ALLOWED_HOSTS = env.list("NOVELLA_ALLOWED_HOSTS", default=["127.0.0.1", "localhost", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.list("NOVELLA_TRUSTED_ORIGINS", default=[])
 SECURE_COOKIES = env.bool("NOVELLA_SECURE_COOKIES", default=PUBLIC_URL.startswith("https://"))

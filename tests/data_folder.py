@@ -14,6 +14,7 @@ for _name in [name for name in os.environ if name.startswith("NOVELLA_") and nam
 
 _folder = tempfile.mkdtemp(prefix="nv-test-")  # short: paths of unix sockets end at 107 bytes
 os.environ["NOVELLA_DATA"] = _folder
+os.environ["NOVELLA_PUBLIC_URL"] = "http://127.0.0.1:8000"  # else that of Django's test client, testserver
 os.environ["NOVELLA_RATE_LIMITS"] = "none"  # what tests do in a second is none of what people do
 _static = pathlib.Path(_folder) / "portal" / "static"  # collectstatic's place: WhiteNoise warns when it is absent
 _static.mkdir(parents=True)

@@ -2,8 +2,6 @@
 
 from urllib.parse import quote
 
-from django.conf import settings
-
 SOCKET = "ws/console"
 PAGES = {"vnc": "/console/vnc", "serial": "/console/serial"}
 
@@ -13,12 +11,12 @@ def page_path(protocol: str, token: str) -> str:
     return f"{PAGES[protocol]}?path={quote(f'{SOCKET}?token={token}', safe='')}"
 
 
-def socket_url(token: str) -> str:
-    """Return the WebSocket of a console, for programs that speak to a serial line."""
-    scheme, _, rest = settings.PUBLIC_URL.partition("://")
+def socket_url(base: str, token: str) -> str:
+    """Return the WebSocket of a console, for programs that speak to a serial line; ``base``: the cloud's address."""
+    scheme, _, rest = base.partition("://")
     return f"{'wss' if scheme == 'https' else 'ws'}://{rest}/{SOCKET}?token={token}"
 
 
-def client_url(protocol: str, token: str) -> str:
+def client_url(base: str, protocol: str, token: str) -> str:
     """Return what the Compute API answers: a page for a screen, a socket for a serial line."""
-    return socket_url(token) if protocol == "serial" else settings.PUBLIC_URL + page_path(protocol, token)
+    return socket_url(base, token) if protocol == "serial" else base + page_path(protocol, token)

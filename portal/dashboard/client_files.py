@@ -10,8 +10,11 @@ from typing import Any
 
 import yaml
 from django.conf import settings
+from django.http import HttpRequest
 
+from portal.common.public_url import public_url
 from provisioning.common.context import RequestContext
+from provisioning.identity.catalog import PATHS
 
 CLOUD = "novella"
 """The cloud's name in ``clouds.yaml``."""
@@ -34,15 +37,15 @@ class ClientFiles:
     openrc: str
 
 
-def auth_url() -> str:
+def auth_url(request: HttpRequest) -> str:
     """Return the address that clients sign in at."""
-    return f"{settings.PUBLIC_URL}/identity/v3"
+    return public_url(request) + PATHS["identity"]
 
 
-def password_files(context: RequestContext) -> ClientFiles:
+def password_files(request: HttpRequest, context: RequestContext) -> ClientFiles:
     """Return the files for this person in this project; clients ask for the password, which is not in them."""
     auth = {
-        "auth_url": auth_url(),
+        "auth_url": auth_url(request),
         "username": context.user_name,
         "user_domain_id": context.user_domain_id,
         "project_name": context.project_name,
@@ -57,10 +60,10 @@ def password_files(context: RequestContext) -> ClientFiles:
     return ClientFiles(_clouds_yaml({"auth": auth}), _openrc(auth) + asking)
 
 
-def application_credential_files(credential_id: str, secret: str) -> ClientFiles:
+def application_credential_files(request: HttpRequest, credential_id: str, secret: str) -> ClientFiles:
     """Return the files with which a program signs in by an application credential; they hold its secret."""
     auth = {
-        "auth_url": auth_url(),
+        "auth_url": auth_url(request),
         "application_credential_id": credential_id,
         "application_credential_secret": secret,
     }

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 import yaml
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.utils import timezone
 from pytest_django import Settings
 
@@ -21,6 +21,8 @@ from tests.support.cast import Person, make_project, make_user
 
 LIST, CREATE = "/application-credentials/", "/application-credentials/create/"
 WANTED = {"name": "backup", "roles": ["reader"], "expiry": "30"}
+
+HERE = RequestFactory().get("/")
 
 
 def words(answer: object) -> str:
@@ -215,7 +217,7 @@ STRANGE = 'it\'s $(touch x) `id` "q" # no: {yes} \N{SNOWMAN}'
 def test_strange_names_stay_inside_their_quotes(db: None) -> None:
     project = make_project(STRANGE)
     user = make_user(STRANGE, {project: "member"})
-    files = password_files(Person(user, project).context)
+    files = password_files(HERE, Person(user, project).context)
     auth = yaml.safe_load(files.clouds_yaml)["clouds"]["novella"]["auth"]
     assert (auth["username"], auth["project_name"]) == (STRANGE, STRANGE)
     assert f"export OS_USERNAME={shlex.quote(STRANGE)}\n" in files.openrc
@@ -223,7 +225,7 @@ def test_strange_names_stay_inside_their_quotes(db: None) -> None:
 
 def test_a_shell_reads_what_was_meant(db: None, tmp_path_factory: pytest.TempPathFactory) -> None:
     project = make_project(STRANGE)
-    files = password_files(Person(make_user("carol", {project: "member"}), project).context)
+    files = password_files(HERE, Person(make_user("carol", {project: "member"}), project).context)
     folder = tmp_path_factory.mktemp("shell")
     (folder / "openrc.sh").write_text(files.openrc)
     read = subprocess.run(
@@ -240,7 +242,7 @@ def test_a_shell_reads_what_was_meant(db: None, tmp_path_factory: pytest.TempPat
 
 
 def test_a_secret_is_quoted_as_well() -> None:
-    files = application_credential_files("id", STRANGE)
+    files = application_credential_files(HERE, "id", STRANGE)
     auth = yaml.safe_load(files.clouds_yaml)["clouds"]["novella"]["auth"]
     assert auth["application_credential_secret"] == STRANGE
     assert f"OS_APPLICATION_CREDENTIAL_SECRET={shlex.quote(STRANGE)}\n" in files.openrc

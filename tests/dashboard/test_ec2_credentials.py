@@ -8,7 +8,7 @@ from pathlib import Path
 import boto3
 import pytest
 from django.conf import settings as configured
-from django.test import Client
+from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from portal.dashboard.api_access import ec2_files
@@ -24,6 +24,7 @@ from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person, make_project
 
 LIST, CREATE = "/api-access/ec2/", "/api-access/ec2/create/"
+HERE = RequestFactory().get("/")
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +149,7 @@ def test_a_list_of_many_takes_no_more_queries(
 
 
 def test_clients_read_what_was_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    files = ec2_files.files("the-key", "the-secret")
+    files = ec2_files.files(HERE, "the-key", "the-secret")
     for variable, name, text in (
         ("AWS_CONFIG_FILE", "config", files.config),
         ("AWS_SHARED_CREDENTIALS_FILE", "credentials", files.credentials),
@@ -160,14 +161,14 @@ def test_clients_read_what_was_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert found is not None
     assert (found.access_key, found.secret_key) == ("the-key", "the-secret")
     client = session.client("ec2")
-    assert (client.meta.endpoint_url, client.meta.region_name) == (ec2_files.endpoint(), configured.REGION)
+    assert (client.meta.endpoint_url, client.meta.region_name) == (ec2_files.endpoint(HERE), configured.REGION)
     compile(files.program, "instances.py", "exec")
 
 
 @pytest.mark.django_db
 def test_the_address_is_the_catalogs() -> None:
     (ec2,) = [each for each in catalog_for(None) if each["type"] == "ec2"]
-    assert {endpoint["url"] for endpoint in ec2["endpoints"]} == {ec2_files.endpoint()}
+    assert {endpoint["url"] for endpoint in ec2["endpoints"]} == {ec2_files.endpoint(HERE)}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_a_region_that_clients_would_refuse_is_written_so_that_they_take_it(
 
 
 def test_a_shell_reads_what_was_meant(tmp_path: Path) -> None:
-    (tmp_path / "ec2rc.sh").write_text(ec2_files.files("the-key", "it's $(secret)").ec2rc)
+    (tmp_path / "ec2rc.sh").write_text(ec2_files.files(HERE, "the-key", "it's $(secret)").ec2rc)
     read = subprocess.run(
         ["bash", "-c", '. ./ec2rc.sh && echo "$EC2_ACCESS_KEY|$EC2_SECRET_KEY|$EC2_URL|${AWS_PROFILE-none}"'],
         cwd=tmp_path,
@@ -191,4 +192,4 @@ def test_a_shell_reads_what_was_meant(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert read.stdout == f"the-key|it's $(secret)|{ec2_files.endpoint()}|none\n"
+    assert read.stdout == f"the-key|it's $(secret)|{ec2_files.endpoint(HERE)}|none\n"

@@ -1,20 +1,15 @@
 """Addresses in answers."""
 
-from django.conf import settings
 from django.http import HttpRequest
 from rest_framework.request import Request
 
+from portal.common.public_url import public_url
 from provisioning.identity.catalog import PATHS
+
+__all__ = ["SERVICES", "endpoint", "public_url"]
 
 SERVICES = PATHS
 """Service → path of its endpoint in the catalog."""
-
-
-def public_url(request: HttpRequest | Request) -> str:
-    """Return the address that clients use, without a slash at the end: the setting, or the host of this request."""
-    if settings.PUBLIC_URL:
-        return str(settings.PUBLIC_URL)
-    return f"{request.scheme}://{request.get_host()}"
 
 
 def endpoint(request: HttpRequest | Request, service: str) -> str:

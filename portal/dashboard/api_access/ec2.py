@@ -54,7 +54,7 @@ class Ec2CredentialList(Ec2Page):
         ]
         context = {
             "rows": rows,
-            "endpoint": ec2_files.endpoint(),
+            "endpoint": ec2_files.endpoint(self.request),
             "region": ec2_files.region(),
             "can_create": self.allows(CREATE, self.target()),
             "can_delete": self.allows(DELETE, self.target()),
@@ -77,7 +77,7 @@ class Ec2CredentialCreate(Ec2Page):
         context = {
             "access": access,
             "secret": secret,
-            "files": ec2_files.files(access, secret),
+            "files": ec2_files.files(self.request, access, secret),
             "profile": ec2_files.PROFILE,
         }
         return self.page("dashboard/api_access/ec2_created.html", context, status=201)

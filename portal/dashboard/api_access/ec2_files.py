@@ -5,7 +5,9 @@ import shlex
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.http import HttpRequest
 
+from portal.common.public_url import public_url
 from portal.dashboard.client_files import CLOUD
 from provisioning.identity.catalog import PATHS
 
@@ -35,9 +37,9 @@ class Ec2Files:
     program: str
 
 
-def endpoint() -> str:
+def endpoint(request: HttpRequest) -> str:
     """Return the address of the EC2 API, which is also the catalog's."""
-    return f"{settings.PUBLIC_URL}{PATHS['ec2']}"
+    return public_url(request) + PATHS["ec2"]
 
 
 def region() -> str:
@@ -45,20 +47,21 @@ def region() -> str:
     return _NO_REGION.sub("-", settings.REGION).strip("-")[:63] or CLOUD
 
 
-def files(access: str, secret: str) -> Ec2Files:
+def files(request: HttpRequest, access: str, secret: str) -> Ec2Files:
     """Return the files of one EC2 credential."""
+    address = endpoint(request)
     variables = {
         "EC2_ACCESS_KEY": access,
         "EC2_SECRET_KEY": secret,
-        "EC2_URL": endpoint(),
+        "EC2_URL": address,
         "AWS_ACCESS_KEY_ID": access,
         "AWS_SECRET_ACCESS_KEY": secret,
-        "AWS_ENDPOINT_URL": endpoint(),
+        "AWS_ENDPOINT_URL": address,
         "AWS_DEFAULT_REGION": region(),
     }
     exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
     return Ec2Files(
-        config=f"[profile {PROFILE}]\nregion = {region()}\nendpoint_url = {endpoint()}\n",
+        config=f"[profile {PROFILE}]\nregion = {region()}\nendpoint_url = {address}\n",
         credentials=f"[{PROFILE}]\naws_access_key_id = {access}\naws_secret_access_key = {secret}\n",
         ec2rc=f"unset {' '.join(_LEFT_OVER)}\n{exports}",
         program=_PROGRAM,

@@ -3,6 +3,7 @@
 from django.http import HttpRequest, HttpResponse
 from django.utils.text import slugify
 
+from portal.common.public_url import public_url
 from portal.dashboard.client_files import CLOUD, auth_url, password_files
 from portal.dashboard.pages import Page
 from provisioning.identity.selectors.catalog import catalog_for
@@ -27,15 +28,15 @@ class ApiAccess(Page):
         """Show endpoints, files and the first commands."""
         endpoints = [
             {"service": service, "url": endpoint["url"], "region": endpoint["region"]}
-            for service in catalog_for(self.context.project_id)
+            for service in catalog_for(self.context.project_id, public_url=public_url(request))
             for endpoint in service["endpoints"]
             if endpoint["interface"] == "public"
         ]
         context = {
             "endpoints": endpoints,
             "regions": len({endpoint["region"] for endpoint in endpoints}),
-            "auth_url": auth_url(),
-            "files": password_files(self.context),
+            "auth_url": auth_url(request),
+            "files": password_files(request, self.context),
             "openrc_name": f"{slugify(self.context.project_name) or 'project'}-openrc.sh",
             "examples": [(words, f"openstack --os-cloud {CLOUD} {command}") for words, command in EXAMPLES],
             "can_list_ec2": self.allows("identity:ec2_list_credentials", {"user_id": self.context.user_id}),

@@ -92,7 +92,7 @@ class CredentialCreate(FormPage, CredentialPage):
             "credential": record,
             "secret": secret,
             "roles": [role.name for role in options["roles"]],
-            "files": application_credential_files(record.id.hex, secret),
+            "files": application_credential_files(self.request, record.id.hex, secret),
             "example": f"openstack --os-cloud {CLOUD} server list",
         }
         return self.page("dashboard/application_credentials/created.html", context, status=201)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from django.http import HttpRequest
+
 from portal.dashboard.client_files import CLOUD, password_files
 from provisioning.common.context import RequestContext
 
@@ -15,7 +17,7 @@ class Terminal:
     example: str
 
 
-def terminal_for(context: RequestContext) -> Terminal:
+def terminal_for(request: HttpRequest, context: RequestContext) -> Terminal:
     """Return the texts for this person in this project."""
-    files = password_files(context)
+    files = password_files(request, context)
     return Terminal(files.clouds_yaml.rstrip(), files.openrc.rstrip(), f"openstack --os-cloud {CLOUD} server list")

@@ -32,7 +32,7 @@ class Overview(Page):
         parts = parts_for(self.context)
         return self.page(
             "dashboard/overview/index.html",
-            {"live_since": since, "terminal": terminal_for(self.context), **parts},
+            {"live_since": since, "terminal": terminal_for(request, self.context), **parts},
         )
 
 

@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
@@ -17,6 +16,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from django.views.decorators.cache import never_cache
 
+from portal.common.public_url import public_url
 from portal.ops.admin.base import ModelForm, Written, context_of, link_to, row_action
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
@@ -279,7 +279,7 @@ class HostAdmin(Written):
             "form": form,
             "token": token,
             "host_name": form.cleaned_data["host_name"] if token else "",
-            "portal": settings.PUBLIC_URL,
+            "portal": public_url(request),
             "unused": uuid.uuid4().hex[:6],
         }
         return TemplateResponse(request, "admin/novella/join.html", context)

@@ -10,6 +10,7 @@ from portal.api.common.validation import Schema
 from portal.api.compute.server_actions.registry import Action, Handler
 from portal.api.compute.servers.remote_consoles import token_of
 from portal.common.console_urls import client_url
+from portal.common.public_url import public_url
 from provisioning.compute.services.remote_consoles import create_console
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ RULE = "os_compute_api:os-remote-consoles"
 def _opening(protocol: str) -> Handler:
     def open_console(view: ServerView, server_id: str, body: Any) -> Response:
         made = create_console(view.context, server_id, protocol, body["type"], token_of(view))
-        return Response({"console": {"type": made.console_type, "url": client_url(made.protocol, made.token)}})
+        url = client_url(public_url(view.request), made.protocol, made.token)
+        return Response({"console": {"type": made.console_type, "url": url}})
 
     return open_console
 

@@ -11,6 +11,7 @@ from portal.api.common.microversions import NEWEST, Version
 from portal.api.common.validation import Schema
 from portal.api.compute.base import ComputeView
 from portal.common.console_urls import client_url
+from portal.common.public_url import public_url
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.services.remote_consoles import create_console, find_token
 from provisioning.identity.tokens import TokenData, read
@@ -54,7 +55,7 @@ class RemoteConsolesView(ComputeView):
         """Give out the address of a console."""
         asked = self.checked_body()["remote_console"]
         made = create_console(self.context, server_id, asked["protocol"], asked["type"], token_of(self))
-        url = client_url(made.protocol, made.token)
+        url = client_url(public_url(request), made.protocol, made.token)
         return Response({"remote_console": {"protocol": made.protocol, "type": made.console_type, "url": url}})
 
 
