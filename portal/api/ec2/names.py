@@ -119,6 +119,11 @@ def fetched(
     return _by_their_ids(kind, wanted, fetch(wanted.values()), key)
 
 
+def of_keys(rows: QuerySet[M]) -> Callable[[Collection[uuid.UUID] | None], QuerySet[M]]:
+    """Return what reads rows for ``fetched``."""
+    return lambda keys: rows if keys is None else rows.filter(pk__in=keys)
+
+
 def _by_their_ids(
     kind: Kind, wanted: Mapping[str, uuid.UUID], records: Iterable[Record], key: Callable[[Record], uuid.UUID]
 ) -> list[Record]:

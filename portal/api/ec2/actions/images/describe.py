@@ -36,7 +36,7 @@ def describe_images(call: Call) -> dict[str, Any]:
     rows = images_of_use(call.project_id, listed=not given)
     if not given and not call.get("IncludeDisabled", False):
         rows = rows.exclude(status=Image.Status.DEACTIVATED)
-    images = _owned(call, names.chosen(names.IMAGE, given, rows, lambda image: image.id))
+    images = _owned(call, names.fetched(names.IMAGE, given, names.of_keys(rows), lambda image: image.id))
     images = _executable(call, images)
     related = shapes.related(call, images)
     found = [Found(image, shapes.image_shape(call, image, related)) for image in images]
@@ -79,7 +79,12 @@ def _mapped(name: str) -> Reader[Found]:
 
 
 _NOTHING = (
-    *("boot-mode", "image-watermark.source-image-id", "instance-type-specification.supported-instance-type"),
+    *(
+        "boot-mode",
+        "hypervisor",
+        "image-watermark.source-image-id",
+        "instance-type-specification.supported-instance-type",
+    ),
     *("kernel-id", "owner-alias", "product-code", "product-code.type", "ramdisk-id", "source-image-id"),
     *("source-image-region", "sriov-net-support"),
 )
@@ -99,7 +104,6 @@ _FILTERS: Filterable[Found] = Filterable(
         "description": lambda found: found.shape["Description"],
         "ena-support": lambda found: False,
         "free-tier-eligible": lambda found: False,
-        "hypervisor": lambda found: found.shape["Hypervisor"],
         "image-allowed": lambda found: True,
         "image-id": lambda found: found.shape["ImageId"],
         "image-type": lambda found: found.shape["ImageType"],

@@ -14,11 +14,7 @@ from provisioning.images.selectors import images_of_use
 
 def image_of(call: Call, ec2_id: str) -> Image:
     """Return an image that the caller's project may use; Ec2Error."""
-    key = names.resource(names.IMAGE, ec2_id)
-    image = images_of_use(call.project_id, listed=False).filter(pk=key).first()
-    if image is None:
-        raise names.not_found(names.IMAGE, [ec2_id])
-    return image
+    return names.one(names.IMAGE, ec2_id, images_of_use(call.project_id, listed=False))
 
 
 def own_image_of(call: Call, ec2_id: str) -> Image:

@@ -89,7 +89,6 @@ def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
         "RootDeviceName": properties.get("root_device_name") or ROOT,
         "BlockDeviceMappings": mappings(disks, related),
         "VirtualizationType": "hvm",
-        "Hypervisor": "xen",  # every client knows this word of the model's two, and none means anything by it
         "ProductCodes": [],
         "SourceInstanceId": related.instances.get(server) if server else None,
         "DeregistrationProtection": protection_of(image),

@@ -30,7 +30,7 @@ def wanted(call: Call, rows: QuerySet[Volume]) -> list[Volume]:
     given = call.get("VolumeIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter VolumeIds cannot be used with the parameter MaxResults")
-    return names.chosen(names.VOLUME, given, rows, lambda volume: volume.id)
+    return names.fetched(names.VOLUME, given, names.of_keys(rows), lambda volume: volume.id)
 
 
 @action(

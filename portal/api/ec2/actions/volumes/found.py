@@ -22,18 +22,12 @@ def volumes_of(context: RequestContext) -> QuerySet[Volume]:
 
 def volume_of(call: Call, ec2_id: str) -> Volume:
     """Return one volume; Ec2Error."""
-    volume = volumes_of(call.context).filter(id=names.resource(names.VOLUME, ec2_id)).first()
-    if volume is None:
-        raise names.not_found(names.VOLUME, [ec2_id])
-    return volume
+    return names.one(names.VOLUME, ec2_id, volumes_of(call.context))
 
 
 def snapshot_of(call: Call, ec2_id: str) -> Snapshot:
     """Return one snapshot; Ec2Error."""
-    snapshot = visible_snapshots(call.context).filter(id=names.resource(names.SNAPSHOT, ec2_id)).first()
-    if snapshot is None:
-        raise names.not_found(names.SNAPSHOT, [ec2_id])
-    return snapshot
+    return names.one(names.SNAPSHOT, ec2_id, visible_snapshots(call.context))
 
 
 def instance_of(call: Call, ec2_id: str) -> Instance:

@@ -72,7 +72,7 @@ def describe_snapshots(call: Call) -> dict[str, Any]:
     given = call.get("SnapshotIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter SnapshotIds cannot be used with the parameter MaxResults")
-    snapshots = names.chosen(KIND, given, visible_snapshots(call.context), lambda snapshot: snapshot.id)
+    snapshots = names.fetched(KIND, given, names.of_keys(visible_snapshots(call.context)), lambda snapshot: snapshot.id)
     for wanted in (call.get("OwnerIds", []), call.get("RestorableByUserIds", [])):
         if wanted and not owned.is_named(call, wanted):
             snapshots = []
