@@ -12,7 +12,7 @@ from django.utils import timezone
 from portal.api.ec2 import names
 from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import Action
-from provisioning.compute.models import BlockDevice, KeyPair
+from provisioning.compute.models import BlockDevice, Instance, KeyPair
 from provisioning.ec2 import ids
 from provisioning.ec2.kinds import kinds
 from provisioning.hosts.models import Host
@@ -28,11 +28,13 @@ from provisioning.network.models import (
     FloatingIP,
     InternetGateway,
     Network,
+    Port,
     Router,
     SecurityGroup,
     SecurityGroupRule,
     Subnet,
 )
+from provisioning.network.selectors import interface_for
 from provisioning.network.services.internet_gateways import create_internet_gateway, stand_for_routers
 from provisioning.network.services.vpcs import create_vpc
 from provisioning.volumes.models import Attachment, PoolHost, StoragePool, Volume, VolumeModification
@@ -136,7 +138,15 @@ def _networking(alice: Person, world: World) -> dict[str, str]:
     network.update_router(router, {"gateway": network.Gateway(outside)})
     network.add_interface_by_subnet(router, subnet)
     stand_for_routers(alice.project_id, [router.id])
+    modes: Any = dict.fromkeys(("ipv6_ra_mode", "ipv6_address_mode"), "dhcpv6-stateful")
+    network.create_subnet(own, "fd00:66::/64", **modes)
+    named = ("10.66.0.76", "10.66.0.78", "fd00:66::78")
+    wide = network.create_port(alice.project_id, own, fixed_ips=[{"ip_address": each} for each in named])
+    second = network.create_port(alice.project_id, own, fixed_ips=[{"ip_address": "10.66.0.79"}])
+    _attach(alice, second, world.ids["server"])
     return {
+        "wide-eni": ids.id_of("eni", wide.id),
+        "second-attach": ids.id_of("eni-attach", second.id),
         "igw": ids.id_of("igw", InternetGateway.objects.get(router=router).id),
         "rtbassoc": ids.id_of("rtbassoc", subnet.id),
         "free-eni": ids.id_of("eni", network.create_port(alice.project_id, own).id),
@@ -149,6 +159,13 @@ def _networking(alice: Person, world: World) -> dict[str, str]:
 def _image_with_data(alice: Person) -> uuid.UUID:
     values = {"status": "active", "visibility": "private", "disk_format": "raw", "container_format": "bare", "size": 1}
     return Image.objects.create(project_id=alice.project_id, name="ready", **values).id
+
+
+def _attach(alice: Person, port: Port, server: str) -> None:
+    instance = Instance.objects.get(pk=server)
+    wanted = interface_for(alice.context, None, str(port.id), None)
+    network.add_interface(instance.id, instance.project_id, wanted, "h1", "nova")
+    network.set_interface_status(port.id, "ACTIVE")
 
 
 def _volume_of_server(alice: Person, world: World) -> uuid.UUID:
@@ -240,7 +257,7 @@ def guesses(action: Action) -> list[dict[str, Any]]:
     for name, member in model.members_of(shape).items():
         prefix = prefix_of(model.parameter_name(member, name))
         guess = _guess(member, f"<{prefix}>" if prefix else "x")
-        if name in shape.required_members:
+        if name in shape.required_members or name == "Attribute":  # which the model does not always require
             required[name] = guess
         elif name in action.takes and prefix is not None:
             ids_taken[name] = guess

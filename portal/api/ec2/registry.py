@@ -71,6 +71,7 @@ MODULES = (
     "addresses",
     "images",
     "instances",
+    "interfaces",
     "key_pairs",
     "places",
     "security_groups",

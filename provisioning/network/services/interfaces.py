@@ -11,13 +11,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F, Max
 from django.utils import timezone
 
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import read_id
+from provisioning.network import guest_ports
 from provisioning.network.addressing import usual_form
 from provisioning.network.marks import ports_changed
 from provisioning.network.models import FixedIP, Port, SecurityGroup
+from provisioning.network.owners import COMPUTE
 from provisioning.network.selectors.interfaces import Interface
-from provisioning.network.services import ipam
+from provisioning.network.services import ipam, records
 from provisioning.network.services.floating_ips import leave_addresses, leave_ports
 from provisioning.network.services.ports import (
     MAX_TRIES,
@@ -30,6 +32,7 @@ from provisioning.network.services.ports import (
     quota_owner,
     usable_network,
 )
+from provisioning.quotas.services import ledger
 from provisioning.quotas.services.sizes import grow, shrink
 
 MAX_INTERFACES = 8
@@ -123,6 +126,30 @@ def set_interface_status(port_id: uuid.UUID | str, status: str) -> None:
 def set_interface_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
     """Note that an interface is being taken out of its guest, or stays after all."""
     _change(port_id, leaving=leaving)
+
+
+def set_delete_with_device(port: Port, *, value: bool) -> None:
+    """Say whether an instance's interface goes with the instance, which holds its quota then.
+
+    Raises ConflictError for one that no instance has, or that is still being plugged in.
+    """
+    with transaction.atomic():
+        guest_ports.lock(port.device_id)
+        row = records.lock(port)
+        instance_id = row.device_id
+        if instance_id is None or not row.device_owner.startswith(COMPUTE) or row.leaving or row.status == "BUILD":
+            raise ConflictError(f"Port {row.id} is no interface of an instance, or not yet or no longer plugged in.")
+        if row.delete_with_device is value:
+            return
+        ports, addresses = _held(instance_id)
+        own = row.fixed_ips.count()
+        if value:
+            ledger.release(row.id)
+            grow(row.project_id, instance_id, {"ports": ports + 1, "fixed_ips": addresses + own})
+        else:
+            shrink(instance_id, {"ports": ports - 1, "fixed_ips": addresses - own})
+            ledger.hold(row.project_id, row.id, {"ports": 1, "fixed_ips": own})
+        _change(row.id, delete_with_device=value)
 
 
 def add_address(instance_id: uuid.UUID, network_id: uuid.UUID) -> bool:

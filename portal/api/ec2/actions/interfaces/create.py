@@ -1,0 +1,134 @@
+"""CreateNetworkInterface and DeleteNetworkInterface."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.interfaces.lookups import (
+    Entries,
+    check_addresses,
+    check_description,
+    groups_named,
+    interface_named,
+    is_free,
+    plain,
+)
+from portal.api.ec2.actions.interfaces.shapes import shapes
+from portal.api.ec2.actions.vpcs.lookups import subnet_named
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call, action
+from provisioning.ec2 import ids
+from provisioning.network import selectors, services
+from provisioning.network.models import Subnet
+from provisioning.network.services.ipam import is_stateless
+
+IN_USE = "InvalidNetworkInterface.InUse"
+
+
+@action(
+    "CreateNetworkInterface",
+    "create_port",
+    takes=(
+        "SubnetId Description Groups PrivateIpAddress PrivateIpAddresses SecondaryPrivateIpAddressCount"
+        " Ipv6Addresses Ipv6AddressCount TagSpecifications ClientToken"
+    ),
+    missing=names.SUBNET.missing,
+    conflict="InvalidIPAddress.InUse",
+)
+def create_network_interface(call: Call) -> dict[str, Any]:
+    """Make a port on a subnet, with further addresses there and of IPv6; without groups it is in the default one."""
+    description = check_description(call.get("Description", ""))
+    subnet = subnet_named(call, call.arguments["SubnetId"])
+    network = selectors.usable_network_for(call.context, subnet.network_id)
+    given = tags.specified(call, names.INTERFACE)
+    groups = groups_named(call, call.get("Groups", [])) or None
+    first, others = _addresses(call, subnet)
+    check_addresses(call, "create", network, [*first, *others])
+    port = services.create_port(call.project_id, network, fixed_ips=first, groups=groups, description=description)
+    if others:
+        taken = [{"subnet_id": fixed.subnet_id, "ip_address": fixed.address} for fixed in port.fixed_ips.order_by("id")]
+        services.update_port(port, {}, fixed_ips=[*taken, *others])
+    tags.write(call, names.INTERFACE, [port.id], given)
+    row = interface_named(call, ids.id_of(names.INTERFACE.prefix, port.id))
+    return {"NetworkInterface": shapes(call, [row])[0]}
+
+
+def _addresses(call: Call, subnet: Subnet) -> tuple[Entries, Entries]:
+    """Return the first address, and the further ones, that are asked for: the first stays the first of the port."""
+    sixth = _of_ipv6(call, subnet)
+    if subnet.ip_version == 6:
+        if any(call.get(name) for name in ("PrivateIpAddress", "PrivateIpAddresses", "SecondaryPrivateIpAddressCount")):
+            raise Ec2Error("InvalidParameterValue", "The subnet has no range of IPv4")
+        return sixth or [{"subnet_id": subnet.id}], []
+    primary, secondary = _named(call)
+    count = call.get("SecondaryPrivateIpAddressCount", 0)
+    if count and secondary:
+        msg = "SecondaryPrivateIpAddressCount may not be used together with secondary PrivateIpAddresses"
+        raise errors.combination(msg)
+    if count < 0:
+        raise errors.invalid_value("SecondaryPrivateIpAddressCount", count, "It is negative.")
+    here: dict[str, object] = {"subnet_id": subnet.id}
+    others = [here | {"ip_address": address} for address in secondary] + [here] * min(count, 100)
+    return [here | ({"ip_address": primary} if primary else {})], [*others, *sixth]
+
+
+def _named(call: Call) -> tuple[str | None, list[str]]:
+    """Return the address that shall be the first one, None for any, and the others; Ec2Error."""
+    given = call.get("PrivateIpAddresses", [])
+    if not all(each.get("PrivateIpAddress") for each in given):
+        raise errors.missing_parameter("PrivateIpAddresses.PrivateIpAddress")
+    first = [plain(each["PrivateIpAddress"], 4) for each in given if each.get("Primary")]
+    if call.get("PrivateIpAddress"):
+        first.insert(0, plain(call.arguments["PrivateIpAddress"], 4))
+    if len(set(first)) > 1:
+        raise Ec2Error("InvalidParameterCombination", "Only one primary private IP address can be specified")
+    every = [plain(each["PrivateIpAddress"], 4) for each in given]
+    return (first[0] if first else None), [each for each in dict.fromkeys(every) if each not in first]
+
+
+def _of_ipv6(call: Call, subnet: Subnet) -> Entries:
+    return sixth_entries(call, [subnet] if subnet.ip_version == 6 else sixth_subnets(call, subnet.network_id))
+
+
+def sixth_subnets(call: Call, network_id: uuid.UUID) -> list[Subnet]:
+    """Return the subnets of IPv6 that a network has, the oldest first."""
+    rows = selectors.subnets_for(call.context).filter(network=network_id, ip_version=6)
+    return list(rows.order_by("created_at", "id"))
+
+
+def sixth_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
+    """Return the addresses of IPv6 that are asked for; guests make their own where subnets are SLAAC's.  Ec2Error."""
+    count, given = call.get("Ipv6AddressCount", 0), [*call.get("Ipv6Addresses", [])]
+    addresses = [each.get("Ipv6Address") if isinstance(each, dict) else each for each in given]
+    if not count and not addresses:
+        return []
+    if count and addresses:
+        raise errors.combination("Ipv6AddressCount may not be used together with Ipv6Addresses")
+    if not subnets:
+        raise Ec2Error("InvalidParameterValue", "The subnet's network has no range of IPv6")
+    if count < 0:
+        raise errors.invalid_value("Ipv6AddressCount", count, "It is negative.")
+    if not all(addresses):
+        raise errors.missing_parameter("Ipv6Addresses.Ipv6Address")
+    given_out = [subnet for subnet in subnets if not is_stateless(subnet)]
+    free: Entries = [{"subnet_id": given_out[0].id}] * min(count, 100) if given_out else []
+    return free + [{"ip_address": plain(str(address), 6)} for address in addresses]
+
+
+@action(
+    "DeleteNetworkInterface",
+    "delete_port",
+    takes="NetworkInterfaceId",
+    missing=names.INTERFACE.missing,
+    conflict=IN_USE,
+)
+def delete_network_interface(call: Call) -> dict[str, Any]:
+    """Delete an interface that nothing has."""
+    port = interface_named(call, call.arguments["NetworkInterfaceId"])
+    if not is_free(port):
+        ec2_id = call.arguments["NetworkInterfaceId"]
+        raise Ec2Error(IN_USE, f"Network interface '{ec2_id}' is currently in use.")
+    services.delete_port(port)
+    return {}

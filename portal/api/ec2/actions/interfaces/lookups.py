@@ -1,0 +1,99 @@
+"""The network interfaces that a caller sees, and the addresses that a request asks for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from portal.api.ec2 import names
+from portal.api.ec2.actions.security_groups.lookups import Groups
+from portal.api.ec2.actions.vpcs.lookups import enforce, owner_of
+from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.registry import Call
+from provisioning.network import addressing, selectors
+from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
+from provisioning.network.owners import COMPUTE, OF_THE_CLOUD
+from provisioning.network.services.ipam import is_stateless
+from provisioning.network.services.port_addresses import MOST
+
+LONGEST = 255
+"""Characters of a description."""
+Entries = list[dict[str, object]]
+"""Addresses as the services take them."""
+
+
+def interface_rows(call: Call) -> QuerySet[Port]:
+    """Return the project's ports but those of the cloud itself, with what is shown of them."""
+    rows = selectors.ports_for(call.context).exclude(OF_THE_CLOUD).select_related("network")
+    return rows.prefetch_related("fixed_ips__subnet")
+
+
+def interface_named(call: Call, ec2_id: str) -> Port:
+    """Return an interface of the project; Ec2Error."""
+    return names.one(names.INTERFACE, ec2_id, interface_rows(call))
+
+
+def plain(address: str, version: int) -> str:
+    """Return an address as it is kept; Ec2Error for what is none of this IP version."""
+    try:
+        found = addressing.read_address(address)
+    except ValueError:
+        found = None
+    if found is None or found.version != version:
+        raise Ec2Error("InvalidParameterValue", f"Address {address[:60]} is no address of IPv{version}.")
+    return str(found)
+
+
+def is_attached(port: Port) -> bool:
+    """Whether an instance has it."""
+    return port.device_id is not None and port.device_owner.startswith(COMPUTE)
+
+
+def is_free(port: Port) -> bool:
+    """Whether nothing has it."""
+    return port.device_id is None and not port.device_text
+
+
+def fixed_of(port: Port, version: int) -> list[FixedIP]:
+    """Return the addresses of an IP version, the first one first."""
+    every = sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)
+    return [fixed for fixed in every if fixed.subnet.ip_version == version]
+
+
+def kept(port: Port) -> Entries:
+    """Return the addresses that a port has now, but those that its guest makes by itself."""
+    every = sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)
+    return [
+        {"subnet_id": fixed.subnet_id, "ip_address": fixed.address} for fixed in every if not is_stateless(fixed.subnet)
+    ]
+
+
+def check_addresses(call: Call, verb: str, network: Network, wanted: Sequence[dict[str, object]]) -> None:
+    """Refuse more addresses than a port may have, and certain ones to who may not choose them; Ec2Error."""
+    if len(wanted) > MOST:
+        raise Ec2Error("PrivateIpAddressLimitExceeded", f"An interface has at most {MOST} addresses here")
+    target = owner_of(network) | {"project_id": call.project_id}
+    enforce(call, target, f"{verb}_port:fixed_ips", f"{verb}_port:fixed_ips:subnet_id")
+    if any("ip_address" in entry for entry in wanted):
+        enforce(call, target, f"{verb}_port:fixed_ips:ip_address")
+
+
+def groups_named(call: Call, given: Sequence[str]) -> list[SecurityGroup]:
+    """Return the security groups of these ids, each once; Ec2Error."""
+    groups = Groups(call)
+    return list({group.id: group for group in (groups.by_id(each) for each in given)}.values())
+
+
+def check_description(text: str) -> str:
+    if len(text) > LONGEST:
+        raise errors.invalid_value("Description", text, f"It has more than {LONGEST} characters.")
+    return text
+
+
+def value_of(call: Call, name: str) -> Any:
+    """Return the value of an attribute that is given as a structure; Ec2Error when it has none."""
+    found = call.arguments[name].get("Value")
+    if found is None:
+        raise errors.missing_parameter(f"{name}.Value")
+    return found

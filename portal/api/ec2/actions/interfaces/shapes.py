@@ -1,0 +1,151 @@
+"""Network interfaces as answers show them."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from portal.api.ec2 import names, tags
+from portal.api.ec2.actions.interfaces.lookups import fixed_of, is_attached, is_free
+from portal.api.ec2.actions.vpcs.lookups import zone_of_networks
+from portal.api.ec2.registry import Call
+from provisioning.ec2 import ids
+from provisioning.ec2 import tags as tag_records
+from provisioning.network import selectors
+from provisioning.network.models import FloatingIP, Port
+from provisioning.network.owners import COMPUTE
+from provisioning.network.selectors.routing import floating_ips_for
+
+Shape = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """What interfaces refer to, fetched with as many queries whatever their number."""
+
+    own: Mapping[uuid.UUID, str]
+    vpcs: Mapping[uuid.UUID, str]
+    subnets: Mapping[uuid.UUID, str]
+    groups: Mapping[uuid.UUID, str]
+    instances: Mapping[uuid.UUID, str]
+    attachments: Mapping[uuid.UUID, str]
+    floating: Mapping[tuple[uuid.UUID, str], FloatingIP]
+    """Port and private address → what leads there."""
+    allocations: Mapping[uuid.UUID, str]
+    associations: Mapping[uuid.UUID, str]
+    tags: Mapping[uuid.UUID, Mapping[str, str]]
+    zone: str
+
+
+def shapes(call: Call, ports: Sequence[Port]) -> list[Shape]:
+    """Return interfaces; their networks, groups and addresses have been read."""
+    keys = [port.id for port in ports]
+    attached = [port for port in ports if is_attached(port)]
+    floating = list(floating_ips_for(call.context).filter(fixed_port__in=keys))
+    related = Related(
+        own=ids.ids_of(names.INTERFACE.prefix, keys),
+        vpcs=ids.ids_of(names.VPC.prefix, [port.network_id for port in ports]),
+        subnets=ids.ids_of(names.SUBNET.prefix, [fixed.subnet_id for port in ports for fixed in port.fixed_ips.all()]),
+        groups=ids.ids_of(names.GROUP.prefix, [group.id for port in ports for group in port.security_groups.all()]),
+        instances=ids.ids_of(names.INSTANCE.prefix, [port.device_id for port in attached if port.device_id]),
+        attachments=ids.ids_of(names.ATTACHMENT.prefix, [port.id for port in attached]),
+        floating={(each.fixed_port_id, each.fixed_address): each for each in floating},  # type: ignore[misc]
+        allocations=ids.ids_of(names.ADDRESS.prefix, [each.id for each in floating]),
+        associations=ids.ids_of(names.ASSOCIATION.prefix, [each.id for each in floating]),
+        tags=tag_records.tags_of(names.INTERFACE.prefix, keys),
+        zone=zone_of_networks(),
+    )
+    return [_shape(port, related) for port in ports]
+
+
+def _shape(port: Port, related: Related) -> Shape:
+    fourth, dns = fixed_of(port, 4), {each["ip_address"]: each["fqdn"] for each in selectors.dns_assignment(port)}
+    first = next(iter(sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)), None)
+    home = fourth[0] if fourth else first
+    shape: Shape = {
+        "NetworkInterfaceId": related.own[port.id],
+        "InterfaceType": "interface",
+        "Description": port.description,
+        "OwnerId": port.project_id.hex,
+        "VpcId": related.vpcs[port.network_id],
+        "SubnetId": related.subnets[home.subnet_id] if home is not None else None,
+        "AvailabilityZone": _zone(port, related),
+        "MacAddress": port.mac_address,
+        "Status": status_of(port),
+        "SourceDestCheck": port.port_security_enabled,
+        "RequesterManaged": False,
+        "Groups": group_shapes(port, related.groups),
+        "Ipv6Native": not fourth and home is not None,
+        "Ipv6Addresses": [{"Ipv6Address": fixed.address} for fixed in fixed_of(port, 6)],
+        "PrivateIpAddresses": [
+            {
+                "PrivateIpAddress": fixed.address,
+                "PrivateDnsName": _name(dns, fixed.address),
+                "Primary": number == 0,
+                **_association(port, fixed.address, related),
+            }
+            for number, fixed in enumerate(fourth)
+        ],
+        "TagSet": tags.shape(related.tags.get(port.id, {})),
+    }
+    sixth = fixed_of(port, 6)
+    if sixth:
+        shape["Ipv6Address"] = sixth[0].address
+    if fourth:
+        shape |= {"PrivateIpAddress": fourth[0].address, "PrivateDnsName": _name(dns, fourth[0].address)}
+        shape |= _association(port, fourth[0].address, related)
+    if is_attached(port):
+        shape["Attachment"] = _attachment(port, related)
+    return shape
+
+
+def status_of(port: Port) -> str:
+    if is_free(port):
+        return "available"
+    if port.leaving:
+        return "detaching"
+    return "attaching" if port.status == "BUILD" else "in-use"
+
+
+def _name(dns: Mapping[str, str], address: str) -> str | None:
+    return dns[address].rstrip(".") if address in dns else None
+
+
+def _zone(port: Port, related: Related) -> str:
+    """Return the zone of the host, or the one in which networks are shown."""
+    return port.device_owner.removeprefix(COMPUTE) or related.zone if is_attached(port) else related.zone
+
+
+def group_shapes(port: Port, known: Mapping[uuid.UUID, str]) -> list[Shape]:
+    every = sorted(port.security_groups.all(), key=lambda group: (group.name, group.id))
+    return [{"GroupId": known[group.id], "GroupName": group.name} for group in every]
+
+
+def _association(port: Port, address: str, related: Related) -> Shape:
+    found = related.floating.get((port.id, address))
+    if found is None:
+        return {}
+    return {
+        "Association": {
+            "PublicIp": found.address,
+            "PublicDnsName": found.address,
+            "IpOwnerId": found.project_id.hex,
+            "AllocationId": related.allocations[found.id],
+            "AssociationId": related.associations[found.id],
+        }
+    }
+
+
+def _attachment(port: Port, related: Related) -> Shape:
+    words = {"available": "detached", "in-use": "attached"}
+    state = status_of(port)
+    return {
+        "AttachmentId": related.attachments[port.id],
+        "InstanceId": related.instances[port.device_id] if port.device_id else None,
+        "InstanceOwnerId": port.project_id.hex,
+        "DeviceIndex": port.device_index,
+        "NetworkCardIndex": 0,
+        "Status": words.get(state, state),
+        "AttachTime": port.created_at,
+        "DeleteOnTermination": port.delete_with_device,
+    }
