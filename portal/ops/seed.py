@@ -40,8 +40,10 @@ PASSWORD_SIGNS = string.ascii_letters + string.digits
 PASSWORD_LENGTH = 16
 ROLES = {
     "admin": "Operates the cloud.",
+    "manager": "Manages the people and projects of a domain, and moves a project's servers.",
     "member": "Changes the things of a project.",
     "reader": "Sees the things of a project.",
+    "service": "Another service of the cloud.",
 }
 PROJECTS = {"admin": "For operators.", "demo": "A first project to try things in."}
 USERS: dict[str, dict[str, str]] = {"admin": {"admin": "admin", "demo": "admin"}, "demo": {"demo": "member"}}
@@ -137,7 +139,7 @@ def _operator(user: User, project: Project) -> RequestContext:
         user_name=user.name,
         project_id=project.id,
         project_name=project.name,
-        roles=frozenset({"admin", "member", "reader"}),
+        roles=frozenset({"admin", "manager", "member", "reader"}),
     )
 
 

@@ -29,7 +29,7 @@ class RequestContext:
     system: bool = False
     """Whether the token is for the whole system."""
     roles: frozenset[str] = frozenset()
-    """Names, implied roles included: ``admin`` brings ``member``, which brings ``reader``."""
+    """Names, implied roles included: ``admin`` brings ``manager``, and that ``member``, and that ``reader``."""
     request_id: str = field(default_factory=new_request_id)
     global_request_id: str | None = None
     audit_id: str = ""
@@ -88,6 +88,6 @@ def system_context() -> RequestContext:
         user_id=None,
         user_name="novella",
         project_id=None,
-        roles=frozenset({"admin", "member", "reader"}),
+        roles=frozenset({"admin", "manager", "member", "reader"}),
         request_id=new_request_id(),
     )

@@ -114,7 +114,7 @@ def targets_of(name: str) -> frozenset[str]:
         return frozenset().union(*map(targets_of, GUARDING))
     if RULES[name].scopes == PROJECT:
         return frozenset({"project_id", *_NAMED.findall(RULES[name].check)})
-    identity = (rule for rule in GUARDING.values() if rule.scopes != PROJECT)
+    identity = (rule for rule in RULES.values() if rule.scopes != PROJECT)
     named = {found for rule in identity for found in _NAMED.findall(rule.check)}
     return frozenset(named | {"user_id", "project_id", "domain_id"})
 

@@ -228,7 +228,8 @@ def test_members_come_from_the_domain_and_get_no_role_that_operates_the_cloud(do
     client, project, erin = domains.at_dora, domains.realm.project, domains.realm.erin
     path = f"/projects/{project.id}/members/add/"
     page = client.get(path)
-    assert (offered(page, "roles"), offered(page, "who")) == (["member", "reader"], ["staff", "dora", "erin"])
+    given = ["manager", "member", "reader", "service"]
+    assert (offered(page, "roles"), offered(page, "who")) == (given, ["staff", "dora", "erin"])
     admin, member = str(role("admin").id), str(role("member").id)
     assert client.post(path, {"who": f"user:{erin.id.hex}", "roles": admin}).status_code == 422
     answer = client.post(path, {"who": f"user:{domains.people.alice.user.id.hex}", "roles": member})
@@ -265,6 +266,22 @@ def test_roles_on_the_domain_and_on_all_its_projects(domains: Domains) -> None:
     assert held() == {("member", False), ("member", True)}
     assert client.post(f"{path}remove/").status_code == 303
     assert held() == set()
+
+
+def test_a_manager_of_the_domain_gives_no_role_beyond_the_own(domains: Domains) -> None:
+    mona, ruth = (make_user(name, domain=domains.realm.domain) for name in ("mona", "ruth"))
+    grant(role("manager"), user=mona, domain=domains.realm.domain)
+    client, path = enter(mona), f"/projects/{domains.realm.project.id}/members/add/"
+    assert offered(client.get(path), "roles") == ["manager", "member", "reader"]
+    for name, status in (("service", 422), ("member", 303)):
+        assert client.post(path, {"who": f"user:{ruth.id.hex}", "roles": str(role(name).id)}).status_code == status
+    typed = {"name": "dora", "enabled": "on", "email": "x@example.org"}
+    assert (
+        "beyond your reach" in client.post(f"/users/{domains.realm.dora.id}/edit/", typed, follow=True).content.decode()
+    )
+    assert User.objects.get(name="dora").email != "x@example.org"
+    assert client.get(f"/users/{ruth.id}/edit/").status_code == 200
+    assert client.get("/roles/create/").status_code == 403
 
 
 def test_who_is_admin_already_keeps_that_when_other_roles_change(domains: Domains) -> None:

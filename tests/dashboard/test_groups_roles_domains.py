@@ -10,7 +10,7 @@ from provisioning.identity.selectors.entries import roles_of
 from provisioning.identity.services.assignments import assign_role, grant
 from provisioning.identity.services.domains import create_domain, set_domain_enabled
 from provisioning.identity.services.groups import add_to_group, create_group
-from provisioning.identity.services.roles import create_role
+from provisioning.identity.services.roles import BUILT_IN, create_role
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import Person, make_project, make_user, sign_in_browser
 from tests.support.roles import remove_role
@@ -129,7 +129,8 @@ def test_a_group_is_deleted_unless_the_last_administrator_is_one_by_it(
 
 def test_roles_are_listed_with_what_they_bring(at_operator: Client) -> None:
     rows = {row[0].name: row[1:3] for row in at_operator.get("/roles/").context["rows"]}
-    assert rows == {"admin": (["member"], True), "member": (["reader"], True), "reader": ([], True)}
+    implied = {"admin": ["manager"], "manager": ["member"], "member": ["reader"], "reader": [], "service": []}
+    assert rows == {name: (names, True) for name, names in implied.items()}
 
 
 def test_a_role_is_made_renamed_and_deleted(at_operator: Client) -> None:
@@ -167,13 +168,13 @@ def test_what_is_wrong_with_a_role_is_said_at_its_field(at_operator: Client, typ
     answer = at_operator.post("/roles/create/", typed)
     assert answer.status_code == 422
     assert list(answer.context["form"].errors) == [field]
-    assert Role.objects.count() == 3
+    assert Role.objects.count() == len(BUILT_IN)
 
 
 def test_immutable_roles_stay_and_say_so(at_operator: Client) -> None:
     admin = role("admin")
     page = at_operator.get("/roles/").content.decode()
-    assert page.count("cannot change") == 3
+    assert page.count("cannot change") == len(BUILT_IN)
     assert f"/roles/{admin.id}/delete/" not in page
     answer = at_operator.post(f"/roles/{admin.id}/edit/", {"name": "boss"})
     assert answer.status_code == 422

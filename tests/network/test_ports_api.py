@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from provisioning.identity.services.assignments import assign_role
 from provisioning.network import services
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.quotas.models import Reservation
@@ -160,12 +161,18 @@ def test_a_mac_address_is_there_once_on_a_network(api: Api, net: Network) -> Non
         refused(new(api, net, mac_address=wrong), 400, "HTTPBadRequest")
 
 
-def test_only_operators_change_a_mac_address(api: Api, operator: Person, net: Network) -> None:
+def test_operators_and_managers_of_the_network_change_a_mac_address(
+    api: Api, alice: Person, operator: Person, net: Network
+) -> None:
     first, second = (made(api, "port", network_id=str(net.id)) for _ in range(2))
     refused(put(api, first["id"], mac_address="02:00:00:00:00:0b"), 403, "PolicyNotAuthorized")
     changed = put(Api(operator), first["id"], mac_address="02:00:00:00:00:0b")
     assert changed.json()["port"]["mac_address"] == "02:00:00:00:00:0b"
     refused(put(Api(operator), second["id"], mac_address="02:00:00:00:00:0b"), 409, "MacAddressInUse")
+    assign_role(alice.user, alice.project, "manager")
+    assert put(Api(alice), first["id"], mac_address="02:00:00:00:00:0c").status_code == 200
+    Network.objects.update(project_id=operator.project_id)
+    refused(put(Api(alice), first["id"], mac_address="02:00:00:00:00:0d"), 403, "PolicyNotAuthorized")
 
 
 def test_addresses_are_replaced_and_the_quota_follows(api: Api, net: Network, subnet: Subnet) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from provisioning.identity.services.assignments import assign_role
 from provisioning.network import services
 from provisioning.network.models import FloatingIP, Network, Router
 from tests.network.test_security_groups_api import V2, made, refused
@@ -164,6 +165,9 @@ def test_floating_ips_that_cannot_be(
     assert Api(operator).post(url, chosen).status_code == 201
     refused(Api(operator).post(url, chosen), 409, "IpAddressInUse")
     assert FloatingIP.objects.count() == 1
+    assign_role(alice.user, alice.project, "manager")
+    chosen["floatingip"]["floating_ip_address"] = "203.0.113.78"
+    assert Api(alice).post(url, chosen).status_code == 201
 
 
 def test_a_router_leaves_a_subnet_to_whose_addresses_no_floating_ip_leads(

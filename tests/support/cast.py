@@ -26,7 +26,7 @@ from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.catalog import ensure_catalog
 from provisioning.identity.services.domains import ensure_domain
 from provisioning.identity.services.projects import ensure_project
-from provisioning.identity.services.roles import ensure_role
+from provisioning.identity.services.roles import BUILT_IN, ensure_role
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import ensure_user
 from tests.support.kept import Again, Kept
@@ -41,7 +41,7 @@ def _hashing() -> tuple[Any, ...]:
 
 
 def make_domain(domain_id: str = "default", name: str = "Default") -> Domain:
-    for role in ("admin", "member", "reader"):
+    for role in BUILT_IN:
         ensure_role(role)
     ensure_catalog()
     return ensure_domain(domain_id, name)

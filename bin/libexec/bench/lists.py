@@ -17,7 +17,7 @@ from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.catalog import ensure_catalog
 from provisioning.identity.services.domains import ensure_domain
 from provisioning.identity.services.projects import ensure_project
-from provisioning.identity.services.roles import ensure_role
+from provisioning.identity.services.roles import BUILT_IN, ensure_role
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import ensure_user
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
@@ -31,7 +31,7 @@ FAULTY = 20
 
 def _stand() -> tuple[User, Project]:
     """Create a user in a project."""
-    for role in ("admin", "member", "reader"):
+    for role in BUILT_IN:
         ensure_role(role)
     ensure_catalog()
     domain = ensure_domain("default", "Default")

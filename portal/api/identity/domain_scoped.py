@@ -38,8 +38,8 @@ class AddressedRecord:
 class DomainScopedView(ServiceView):
     """Looks up what the address names before the policy is asked, and answers 404 for what is not there.
 
-    Who may not see whether it is there is answered 403 alike.  To the administrator of a domain, who may see what is in
-    the domain, everything else is answered like what does not exist.
+    Who may not see whether it is there is answered 403 alike.  To administrator and manager of a domain, who may see
+    what is in the domain, everything else is answered like what does not exist.
     """
 
     models: ClassVar[dict[str, type[Domain | Group | Project | Role | User]]] = {
@@ -70,7 +70,8 @@ class DomainScopedView(ServiceView):
 
     def _hide(self) -> None:
         own = self.context.domain_id
-        if own is None or not policy.allows(self.context, "domain_admin", {"domain_id": own}):
+        within = (policy.allows(self.context, rule, {"domain_id": own}) for rule in ("domain_admin", "domain_manager"))
+        if own is None or not any(within):
             return
         for found in self.addressed.values():
             if found.record is None or found.domain_id not in ({own, None} if found.kind == "role" else {own}):

@@ -67,13 +67,16 @@ Checks are joined by `and`, `or`, `not` and parentheses. Rules of Compute, Image
 
 ## Roles and scopes
 
-A new cloud has the roles `reader` (looks), `member` (works) and `admin`, each with what the one before it may.
+A new cloud has the roles `reader` (looks), `member` (works), `manager` (moves servers, manages a domain) and `admin`,
+each with what the one before it may, and `service`, for other services of the cloud.
 A token is for a project, for a domain, for the system, or for nothing yet (unscoped), and each rule says for which of
 them it may hold at all: what a project owns is worked on with a token for that project, and other tokens get 403 there.
 
 * **Administrators of the cloud** have `admin` on a project or on the system: rule `admin_required`.
 * **Administrators of a domain** have `admin` on the domain and a token for it: rule `domain_admin`. They look after the
   users, groups, projects and assignments of that domain, give nobody the role `admin`, and see no other domain.
+* **Managers of a domain** have `manager` on it: rule `domain_manager`. They do the same but for the domain's roles,
+  give `manager`, `member` and `reader` only (rule `domain_managed_target_role`), and change nobody who is `admin`.
 * **Readers** have `reader` on a domain, which lets them look at what is in it (rule `domain_reader`), or on the system,
   which lets them look at all of Identity but the secrets of credentials.
 

@@ -12,6 +12,7 @@ from provisioning.identity.grant_target import Place
 from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
+from provisioning.identity.selectors.role_lookups import rule_target
 
 GRANT, REVOKE = "identity:create_grant", "identity:revoke_grant"
 _ON_SYSTEM = {GRANT: "identity:create_system_grant_for_{}", REVOKE: "identity:revoke_system_grant_for_{}"}
@@ -92,7 +93,7 @@ def domain_of(place: Place) -> str | None:
 
 def least_grant(domain_id: object) -> dict[str, object]:
     """Return what a rule of grants may name, of a role that everybody may give who may give any, in this domain."""
-    return {"actor_domain_id": domain_id, "role_domain_id": None, "brings_admin": False}
+    return {"actor_domain_id": domain_id, "role_domain_id": None, "target.role.name": "reader", "brings_admin": False}
 
 
 def may_grant(page: Page, rule: str, place: Place, *, kind: str = "user") -> bool:
@@ -112,7 +113,7 @@ def offered_in(page: Page, domain_id: str | None, rule: str = GRANT) -> list[Rol
     """Return the roles of the whole cloud that the caller may give in this domain, by name."""
     target, bringing = {"domain_id": domain_id, **least_grant(domain_id)}, roles_bringing_admin()
     roles = dashboard_lists.roles_to_choose()
-    return [role for role in roles if page.allows(rule, {**target, "brings_admin": role.id in bringing})]
+    return [role for role in roles if page.allows(rule, {**target, **rule_target(role, bringing)})]
 
 
 def check_grants(page: Page, rule: str, place: Place, actor: User | Group, roles: Iterable[Role]) -> None:
@@ -123,8 +124,7 @@ def check_grants(page: Page, rule: str, place: Place, actor: User | Group, roles
             "domain_id": domain_of(place),
             "project_id": place.id if isinstance(place, Project) else None,
             "actor_domain_id": actor.domain_id,
-            "role_domain_id": role.domain_id,
-            "brings_admin": role.id in bringing,
+            **rule_target(role, bringing),
         }
         policy.enforce(page.context, _rule(rule, place, "group" if isinstance(actor, Group) else "user"), target)
 

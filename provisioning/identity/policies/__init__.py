@@ -38,6 +38,18 @@ SHARED = (
         scopes=EVERY_SCOPE,
     ),
     Rule(
+        "domain_manager",
+        "role:manager and token_scope:domain and domain_id:%(domain_id)s",
+        "Manages the users, groups and projects of the domain that the object is in: the role manager on that domain.",
+        scopes=EVERY_SCOPE,
+    ),
+    Rule(
+        "domain_managed_target_role",
+        "'manager':%(target.role.name)s or 'member':%(target.role.name)s or 'reader':%(target.role.name)s",
+        "Is a role that the manager of a domain gives and takes away: the name in Keystone.",
+        scopes=EVERY_SCOPE,
+    ),
+    Rule(
         "domain_reader",
         "role:reader and token_scope:domain and domain_id:%(domain_id)s",
         "Looks at the domain that the object is in: the role reader on that domain.",

@@ -16,6 +16,7 @@ CLOUD_ADMIN_OR_SYSTEM_READER = "rule:admin_required or (role:reader and system_s
 """Who operates the cloud, and who may look at all of it: the role ``reader`` on the system."""
 ADMIN_OR_USER = "rule:admin_required or user_id:%(user_id)s"
 ADMIN_OR_DOMAIN_ADMIN = "rule:admin_required or rule:domain_admin"
+ADMIN_OR_DOMAIN_MANAGER = f"{ADMIN_OR_DOMAIN_ADMIN} or rule:domain_manager"
 SEES_DOMAIN = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or rule:domain_admin or rule:domain_reader"
 """Who may look at what is in the object's domain."""
 

@@ -1,8 +1,13 @@
 """Domains, projects, users and groups."""
 
-from provisioning.identity.policies.base import ADMIN_OR_DOMAIN_ADMIN, ANYBODY, CLOUD_ADMIN, SEES_DOMAIN, identity_rule
+from provisioning.identity.policies.base import (
+    ADMIN_OR_DOMAIN_MANAGER,
+    ANYBODY,
+    CLOUD_ADMIN,
+    SEES_DOMAIN,
+    identity_rule,
+)
 
-ADMINISTRATORS = ADMIN_OR_DOMAIN_ADMIN
 OR_ONESELF = SEES_DOMAIN + " or user_id:%(user_id)s"
 OR_OF_THE_TOKEN = SEES_DOMAIN + " or project_id:%(project_id)s"
 OR_ONES_OWN = SEES_DOMAIN + " or user_domain_id:%(domain_id)s"
@@ -34,15 +39,15 @@ PROJECTS = (
         "GET /v3/projects?name={name}",
     ),
     identity_rule("identity:get_project", OR_OF_THE_TOKEN, "Show a project, its parents and its subtree."),
-    identity_rule("identity:create_project", ADMINISTRATORS, "Make a project."),
-    identity_rule("identity:update_project", ADMINISTRATORS, "Change, enable or disable a project."),
-    identity_rule("identity:delete_project", ADMINISTRATORS, "Delete a project that owns nothing."),
+    identity_rule("identity:create_project", ADMIN_OR_DOMAIN_MANAGER, "Make a project."),
+    identity_rule("identity:update_project", ADMIN_OR_DOMAIN_MANAGER, "Change, enable or disable a project."),
+    identity_rule("identity:delete_project", ADMIN_OR_DOMAIN_MANAGER, "Delete a project that owns nothing."),
     identity_rule("identity:list_project_tags", OR_OF_THE_TOKEN, "List a project's tags."),
     identity_rule("identity:get_project_tag", OR_OF_THE_TOKEN, "Ask whether a project has a tag."),
-    identity_rule("identity:update_project_tags", ADMINISTRATORS, "Replace a project's tags."),
-    identity_rule("identity:create_project_tag", ADMINISTRATORS, "Add a tag to a project."),
-    identity_rule("identity:delete_project_tags", ADMINISTRATORS, "Remove all tags of a project."),
-    identity_rule("identity:delete_project_tag", ADMINISTRATORS, "Remove a tag of a project."),
+    identity_rule("identity:update_project_tags", ADMIN_OR_DOMAIN_MANAGER, "Replace a project's tags."),
+    identity_rule("identity:create_project_tag", ADMIN_OR_DOMAIN_MANAGER, "Add a tag to a project."),
+    identity_rule("identity:delete_project_tags", ADMIN_OR_DOMAIN_MANAGER, "Remove all tags of a project."),
+    identity_rule("identity:delete_project_tag", ADMIN_OR_DOMAIN_MANAGER, "Remove a tag of a project."),
 )
 USERS = (
     identity_rule(
@@ -50,9 +55,9 @@ USERS = (
     ),
     identity_rule("novella:find_user", ANYBODY, "Find oneself by name.", "GET /v3/users?name={name}"),
     identity_rule("identity:get_user", OR_ONESELF, "Show a user."),
-    identity_rule("identity:create_user", ADMINISTRATORS, "Make a user."),
-    identity_rule("identity:update_user", ADMINISTRATORS, "Change a user, the password too; enable, disable."),
-    identity_rule("identity:delete_user", ADMINISTRATORS, "Delete a user."),
+    identity_rule("identity:create_user", ADMIN_OR_DOMAIN_MANAGER, "Make a user."),
+    identity_rule("identity:update_user", ADMIN_OR_DOMAIN_MANAGER, "Change a user, the password too; enable, disable."),
+    identity_rule("identity:delete_user", ADMIN_OR_DOMAIN_MANAGER, "Delete a user."),
     identity_rule("identity:list_user_projects", OR_ONESELF, "List the projects that a user may enter."),
     identity_rule("identity:list_groups_for_user", OR_ONESELF, "List a user's groups."),
     identity_rule(
@@ -62,12 +67,12 @@ USERS = (
 GROUPS = (
     identity_rule("identity:list_groups", SEES_DOMAIN, "List groups, of the whole cloud or of one's domain."),
     identity_rule("identity:get_group", SEES_DOMAIN, "Show a group."),
-    identity_rule("identity:create_group", ADMINISTRATORS, "Make a group."),
-    identity_rule("identity:update_group", ADMINISTRATORS, "Change a group."),
-    identity_rule("identity:delete_group", ADMINISTRATORS, "Delete a group."),
+    identity_rule("identity:create_group", ADMIN_OR_DOMAIN_MANAGER, "Make a group."),
+    identity_rule("identity:update_group", ADMIN_OR_DOMAIN_MANAGER, "Change a group."),
+    identity_rule("identity:delete_group", ADMIN_OR_DOMAIN_MANAGER, "Delete a group."),
     identity_rule("identity:list_users_in_group", SEES_DOMAIN, "List the users in a group."),
     identity_rule("identity:check_user_in_group", OR_ONESELF, "Ask whether a user is in a group."),
-    identity_rule("identity:add_user_to_group", ADMINISTRATORS, "Put a user into a group."),
-    identity_rule("identity:remove_user_from_group", ADMINISTRATORS, "Take a user out of a group."),
+    identity_rule("identity:add_user_to_group", ADMIN_OR_DOMAIN_MANAGER, "Put a user into a group."),
+    identity_rule("identity:remove_user_from_group", ADMIN_OR_DOMAIN_MANAGER, "Take a user out of a group."),
 )
 RULES = (*DOMAINS, *PROJECTS, *USERS, *GROUPS)

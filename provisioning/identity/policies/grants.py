@@ -1,8 +1,9 @@
 """Roles, what they imply, their assignments, and the catalog.
 
 The administrator of a domain gives no role that is or implies ``admin``, gives them within the domain only, and manages
-the roles of the domain.  Checks of grants may name ``domain_id`` (of the project or domain on which a role is given),
-``actor_domain_id`` (of the user or group), ``role_domain_id`` (None: a role of the whole cloud) and ``brings_admin``.
+the roles of the domain.  Its manager gives ``manager``, ``member`` and ``reader`` within the domain.  Checks of grants
+may name ``domain_id`` (of the project or domain on which a role is given), ``actor_domain_id`` (of the user or group),
+``role_domain_id`` (None: a role of the whole cloud), ``target.role.name`` and ``brings_admin``.
 """
 
 from provisioning.identity.policies.base import (
@@ -22,7 +23,11 @@ _SEES = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or ({_LOOKS})"
 _CHECKS = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or ({_LOOKS} and {_ROLE_OF_DOMAIN})"
 _SEES_ROLES = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or rule:domain_admin"
 _LESSER = f"{_ROLE_OF_DOMAIN} and False:%(brings_admin)s"
-_GIVES = f"{CLOUD_ADMIN} or (rule:domain_admin and domain_id:%(actor_domain_id)s and {_LESSER})"
+_MANAGED = "None:%(role_domain_id)s and rule:domain_managed_target_role and False:%(brings_admin)s"
+_GIVES = (
+    f"{CLOUD_ADMIN} or (rule:domain_admin and domain_id:%(actor_domain_id)s and {_LESSER})"
+    f" or (rule:domain_manager and domain_id:%(actor_domain_id)s and {_MANAGED})"
+)
 _IMPLIES = f"{CLOUD_ADMIN} or (rule:domain_admin and {_LESSER})"
 
 
@@ -43,8 +48,12 @@ def _system_grants(actor: str) -> tuple[Rule, ...]:
 
 
 RULES = (
-    identity_rule("identity:list_roles", _SEES_ROLES, "List roles."),
-    identity_rule("identity:get_role", _SEES_ROLES, "Show a role."),
+    identity_rule("identity:list_roles", f"{_SEES_ROLES} or rule:domain_manager", "List roles."),
+    identity_rule(
+        "identity:get_role",
+        f"{_SEES_ROLES} or (rule:domain_manager and rule:domain_managed_target_role)",
+        "Show a role.",
+    ),
     identity_rule("identity:create_role", ADMIN_OR_DOMAIN_ADMIN, "Create a role."),
     identity_rule("identity:update_role", ADMIN_OR_DOMAIN_ADMIN, "Change a role."),
     identity_rule("identity:delete_role", ADMIN_OR_DOMAIN_ADMIN, "Delete a role."),

@@ -9,6 +9,8 @@ OWNER = f"{ADMIN} or ({MEMBER} and project_id:%(project_id)s)"
 NETWORK_OWNER = f"{ADMIN} or ({MEMBER} and (project_id:%(project_id)s or project_id:%(network:project_id)s))"
 """Neutron's ADMIN_OR_NET_OWNER_MEMBER: who owns the object, or the network that it is on."""
 NEW_ON_NETWORK = f"{ADMIN} or ({MEMBER} and project_id:%(network:project_id)s)"
+NETWORK_MANAGER = f"{ADMIN} or (role:manager and project_id:%(network:project_id)s)"
+"""Neutron's NET_OWNER_MANAGER: the manager of the project that owns the network."""
 KINDS = (
     "networks",
     "subnets",
@@ -103,7 +105,7 @@ RULES = (
     *operations("port", "ports"),
     *attribute("port", "device_id", "which device a port belongs to", create=OWNER, update=OWNER),
     *attribute("port", "device_owner", "that a port is the cloud's own, ``network:…``", create=ADMIN, update=ADMIN),
-    *attribute("port", "mac_address", "the MAC address of a port", create=NEW_ON_NETWORK, update=ADMIN),
+    *attribute("port", "mac_address", "the MAC address of a port", create=NEW_ON_NETWORK, update=NETWORK_MANAGER),
     *attribute("port", "fixed_ips", "the addresses of a port", create=OWNER, update=OWNER),
     *attribute(
         "port", "fixed_ips:ip_address", "which address a port has", create=NEW_ON_NETWORK, update=NEW_ON_NETWORK
@@ -171,7 +173,9 @@ RULES = (
     rule("add_extraroutes", OWNER, "Add routes to routers."),
     rule("remove_extraroutes", OWNER, "Take routes from routers."),
     *operations("floatingip", "floating IPs"),
-    *attribute("floatingip", "floating_ip_address", "which address a floating IP is", create=ADMIN),
+    *attribute(
+        "floatingip", "floating_ip_address", "which address a floating IP is", create="rule:project_manager_or_admin"
+    ),
     *operations("floatingip_port_forwarding", "ports that floating IPs forward", tagged=False),
     *operations(
         "rbac_policy", "the policies that share records with other projects", plural="rbac_policies", tagged=False

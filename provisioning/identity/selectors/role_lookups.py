@@ -1,5 +1,8 @@
 """Roles and what they imply."""
 
+import uuid
+from collections.abc import Collection
+
 from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import ImpliedRole, Role
 
@@ -28,6 +31,18 @@ def implied_roles(prior: Role) -> list[Role]:
 def implies(prior: Role, implied: Role) -> bool:
     """Whether this role implies that one itself."""
     return ImpliedRole.objects.filter(prior=prior, implied=implied).exists()
+
+
+def rule_target(role: Role | None, bringing: Collection[uuid.UUID] | None = None) -> dict[str, object]:
+    """Return what rules may name of a role; None is one that is not there, and is as good as ``admin``.
+
+    ``bringing``: the ids of the roles that bring ``admin``, if they are known already.
+    """
+    return {
+        "role_domain_id": role.domain_id if role is not None else None,
+        "target.role.name": role.name if role is not None else None,
+        "brings_admin": role is None or role.id in (roles_bringing_admin() if bringing is None else bringing),
+    }
 
 
 def brings_admin(role: Role) -> bool:

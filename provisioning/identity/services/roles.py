@@ -12,28 +12,43 @@ from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import LONG, Domain, ImpliedRole, Role
 from provisioning.identity.services.checks import check_name, undisturbed
 
-BUILT_IN = ("admin", "member", "reader")
+BUILT_IN = ("admin", "manager", "member", "reader", "service")
 """The roles of the whole cloud that the rules ask for; nobody may change or delete them."""
-DEFAULT_IMPLICATIONS = (("admin", "member"), ("member", "reader"))
+DEFAULT_IMPLICATIONS = (("admin", "manager"), ("manager", "member"), ("member", "reader"))
+"""As in Keystone; ``service`` stands alone."""
+BEFORE_MANAGER = ("admin", "member")
+"""What was implied before there was a manager between them."""
 NEVER_IMPLIED = "admin"
 
 
 def ensure_role(name: str, *, description: str = "") -> Role:
-    """Return the role of this name, made if absent; of the three that Novella knows, with what it implies."""
+    """Return the role of this name, made if absent; of those that Novella knows, with what it implies.
+
+    So does one that somebody else had made under such a name; what is taken away later stays away.
+    """
     options = {"immutable": True} if name in BUILT_IN else {}
     role, made = Role.objects.get_or_create(
         name=name, domain=None, defaults={"description": description, "options": options}
     )
-    if made:
-        for prior, implied in DEFAULT_IMPLICATIONS:
-            if name in {prior, implied}:
-                pair = {each.name: each for each in Role.objects.filter(name__in=[prior, implied], domain=None)}
-                if len(pair) == 2:
-                    ImpliedRole.objects.get_or_create(prior=pair[prior], implied=pair[implied])
-    elif name in BUILT_IN and not role.options.get("immutable"):
+    if name in BUILT_IN and (made or not role.options.get("immutable")):
         role.options = {**role.options, "immutable": True}
         role.save(update_fields=["options"])
+        _imply_by_default(role)
     return role
+
+
+@transaction.atomic
+def _imply_by_default(role: Role) -> None:
+    """Let the role imply, and be implied by, those beside it; not where that would close a circle."""
+    last_admin.take_turns()
+    known = {each.name: each for each in Role.objects.filter(name__in=BUILT_IN, domain=None)}
+    for prior, implied in DEFAULT_IMPLICATIONS:
+        if role.name in {prior, implied} <= known.keys() and known[prior].id not in _closure(known[implied]):
+            ImpliedRole.objects.get_or_create(prior=known[prior], implied=known[implied])
+    above, below = (known.get(name) for name in BEFORE_MANAGER)
+    if role.name == "manager" and above and below and below.id in _closure(role):
+        ImpliedRole.objects.filter(prior=above, implied=below).delete()
+    announce.revoked()
 
 
 def is_built_in(role: Role) -> bool:

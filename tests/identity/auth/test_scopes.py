@@ -43,7 +43,7 @@ def test_token_for_a_domain(people: People, domain: dict[str, str]) -> None:
     assert response.status_code == 201
     token = response.json()["token"]
     assert token["domain"] == DEFAULT
-    assert [each["name"] for each in token["roles"]] == ["admin", "member", "reader"]
+    assert [each["name"] for each in token["roles"]] == ["admin", "manager", "member", "reader"]
     assert {"catalog", "audit_ids", "user", "methods"} < set(token)
     assert not {"project", "is_domain", "system"} & set(token)
     context = context_for_token(response["X-Subject-Token"])
@@ -56,7 +56,7 @@ def test_token_for_the_system(people: People) -> None:
     assert response.status_code == 201
     token = response.json()["token"]
     assert token["system"] == {"all": True}
-    assert [each["name"] for each in token["roles"]] == ["admin", "member", "reader"]
+    assert [each["name"] for each in token["roles"]] == ["admin", "manager", "member", "reader"]
     assert "catalog" in token
     assert not {"project", "domain", "is_domain"} & set(token)
     assert context_for_token(response["X-Subject-Token"]).system

@@ -46,7 +46,7 @@ def test_an_implication_is_made_seen_and_ended(people: People) -> None:
 
 def test_lists_have_what_a_role_implies_itself(people: People) -> None:
     api, lead = Api(people.operator), create_role("lead")
-    member, reader, admin = (role_named(name) for name in ("member", "reader", "admin"))
+    admin, manager, member, reader = (role_named(name) for name in ("admin", "manager", "member", "reader"))
     imply(lead, reader)
     imply(lead, member)
     assert api.get(path(lead)).json() == {
@@ -55,8 +55,9 @@ def test_lists_have_what_a_role_implies_itself(people: People) -> None:
     }
     assert api.get(path(reader)).json()["role_inference"]["implies"] == []
     assert api.get(f"{V3}/role_inferences").json()["role_inferences"] == [
-        {"prior_role": linked(admin), "implies": [linked(member)]},
+        {"prior_role": linked(admin), "implies": [linked(manager)]},
         {"prior_role": linked(lead), "implies": [linked(member), linked(reader)]},
+        {"prior_role": linked(manager), "implies": [linked(member)]},
         {"prior_role": linked(member), "implies": [linked(reader)]},
     ]
 

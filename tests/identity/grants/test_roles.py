@@ -8,11 +8,19 @@ import pytest
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
 from provisioning.events.models import Event
-from provisioning.identity.models import ApplicationCredential, Role, RoleAssignment
+from provisioning.identity.models import ApplicationCredential, ImpliedRole, Role, RoleAssignment
 from provisioning.identity.selectors.entries import roles_on_system
 from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.assignments import grant, revoke_grant
-from provisioning.identity.services.roles import create_role, delete_role, ensure_role, unimply, update_role
+from provisioning.identity.services.roles import (
+    BUILT_IN,
+    DEFAULT_IMPLICATIONS,
+    create_role,
+    delete_role,
+    ensure_role,
+    unimply,
+    update_role,
+)
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People
 from tests.support.roles import remove_role
@@ -71,23 +79,23 @@ def test_lists_have_the_clouds_roles_or_a_domains(people: People, acme: Acme) ->
         assert answer.status_code == 200, answer.content
         return [role["name"] for role in answer.json()["roles"]]
 
-    assert names("") == ["admin", "member", "reader"]
+    assert names("") == list(BUILT_IN)
     assert names("domain_id=acme") == ["smith"]
     assert names("domain_id=nowhere") == names("domain_id=%00") == names("name=x") == names("name=%00") == []
     assert names("name=member") == ["member"]
     assert names("name__contains=em") == ["member"]
     assert names("name__istartswith=A") == ["admin"]
     assert names("name__startswith=A") == []
-    assert names("name__endswith=er&sort_key=name&sort_dir=desc") == ["reader", "member"]
+    assert names("name__endswith=er&sort_key=name&sort_dir=desc") == ["reader", "member", "manager"]
 
 
 def test_a_list_goes_on_where_a_page_ends(people: People) -> None:
     api = Api(people.operator)
-    first = api.get(f"{ROLES}?limit=2").json()
-    assert [role["name"] for role in first["roles"]] == ["admin", "member"]
+    first = api.get(f"{ROLES}?limit=3").json()
+    assert [role["name"] for role in first["roles"]] == ["admin", "manager", "member"]
     following = first["links"]["next"].removeprefix("http://127.0.0.1:8000")
     second = api.get(following).json()
-    assert [role["name"] for role in second["roles"]] == ["reader"]
+    assert [role["name"] for role in second["roles"]] == ["reader", "service"]
     assert second["links"]["next"] is None
 
 
@@ -97,7 +105,7 @@ def test_a_list_cannot_be_asked_for_like_this(people: People) -> None:
         assert api.get(f"{ROLES}?{query}").status_code == 400, query
 
 
-@pytest.mark.parametrize("name", ["admin", "member", "reader"])
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_the_roles_that_rules_ask_for_stay_as_they_are(people: People, name: str) -> None:
     role = role_named(name)
     role.options = {}  # as a cloud of an earlier version has it
@@ -252,3 +260,32 @@ def test_roles_are_for_administrators(people: People) -> None:
             assert api.get(f"{ROLES}/{path}").status_code == 403
             assert api.patch(f"{ROLES}/{path}", {"role": {"name": "x"}}).status_code == 403
             assert api.delete(f"{ROLES}/{path}").status_code == 403
+
+
+def test_clouds_from_before_get_a_manager_between(people: People) -> None:
+    Role.objects.filter(name__in=["manager", "service"]).delete()
+    admin, member = role_named("admin"), role_named("member")
+    admin.implies.create(implied=member)  # as it was then
+    made = [ensure_role(name) for name in BUILT_IN]
+    manager = made[1]
+    assert set(ImpliedRole.objects.values_list("prior__name", "implied__name")) == set(DEFAULT_IMPLICATIONS)
+    assert not role_named("service").implies.exists()
+    assert Api(people.operator).get("/identity/v3/users").status_code == 200
+    unimply(manager, member)
+    assert [ensure_role(name) for name in BUILT_IN] == made
+    assert not manager.implies.exists(), "what an operator took away stays away"
+
+
+def test_a_manager_of_ones_own_becomes_that_of_the_cloud(people: People) -> None:
+    Role.objects.filter(name="manager").delete()
+    own, member = create_role("moderator", description="ours"), role_named("member")
+    Role.objects.filter(id=own.id).update(name="manager")
+    member.implies.create(implied=own)  # a circle is not closed
+    role_named("admin").implies.create(implied=member)
+    kept = ensure_role("manager", description="x")
+    assert (kept.id, kept.description, kept.options) == (own.id, "ours", {"immutable": True})
+    assert set(kept.implies.values_list("implied__name", flat=True)) == set()
+    assert [each.implied.name for each in role_named("admin").implies.order_by("implied__name")] == [
+        "manager",
+        "member",
+    ]

@@ -13,7 +13,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.identity.grant_target import Target
 from provisioning.identity.models import Role
 from provisioning.identity.selectors.grants import granted_roles, has_grant
-from provisioning.identity.selectors.role_lookups import brings_admin
+from provisioning.identity.selectors.role_lookups import rule_target
 from provisioning.identity.services.assignments import grant, no_assignment, revoke_grant
 
 
@@ -25,13 +25,11 @@ class _GrantsView(DomainScopedView):
         """A grant is of the domain of its project, or of the domain itself; see policies/grants.py."""
         target = self._addressed("project_id", "domain_id")
         actor = self._addressed("user_id", "group_id")
-        role = self.addressed.get("role_id")
-        record = role.record if role else None
+        role = self.addressed["role_id"].record if "role_id" in self.addressed else None
         found: dict[str, object] = {
             "domain_id": target.domain_id if target else None,
             "actor_domain_id": actor.domain_id if actor else None,
-            "role_domain_id": role.domain_id if role else None,
-            "brings_admin": not isinstance(record, Role) or brings_admin(record),
+            **rule_target(role if isinstance(role, Role) else None),
         }
         return found | {name: text for name, text in self.kwargs.items() if name != "domain_id"}
 

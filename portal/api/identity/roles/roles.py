@@ -11,7 +11,7 @@ from portal.api.identity.fields import further
 from portal.api.identity.roles import schemas, shapes
 from portal.api.identity.short_lists import listed, query_of
 from provisioning.common.errors import InvalidInputError
-from provisioning.identity.models import Domain
+from provisioning.identity.models import Domain, Role
 from provisioning.identity.selectors.lookups import by_id
 from provisioning.identity.selectors.role_lookups import roles
 from provisioning.identity.services.roles import create_role, delete_role, update_role
@@ -99,7 +99,8 @@ class RoleView(DomainScopedView):
         """A role is of its domain; those of the whole cloud may be seen in every domain."""
         found = self.addressed["role_id"]
         if found.record is not None and found.domain_id is None and self.request.method in {"GET", "HEAD"}:
-            return {"domain_id": self.context.domain_id}
+            name = found.record.name if isinstance(found.record, Role) else None
+            return {"domain_id": self.context.domain_id, "target.role.name": name}
         return {"domain_id": found.domain_id}
 
     def get(self, request: Request, role_id: str) -> Response:
