@@ -17,7 +17,7 @@ from provisioning.metadefs.wellknown.words import FLAVOR, IMAGE, Type
 from tests.image.metadefs.defining import NAMESPACES, define, listed
 from tests.support.cast import Api, Person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 PINNING = "OS::Compute::CPUPinning"
 
 
