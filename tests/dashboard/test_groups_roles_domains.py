@@ -10,7 +10,7 @@ from provisioning.identity.selectors.entries import roles_of
 from provisioning.identity.services.assignments import assign_role, grant
 from provisioning.identity.services.domains import create_domain, set_domain_enabled
 from provisioning.identity.services.groups import add_to_group, create_group
-from provisioning.identity.services.roles import BUILT_IN, create_role
+from provisioning.identity.services.roles import BUILT_IN, create_role, imply
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import Person, make_project, make_user, sign_in_browser
 from tests.support.roles import remove_role
@@ -193,6 +193,14 @@ def test_what_a_role_brings_is_changed_at_once(at_operator: Client, alice: Perso
     assert ticked(at_operator.get(address), "roles") == [str(role("reader").id)]
     at_operator.post(address, {})
     assert roles_of(dora.id, alice.project_id) == {"auditor"}
+
+
+def test_what_is_implied_in_another_domain_stays(at_operator: Client) -> None:
+    here, there = (create_role(name, domain=create_domain(name)) for name in ("here", "there"))
+    imply(here, there)
+    address = f"/roles/{here.id}/implications/"
+    at_operator.post(address, {"roles": [*ticked(at_operator.get(address), "roles"), str(role("reader").id)]})
+    assert {each.implied.name for each in here.implies.all()} == {"there", "reader"}
 
 
 def test_no_role_brings_admin_or_itself(at_operator: Client) -> None:

@@ -17,11 +17,16 @@ def time_of(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def time_without_zone(moment: datetime) -> str:
+    """Return ``2026-01-31T12:00:00.000000``, in UTC: as Keystone writes times that it has from its database."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+
+
 def expiry(user: User) -> str | None:
     """Return when the password expires, as ``2026-01-31T12:00:00.000000`` in UTC; None: never."""
     if user.password_expires_at is None or user.options.get("ignore_password_expiry") is True:
         return None
-    return user.password_expires_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
+    return time_without_zone(user.password_expires_at)
 
 
 def self_link(request: Request, path: str) -> Shape:

@@ -108,6 +108,7 @@ class RoleImplications(FormPage, RolePage):
             for each in dashboard_lists.roles_to_choose(role.domain)
             if each.id != role.id and (each.id in kept or self._may_imply(each, bringing))
         ]
+        others += [each for each in ticked if each not in others]  # of another domain
         return RolesForm(data, others, ticked=ticked, label="Implied roles", required=False)
 
     def save(self, form: Form) -> HttpResponse:

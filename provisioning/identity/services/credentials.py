@@ -22,6 +22,8 @@ from provisioning.identity.services.application_credentials import check_manages
 from provisioning.identity.services.sign_ins import OTHERS
 
 EC2 = "ec2"
+_UNKNOWN = "project_id"
+"""Of what is kept besides: a project's id that is none's."""
 TOTP = "totp"
 LONGEST_BLOB = 65_535
 """Characters."""
@@ -44,17 +46,18 @@ class Changes(TypedDict, total=False):
 
     kind: str
     blob: str
-    project: Project | None
+    project: Project | str | None
     user: User
 
 
 @when_broken_off
 @told_as("The user, the project or the application credential was deleted meanwhile.", NotFoundError)
 def create_credential(
-    user: User, *, kind: str, blob: str, project: Project | None = None, caller: RequestContext | None = None
+    user: User, *, kind: str, blob: str, project: Project | str | None = None, caller: RequestContext | None = None
 ) -> Credential:
     """Keep a credential.  The id of an EC2 credential is the SHA-256 of its access key; any other's is random.
 
+    A project may be an id that is none's, as in Keystone: whoever reads the credential knows what it means there.
     One that is made with the token of a trust is worth no more than that, and its blob says which it is.
 
     Raises InvalidInputError naming the field, ConflictError when there is an EC2 credential with this access key, and
@@ -73,7 +76,7 @@ def create_credential(
     record = Credential(
         id=credential_id(ec2_keys(blob).access) if kind == EC2 else uuid.uuid4().hex,
         user=user,
-        project=project,
+        **_place(project),
         type=kind,
         encrypted_blob=encrypted,
         application_credential_id=caller.application_credential_id if caller is not None else None,
@@ -96,7 +99,7 @@ def update_credential(
 
     An EC2 credential keeps its type and its access key, of which its id is made.  Errors as of ``create_credential``.
     """
-    kind, project = changes.get("kind", record.type), changes.get("project", record.project)
+    kind, project = changes.get("kind", record.type), changes.get("project", project_of(record))
     if caller is not None:
         check_manages(caller)
         _check_factor(caller, record.type)
@@ -116,8 +119,10 @@ def update_credential(
     if "blob" in changes or user != record.user:
         _check_room(user, record.encrypted_blob, besides=record.id)
     end_ec2_sessions(record)
-    record.type, record.project, record.user = kind, project, user
-    record.save(update_fields=["type", "project", "user", "encrypted_blob"])
+    record.type, record.user = kind, user
+    for column, value in _place(project).items():
+        setattr(record, column, value)
+    record.save(update_fields=["type", "project", "extra", "user", "encrypted_blob"])
     return record
 
 
@@ -130,6 +135,18 @@ def delete_credential(record: Credential, *, caller: RequestContext | None = Non
         _check_factor(caller, record.type)
     end_ec2_sessions(record)
     record.delete()
+
+
+def project_of(record: Credential) -> Project | str | None:
+    """Return the project that the credential is for, or the id that was given and is none's."""
+    unknown: str | None = record.extra.get(_UNKNOWN)
+    return record.project or unknown
+
+
+def project_id_of(record: Credential) -> str | None:
+    """As ``project_of``, the id."""
+    unknown: str | None = record.extra.get(_UNKNOWN)
+    return record.project_id.hex if record.project_id else unknown
 
 
 def blob_of(record: Credential) -> str:
@@ -204,7 +221,14 @@ def encrypt_again(newest: Fernet) -> tuple[int, list[str]]:
     return changed, lost
 
 
-def _check(kind: str, blob: str, project: Project | None) -> None:
+def _place(project: Project | str | None) -> dict[str, Any]:
+    """Return the columns that keep a project."""
+    if isinstance(project, str):
+        return {"project": None, "extra": {_UNKNOWN: project}}
+    return {"project": project, "extra": {}}
+
+
+def _check(kind: str, blob: str, project: Project | str | None) -> None:
     _check_kind(kind)
     if not 0 < len(blob) <= LONGEST_BLOB:
         raise InvalidInputError(f"The blob must have 1 to {LONGEST_BLOB} characters.", field="blob")
@@ -227,14 +251,11 @@ def _check_kind(kind: str) -> None:
         raise InvalidInputError("The type must have 1 to 255 characters.", field="type")
 
 
-def _check_reach(caller: RequestContext, kind: str, project: Project | None) -> None:
+def _check_reach(caller: RequestContext, kind: str, project: Project | str | None) -> None:
     """Refuse what would let an application credential or a trust do more than it may itself."""
     _check_factor(caller, kind)
-    if (
-        (kind == EC2 or caller.trust_id)
-        and caller.is_delegated
-        and (project is None or project.id != caller.project_id)
-    ):
+    own = isinstance(project, Project) and project.id == caller.project_id
+    if (kind == EC2 or caller.trust_id) and caller.is_delegated and not own:
         raise ForbiddenError("A token issued via delegation may make credentials for its own project only.")
 
 

@@ -124,13 +124,13 @@ def delete_role(role: Role) -> None:
 def imply(prior: Role, implied: Role) -> None:
     """Let whoever has ``prior`` have ``implied`` as well.
 
-    ForbiddenError when ``implied`` is ``admin``, when it implies ``prior`` itself, or when it is of another domain than
-    ``prior``; ConflictError when it is so already.
+    A role of a domain may imply roles of other domains, too.  ForbiddenError when ``implied`` is ``admin``, when it
+    implies ``prior`` itself, or when it is of a domain and ``prior`` is not; ConflictError when it is so already.
     """
     if implied.domain_id is None and implied.name.lower() == NEVER_IMPLIED:
         raise ForbiddenError(f"The role {implied.name} cannot be an implied role.")
-    if implied.domain_id is not None and implied.domain_id != prior.domain_id:
-        raise ForbiddenError("A role of a domain can be implied by roles of the same domain only.")
+    if prior.domain_id is None and implied.domain_id is not None:
+        raise ForbiddenError("Global role cannot imply a domain-specific role.")
     with told_as(f"The role {prior.name} implies {implied.name} already."):
         last_admin.take_turns()  # two changes at once could close a circle
         if prior.id in _closure(implied):

@@ -145,9 +145,20 @@ def test_users_have_their_own_and_operators_all(people: People) -> None:
     assert Api(operator).delete(f"{WHERE}/{mine}").status_code == 204
 
 
-def test_project_is_one_that_the_user_may_enter(people: People) -> None:
-    for project_id in (people.charlie.project_id.hex, "f" * 32, "x"):
-        assert post(Api(people.alice), project_id=project_id).status_code == 404
+@pytest.mark.parametrize("where", ["charlie's", "f" * 32, "x" * 64])
+def test_nobody_looks_whether_there_is_the_project(people: People, where: str) -> None:
+    api, own = Api(people.alice), people.alice.project_id.hex
+    project_id = people.charlie.project_id.hex if where == "charlie's" else where
+    shown = made(people.alice, project_id=project_id)
+    path = f"{WHERE}/{shown['id']}"
+    assert shown["project_id"] == api.get(path).json()["credential"]["project_id"] == project_id
+    assert api.patch(path, {"credential": {"blob": "y"}}).json()["credential"]["project_id"] == project_id
+    for other in (own, project_id, None):
+        assert api.patch(path, {"credential": {"project_id": other}}).json()["credential"]["project_id"] == other
+    keys = made(people.alice, type="ec2", blob=KEYS, project_id=project_id)
+    pairs = api.get(f"/identity/v3/users/{people.alice.user_id.hex}/credentials/OS-EC2").json()["credentials"]
+    assert [each["tenant_id"] for each in pairs] == [keys["project_id"]]
+    assert post(api, project_id="x" * 65).status_code == 400
 
 
 def test_change(alice: Person, charlie: Person) -> None:

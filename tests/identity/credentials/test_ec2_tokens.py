@@ -14,14 +14,15 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from provisioning.common.errors import NotAuthenticatedError
+from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential, Role, SignIn
 from provisioning.identity.selectors.tokens import context_for_token, context_of
 from provisioning.identity.services.application_credentials import (
     create_application_credential,
     delete_application_credential,
 )
-from provisioning.identity.services.credentials import delete_credential
-from provisioning.identity.services.ec2 import create_ec2_credential
+from provisioning.identity.services.credentials import create_credential, delete_credential
+from provisioning.identity.services.ec2 import context_for_request, create_ec2_credential
 from provisioning.identity.services.roles import ensure_role
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import set_user_enabled
@@ -85,6 +86,15 @@ def test_token_is_of_the_keys_user_and_project(people: People, where: str, sign:
     assert context.user_id == people.alice.user_id
     assert Api(people.operator).post(where, sign(access, "wrong")).status_code == 401
     assert Api(people.operator).post(where, sign("unknown", secret)).status_code == 401
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_keys_for_a_project_without_a_role_there_open_nothing(people: People, known: bool) -> None:
+    project = people.charlie.project if known else "f" * 32
+    create_credential(people.alice.user, kind="ec2", blob='{"access": "a", "secret": "s"}', project=project)
+    assert Api(people.operator).post(EC2, signed("a", "s")).status_code == 401
+    with pytest.raises(NotAuthenticatedError):
+        context_for_request(SignedRequest(**signed("a", "s")["credentials"]))
 
 
 def test_old_name_of_the_body(people: People) -> None:

@@ -117,7 +117,7 @@ def shape(request: Request, record: ApplicationCredential) -> dict[str, Any]:
         "project_id": record.project_id.hex,
         "user_id": user_id,
         "roles": [{"id": role.id.hex, "name": role.name, "domain_id": None} for role in record.roles.all()],
-        "expires_at": fragments.time_of(record.expires_at) if record.expires_at else None,
+        "expires_at": fragments.time_without_zone(record.expires_at) if record.expires_at else None,
         "unrestricted": record.unrestricted,
         "access_rules": [access_rule(rule) for rule in record.access_rules.all()],
         "links": fragments.self_link(request, f"/users/{user_id}/application_credentials/{record.id.hex}"),

@@ -11,13 +11,14 @@ from portal.api.identity.credentials import schemas
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.identity import policy
 from provisioning.identity.models import Credential, Project, User
-from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
-from provisioning.identity.selectors.lookups import existing
+from provisioning.identity.selectors.credentials import credentials_for, existing_credential
+from provisioning.identity.selectors.lookups import by_id, existing
 from provisioning.identity.services.credentials import (
     Changes,
     blob_of,
     create_credential,
     delete_credential,
+    project_id_of,
     update_credential,
 )
 
@@ -44,7 +45,7 @@ class CredentialsView(ServiceView):
         """Keep a credential for oneself, or as an operator for anybody."""
         body = self.checked_body()["credential"]
         user = _user(self, body.get("user_id"))
-        project = _project(self, user, body.get("project_id"))
+        project = _project(body.get("project_id"))
         record = create_credential(user, kind=body["type"], blob=body["blob"], project=project, caller=self.context)
         return _secret({"credential": shape(request, record)}, 201)
 
@@ -79,15 +80,14 @@ class CredentialView(ServiceView):
         """Change what is given."""
         body = self.checked_body()["credential"]
         changes: Changes = {}
-        user = self._record.user
         if "user_id" in body:
-            user = changes["user"] = _user(self, body["user_id"])
+            changes["user"] = _user(self, body["user_id"])
         if "type" in body:
             changes["kind"] = body["type"]
         if "blob" in body:
             changes["blob"] = body["blob"]
         if "project_id" in body:
-            changes["project"] = _project(self, user, body["project_id"])
+            changes["project"] = _project(body["project_id"])
         record = update_credential(self._record, caller=self.context, **changes)
         return _secret({"credential": shape(request, record)})
 
@@ -102,13 +102,14 @@ def shape(request: Request, record: Credential) -> dict[str, Any]:
         "type": record.type,
         "blob": blob_of(record),
         "user_id": record.user_id.hex,
-        "project_id": record.project_id.hex if record.project_id else None,
+        "project_id": project_id_of(record),
         "links": fragments.self_link(request, f"/credentials/{record.id}"),
     }
 
 
-def _project(view: ServiceView, user: User, project_id: str | None) -> Project | None:
-    return None if project_id is None else project_to_enter(view.context, user.id, project_id)
+def _project(project_id: str | None) -> Project | str | None:
+    """Return the project if there is one of this id; Keystone does not look whether there is."""
+    return None if project_id is None else by_id(Project, project_id) or project_id
 
 
 def _user(view: ServiceView, user_id: str | None) -> User:

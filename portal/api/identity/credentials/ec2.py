@@ -16,7 +16,14 @@ from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.models import Credential
 from provisioning.identity.selectors.credentials import credentials_for, existing_credential, project_to_enter
 from provisioning.identity.selectors.tokens import context_of
-from provisioning.identity.services.credentials import EC2, blob_of, credential_id, delete_credential, ec2_keys
+from provisioning.identity.services.credentials import (
+    EC2,
+    blob_of,
+    credential_id,
+    delete_credential,
+    ec2_keys,
+    project_id_of,
+)
 from provisioning.identity.services.ec2 import authenticate_ec2, authenticate_s3, create_ec2_credential
 from provisioning.identity.tokens import IssuedToken
 
@@ -124,7 +131,7 @@ def _shape(request: Request, record: Credential) -> dict[str, Any]:
         "access": keys.access,
         "secret": keys.secret,
         "user_id": user_id,
-        "tenant_id": record.project_id.hex if record.project_id else None,
+        "tenant_id": project_id_of(record),
         "trust_id": record.trust_id.hex if record.trust_id else None,
         "links": fragments.self_link(request, f"/users/{user_id}/credentials/OS-EC2/{keys.access}"),
     }
