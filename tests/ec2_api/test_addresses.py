@@ -51,6 +51,7 @@ def led(alice: Any, address: str) -> str | None:
     return shape.get("PrivateIpAddress")
 
 
+@pytest.mark.both_databases
 def test_an_address_is_allocated_associated_and_released(
     alice: Any, people: People, net: Network, way_out: None
 ) -> None:

@@ -56,6 +56,7 @@ def addresses(alice: Any, eni: str) -> list[str]:
     return [each["PrivateIpAddress"] for each in shown(alice, eni)["PrivateIpAddresses"]]
 
 
+@pytest.mark.both_databases
 def test_an_interface_is_made_shown_and_deleted(alice: Any, people: People, net: Network, subnet: str) -> None:
     group = alice.create_security_group(GroupName="web", Description="x")["GroupId"]
     made = alice.create_network_interface(

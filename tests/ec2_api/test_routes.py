@@ -161,6 +161,7 @@ def test_gateways_on_the_shelf_are_limited(alice: Any) -> None:
     assert InternetGateway.objects.count() == MOST_ON_THE_SHELF
 
 
+@pytest.mark.both_databases
 def test_a_route_table_is_the_router(alice: Any, people: People, vpc: str, attached: str) -> None:
     table, active = table_of(alice, vpc), {"State": "active"}
     assert table == {
@@ -205,6 +206,7 @@ def interface(people: People) -> str:
     return ids.id_of("eni", port.id)
 
 
+@pytest.mark.both_databases
 def test_routes_through_interfaces(alice: Any, people: People, vpc: str, table: str) -> None:
     one, other = interface(people), interface(people)
     route = {"RouteTableId": table, "DestinationCidrBlock": "10.60.0.0/16"}

@@ -111,6 +111,7 @@ def test_a_shared_group_is_seen_and_not_changed(charlie: Any, web: str, people: 
     assert refused(charlie.delete_security_group, GroupId=web) == "UnauthorizedOperation"
 
 
+@pytest.mark.both_databases
 def test_permissions_are_authorized_and_revoked(alice: Any, web: str) -> None:
     given = [
         SSH,

@@ -120,6 +120,7 @@ def test_external_networks_are_none(alice: Any, people: People) -> None:
     assert refused(alice.describe_vpcs, VpcIds=[ids.id_of("vpc", network.id)]) == "InvalidVpcID.NotFound"
 
 
+@pytest.mark.both_databases
 def test_a_subnet_is_on_the_router_at_once(alice: Any, people: People, vpc: str, cloud: Cloud) -> None:
     given = named("subnet", "front")
     made = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24", AvailabilityZone="nova", TagSpecifications=given)

@@ -1,7 +1,7 @@
 """Who is in security groups, and what they allow."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from django.db.models import Count, Prefetch, QuerySet
 
@@ -22,10 +22,14 @@ def rules_of(group: SecurityGroup) -> list[SecurityGroupRule]:
     return list(rows.order_by("-direction", "created_at", "id"))
 
 
-def groups_with_rules(context: RequestContext) -> list[SecurityGroup]:
-    """Return the groups that the caller sees, the oldest first, with their rules and the groups that those name."""
+def groups_with_rules(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[SecurityGroup]:
+    """Return the groups that the caller sees, the oldest first, with their rules and the groups that those name.
+
+    ``keys``: these alone.
+    """
     named = Prefetch("rules", SecurityGroupRule.objects.select_related("remote_group"))
     rows = security_groups_for(context).prefetch_related(None).prefetch_related(named)
+    rows = rows if keys is None else rows.filter(pk__in=keys)
     return list(rows.order_by("created_at", "id"))
 
 

@@ -191,8 +191,8 @@ def _at(every: Sequence[FloatingIP], addresses: Sequence[str]) -> list[FloatingI
 @action("DescribeAddresses", "get_floatingip", takes="PublicIps AllocationIds Filters", missing=names.ADDRESS.missing)
 def describe_addresses(call: Call) -> dict[str, Any]:
     """List the project's addresses, the oldest first."""
-    every = list(routing.floating_ips_for(call.context).order_by("created_at", "id"))
-    every = names.chosen(names.ADDRESS, call.get("AllocationIds", []), every, lambda floating: floating.id)
+    rows, given = routing.floating_ips_for(call.context).order_by("created_at", "id"), call.get("AllocationIds", [])
+    every = names.fetched(names.ADDRESS, given, names.of_keys(rows), lambda floating: floating.id)
     shapes = _shapes(call, _at(every, call.get("PublicIps", [])))
     return {"Addresses": _FILTERS.passing(shapes, call.get("Filters", []))}
 

@@ -25,7 +25,8 @@ from provisioning.network.owners import OF_THE_CLOUD
 def describe_network_interfaces(call: Call) -> dict[str, Any]:
     """List the project's ports but those of routers, DHCP and floating IPs."""
     rows = interface_rows(call).order_by("created_at", "id")
-    ports = names.chosen(names.INTERFACE, call.get("NetworkInterfaceIds", []), rows, lambda port: port.id)
+    given = call.get("NetworkInterfaceIds", [])
+    ports = names.fetched(names.INTERFACE, given, names.of_keys(rows), lambda port: port.id)
     found = shapes(call, ports)
     places = {
         shape["NetworkInterfaceId"]: (port.created_at.isoformat(), str(port.id))

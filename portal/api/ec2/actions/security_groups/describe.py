@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from portal.api.ec2 import names, owned, tags
@@ -24,13 +25,13 @@ Shape = dict[str, Any]
 Place = tuple[str, str]
 
 
-def read_groups(call: Call) -> list[SecurityGroup]:
-    """Return the groups that the caller sees with all that is shown of them, the oldest first.
+def read_groups(call: Call, keys: Collection[uuid.UUID] | None = None) -> list[SecurityGroup]:
+    """Return the groups that the caller sees with all that is shown of them, the oldest first; ``keys``: these alone.
 
     The project's default group is made before the first look at it, as by every face.
     """
     services.ensure_default_security_group(call.project_id)
-    return groups_with_rules(call.context)
+    return groups_with_rules(call.context, keys)
 
 
 @action(
@@ -41,8 +42,8 @@ def read_groups(call: Call) -> list[SecurityGroup]:
 )
 def describe_security_groups(call: Call) -> dict[str, Any]:
     """List the project's security groups, and those that others share with it."""
-    groups = read_groups(call)
-    groups = names.chosen(names.GROUP, call.get("GroupIds", []), groups, lambda group: group.id)
+    given = call.get("GroupIds", [])
+    groups = names.fetched(names.GROUP, given, partial(read_groups, call), lambda group: group.id)
     groups = chosen_by_name(call, groups, call.get("GroupNames", []))
     places: dict[str, Place] = {}
     shapes = group_shapes(groups)

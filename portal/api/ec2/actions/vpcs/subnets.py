@@ -123,7 +123,7 @@ def delete_subnet(call: Call) -> dict[str, Any]:
 def describe_subnets(call: Call) -> dict[str, Any]:
     """List the subnets of the networks that the caller sees as VPCs."""
     rows = vpc_subnets_for(call.context).order_by("created_at", "id")
-    every = names.chosen(names.SUBNET, call.get("SubnetIds", []), rows, lambda subnet: subnet.id)
+    every = names.fetched(names.SUBNET, call.get("SubnetIds", []), names.of_keys(rows), lambda subnet: subnet.id)
     found = shapes(call, every)
     places = {
         shape["SubnetId"]: (subnet.created_at.isoformat(), str(subnet.id))

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from portal.api.ec2 import names, owned, tags
@@ -57,7 +58,8 @@ def delete_vpc(call: Call) -> dict[str, Any]:
 @action("DescribeVpcs", "get_network", takes="VpcIds Filters MaxResults NextToken", missing=names.VPC.missing)
 def describe_vpcs(call: Call) -> dict[str, Any]:
     """List the networks of the project, and those that others share with it."""
-    every = names.chosen(names.VPC, call.get("VpcIds", []), vpcs_for(call.context), lambda vpc: vpc.network.id)
+    given = call.get("VpcIds", [])
+    every = names.fetched(names.VPC, given, partial(vpcs_for, call.context), lambda vpc: vpc.network.id)
     found = shapes(call, every)
     places = {
         shape["VpcId"]: (vpc.network.created_at.isoformat(), str(vpc.network.id))
