@@ -7,10 +7,12 @@ ones when another of its kind has these already.
 import re
 import secrets
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from django.db.models import Q, UUIDField
+from django.db.models import CharField, Q, UUIDField
 
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.ec2.kinds import kinds
 from provisioning.ec2.models import Ec2Id
 
@@ -28,15 +30,23 @@ def is_id(kind: str, text: str) -> bool:
 
 def ids_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     """Return resource → EC2 id; those that had none get one.  One query, three more when there are new ones."""
-    wanted = set(resources)
-    if not wanted:
-        return {}
-    found = _known(kind, wanted)
+    return ids_of_all({kind: resources})[kind]
+
+
+def ids_of_all(resources: Mapping[str, Iterable[uuid.UUID]]) -> dict[str, dict[uuid.UUID, str]]:
+    """Return kind → resource → EC2 id, as ``ids_of``, and with as many queries for all kinds together."""
+    wanted = {kind: set(each) for kind, each in resources.items()}
+    found = _known(wanted)
     digits = _own_digits
-    while missing := wanted - found.keys():
-        rows = [Ec2Id(ec2_id=f"{kind}-{digits(each)}", kind=kind, resource_id=each) for each in missing]
+    while missing := {kind: each for kind in wanted if (each := wanted[kind] - found[kind].keys())}:
+        rows = [
+            Ec2Id(ec2_id=f"{kind}-{digits(resource)}", kind=kind, resource_id=resource)
+            for kind, each in missing.items()
+            for resource in each
+        ]
         Ec2Id.objects.bulk_create(rows, ignore_conflicts=True)  # somebody else may be giving them theirs
-        found |= _known(kind, missing)
+        for kind, known in _known(missing).items():
+            found[kind] |= known
         digits = _random_digits
     return found
 
@@ -52,8 +62,7 @@ def _random_digits(resource: uuid.UUID) -> str:
 
 def given(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, str]:
     """Return resource → EC2 id of those that have one; nothing gets one."""
-    wanted = set(resources)
-    return _known(kind, wanted) if wanted else {}
+    return _known({kind: set(resources)})[kind]
 
 
 def forget(kind: str, resource: uuid.UUID) -> None:
@@ -68,7 +77,10 @@ def id_of(kind: str, resource: uuid.UUID) -> str:
 def resources_of(kind: str, ec2_ids: Iterable[str]) -> dict[str, uuid.UUID]:
     """Return EC2 id → resource, of those that were given; whose they are is for the resource's own service to say."""
     wanted = set(ec2_ids)
-    found = dict(Ec2Id.objects.filter(ec2_id__in=wanted, kind=kind).values_list("ec2_id", "resource_id"))
+    if len(wanted) == 1:
+        found = dict(_RESOURCE(ec2_id=next(iter(wanted)), kind=kind))
+    else:
+        found = dict(Ec2Id.objects.filter(ec2_id__in=wanted, kind=kind).values_list("ec2_id", "resource_id"))
     return found | _told_by_guests(kind, wanted - found.keys())
 
 
@@ -91,6 +103,20 @@ def _told_by_guests(kind: str, ec2_ids: set[str]) -> dict[str, uuid.UUID]:
     return found
 
 
-def _known(kind: str, resources: set[uuid.UUID]) -> dict[uuid.UUID, str]:
-    rows = Ec2Id.objects.filter(kind=kind, resource_id__in=resources)
-    return dict(rows.values_list("resource_id", "ec2_id"))
+def _known(wanted: Mapping[str, set[uuid.UUID]]) -> dict[str, dict[uuid.UUID, str]]:
+    found: dict[str, dict[uuid.UUID, str]] = {kind: {} for kind in wanted}
+    every = set().union(*wanted.values())
+    for kind, resource, ec2_id in _IDS(ids=every) if every else ():
+        if resource in wanted.get(kind, ()):
+            found[kind][resource] = ec2_id
+    return found
+
+
+_RESOURCE = Prepared(
+    lambda ec2_id, kind: Ec2Id.objects.filter(ec2_id=ec2_id, kind=kind).values_list("ec2_id", "resource_id"),
+    ec2_id=CharField(),
+    kind=CharField(),
+)
+_IDS = Prepared(
+    lambda ids: Ec2Id.objects.filter(Among("resource_id", ids)).values_list("kind", "resource_id", "ec2_id"), ids=Ids()
+)

@@ -11,7 +11,7 @@ class Ec2Id(models.Model):
     resource_id = models.UUIDField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["kind", "resource_id"], name="one_ec2_id_of_resource")]
+        constraints = [models.UniqueConstraint(fields=["resource_id", "kind"], name="ec2_id_once_of_resource")]
 
     def __str__(self) -> str:
         return self.ec2_id

@@ -5,9 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import transaction
-from django.db.models import Count, Q
+from django.db.models import CharField, Count, Q
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.ec2.models import Ec2Tag
 
@@ -22,10 +24,20 @@ Target = tuple[str, uuid.UUID]
 def tags_of(kind: str, resources: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, str]]:
     """Return resource → its tags, of those that have some."""
     found: dict[uuid.UUID, dict[str, str]] = defaultdict(dict)
-    rows = Ec2Tag.objects.filter(kind=kind, resource_id__in=set(resources)).order_by("key")
-    for resource, key, value in rows.values_list("resource_id", "key", "value"):
+    for resource, key, value in _TAGS(kind=kind, ids=set(resources)):
         found[resource][key] = value
     return dict(found)
+
+
+_TAGS = Prepared(
+    lambda kind, ids: (
+        Ec2Tag.objects.filter(Among("resource_id", ids), kind=kind)
+        .order_by("key")
+        .values_list("resource_id", "key", "value")
+    ),
+    kind=CharField(),
+    ids=Ids(),
+)
 
 
 def tags_in(project_id: uuid.UUID) -> list[Ec2Tag]:

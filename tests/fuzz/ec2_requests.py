@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from botocore.model import Shape
-from hypothesis import strategies as st
 
 from portal.api.ec2.filters import Filterable
 from portal.api.ec2.protocol import model
@@ -55,7 +54,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 Dice = random.Random
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sent:
     """A request for an action: parameters as they go over the wire, and who asks."""
 
@@ -63,12 +62,12 @@ class Sent:
     pairs: tuple[tuple[str, str], ...]
     person: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return f"{self.person}: {self.action} {[(name[:120], value[:120]) for name, value in self.pairs[:12]]}"
 
 
-def requests_for(action: Action, rows: Sequence[Row], things: Things) -> st.SearchStrategy[Sent]:
-    """Return the requests to try: of arguments that do something, of what the model says, and both bent.
+def requests_for(action: Action, rows: Sequence[Row], things: Things) -> Callable[[Dice], Sent]:
+    """Return what makes requests to try: of arguments that do something, of what the model says, and both bent.
 
     They are thrown by dice that hypothesis seeds: drawing each value by itself would take longer than the requests.
     """
@@ -84,7 +83,7 @@ def requests_for(action: Action, rows: Sequence[Row], things: Things) -> st.Sear
             pairs = _bent(dice, pairs, maker)
         return Sent(action.name, tuple(pairs), dice.choice(PERSONS))
 
-    return st.randoms(use_true_random=True).map(made)
+    return made
 
 
 class _Maker:

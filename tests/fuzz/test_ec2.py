@@ -31,7 +31,7 @@ from portal.api.ec2.registry import Action, Call, Handler, actions
 from provisioning.ec2.models import Ec2Tag
 from tests.ec2_api.test_matrix import table
 from tests.ec2_api.things import Things
-from tests.fuzz.ec2_requests import Sent, requests_for
+from tests.fuzz.ec2_requests import Dice, requests_for
 from tests.support.ec2 import OK, Answer, ask, body_of, send, signed
 
 __all__ = ["urls"]
@@ -155,11 +155,12 @@ def bounded(examples: int) -> Any:
 
 def tried(action: Action, things: Things, records: Records, caplog: Any, examples: int) -> str:
     """Try an action; return what went wrong first."""
-    client = Client()
+    client, make = Client(), requests_for(action, [row for row in table() if row.action == action.name], things)
 
     @bounded(examples)
-    @given(sent=requests_for(action, [row for row in table() if row.action == action.name], things))
-    def one(sent: Sent) -> None:
+    @given(dice=st.randoms(use_true_random=True))
+    def one(dice: Dice) -> None:
+        sent = make(dice)
         caplog.clear()
         found = asked(records, lambda: ask(client, things.keys[sent.person], sent.action, sent.pairs))
         problems = [*wrong(action, found), *(record.getMessage() for record in caplog.records)]
@@ -208,7 +209,7 @@ def _refuses(call: Call) -> dict[str, Any]:
 def test_what_is_wrong_is_seen(things: Things, caplog: Any, monkeypatch: Any, handler: Handler, told: str) -> None:
     bad = replace(actions["DescribeRegions"], handler=handler)
     monkeypatch.setitem(actions, bad.name, bad)
-    assert told in tried(bad, things, Records(), caplog, QUICK)
+    assert told in tried(bad, things, Records(), caplog, 9 * QUICK)
 
 
 HEADERS = ("Authorization", "X-Amz-Date", "X-Amz-Security-Token", "Accept", "X-Amz-Target", "X-Request-Id")

@@ -21,7 +21,13 @@ from provisioning.compute.selectors.history import (
     tunnels_of,
 )
 from provisioning.compute.selectors.host_rows import host_states
-from provisioning.compute.selectors.instances import fault_of, has_its_name_alone, instance_for, instances_for
+from provisioning.compute.selectors.instances import (
+    fault_of,
+    has_its_name_alone,
+    instance_for,
+    instances_for,
+    with_ended,
+)
 from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
 from provisioning.hosts.selectors import availability_zones, hosts_for, is_alive
 
@@ -53,4 +59,5 @@ __all__ = [
     "running_steps_of",
     "timeline_for",
     "tunnels_of",
+    "with_ended",
 ]

@@ -1,15 +1,17 @@
 """Servers as one caller sees them: its project's, or all for an operator who asks for all."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
 from typing import Unpack
 
-from django.db.models import QuerySet, UUIDField
+from django.db.models import DateTimeField, QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Part, Sort
+from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.selectors.instance_lists import INSTANCES, SORT_KEYS, Filters, narrowed
@@ -28,6 +30,7 @@ __all__ = [
     "has_its_name_alone",
     "instance_for",
     "instances_for",
+    "with_ended",
 ]
 
 
@@ -94,6 +97,50 @@ _OF_PROJECT = Prepared(
     ),
     key=UUIDField(),
     project_id=UUIDField(),
+)
+
+
+def with_ended(context: RequestContext, since: datetime, *, ids: Collection[uuid.UUID] | None = None) -> list[Instance]:
+    """Return the servers of the caller's project with their host, those too that were deleted since then, softly or
+    not; of these ids only, when they are given.  What a list never shows of a server is read when it is looked at.
+    """
+    project_id = context.project_id or NOBODY
+    if ids is None:
+        found = _THERE(project_id=project_id) + _ENDED(project_id=project_id, since=since)
+    else:
+        found = _OF_IDS(project_id=project_id, ids=ids)
+    ended_at = {VmState.DELETED: "deleted_at", VmState.SOFT_DELETED: "soft_deleted_at"}
+    return [each for each in found if _is_since(each, ended_at.get(VmState(each.vm_state)), since)]
+
+
+def _is_since(instance: Instance, column: str | None, since: datetime) -> bool:
+    moment = getattr(instance, column) if column else None
+    return moment is None or moment >= since
+
+
+_SELDOM = (
+    *("metadata", "tags", "requested_networks", "security_groups", "scheduler_hints", "excluded_hosts", "public_key"),
+    *("injected_files", "trusted_certificates", "image_properties", "old_flavor", "user_data", "admin_password"),
+)
+_THERE = Prepared(
+    lambda project_id: (
+        Instance.objects.defer(*_SELDOM).filter(project_id=project_id, deleted_at=None).prefetch_related("host")
+    ),
+    project_id=UUIDField(),
+)
+_ENDED = Prepared(
+    lambda project_id, since: (
+        Instance.objects.defer(*_SELDOM).filter(project_id=project_id, deleted_at__gte=since).prefetch_related("host")
+    ),
+    project_id=UUIDField(),
+    since=DateTimeField(),
+)
+_OF_IDS = Prepared(
+    lambda project_id, ids: (
+        Instance.objects.defer(*_SELDOM).filter(Among("id", ids), project_id=project_id).prefetch_related("host")
+    ),
+    project_id=UUIDField(),
+    ids=Ids(),
 )
 
 

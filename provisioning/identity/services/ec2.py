@@ -4,10 +4,12 @@ import json
 import secrets
 from collections.abc import Callable
 
+from django.db.models import CharField
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
+from provisioning.common.prepared import Prepared
 from provisioning.identity.ec2_signatures import SignedRequest, is_s3_signature
 from provisioning.identity.errors import REFUSED
 from provisioning.identity.models import Credential, Project, Trust, User
@@ -108,10 +110,16 @@ def _trust(record: Credential) -> Trust | None:
 
 def _signer(access: str, is_signed_with: Callable[[str], bool], *related: str) -> Credential:
     """Return the credential that a request was signed with; some secret is tried also when the key is unknown."""
-    found = Credential.objects.filter(id=credential_id(access), type=EC2)
-    record = (found.select_related(*related) if related else found).first()
+    key = credential_id(access)
+    if related:
+        record = Credential.objects.filter(id=key, type=EC2).select_related(*related).first()
+    else:
+        record = _CREDENTIAL.first(key=key)
     known = ec2_keys(blob_of(record)) if record is not None else _NOBODY
     signed = is_signed_with(known.secret)
     if record is None or record.project_id is None or not signed:
         raise NotAuthenticatedError(REFUSED)
     return record
+
+
+_CREDENTIAL = Prepared(lambda key: Credential.objects.filter(id=key, type=EC2), key=CharField())

@@ -2,6 +2,8 @@
 
 from provisioning.network.selectors.host_refs import dns_assignment
 from provisioning.network.selectors.instances import (
+    GuestAddress,
+    GuestInterface,
     PortAddress,
     addresses_of,
     interfaces_of,
@@ -37,11 +39,14 @@ from provisioning.network.selectors.records import (
     subnets_for,
     usable_network_for,
     usable_networks_for,
+    usable_subnet,
 )
 from provisioning.network.selectors.requests import Asked, requested_networks_for, security_group_ids_for
 
 __all__ = [
     "Asked",
+    "GuestAddress",
+    "GuestInterface",
     "Interface",
     "PortAddress",
     "address_group_for",
@@ -80,4 +85,5 @@ __all__ = [
     "subnets_for",
     "usable_network_for",
     "usable_networks_for",
+    "usable_subnet",
 ]

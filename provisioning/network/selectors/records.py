@@ -4,13 +4,14 @@ import uuid
 from collections.abc import Collection
 from typing import Any, TypeVar
 
-from django.db.models import BooleanField, ExpressionWrapper, Model, Q, QuerySet, Value
+from django.db.models import BooleanField, CharField, ExpressionWrapper, Model, Q, QuerySet, UUIDField, Value
 from django.db.models.expressions import OrderBy
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Sort
+from provisioning.common.prepared import Prepared
 from provisioning.network.errors import (
     ExternalNetworkAttachForbiddenError,
     NetworkNotFoundError,
@@ -129,6 +130,20 @@ def subnets_for(context: RequestContext, *, all_projects: bool = False) -> Query
 def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Subnet:
     """Return one subnet; NotFoundError when there is none or it is another project's."""
     return _one(subnets_for(context, all_projects=all_projects), identity, SubnetNotFoundError)
+
+
+def usable_subnet(context: RequestContext, subnet_id: uuid.UUID) -> Subnet | None:
+    """Return a subnet if the project may put ports on its network, in one short query; None for any other."""
+    project = context.project_id or NOBODY
+    return _USABLE_SUBNET.first(key=subnet_id, project_id=project, project=project.hex)
+
+
+_USABLE_SUBNET = Prepared(
+    lambda key, project_id, project: Subnet.objects.filter(usable(project_id, project, "network__"), pk=key),
+    key=UUIDField(),
+    project_id=UUIDField(),
+    project=CharField(),
+)
 
 
 def subnet_pools_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SubnetPool]:

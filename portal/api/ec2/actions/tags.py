@@ -48,7 +48,7 @@ def describe_tags(call: Call) -> dict[str, Any]:
     by_kind: dict[str, list[uuid.UUID]] = {}
     for tag in found:
         by_kind.setdefault(tag.kind, []).append(tag.resource_id)
-    known = {kind: ids.ids_of(kind, resources) for kind, resources in by_kind.items()}
+    known = ids.ids_of_all(by_kind)
     rows = [(tag, known[tag.kind][tag.resource_id]) for tag in found]
     rows = _FILTERS.passing(rows, call.get("Filters", []))
     shown, token = page(call, rows, lambda row: (row[1], row[0].key))

@@ -1,8 +1,9 @@
 """Results in boto3's shapes to the XML of the Query protocol."""
 
 import base64
+import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 from xml.sax.saxutils import escape
@@ -15,6 +16,7 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 NAMESPACE = "http://ec2.amazonaws.com/doc/{version}/"
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot say."""
+_TO_CHANGE = re.compile(f"[&<>]|{_FORBIDDEN.pattern}")
 
 
 def body(operation: OperationModel, result: dict[str, Any]) -> str:
@@ -23,7 +25,7 @@ def body(operation: OperationModel, result: dict[str, Any]) -> str:
     Raises LookupError for what the model does not have.
     """
     shape = operation.output_shape
-    return "".join(_structure(shape, result)) if shape is not None else "<return>true</return>"
+    return _structure(shape, result) if shape is not None else "<return>true</return>"
 
 
 def document(operation: OperationModel, said: str, *, request_id: str, version: str) -> bytes:
@@ -40,37 +42,56 @@ def fault(code: str, message: str, request_id: str) -> bytes:
     ).encode()
 
 
-def _structure(shape: Shape, value: dict[str, Any]) -> Iterator[str]:
-    members = members_of(shape)
-    unknown = value.keys() - members.keys()
-    if unknown:
-        raise LookupError(f"{shape.name} has no {', '.join(sorted(unknown))}.")
-    for name, member in members.items():
-        if value.get(name) is not None:
-            yield _element(element_name(member, name), member, value[name])
+Writer = Callable[[Any], str]
 
 
-def _element(name: str, shape: Shape, value: Any) -> str:
+@functools.cache
+def _members(shape: Shape) -> dict[str, tuple[str, str, Writer]]:
+    """Return the members of a structure: how the element of each begins and ends, and what writes its value."""
+    found = {}
+    for name, member in members_of(shape).items():
+        element = element_name(member, name)
+        found[name] = (f"<{element}>", f"</{element}>", _writer(member))
+    return found
+
+
+def _writer(shape: Shape) -> Writer:
     kind: str = shape.type_name
     if kind == "structure":
-        inner = "".join(_structure(shape, value))
-    elif kind == "list":
+        return functools.partial(_structure, shape)
+    if kind == "list":
         item = shape.member.serialization.get("name", "item")
-        inner = "".join(_element(item, shape.member, each) for each in value)
-    else:
-        inner = _SCALARS[kind](value)
-    return f"<{name}>{inner}</{name}>"
+        return functools.partial(_list, f"<{item}>", f"</{item}>", _writer(shape.member))
+    return _SCALARS[kind]
+
+
+def _structure(shape: Shape, value: dict[str, Any]) -> str:
+    said: list[str] = []
+    members = _members(shape)
+    for name, each in value.items():
+        member = members.get(name)
+        if member is None:
+            raise LookupError(f"{shape.name} has no {name}.")
+        if each is not None:
+            opening, closing, write = member
+            said += (opening, write(each), closing)
+    return "".join(said)
+
+
+def _list(opening: str, closing: str, write: Writer, value: Iterable[Any]) -> str:
+    return "".join([f"{opening}{write(each)}{closing}" for each in value])
 
 
 def _text(value: object) -> str:
-    return escape(_FORBIDDEN.sub("�", str(value)))
+    text = str(value)
+    return text if _TO_CHANGE.search(text) is None else escape(_FORBIDDEN.sub("�", text))
 
 
 def _timestamp(value: datetime) -> str:
-    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{value.microsecond // 1000:03d}Z"
+    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-_SCALARS: dict[str, Callable[[Any], str]] = {
+_SCALARS: dict[str, Writer] = {
     "string": _text,
     "integer": lambda value: str(int(value)),
     "long": lambda value: str(int(value)),

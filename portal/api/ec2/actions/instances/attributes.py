@@ -135,8 +135,8 @@ def _set_groups(call: Call, instance: Instance, given: Sequence[str]) -> None:
     wanted = {str(key) for key in names.resources(names.GROUP, given).values()}
     if not wanted:
         raise errors.missing_parameter("GroupId")
-    ports = reading.related([instance]).ports.get(instance.id, ())
-    present = {str(group.id) for port in ports for group in port.security_groups.all()}
+    interfaces = reading.related([instance]).interfaces.get(instance.id, ())
+    present = {str(group) for interface in interfaces for group in interface.groups}
     for group in sorted(wanted - present):
         add_security_group(call.context, instance.id, group)
     for group in sorted(present - wanted):

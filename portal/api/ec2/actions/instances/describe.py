@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 from django.utils import timezone
 
-from portal.api.ec2 import paging
+from portal.api.ec2 import names, paging
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes, states
-from portal.api.ec2.actions.instances.related import Related
 from portal.api.ec2.filters import Filterable
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import is_alive
 from provisioning.compute.states import VmState
+from provisioning.ec2 import ids
 
 
 class Found(NamedTuple):
@@ -41,8 +41,14 @@ def describe_instances(call: Call) -> dict[str, Any]:
     given = call.get("InstanceIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter instancesSet cannot be used with the parameter maxResults")
-    found = _found(reading.wanted(call, given), call)
-    shown, token = paging.page(call, found, lambda each: _place(each.instance))
+    instances, filters = reading.wanted(call, given), call.get("Filters", [])
+    if filters:
+        shown, token = paging.page(
+            call, FILTERS.passing(_shaped(instances), filters), lambda each: _place(each.instance)
+        )
+    else:
+        instances, token = paging.page(call, instances, _place)
+        shown = _shaped(instances)
     groups = groupby(shown, key=lambda each: each.instance.reservation_id)
     return {"Reservations": [_reservation(list(members)) for _, members in groups], "NextToken": token}
 
@@ -57,10 +63,9 @@ def _reservation(members: list[Found]) -> dict[str, Any]:
     }
 
 
-def _found(instances: list[Instance], call: Call) -> list[Found]:
+def _shaped(instances: list[Instance]) -> list[Found]:
     related = reading.related(instances)
-    found = [Found(instance, shapes.instance_shape(instance, related)) for instance in instances]
-    return FILTERS.passing(found, call.get("Filters", []))
+    return [Found(instance, shapes.instance_shape(instance, related)) for instance in instances]
 
 
 def _volumes(found: Found) -> Iterator[dict[str, Any]]:
@@ -140,20 +145,20 @@ def describe_instance_status(call: Call) -> dict[str, Any]:
     instances = reading.wanted(call, call.get("InstanceIds", []))
     if not call.get("IncludeAllInstances", False):
         instances = [each for each in instances if states.name_of(each) == states.RUNNING]
-    related = reading.related(instances)
-    found = [Found(instance, _status(instance, related)) for instance in instances]
+    known = ids.ids_of(names.INSTANCE.prefix, [instance.id for instance in instances])
+    found = [Found(instance, _status(instance, known[instance.id])) for instance in instances]
     found = _STATUS_FILTERS.passing(found, call.get("Filters", []))
     shown, token = paging.page(call, found, lambda each: _place(each.instance))
     return {"InstanceStatuses": [each.shape for each in shown], "NextToken": token}
 
 
-def _status(instance: Instance, related: Related) -> dict[str, Any]:
+def _status(instance: Instance, ec2_id: str) -> dict[str, Any]:
     state = states.name_of(instance)
     running = state == states.RUNNING
     well = running and instance.vm_state != VmState.ERROR
     hosted = instance.host is not None and is_alive(instance.host, timezone.now())
     return {
-        "InstanceId": related.ids[instance.id],
+        "InstanceId": ec2_id,
         "AvailabilityZone": shapes.zone_of(instance),
         "InstanceState": states.shape(state),
         "InstanceStatus": _check("ok" if well else "impaired", running=running),

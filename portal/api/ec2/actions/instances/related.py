@@ -13,15 +13,13 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault
 from provisioning.compute.selectors.block_devices import volumes_shown
-from provisioning.compute.states import VmState
 from provisioning.ec2 import ids
 from provisioning.ec2.tags import tags_of
 from provisioning.network import selectors as network
-from provisioning.network.models import Port
+from provisioning.network.selectors import GuestInterface
 
 SHOWN_AFTER_END = timedelta(hours=1)
 """How long an instance that was terminated is still shown."""
-_GONE = (VmState.DELETED, VmState.SOFT_DELETED)
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,7 @@ class Related:
     ids: Mapping[uuid.UUID, str]
     """Instance → its EC2 id."""
     images: Mapping[uuid.UUID, str] = field(default_factory=dict)
-    ports: Mapping[uuid.UUID, Sequence[Port]] = field(default_factory=dict)
+    interfaces: Mapping[uuid.UUID, Sequence[GuestInterface]] = field(default_factory=dict)
     """Of each instance."""
     port_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
     attachments: Mapping[uuid.UUID, str] = field(default_factory=dict)
@@ -48,10 +46,7 @@ class Related:
 
 def visible(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[Instance]:
     """Return the project's instances, also those that ended in the last hour; of some keys only, if they are given."""
-    ended = timezone.now() - SHOWN_AFTER_END
-    there = selectors.instances_for(context, ids=keys)
-    gone = (selectors.instances_for(context, ids=keys, vm_state=state, changes_since=ended) for state in _GONE)
-    return [*there, *(instance for each in gone for instance in each)]
+    return selectors.with_ended(context, timezone.now() - SHOWN_AFTER_END, ids=keys)
 
 
 def wanted(call: Call, given: Sequence[str]) -> list[Instance]:
@@ -64,28 +59,36 @@ def related(instances: Sequence[Instance]) -> Related:
     keys = [instance.id for instance in instances]
     if not keys:
         return Related({})
-    ports = network.interfaces_of_all(keys)
-    volumes = volumes_shown(keys)
-    every = [port for each in ports.values() for port in each]
-    fixed = [address for port in every for address in port.fixed_ips.all()]
+    interfaces, volumes = network.interfaces_of_all(keys), volumes_shown(keys)
+    every = [interface for each in interfaces.values() for interface in each]
+    ports = [interface.port_id for interface in every]
+    devices = [device for each in volumes.values() for device in each]
+    known = ids.ids_of_all(
+        {
+            names.INSTANCE.prefix: keys,
+            names.IMAGE.prefix: [instance.image_id for instance in instances if instance.image_id],
+            names.INTERFACE.prefix: ports,
+            names.ATTACHMENT.prefix: ports,
+            names.VPC.prefix: [interface.network_id for interface in every],
+            names.SUBNET.prefix: [address.subnet_id for interface in every for address in interface.addresses],
+            names.GROUP.prefix: [group for interface in every for group in interface.groups],
+            names.VOLUME.prefix: [device.volume_id for device in devices if device.volume_id],
+        }
+    )
     return Related(
-        ids=ids.ids_of(names.INSTANCE.prefix, keys),
-        images=_known(names.IMAGE, (instance.image_id for instance in instances)),
-        ports=ports,
-        port_ids=_known(names.INTERFACE, (port.id for port in every)),
-        attachments=_known(names.ATTACHMENT, (port.id for port in every)),
-        networks=_known(names.VPC, (port.network_id for port in every)),
-        subnets=_known(names.SUBNET, (address.subnet_id for address in fixed)),
-        groups=_known(names.GROUP, (group.id for port in every for group in port.security_groups.all())),
+        ids=known[names.INSTANCE.prefix],
+        images=known[names.IMAGE.prefix],
+        interfaces=interfaces,
+        port_ids=known[names.INTERFACE.prefix],
+        attachments=known[names.ATTACHMENT.prefix],
+        networks=known[names.VPC.prefix],
+        subnets=known[names.SUBNET.prefix],
+        groups=known[names.GROUP.prefix],
         volumes=volumes,
-        volume_ids=_known(names.VOLUME, (device.volume_id for each in volumes.values() for device in each)),
+        volume_ids=known[names.VOLUME.prefix],
         tags=tags_of(names.INSTANCE.prefix, keys),
         faults=selectors.fault_of(instances),
     )
-
-
-def _known(kind: names.Kind, resources: Iterable[uuid.UUID | None]) -> dict[uuid.UUID, str]:
-    return ids.ids_of(kind.prefix, (each for each in resources if each is not None))
 
 
 def _owned(context: RequestContext, resources: Iterable[uuid.UUID]) -> set[uuid.UUID]:

@@ -166,7 +166,7 @@ def _interface(call: Call, given: Mapping[str, Any]) -> NetworkRequest:
 def _on_subnet(call: Call, given: str, address: str | None) -> NetworkRequest:
     wanted = names.resource(names.SUBNET, given)
     try:
-        subnet = network.subnet_for(call.context, wanted)
+        subnet = network.usable_subnet(call.context, wanted) or network.subnet_for(call.context, wanted)
     except SubnetNotFoundError as error:
         raise names.not_found(names.SUBNET, [given]) from error
     return NetworkRequest(

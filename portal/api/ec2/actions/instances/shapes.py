@@ -8,7 +8,7 @@ from portal.api.ec2.actions.instances import states
 from portal.api.ec2.actions.instances.related import Related
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
-from provisioning.network.models import FixedIP, FloatingIP, Port
+from provisioning.network.selectors import GuestAddress, GuestInterface
 
 ROOT = "/dev/vda"
 VIRTUALIZATION, ARCHITECTURE = "hvm", "x86_64"
@@ -27,7 +27,7 @@ def reservation(instances: Sequence[Instance], related: Related) -> dict[str, An
 
 def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
     """Return one instance, as DescribeInstances and RunInstances show it."""
-    ports = related.ports.get(instance.id, ())
+    interfaces = related.interfaces.get(instance.id, ())
     state = states.name_of(instance)
     shape: dict[str, Any] = {
         "InstanceId": related.ids[instance.id],
@@ -50,11 +50,11 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
         "PublicDnsName": "",
         "StateTransitionReason": "",
         "Tags": tags.shape(related.tags.get(instance.id, {})),
-        "SecurityGroups": _groups(ports, related),
-        "NetworkInterfaces": [_interface(port, related) for port in ports],
-        "SourceDestCheck": all(port.port_security_enabled for port in ports[:1]),
+        "SecurityGroups": _groups(interfaces, related),
+        "NetworkInterfaces": [_interface(each, related) for each in interfaces],
+        "SourceDestCheck": all(each.port_security for each in interfaces[:1]),
     }
-    _add_addresses(shape, ports, related)
+    _add_addresses(shape, interfaces, related)
     _add_reason(shape, instance, state, related)
     return shape
 
@@ -89,76 +89,72 @@ def _boots_from_volume(instance: Instance, related: Related) -> bool:
     return any(device.is_root for device in related.volumes.get(instance.id, ()))
 
 
-def _groups(ports: Sequence[Port], related: Related) -> list[dict[str, Any]]:
-    found = {group.id: group.name for port in ports for group in port.security_groups.all()}
+def _groups(interfaces: Sequence[GuestInterface], related: Related) -> list[dict[str, Any]]:
+    found = {key: name for interface in interfaces for key, name in interface.groups.items()}
     return [
         {"GroupId": related.groups[key], "GroupName": name}
         for key, name in sorted(found.items(), key=lambda each: each[1])
     ]
 
 
-def _add_addresses(shape: dict[str, Any], ports: Sequence[Port], related: Related) -> None:
+def _add_addresses(shape: dict[str, Any], interfaces: Sequence[GuestInterface], related: Related) -> None:
     """Say where the first interface is, as EC2 has it at the instance itself."""
-    if not ports:
+    if not interfaces:
         return
-    first = ports[0]
+    first = interfaces[0]
     shape["VpcId"] = related.networks[first.network_id]
-    fixed = _of_version(first, 4)
-    if fixed is not None:
-        shape |= {"PrivateIpAddress": fixed.address, "SubnetId": related.subnets[fixed.subnet_id]}
-    elif first.fixed_ips.all():
-        shape["SubnetId"] = related.subnets[first.fixed_ips.all()[0].subnet_id]
-    sixth = _of_version(first, 6)
-    if sixth is not None:
-        shape["Ipv6Address"] = sixth.address
-    public = next((floating for port in ports for floating in port.floating_ips.all()), None)
+    fourth, sixth = _of_version(first, 4), _of_version(first, 6)
+    if fourth:
+        shape |= {"PrivateIpAddress": fourth[0].address, "SubnetId": related.subnets[fourth[0].subnet_id]}
+    elif first.addresses:
+        shape["SubnetId"] = related.subnets[first.addresses[0].subnet_id]
+    if sixth:
+        shape["Ipv6Address"] = sixth[0].address
+    public = next((each.floating for interface in interfaces for each in interface.addresses if each.floating), None)
     if public is not None:
-        shape |= {"PublicIpAddress": public.address, "PublicDnsName": public.address}
+        shape |= {"PublicIpAddress": public, "PublicDnsName": public}
 
 
-def _of_version(port: Port, version: int) -> FixedIP | None:
-    return next((fixed for fixed in port.fixed_ips.all() if fixed.subnet.ip_version == version), None)
+def _of_version(interface: GuestInterface, version: int) -> list[GuestAddress]:
+    return [address for address in interface.addresses if address.version == version]
 
 
-def _interface(port: Port, related: Related) -> dict[str, Any]:
-    leads = {floating.fixed_address: floating for floating in port.floating_ips.all()}
-    fourth = [fixed for fixed in port.fixed_ips.all() if fixed.subnet.ip_version == 4]
+def _interface(interface: GuestInterface, related: Related) -> dict[str, Any]:
+    addresses, fourth = interface.addresses, _of_version(interface, 4)
     shape: dict[str, Any] = {
-        "NetworkInterfaceId": related.port_ids[port.id],
-        "VpcId": related.networks[port.network_id],
-        "SubnetId": related.subnets[port.fixed_ips.all()[0].subnet_id] if port.fixed_ips.all() else None,
-        "Description": port.description,
-        "OwnerId": port.project_id.hex,
+        "NetworkInterfaceId": related.port_ids[interface.port_id],
+        "VpcId": related.networks[interface.network_id],
+        "SubnetId": related.subnets[addresses[0].subnet_id] if addresses else None,
+        "Description": interface.description,
+        "OwnerId": interface.project_id.hex,
         "Status": "in-use",
-        "MacAddress": port.mac_address,
-        "SourceDestCheck": port.port_security_enabled,
+        "MacAddress": interface.mac_address,
+        "SourceDestCheck": interface.port_security,
         "InterfaceType": "interface",
-        "Groups": _groups([port], related),
-        "Ipv6Addresses": [
-            {"Ipv6Address": fixed.address} for fixed in port.fixed_ips.all() if fixed.subnet.ip_version == 6
-        ],
+        "Groups": _groups([interface], related),
+        "Ipv6Addresses": [{"Ipv6Address": each.address} for each in _of_version(interface, 6)],
         "PrivateIpAddresses": [
-            {"PrivateIpAddress": fixed.address, "Primary": number == 0, **_public(leads.get(fixed.address))}
-            for number, fixed in enumerate(fourth)
+            {"PrivateIpAddress": each.address, "Primary": number == 0, **_public(each)}
+            for number, each in enumerate(fourth)
         ],
         "Attachment": {
-            "AttachmentId": related.attachments[port.id],
-            "DeviceIndex": port.device_index,
-            "Status": "detaching" if port.leaving else "attached",
-            "AttachTime": port.created_at,
-            "DeleteOnTermination": port.delete_with_device,
+            "AttachmentId": related.attachments[interface.port_id],
+            "DeviceIndex": interface.device_index,
+            "Status": "detaching" if interface.leaving else "attached",
+            "AttachTime": interface.created_at,
+            "DeleteOnTermination": interface.delete_with_device,
         },
     }
     if fourth:
-        shape |= {"PrivateIpAddress": fourth[0].address, **_public(leads.get(fourth[0].address))}
+        shape |= {"PrivateIpAddress": fourth[0].address, **_public(fourth[0])}
     return shape
 
 
-def _public(floating: FloatingIP | None) -> dict[str, Any]:
-    if floating is None:
+def _public(address: GuestAddress) -> dict[str, Any]:
+    if address.floating is None or address.floating_project is None:
         return {}
-    owner = floating.project_id.hex
-    return {"Association": {"PublicIp": floating.address, "PublicDnsName": floating.address, "IpOwnerId": owner}}
+    owner = address.floating_project.hex
+    return {"Association": {"PublicIp": address.floating, "PublicDnsName": address.floating, "IpOwnerId": owner}}
 
 
 def _add_reason(shape: dict[str, Any], instance: Instance, state: str, related: Related) -> None:
