@@ -12,10 +12,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.test import Client
 
+from bench import ec2
 from bench.networking.rows import judged, sums
 from bench.volumes import guest
 from bench.volumes.command import WORDS, answer, bare_command, beside, throughput_rows
+from ec2_client import PATH, Ec2Keys, read
+from provisioning.identity.services.ec2 import create_ec2_credential
+from tests.support.cast import People
 from tests.support.guest_image import guest_image
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -88,6 +93,24 @@ def test_the_throughput_of_a_volume_is_met_or_missed_beside_the_bare_one(tmp_pat
     rows = throughput_rows(found, {**found, "4 KiB read": [1.2]})
     assert [row.goal.rsplit(" ", 1)[1] for row in rows] == ["met", "met", "met", "missed"]
     assert beside([0.3, 0.2, 0.1], [0.1]).endswith("bare 100 ms, 2.0 times as long")
+
+
+def test_two_faces_are_asked_in_turns_after_a_first_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = []
+    monkeypatch.setattr(ec2, "seconds", lambda ask: ask() or len(sent) / 1000)
+    asked = [lambda: sent.append("ec2"), lambda: sent.append("compute")]
+    rows = ec2.rows(("RunInstances", "POST /servers"), 2, lambda: asked[0], lambda: asked[1])
+    assert sent == ["compute", "ec2", "ec2", "compute", "compute", "ec2"]
+    assert rows[0].measured == "median 4.5 ms, p95 6.0 ms (n=2), 1.00 times"
+    assert [row.goal for row in rows] == ["at most 2 times: met", ""]
+
+
+def test_what_the_tools_ask_of_ec2_is_signed_for_it(people: People) -> None:
+    keys = Ec2Keys(80, *create_ec2_credential(people.alice.user, people.alice.project))
+    signed = keys.signed("DescribeRegions", {"RegionNames": ["RegionOne"]})
+    headers = dict(signed.headers) | {"Host": "127.0.0.1:80"}
+    answer = Client().post(PATH, signed.body, content_type=headers.pop("Content-Type"), headers=headers)
+    assert read("DescribeRegions", answer.status_code, answer.content)["Regions"][0]["RegionName"] == "RegionOne"
 
 
 @pytest.mark.slow

@@ -132,7 +132,7 @@ def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[R
         second = cloud.up()
         time.sleep(IDLE_FOR)
         memory = cloud.control_plane_kib()
-        allow_many(cloud)
+        cloud.allow("instances", "cores", "ram", "fixed_ips")
         say("tokens")
         tokens = bench.tokens.measure(cloud, 100)
         say("launches, one after the other")
@@ -185,16 +185,6 @@ def list_rows(lists: bench.servers.Lists) -> list[Row]:
             for what, ratios in (("1,000 servers in detail", lists.same), ("page of 100 servers", lists.same_few))
         ),
     ]
-
-
-def allow_many(cloud: Cloud) -> None:
-    """Raise the demo project's quotas for the measurement."""
-    code = (
-        "from uuid import UUID; from provisioning.quotas.services.limits import set_limit;"
-        f"[set_limit(UUID({cloud.project('demo')!r}), resource, -1)"
-        " for resource in ('instances', 'cores', 'ram', 'fixed_ips')]"
-    )
-    cloud.manage("shell", "--verbosity", "0", "--command", code)
 
 
 def real(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
@@ -251,9 +241,14 @@ def main() -> int:
         from bench.volumes import command as volumes  # noqa: PLC0415
 
         return volumes.main(sys.argv[2:])
+    if sys.argv[1:2] == ["ec2"]:
+        from bench import ec2  # noqa: PLC0415
+
+        return ec2.main(sys.argv[2:])
     more = (
         "bin/bench http --help: the same over HTTP for any cloud, one request at a time and eight."
         " bin/bench network: what networking costs. bin/bench volumes: what volumes cost."
+        " bin/bench ec2: the EC2 API beside the Compute API."
     )
     parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)
     parser.add_argument("--launches", type=int, default=30, metavar="N", help="single launches to measure (30)")

@@ -139,6 +139,14 @@ class Cloud:
             raise BenchError(f"manage.py {arguments[0]}: {done.stderr.strip()[-500:]}")
         return done.stdout
 
+    def allow(self, *resources: str) -> None:
+        """Let the demo project have as much of these as it asks for."""
+        code = (
+            "from uuid import UUID; from provisioning.quotas.services.limits import set_limit;"
+            f"[set_limit(UUID({self.project('demo')!r}), resource, -1) for resource in {resources!r}]"
+        )
+        self.manage("shell", "--verbosity", "0", "--command", code)
+
     def parts(self) -> dict[str, list[int]]:
         """Return the numbers of each service's processes, without guests and their helpers."""
         assert self._process is not None  # noqa: S101 - called while it runs
@@ -174,7 +182,8 @@ class Client:
         body = credentials.token_request(user, cloud.password(user), user)
         response = self._ask("POST", "/identity/v3/auth/tokens", body)
         self.token = response.headers["X-Subject-Token"] or ""
-        response.read()
+        found = json.loads(response.read())["token"]
+        self.user_id, self.project_id = str(found["user"]["id"]), str(found["project"]["id"])
         seeded = json.loads((cloud.portal / "run/bootstrap.json").read_text())
         self._image, self._flavor = seeded["image"]["id"], seeded["flavor"]["id"]
         self._network = seeded["network"]["id"]
@@ -202,6 +211,12 @@ class Client:
     def call(self, method: str, path: str, body: Any = None) -> Any:
         text = self._ask(method, path, body).read()
         return json.loads(text) if text else None
+
+    def ec2_keys(self) -> tuple[str, str]:
+        """Make a key pair for the EC2 API; return the access key and its secret."""
+        path = f"/identity/v3/users/{self.user_id}/credentials/OS-EC2"
+        made = self.call("POST", path, {"tenant_id": self.project_id})["credential"]
+        return str(made["access"]), str(made["secret"])
 
     def launch(self, name: str) -> str:
         """Ask for a server of the smallest flavor; returns its id as soon as it is accepted."""
