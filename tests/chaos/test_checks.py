@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from chaos import checks, logs, outcomes, story
+from chaos import checks, ec2, logs, outcomes, story
 from chaos.client import Answer
 from chaos.journals import Seen
 from chaos.operations import Outcome, World
@@ -23,12 +23,14 @@ from provisioning.compute import host_commands
 from provisioning.compute.actions.reset_state import BY_HAND
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import PowerState, TaskState, VmState
+from provisioning.ec2.models import Ec2Id
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.jobs.models import WorkerBeat
 from provisioning.network.models import Port, SecurityGroup
 from provisioning.network.services import allow_ingress
 from provisioning.quotas.models import QuotaUsage
+from provisioning.volumes.models import Volume
 from tests.support.clouds import Cloud, context
 from tests.support.ports import guest_ports
 
@@ -174,6 +176,7 @@ def world(operation: Operation, answer: Answer, server: str = "") -> World:
 
 LAUNCH = Operation(1, 0, "launch plain")
 SEVERAL = Operation(1, 0, "launch several", details={"min_count": 2, "max_count": 3})
+BY_EC2 = Operation(1, 0, "launch ec2", times=3, details={"min_count": 2, "max_count": 2})
 
 
 @pytest.mark.parametrize(
@@ -196,6 +199,9 @@ SEVERAL = Operation(1, 0, "launch several", details={"min_count": 2, "max_count"
         (Operation(1, 0, "launch repeated", times=2), [202, 0], 2, True),
         (Operation(1, 0, "launch repeated", times=2), [403, 0], 1, False),
         (Operation(1, 0, "launch repeated", times=2), [403, 403], 1, True),
+        (BY_EC2, [200, 0, 200], 2, False),
+        (BY_EC2, [200, 200], 4, True),
+        (BY_EC2, [0, 503], 1, True),
     ],
 )
 def test_a_launch_makes_what_was_answered(operation: Operation, statuses: list[int], servers: int, wrong: bool) -> None:
@@ -228,6 +234,63 @@ def test_an_accepted_action_has_one_record_and_a_refused_one_none(
     asked = world(LAUNCH, Answer(202, None, "req-1"))
     stop = Operation(2, 0, "os-stop", target=1)
     asked.outcomes.append(Outcome(stop, 0.0, 0.1, Answer(status, None, request_id), scene.id))
+    assert bool(outcomes.check(asked)) is wrong
+
+
+def of(*ec2_ids: str) -> Answer:
+    """Return what RunInstances says of these instances."""
+    return Answer(200, {"Instances": [{"InstanceId": each} for each in ec2_ids]}, "req-1")
+
+
+def test_requests_with_one_client_token_have_one_answer() -> None:
+    asked = world(BY_EC2, of("i-1", "i-2"))
+    asked.outcomes.append(Outcome(BY_EC2, 0.0, 0.1, of("i-2", "i-1")))
+    assert ec2.same_answers(asked.outcomes) == []
+    asked.outcomes.append(Outcome(BY_EC2, 0.0, 0.1, of("i-1", "i-3")))
+    assert len(ec2.same_answers(asked.outcomes)) == 1
+
+
+def test_an_id_of_ec2_means_the_same_thing_in_every_answer() -> None:
+    ids = ec2.Ids()
+    for ec2_id, thing, alone in (("i-1", "one", True), ("i-1", "one", True), ("eipalloc-1", "an address", False)):
+        ids.shown(ec2_id, thing, alone=alone)
+    ids.shown("eipalloc-2", "an address", alone=False)
+    assert ids.wrongs == [], "an address that was given back may be somebody else's"
+    ids.shown("i-1", "another")
+    ids.shown("i-2", "one")
+    assert len(ids.wrongs) == 2
+
+
+def test_what_only_ec2_keeps_is_looked_at_too(scene: Scene) -> None:
+    def found() -> list[str]:
+        return [each.sentence for each in outcomes.check(world(LAUNCH, Answer(202, None, "")))]
+
+    changed(name="c1-00001")(scene)
+    Ec2Id.objects.create(kind="i", resource_id=scene.server.id, ec2_id=ec2.instance_id(scene.id))
+    own = {"project_id": scene.server.project_id, "size_gb": 1, "name": f"c1-00002{ec2.VOLUME}"}
+    Volume.objects.create(**own)
+    assert found() == []
+    Ec2Id.objects.update(ec2_id="i-00000000000000007")
+    Volume.objects.create(**own)
+    assert sorted(found()) == [
+        f"The instance {scene.id} has the id i-00000000000000007.",
+        f"There are 2 volumes {own['name']}.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "records", "wrong"),
+    [(200, 1, False), (200, 0, False), (200, 2, True), (400, 0, False), (400, 1, True)],
+)
+def test_what_ec2_accepts_has_one_record_at_most(scene: Scene, status: int, records: int, wrong: bool) -> None:
+    changed(name="c1-00001")(scene)
+    for action in ("start", "resume")[:records]:
+        InstanceAction.objects.create(
+            instance=scene.server, action=action, request_id="req-2", started_at=timezone.now()
+        )
+    asked = world(LAUNCH, Answer(202, None, "req-1"))
+    start = Operation(2, 0, "ec2_start", target=1)
+    asked.outcomes.append(Outcome(start, 0.0, 0.1, Answer(status, None, "req-2"), scene.id))
     assert bool(outcomes.check(asked)) is wrong
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+import chaos.ec2
 import chaos.faults
 import chaos.networks
 import chaos.plan
@@ -33,11 +35,18 @@ def test_the_plan_is_the_same_in_every_process() -> None:
     assert first.count("\n") == 120 + len(chaos.plan.make(5, 120).faults)
 
 
-def test_with_volumes_more_is_asked_of_them() -> None:
-    plans = chaos.plan.make(7, 500, volumes=True), chaos.plan.make(7, 500)
-    counts = [sum(each.kind in chaos.volumes.SEND for each in every.operations) for every in plans]
+@pytest.mark.parametrize(
+    ("more", "often", "sent"),
+    [
+        ("volumes", chaos.plan.OF_VOLUMES, chaos.volumes.SEND),
+        ("ec2", chaos.plan.OF_EC2, chaos.ec2.SEND),
+    ],
+)
+def test_more_is_asked_of_volumes_or_by_ec2(more: str, often: Sequence[str], sent: Mapping[str, object]) -> None:
+    plans = chaos.plan.make(7, 500, **{more: True}), chaos.plan.make(7, 500)
+    counts = [sum(each.kind in sent for each in every.operations) for every in plans]
     assert counts[0] > 1.5 * counts[1] > 0
-    assert set(chaos.plan.OF_VOLUMES) == set(chaos.volumes.SEND)
+    assert set(often) == set(sent)
 
 
 def test_where_packets_are_sent_more_is_asked_of_networks_and_they_break() -> None:
@@ -54,7 +63,7 @@ def test_a_long_run_has_every_kind_of_fault_and_of_launch(seed: int) -> None:
     faults = Counter(fault.kind for fault in plan.faults)
     assert set(faults) == set(chaos.plan.FAULTS) == set(chaos.faults.MAKE) - set(chaos.plan.FAULTS_OF_HOSTS)
     kinds = {operation.kind for operation in plan.operations}
-    assert set(chaos.networks.SEND) | set(chaos.volumes.SEND) <= kinds
+    assert {*chaos.networks.SEND, *chaos.volumes.SEND, *chaos.ec2.SEND} <= kinds
     assert {
         "launch plain",
         "launch from volume",
@@ -62,9 +71,12 @@ def test_a_long_run_has_every_kind_of_fault_and_of_launch(seed: int) -> None:
         "launch grouped",
         "launch bad",
         "launch over quota",
+        "launch ec2",
         "delete",
     } <= kinds
-    assert any(operation.times > 1 and operation.kind == "delete" for operation in plan.operations)
+    several = [operation for operation in plan.operations if operation.times > 1]
+    assert {"delete", "launch ec2"} <= {operation.kind for operation in several}
+    assert any(operation.kind == "delete" and operation.details.get("ec2") for operation in plan.operations)
 
 
 def test_operations_are_numbered_and_mean_servers_launched_before_by_the_same_client() -> None:

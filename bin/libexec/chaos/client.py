@@ -60,7 +60,7 @@ class Client:
         """Get a token.  Raises UnreachableError."""
         deadline = time.monotonic() + REACHED_WITHIN
         while time.monotonic() < deadline:
-            connection = self._connect()
+            connection = dialled(self._port)
             try:
                 text = json.dumps(token_request(self._user, self._password, self._project))
                 connection.request("POST", "/identity/v3/auth/tokens", text, {"Content-Type": "application/json"})
@@ -92,8 +92,9 @@ class Client:
             "X-Auth-Token": self.token,
             "Content-Type": content_type,
             "OpenStack-API-Version": _version(path),
+            "X-Subject-Token": self.token,
         }
-        connection = self._connect()
+        connection = dialled(self._port)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), dict(headers))
             response = connection.getresponse()
@@ -105,18 +106,20 @@ class Client:
         finally:
             connection.close()
 
-    def _connect(self) -> http.client.HTTPConnection:
-        deadline = time.monotonic() + REACHED_WITHIN
-        while True:
-            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_WITHIN)
-            try:
-                connection.connect()
-            except OSError as error:
-                if time.monotonic() > deadline:
-                    raise UnreachableError(f"the web does not listen: {error}") from error
-                time.sleep(0.1)
-            else:
-                return connection
+
+def dialled(port: int) -> http.client.HTTPConnection:
+    """Return a connection to the web.  Raises UnreachableError when nobody listens for longer than a start takes."""
+    deadline = time.monotonic() + REACHED_WITHIN
+    while True:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_WITHIN)
+        try:
+            connection.connect()
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise UnreachableError(f"the web does not listen: {error}") from error
+            time.sleep(0.1)
+        else:
+            return connection
 
 
 def _version(path: str) -> str:

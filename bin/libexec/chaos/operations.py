@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from chaos import networks, volumes
+from chaos import ec2, networks, volumes
 from chaos.calls import CALLS, FLAVORS, IMAGE
 from chaos.client import Answer, Client
 from chaos.plan import LANES, PROJECTS, Operation, Plan
@@ -57,6 +57,13 @@ class World:
     """The network that floating IPs are taken from."""
     routers: list[str] = field(default_factory=list)
     """Each project's way there."""
+    by_ec2: list[ec2.Ec2] = field(default_factory=list)
+    """The clients' users, by the EC2 API."""
+    ec2_launch: dict[str, str] = field(default_factory=dict)
+    """Image and subnet as RunInstances takes them."""
+    types: dict[str, str] = field(default_factory=dict)
+    """Names of the flavors."""
+    ids: ec2.Ids = field(default_factory=ec2.Ids)
     outcomes: list[Outcome] = field(default_factory=list)
     servers: dict[int, list[str]] = field(default_factory=dict)
     """Launch → ids of its servers, as far as its client knows them."""
@@ -132,6 +139,9 @@ class Lane:
         if operation.kind == "launch repeated":
             _together(lambda: self._send_wizard(operation), operation.times)
             return
+        if operation.kind == "launch ec2":
+            _together(lambda: self._send_ec2(operation), operation.times)
+            return
         answer = self._client.call("POST", f"{COMPUTE}/servers", launch_body(self._world, operation))
         self._keep(operation, began, answer)
         if answer.accepted and "server" in answer.body:
@@ -141,6 +151,10 @@ class Lane:
         began = time.time()
         answer = self._world.wizards[operation.project].launch(wizard_form(self._world, operation))
         self._keep(operation, began, answer)
+
+    def _send_ec2(self, operation: Operation) -> None:
+        began = time.time()
+        self._keep(operation, began, ec2.launch(self._world, operation))
 
     def _keep(self, operation: Operation, began: float, answer: Answer, server: str = "") -> None:
         outcome = Outcome(operation, began, time.time() - began, answer, server)
@@ -207,6 +221,8 @@ def _act(world: World, client: Client, operation: Operation, server: str) -> Ans
 
 
 def _delete(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    if operation.details.get("ec2"):
+        return ec2.terminate(world, operation, server)
     if operation.details.get("force"):
         return client.call("POST", f"{COMPUTE}/servers/{server}/action", {"forceDelete": None})
     return client.call("DELETE", f"{COMPUTE}/servers/{server}")
@@ -256,6 +272,7 @@ _SEND: dict[str, Callable[[World, Client, Operation, str], Answer]] = {
     "detach_interface": _detach,
     **networks.SEND,
     **volumes.SEND,
+    **ec2.SEND,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
+from chaos import ec2
 from chaos.calls import CALLS
 from chaos.client import Answer
 from chaos.operations import Outcome, World
@@ -12,13 +13,32 @@ from chaos.plan import Operation
 from chaos.wrongs import wrong
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.doctor.finding import Finding
+from provisioning.ec2.models import Ec2Id
+from provisioning.volumes.models import Volume
 
 
 def check(world: World) -> list[Finding]:
     """Describe the requests that had no outcome, or more than one, and those that were answered 500."""
     broken = [each for each in world.outcomes if each.answer.status == 500]
     errors = [wrong(each.server, f"{each}: an internal error.") for each in broken]
-    return [*_launches(world), *_actions(world.outcomes), *errors]
+    by_ec2 = (*world.ids.wrongs, *ec2.same_answers(world.outcomes), *_strange_ids(), *_volumes_of_a_token())
+    return [*_launches(world), *_actions(world.outcomes), *(wrong("", words) for words in by_ec2), *errors]
+
+
+def _strange_ids() -> Iterable[str]:
+    """Describe instances whose id in EC2 is another than their guests know."""
+    known = Ec2Id.objects.filter(kind="i", resource_id__in=Instance.objects.values("id"))
+    for resource, ec2_id in known.values_list("resource_id", "ec2_id"):
+        if ec2_id != ec2.instance_id(str(resource)):
+            yield f"The instance {resource} has the id {ec2_id}."
+
+
+def _volumes_of_a_token() -> Iterable[str]:
+    """Describe volumes that are there more than once, though each was asked for with a client token."""
+    names = Counter(Volume.objects.filter(name__endswith=ec2.VOLUME).values_list("name", flat=True))
+    for name, count in names.items():
+        if count > 1:
+            yield f"There are {count} volumes {name}."
 
 
 def _launches(world: World) -> Iterable[Finding]:
@@ -65,6 +85,8 @@ def _actions(outcomes: Sequence[Outcome]) -> Iterable[Finding]:
     records = Counter((str(instance), request, action) for instance, request, action in rows)
     for outcome in outcomes:
         call = CALLS.get(outcome.operation.kind)
+        if outcome.operation.kind in ec2.RECORDS:
+            yield from _by_ec2(outcome, records)
         if call is None or not outcome.answer.request_id:
             continue
         count = records[outcome.server, outcome.answer.request_id, call.record]
@@ -72,3 +94,11 @@ def _actions(outcomes: Sequence[Outcome]) -> Iterable[Finding]:
             yield wrong(outcome.server, f"{outcome}: it has {count} records of the action {call.record}.")
         elif outcome.answer.refused and count:
             yield wrong(outcome.server, f"{outcome}: it was refused and has a record.")
+
+
+def _by_ec2(outcome: Outcome, records: Counter[tuple[str, str, str]]) -> Iterable[Finding]:
+    """Describe a request whose records are more than one; EC2 accepts also what has nothing left to do."""
+    names = ec2.RECORDS[outcome.operation.kind]
+    count = sum(records[outcome.server, outcome.answer.request_id, name] for name in names)
+    if (outcome.answer.refused and count) or (outcome.answer.accepted and count > 1):
+        yield wrong(outcome.server, f"{outcome}: it has {count} records of {' or '.join(sorted(names))}.")

@@ -122,12 +122,16 @@ COMMON = (
 """Kinds that the deck holds twice."""
 
 
-def make(seed: int, operations: int, *, packets: bool = False, volumes: bool = False) -> Plan:
-    """Return the plan of a seed; where packets are sent, more is asked of networks; with ``volumes`` more of them."""
+def make(seed: int, operations: int, *, packets: bool = False, volumes: bool = False, ec2: bool = False) -> Plan:
+    """Return the plan of a seed; where packets are sent, more is asked of networks; with ``volumes`` more of them, with
+    ``ec2`` more by the EC2 API.
+    """
     chance = random.Random(f"operations {seed}")  # noqa: S311 - to be the same again
-    often = (*OF_NETWORKS,) * packets + (*OF_VOLUMES,) * volumes
+    often = (*OF_NETWORKS,) * packets + (*OF_VOLUMES,) * volumes + OF_EC2 * ec2
     others = {kind: weight * (OFTEN if kind in often else 1) for kind, weight in OTHERS.items()}
-    lanes = [_Lane(number, chance, others) for number in range(LANES)]
+    launches = _LAUNCHES | {"ec2": _LAUNCHES["ec2"] * (OFTEN if ec2 else 1)}
+    asked: set[str] = set()
+    lanes = [_Lane(number, chance, others, launches, asked) for number in range(LANES)]
     steps = tuple(lanes[chance.randrange(LANES)].next(number) for number in range(1, operations + 1))
     faults = random.Random(f"faults {seed}")  # noqa: S311
     kinds = {**FAULTS, **FAULTS_OF_HOSTS} if packets else FAULTS
@@ -175,15 +179,29 @@ OTHERS = {
     "backup_volume": 2,
     "delete_volume": 2,
     "migrate_volume": 2,
+    "ec2_start": 2,
+    "ec2_stop": 2,
+    "ec2_reboot": 1,
+    "ec2_tags": 1,
+    "ec2_show": 1,
+    "ec2_address": 2,
+    "ec2_volume": 1,
+    "ec2_attach": 2,
+    "ec2_detach": 1,
 }
-"""What is asked of a server in any state by addresses of its own, or of its networks and volumes, with weights."""
+"""What is asked of a server in any state by addresses of its own, by the EC2 API, or of its networks and volumes, with
+weights.
+"""
 OF_NETWORKS = ("floating_ip", "port_forwarding", "rule", "regroup", "own_network", "drop_network", "router")
 OF_VOLUMES = (
     "volume", "attach_volume", "detach_volume", "swap_volume", "extend_volume", "snapshot_volume", "revert_volume",
     "backup_volume", "delete_volume", "migrate_volume",
 )  # fmt: skip
+OF_EC2 = tuple(kind for kind in OTHERS if kind.startswith("ec2_"))
 OFTEN = 5
-"""How many times as often these are asked where packets are sent, or more is asked of volumes."""
+"""How many times as often these are asked where packets are sent, or more is asked of volumes or by EC2."""
+WAITING = 12
+"""How many times as likely a kind is that did not come up yet: a long run has every one."""
 _BAD = (
     "no such flavor",
     "no such image",
@@ -205,7 +223,17 @@ _LAUNCHES = {
     "too large": 3,
     "repeated": 8,
     "from volume": 8,
+    "ec2": 14,
 }
+
+
+_BY_EC2: Mapping[tuple[str, str], str] = {
+    ("ec2_stop", VmState.ACTIVE): VmState.STOPPED,
+    ("ec2_start", VmState.STOPPED): VmState.ACTIVE,
+    ("ec2_start", VmState.SUSPENDED): VmState.ACTIVE,
+    ("ec2_start", VmState.PAUSED): VmState.ACTIVE,
+}
+"""Where a server is then."""
 
 
 @dataclass
@@ -218,9 +246,17 @@ class _Server:
 class _Lane:
     """Decides what one client does next, by what it should have by then."""
 
-    def __init__(self, number: int, chance: random.Random, others: Mapping[str, int]) -> None:
-        self._number, self._others = number, others
-        self._chance = chance
+    def __init__(
+        self,
+        number: int,
+        chance: random.Random,
+        others: Mapping[str, int],
+        launches: Mapping[str, int],
+        asked: set[str],
+    ) -> None:
+        """Begin with nothing; ``asked`` is shared by all clients: the kinds that came up so far."""
+        self._number, self._others, self._launches = number, others, launches
+        self._chance, self._asked = chance, asked
         self._live: list[_Server] = []
 
     def next(self, number: int) -> Operation:
@@ -234,7 +270,7 @@ class _Lane:
 
     def _launch(self, number: int) -> Operation:
         chance = self._chance
-        kind = chance.choices([*_LAUNCHES], [*_LAUNCHES.values()])[0]
+        kind = chance.choices([*self._launches], [*self._launches.values()])[0]
         details: dict[str, Any] = {"flavor": chance.choice(["nano", "nano", "tiny", "small"])}
         count = 1
         if kind == "several":
@@ -248,6 +284,8 @@ class _Lane:
             details |= {"policy": chance.choice(POLICIES), "min_count": count, "max_count": count}
         elif kind == "repeated":
             return self._repeated(number, details)
+        elif kind == "ec2":
+            return self._by_ec2(number, details)
         elif kind == "bad":
             details |= {"wrong": chance.choice(_BAD)}
         elif kind == "over quota":
@@ -263,13 +301,20 @@ class _Lane:
         self._live.append(_Server(number, 1))
         return Operation(number, self._number, "launch repeated", times=self._chance.randint(1, 4), details=details)
 
+    def _by_ec2(self, number: int, details: dict[str, Any]) -> Operation:
+        """Launch by EC2 with a client token, sent more than once."""
+        count = self._chance.choice((1, 1, 2))
+        self._live.append(_Server(number, count))
+        details |= {"min_count": count, "max_count": count}
+        return Operation(number, self._number, "launch ec2", times=self._chance.randint(1, 4), details=details)
+
     def _delete(self, number: int, server: _Server) -> Operation:
         chance = self._chance
         index = chance.randrange(server.count)
         if server.count == 1 or chance.random() < 0.5:
             self._live.remove(server)
         times = chance.choices([1, 2, 5], [7, 2, 1])[0]
-        details = {"force": True} if chance.random() < 0.15 else {}
+        details = {"force": True} if chance.random() < 0.15 else {"ec2": True} if chance.random() < 0.3 else {}
         settled = chance.random() < 0.6
         return Operation(number, self._number, "delete", server.launch, index, times, settled, details)
 
@@ -278,7 +323,9 @@ class _Lane:
         state = server.state if chance.random() < 0.9 else chance.choice(STATES)
         kinds = {name: call.weight(state) for name, call in CALLS.items()}
         kinds |= self._others
-        kind = chance.choices([*kinds], [*kinds.values()])[0]
+        weights = [weight * (1 if name in self._asked else WAITING) for name, weight in kinds.items()]
+        kind = chance.choices([*kinds], weights)[0]
+        self._asked.add(kind)
         index = chance.randrange(server.count)
         times = 1 if chance.random() < 0.85 else chance.randint(2, 3)
         settled = chance.random() < 0.75
@@ -287,4 +334,6 @@ class _Lane:
             details["body"] = CALLS[kind].body(chance)
             if server.count == 1:
                 server.state = CALLS[kind].leads_to(server.state, details["body"])
+        elif server.count == 1:
+            server.state = _BY_EC2.get((kind, server.state), server.state)
         return Operation(number, self._number, kind, server.launch, index, times, settled, details)

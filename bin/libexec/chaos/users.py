@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from chaos import volumes
+from chaos.calls import FLAVORS
 from chaos.client import Answer, Client
+from chaos.ec2 import SHARED_NETWORK, Ec2
 from chaos.networks import NETWORK, ROUTER
 from chaos.operations import COMPUTE, World
 from chaos.plan import POLICIES, PROJECTS
@@ -43,7 +45,24 @@ def create(port: int, seeded: Mapping[str, Any], prefix: str, note: Callable[[st
     world = World(clients, operator, wizards, seeded["image"]["id"], seeded["network"]["id"], groups, prefix, note)
     _lead_out(world)
     _asked(volumes.prepare(operator))
+    _prepare_ec2(world, port, seeded["image"]["id"])
     return world
+
+
+def _prepare_ec2(world: World, port: int, image: str) -> None:
+    """Give each user a key pair, and find what EC2 calls what they launch."""
+    for client in world.clients:
+        token = _asked(client.call("GET", "/identity/v3/auth/tokens"))["token"]
+        path = f"/identity/v3/users/{token['user']['id']}/credentials/OS-EC2"
+        made = _asked(client.call("POST", path, {"tenant_id": token["project"]["id"]}))["credential"]
+        world.by_ec2.append(Ec2(port, made["access"], made["secret"]))
+    name = _asked(world.operator.call("GET", f"/image/v2/images/{image}"))["name"]
+    images = _asked(world.by_ec2[0].ask("DescribeImages", Filters=[{"Name": "name", "Values": [name]}]))["Images"]
+    ranges = [{"Name": "cidr-block", "Values": [SHARED_NETWORK]}]
+    subnets = _asked(world.by_ec2[0].ask("DescribeSubnets", Filters=ranges))["Subnets"]
+    world.ec2_launch = {"ImageId": images[0]["ImageId"], "SubnetId": subnets[0]["SubnetId"]}
+    for flavor, key in FLAVORS.items():
+        world.types[flavor] = _asked(world.operator.call("GET", f"{COMPUTE}/flavors/{key}"))["flavor"]["name"]
 
 
 def _lead_out(world: World) -> None:

@@ -19,7 +19,7 @@ from up.prepare import PreparationError
 
 
 def _plan(given: argparse.Namespace) -> chaos.plan.Plan:
-    return chaos.plan.make(given.seed, given.operations, packets=given.packets, volumes=given.volumes)
+    return chaos.plan.make(given.seed, given.operations, packets=given.packets, volumes=given.volumes, ec2=given.ec2)
 
 
 def show(given: argparse.Namespace) -> bool:
@@ -60,7 +60,7 @@ def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
     reason = trouble or f"{len(wrongs)} things are wrong"
     again = (
         f"bin/chaos --operations {given.operations} --seed {plan.seed} --database {database.name} --hosts {given.hosts}"
-        f"{' --packets' if given.packets else ''}{' --volumes' if given.volumes else ''}"
+        f"{' --packets' * given.packets}{' --volumes' * given.volumes}{' --ec2' * given.ec2}"
     )
     log.say(f"Not clean after {spent}: {reason}.\nSeed {plan.seed}; again: {again}\nKept: {folder}")
     return False

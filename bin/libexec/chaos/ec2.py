@@ -1,0 +1,248 @@
+"""What clients do by the EC2 API, in the same turns as by the others; and that its ids always mean the same."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from botocore.parsers import ResponseParserError
+
+from chaos.client import Answer, Client, dialled
+from ec2_client import PATH, REQUEST_ID, Ec2Keys, read
+
+if TYPE_CHECKING:
+    from chaos.operations import Outcome, World
+    from chaos.plan import Operation
+
+TRIES = 3
+"""How often what has a client token is sent until there is an answer."""
+PAUSE = 0.5
+DIGITS = 17
+"""Of a UUID: an instance's id in EC2 begins with these, as its guest knows it."""
+SHARED_NETWORK = "10.20.0.0/24"
+MOST_ADDRESSES, MOST_VOLUMES = 4, 8
+"""Of one project, whichever API made them: what there are more of is changed or deleted."""
+TAG = "step"
+VOLUME = "-volume by token"
+"""Ends the names of volumes that were asked for with a client token, of which there is one each."""
+RECORDS: Mapping[str, frozenset[str]] = {
+    "ec2_start": frozenset({"start", "resume", "unpause", "unshelve"}),
+    "ec2_stop": frozenset({"stop"}),
+    "ec2_reboot": frozenset({"reboot"}),
+}
+"""Kind of operation → the action records that it may leave: one at most, none when it was refused."""
+
+
+class Ec2:
+    """A user with a key pair; each request is signed when it is sent, on a connection of its own."""
+
+    def __init__(self, port: int, access: str, secret: str) -> None:
+        self._port, self._keys = port, Ec2Keys(port, access, secret)
+
+    def ask(self, action: str, **arguments: Any) -> Answer:
+        """Send a request once.  Raises UnreachableError."""
+        connection = dialled(self._port)
+        signed = self._keys.signed(action, arguments)
+        try:
+            connection.request("POST", PATH, signed.body, dict(signed.headers))
+            response = connection.getresponse()
+            content, status = response.read(), response.status
+            request_id = response.headers.get(REQUEST_ID, "") or ""
+        except (OSError, http.client.HTTPException) as error:
+            return Answer(0, f"{type(error).__name__}: {error}", "")
+        finally:
+            connection.close()
+        try:
+            found = read(action, status, content)
+        except ResponseParserError:
+            return Answer(status, content[:200].decode(errors="replace"), request_id)
+        refusal = found.get("Error", {})
+        body = {"error": {"message": f"{refusal.get('Code')}: {refusal.get('Message')}"}} if status >= 300 else found
+        return Answer(status, body, request_id)
+
+
+class Ids:
+    """With which thing each id was shown first, and the other way round: every later answer has to agree."""
+
+    def __init__(self) -> None:
+        self._things: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        self._lock = threading.Lock()
+        self.wrongs: list[str] = []
+
+    def shown(self, ec2_id: str, thing: str, *, alone: bool = True) -> None:
+        """Take note of an answer; ``alone``: nothing else may ever be the same thing."""
+        with self._lock:
+            before = self._things.setdefault(ec2_id, thing)
+            if before != thing:
+                self.wrongs.append(f"{ec2_id} was {before}, and is {thing}.")
+            other = self._ids.setdefault(thing, ec2_id) if alone else ec2_id
+            if other != ec2_id:
+                self.wrongs.append(f"{thing} was {other}, and is {ec2_id}.")
+
+
+def instance_id(server: str) -> str:
+    """Return how EC2 calls a server."""
+    return f"i-{uuid.UUID(server).hex[:DIGITS]}"
+
+
+# ----- launches -------------------------------------------------------------------------------------------------------
+
+
+def launch(world: World, operation: Operation) -> Answer:
+    """Launch, and again while there is no answer: the client token makes it one launch however often it is sent."""
+    details, name = operation.details, world.name(operation.number)
+    answer = _until_answered(
+        world.by_ec2[operation.project],
+        "RunInstances",
+        InstanceType=world.types[details["flavor"]],
+        MinCount=details["min_count"],
+        MaxCount=details["max_count"],
+        ClientToken=f"chaos-{name}",
+        TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": name}]}],
+        **world.ec2_launch,
+    )
+    if answer.accepted:
+        _remember(world, [answer.body])
+    return answer
+
+
+def _until_answered(face: Ec2, action: str, **arguments: Any) -> Answer:
+    answer = face.ask(action, **arguments)
+    for _ in range(TRIES - 1):
+        if answer.status:
+            break
+        time.sleep(PAUSE)
+        answer = face.ask(action, **arguments)
+    return answer
+
+
+def same_answers(outcomes: Iterable[Outcome]) -> list[str]:
+    """Describe launches whose requests, which had one client token each, were answered with several instances."""
+    found: dict[int, set[tuple[str, ...]]] = defaultdict(set)
+    for outcome in outcomes:
+        if outcome.operation.kind == "launch ec2" and outcome.answer.accepted:
+            ids = tuple(sorted(each["InstanceId"] for each in outcome.answer.body["Instances"]))
+            found[outcome.operation.number].add(ids)
+    return [
+        f"Launch {number} was answered with {sorted(several)}." for number, several in found.items() if len(several) > 1
+    ]
+
+
+def _remember(world: World, reservations: Iterable[Mapping[str, Any]]) -> None:
+    for found in reservations:
+        for each in found["Instances"]:
+            world.ids.shown(each["InstanceId"], f"instance {each['AmiLaunchIndex']} of {found['ReservationId']}")
+
+
+# ----- what is asked of a server --------------------------------------------------------------------------------------
+
+
+def terminate(world: World, operation: Operation, server: str) -> Answer:
+    return world.by_ec2[operation.project].ask("TerminateInstances", InstanceIds=[instance_id(server)])
+
+
+def _changing(action: str) -> Callable[[World, Client, Operation, str], Answer]:
+    return lambda world, client, operation, server: world.by_ec2[operation.project].ask(
+        action, InstanceIds=[instance_id(server)]
+    )
+
+
+def _tags(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    tags = [{"Key": TAG, "Value": str(operation.number)}]
+    return world.by_ec2[operation.project].ask("CreateTags", Resources=[instance_id(server)], Tags=tags)
+
+
+def _show(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Look at all instances of the project, and at this one."""
+    face = world.by_ec2[operation.project]
+    every = face.ask("DescribeInstances")
+    if every.accepted:
+        _remember(world, every.body["Reservations"])
+    return face.ask("DescribeInstances", InstanceIds=[instance_id(server)])
+
+
+def _address(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Lead an address to the server: a new one, or one that leads elsewhere; or nowhere; or give one back."""
+    face = world.by_ec2[operation.project]
+    listed = face.ask("DescribeAddresses")
+    if not listed.accepted:
+        return listed
+    found = listed.body["Addresses"]
+    for each in found:
+        world.ids.shown(each["AllocationId"], f"address {each['PublicIp']}", alone=False)
+    if len(found) < MOST_ADDRESSES:
+        made = face.ask("AllocateAddress", Domain="vpc")
+        if not made.accepted:
+            return made
+        world.ids.shown(made.body["AllocationId"], f"address {made.body['PublicIp']}", alone=False)
+        return face.ask("AssociateAddress", AllocationId=made.body["AllocationId"], InstanceId=instance_id(server))
+    chosen = found[operation.number % len(found)]
+    if operation.number % 3 == 0 and "AssociationId" in chosen:
+        return face.ask("DisassociateAddress", AssociationId=chosen["AssociationId"])
+    if operation.number % 3 == 1:
+        return face.ask("ReleaseAddress", AllocationId=chosen["AllocationId"])
+    return face.ask("AssociateAddress", AllocationId=chosen["AllocationId"], InstanceId=instance_id(server))
+
+
+def _volume(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Make a volume, once however often it is asked for; or delete one where there are enough."""
+    face = world.by_ec2[operation.project]
+    found = _volumes(world, face)
+    if len(found) >= MOST_VOLUMES:
+        return face.ask("DeleteVolume", VolumeId=found[operation.number % len(found)]["VolumeId"])
+    name = f"{world.name(operation.number)}{VOLUME}"
+    tags = [{"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": name}]}]
+    made = _until_answered(
+        face, "CreateVolume", AvailabilityZone="nova", Size=1, ClientToken=f"chaos-{name}", TagSpecifications=tags
+    )
+    if made.accepted:
+        world.ids.shown(made.body["VolumeId"], name)
+    return made
+
+
+def _attach(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    face = world.by_ec2[operation.project]
+    free = [each for each in _volumes(world, face) if each["State"] == "available"]
+    if not free:
+        return _volume(world, client, operation, server)
+    chosen = free[operation.number % len(free)]["VolumeId"]
+    device = f"/dev/sd{'fghijklmnop'[operation.number % 11]}"
+    return face.ask("AttachVolume", VolumeId=chosen, InstanceId=instance_id(server), Device=device)
+
+
+def _detach(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    face = world.by_ec2[operation.project]
+    used = [each for each in _volumes(world, face) if each.get("Attachments")]
+    if not used:
+        return _show(world, client, operation, server)
+    return face.ask("DetachVolume", VolumeId=used[operation.number % len(used)]["VolumeId"])
+
+
+def _volumes(world: World, face: Ec2) -> list[dict[str, Any]]:
+    """Return the project's volumes; nothing when the cloud does not answer."""
+    answer = face.ask("DescribeVolumes")
+    found: list[dict[str, Any]] = answer.body["Volumes"] if answer.accepted else []
+    for each in found:
+        name = next((tag["Value"] for tag in each.get("Tags", []) if tag["Key"] == "Name"), "")
+        if name.endswith(VOLUME):
+            world.ids.shown(each["VolumeId"], name)
+    return found
+
+
+SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
+    "ec2_start": _changing("StartInstances"),
+    "ec2_stop": _changing("StopInstances"),
+    "ec2_reboot": _changing("RebootInstances"),
+    "ec2_tags": _tags,
+    "ec2_show": _show,
+    "ec2_address": _address,
+    "ec2_volume": _volume,
+    "ec2_attach": _attach,
+    "ec2_detach": _detach,
+}
