@@ -5,11 +5,10 @@ its features, and whether it names a backing or a data file.
 """
 
 import struct
-import sys
-from array import array
 from dataclasses import dataclass
 from typing import IO
 
+from compute_agent.disk_formats.expansion import MAX_TABLE, check_compressed, check_plain, entries
 from compute_agent.disk_formats.reading import PIECE, read_at, require
 
 HEADER = struct.Struct(">4sIQIIQIIQQII")
@@ -18,16 +17,8 @@ refcount_clusters snapshots."""
 MAGIC = b"QFI\xfb"
 LONGEST_NAME = 1023
 """Bytes of a backing file's name."""
-MAX_TABLE = 32 << 20
-"""Bytes of an L1 table or a refcount table; QEMU's own limit of the former."""
-MOST_EXPANSION = 100
-"""Bytes of the disk for each byte of the file; compressed systems have 2 to 5."""
-ALWAYS_ALLOWED = 256 << 20
-"""Bytes of a disk that a file may have however small it is: the same text again and again."""
 COMPRESSED = 1 << 62
 """The bit of an entry whose cluster is compressed."""
-SHARED = "is damaged: parts of it are named more than once"
-EXPANDS = f"becomes more than {MOST_EXPANSION} times as large when it is laid out"
 EXTENDED_L2 = 1 << 4
 """The bit of the incompatible features."""
 OFFSET_MASK = 0x00FF_FFFF_FFFF_FE00
@@ -91,30 +82,23 @@ class _File:
         return True
 
     def check_expansion(self, l1: int, length: int) -> None:
-        """Refuse a file of which clusters are named more than once, or that becomes far larger when it is laid out.
-
-        In one disk no table and no cluster has two places, so all that are named fit into the file together; compressed
-        ones may stand for ``MOST_EXPANSION`` times the file.
-        """
+        """Refuse a file of which tables or clusters are named more than once, or that becomes far larger."""
         tables = plain = compressed = 0
-        for place in range(l1, l1 + length, PIECE):
-            piece = read_at(self.file, place, min(PIECE, l1 + length - place))
-            for (entry,) in struct.iter_unpack(">Q", piece):
+        for names in entries(self.file, l1, length, "Q", "big"):
+            for entry in names:
                 offset = entry & OFFSET_MASK
                 if not offset:
                     continue
                 tables += 1
-                require(tables * self.cluster <= self.size, SHARED)
-                entries = array("Q", read_at(self.file, offset, self.cluster))
-                if sys.byteorder == "little":
-                    entries.byteswap()
-                for each in entries[:: 2 if self.has_bitmaps else 1]:
+                check_plain(tables, self.cluster, self.size)
+                (table,) = entries(self.file, offset, self.cluster, "Q", "big")
+                for each in table[:: 2 if self.has_bitmaps else 1]:
                     if each & COMPRESSED:
                         compressed += 1
                     elif each & OFFSET_MASK:
                         plain += 1
-                require(plain * self.cluster <= self.size, SHARED)
-                require((plain + compressed) * self.cluster <= MOST_EXPANSION * self.size + ALWAYS_ALLOWED, EXPANDS)
+                check_plain(plain, self.cluster, self.size)
+                check_compressed(plain + compressed, self.cluster, self.size)
 
     def last_cluster(self, refcounts: int, length: int, order: int) -> int:
         """Return the number of the last cluster in use: the refcounts know, and the file must reach as far."""

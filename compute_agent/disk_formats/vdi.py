@@ -6,10 +6,12 @@ https://gitlab.com/qemu-project/qemu/-/blob/master/block/vdi.c.
 import struct
 from typing import IO
 
+from compute_agent.disk_formats.expansion import MAX_TABLE, check_plain, entries
 from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, SECTOR, read_at, require
 
 BLOCK = 1 << 20
 DYNAMIC, STATIC = 1, 2
+UNALLOCATED, ZERO = 0xFFFF_FFFF, 0xFFFF_FFFE
 
 
 def check(file: IO[bytes], size: int) -> int:
@@ -22,5 +24,10 @@ def check(file: IO[bytes], size: int) -> int:
     require(kind in (DYNAMIC, STATIC) and header[0x1A8:0x1C8] == NO_UUID * 2, HAS_PARENT)
     require(sector == SECTOR and block == BLOCK and not extra and allocated <= blocks)
     require(0 < disk <= blocks * block and table >= SECTOR and table + blocks * 4 <= size)
-    require(data + allocated * block <= size)
+    require(data + allocated * block <= size and blocks * 4 <= MAX_TABLE)
+    named = sum(
+        len(piece) - piece.count(UNALLOCATED) - piece.count(ZERO)
+        for piece in entries(file, table, blocks * 4, "I", "little")
+    )
+    check_plain(named, block, size)
     return int(disk)

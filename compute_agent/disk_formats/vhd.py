@@ -6,15 +6,14 @@ https://learn.microsoft.com/windows/win32/vstor/about-vhd.
 import struct
 from typing import IO
 
-from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, PIECE, SECTOR, read_at, require
+from compute_agent.disk_formats.expansion import MAX_TABLE, check_plain, entries
+from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, SECTOR, read_at, require
 
 FOOTER = struct.Struct(">8sIIQI4sI4sQQHBBII16sB")
 """cookie features version next timestamp creator creator_version creator_os first_size size cylinders heads sectors
 type checksum uuid saved_state."""
 HEADER = struct.Struct(">8sQQIIII16s")
 """cookie next table version entries block_size checksum parent."""
-MAX_TABLE = 32 << 20
-"""Bytes of a table, each entry of which is looked at: enough for 16 TiB in blocks of the usual size."""
 FIXED, DYNAMIC, DIFFERENCING = 2, 3, 4
 UNUSED = 0xFFFF_FFFF
 NO_FOOTER = "does not match disk_format vhd: it has no footer"
@@ -28,13 +27,15 @@ def check(file: IO[bytes], size: int) -> int:
     _, _, _, header, _, _, _, _, _, disk, _, _, _, kind, _, _, saved = FOOTER.unpack(head[: FOOTER.size])
     require(kind != DIFFERENCING, HAS_PARENT)
     require(kind == DYNAMIC and not saved)
-    mark, _, table, _, entries, block, _, parent = HEADER.unpack(read_at(file, header, HEADER.size))
+    mark, _, table, _, length, block, _, parent = HEADER.unpack(read_at(file, header, HEADER.size))
     require(parent == NO_UUID, HAS_PARENT)
     require(mark == b"cxsparse" and block >= SECTOR and block & (block - 1) == 0)
-    require(entries * 4 <= MAX_TABLE and 0 < disk <= entries * block and table + entries * 4 <= size)
-    for place in range(table, table + entries * 4, PIECE):
-        piece = read_at(file, place, min(PIECE, table + entries * 4 - place))
-        require(all(entry == UNUSED or entry * SECTOR < size for (entry,) in struct.iter_unpack(">I", piece)))
+    require(length * 4 <= MAX_TABLE and 0 < disk <= length * block and table + length * 4 <= size)
+    blocks = 0
+    for piece in entries(file, table, length * 4, "I", "big"):
+        require(all(entry == UNUSED or entry * SECTOR < size for entry in piece))
+        blocks += len(piece) - piece.count(UNUSED)
+    check_plain(blocks, block, size)
     return int(disk)
 
 

@@ -7,6 +7,7 @@ import struct
 import uuid
 from typing import IO
 
+from compute_agent.disk_formats.expansion import MAX_TABLE, check_plain, entries
 from compute_agent.disk_formats.reading import HAS_PARENT, NO_UUID, read_at, require
 
 KIB = 1024
@@ -16,6 +17,10 @@ METADATA, TABLE = "8b7ca206-4790-4b9a-b8fe-575f050f886e", "2dc27766-f623-4200-9d
 PARAMETERS, DISK_SIZE = "caa16737-fa36-4d43-b3b6-33f0aa44e76b", "2fa54224-cd1b-4876-b211-5dbed83bf4b8"
 PARENT = "a8d35f2d-b30b-454d-abf7-d3d84834ab0c"
 HAS_PARENT_BIT = 2
+STATE, IN_FILE = 7, (6, 7)
+"""The bits of an entry that say where its block is, and those values by which it is in the file."""
+FEWEST_BEFORE_BITMAP = 16
+"""Entries of blocks before one of a bitmap, at least: with the largest blocks."""
 
 
 def check(file: IO[bytes], size: int) -> int:
@@ -31,7 +36,12 @@ def check(file: IO[bytes], size: int) -> int:
     require(not flags & HAS_PARENT_BIT, HAS_PARENT)
     require(1 << 20 <= block <= 256 << 20 and block & (block - 1) == 0)
     (disk,) = struct.unpack("<Q", read_at(file, meta_at + items[DISK_SIZE][0], 8))
-    require(-(-disk // block) * 8 <= table_length)
+    blocks = -(-disk // block)
+    # Among the entries of blocks are those of bitmaps, which a disk without a parent has not.
+    most = (blocks + blocks // FEWEST_BEFORE_BITMAP + 1) * 8
+    require(blocks * 8 <= table_length and most <= MAX_TABLE)
+    pieces = entries(file, table_at, min(table_length // 8 * 8, most), "Q", "little")
+    check_plain(sum((each & STATE) in IN_FILE for piece in pieces for each in piece), block, size)
     return int(disk)
 
 

@@ -9,11 +9,17 @@ import re
 import struct
 from typing import IO
 
+from compute_agent.disk_formats.expansion import MAX_TABLE, check_compressed, check_plain, entries
 from compute_agent.disk_formats.reading import HAS_PARENT, SECTOR, read_at, require
 
 HEADER = struct.Struct("<4sIIQQQQIQQ")
 """magic version flags capacity grain_size description_at description_size entries_per_table spare_directory directory:
 from the capacity on in sectors, but for the entries."""
+COMPRESSION = struct.Struct("<H")
+COMPRESSION_AT = 77
+"""Where in the header it says whether grains are compressed."""
+HAS_ZERO_GRAINS = 1 << 2
+"""The flag of a file whose tables say 1 for a grain of zeros."""
 AT_END = (1 << 64) - 1
 READ_BY_QEMU = 20
 """Sectors of a description that QEMU searches for a parent, however long the header says it is."""
@@ -25,7 +31,7 @@ IN_OTHER_FILES = "keeps its data in other files"
 
 def check(file: IO[bytes], size: int) -> int:
     """Return the bytes of the disk.  Raises DiskFormatError."""
-    magic, version, _, capacity, grain, at, sectors, entries, _, directory = HEADER.unpack(
+    magic, version, flags, capacity, grain, at, sectors, length, _, directory = HEADER.unpack(
         read_at(file, 0, HEADER.size)
     )
     require(magic == b"KDMV" and version in (1, 2, 3), IN_OTHER_FILES)
@@ -35,15 +41,36 @@ def check(file: IO[bytes], size: int) -> int:
     text = file.read(max(sectors, READ_BY_QEMU) * SECTOR).lower()
     require(b"parentfilenamehint" not in text, HAS_PARENT)
     _check_description(text.partition(b"\0")[0].decode("ascii", errors="replace"), capacity)
+    header_at = 0
     if directory == AT_END:
-        footer = HEADER.unpack(read_at(file, size - 2 * SECTOR, HEADER.size))
-        same = footer[:2] == (magic, version) and footer[3:8] == (capacity, grain, at, sectors, entries)
+        header_at = size - 2 * SECTOR
+        footer = HEADER.unpack(read_at(file, header_at, HEADER.size))
+        same = footer[:8] == (magic, version, flags, capacity, grain, at, sectors, length)
         require(same and footer[9] != AT_END)
         directory = footer[9]
-    require(8 <= grain <= 65_536 and grain & (grain - 1) == 0 and 0 < entries <= 512)
-    tables = -(-capacity // (grain * entries))
-    require(directory > 0 and directory * SECTOR + tables * 4 <= size)
+    require(8 <= grain <= 65_536 and grain & (grain - 1) == 0 and 0 < length <= 512)
+    tables = -(-capacity // (grain * length))
+    require(directory > 0 and tables * 4 <= MAX_TABLE and directory * SECTOR + tables * 4 <= size)
+    no_grain = (0, 1) if flags & HAS_ZERO_GRAINS else (0,)
+    grains = _count_grains(file, size, (directory * SECTOR, tables * 4), length * 4, no_grain)
+    (compressed,) = COMPRESSION.unpack(read_at(file, header_at + COMPRESSION_AT, COMPRESSION.size))
+    (check_compressed if compressed else check_plain)(grains, grain * SECTOR, size)
     return int(capacity * SECTOR)
+
+
+def _count_grains(
+    file: IO[bytes], size: int, directory: tuple[int, int], length: int, no_grain: tuple[int, ...]
+) -> int:
+    """Return how many grains the tables name, which have ``length`` bytes each and say ``no_grain`` for zeros."""
+    tables = grains = 0
+    for named in entries(file, *directory, "I", "little"):
+        for table in named:
+            if table:
+                tables += 1
+                check_plain(tables, length, size)
+                (found,) = entries(file, table * SECTOR, length, "I", "little")
+                grains += len(found) - sum(found.count(each) for each in no_grain)
+    return grains
 
 
 def _check_description(text: str, capacity: int) -> None:

@@ -212,6 +212,67 @@ def vdi_too_large(folder: Path) -> Path:
     return _changed(make(folder, "vdi"), (0x170, struct.pack("<Q", 1 << 60)))
 
 
+def vmdk_bomb(folder: Path, *, compressed: bool = False) -> Path:
+    """Each of its 32 768 tables is the same one, and each part of the disk the same: 256 KiB are 1 TiB."""
+    grain, entries, tables = 128, 512, 32_768
+    capacity = grain * entries * tables
+    text = f'version=1\nCID=fffffffe\nparentCID=ffffffff\ncreateType="monolithicSparse"\nRW {capacity} SPARSE "a"\n'
+    table = 21 + tables * 4 // SECTOR
+    data = -(-(table + 4) // grain) * grain
+    head = struct.pack("<4sIIQQQQIQQQ", b"KDMV", 1, 3, capacity, grain, 1, 20, entries, 0, 21, data)
+    head = head.ljust(77, b"\0") + struct.pack("<H", compressed)
+    lines = f"# Disk DescriptorFile\n{text}".encode()
+    named = struct.pack("<I", table) * tables + struct.pack("<I", data) * entries
+    path = folder / "bomb.vmdk"
+    path.write_bytes((head.ljust(SECTOR, b"\0") + lines.ljust(20 * SECTOR, b"\0") + named).ljust(data * SECTOR, b"\0"))
+    with path.open("ab") as file:
+        file.write(b"boom" * 16_384)
+    return path
+
+
+def vmdk_compressed_bomb(folder: Path) -> Path:
+    """The same, of a part that is said to be compressed."""
+    return vmdk_bomb(folder, compressed=True)
+
+
+def vhd_bomb(folder: Path) -> Path:
+    """Each of its 65 536 blocks is the same one."""
+    path = make(folder, "vpc")
+    data, blocks = path.read_bytes(), 65_536
+    (table,) = struct.unpack_from(">Q", data, SECTOR + 16)
+    path.write_bytes(data[:-SECTOR] + data[table : table + 4] * blocks + data[-SECTOR:])
+    size = struct.pack(">Q", blocks * (2 << 20))
+    return _changed(path, (48, size), (SECTOR + 16, struct.pack(">QII", len(data) - SECTOR, 0x10000, blocks)))
+
+
+def vhdx_bomb(folder: Path) -> Path:
+    """Each of its blocks is the same one."""
+    path = make(folder, "vhdx")
+    data = path.read_bytes()
+    region = data.index(bytes.fromhex("6677c22d23f600429d64115e9bfd4a08"))
+    (table,) = struct.unpack_from("<Q", data, region + 16)
+    guid = data.index(bytes.fromhex("2442a52f1bcd7648b2115dbed83bf4b8"))
+    (at,) = struct.unpack_from("<I", data, guid + 16)
+    disk_at = data.rindex(b"metadata", 0, guid) + at
+    size = struct.pack("<Q", 4096 * (8 << 20))
+    return _changed(path, (disk_at, size), (table, data[table : table + 8] * 4096))
+
+
+def vdi_bomb(folder: Path) -> Path:
+    """Each of its blocks is the same one."""
+    path = make(folder, "vdi")
+    data, blocks = path.read_bytes(), 4096
+    table, start = struct.unpack_from("<II", data, 0x154)
+    moved = table + blocks * 4
+    path.write_bytes(data[:table] + bytes(blocks * 4) + data[start:])
+    return _changed(
+        path,
+        (0x158, struct.pack("<I", moved)),
+        (0x170, struct.pack("<Q", blocks << 20)),
+        (0x180, struct.pack("<I", blocks)),
+    )
+
+
 BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     maker.__name__: (maker, why)
     for maker, why in (
@@ -236,6 +297,11 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         (vdi_of_differences, "has a parent"),
         (vdi_cut_short, "damaged"),
         (vdi_too_large, "damaged"),
+        (vmdk_bomb, "more than once"),
+        (vmdk_compressed_bomb, "more than once|times as large"),
+        (vhd_bomb, "more than once"),
+        (vhdx_bomb, "more than once"),
+        (vdi_bomb, "more than once"),
     )
 }
 """Name, which begins with the format, → how it is made, and what the refusal says."""

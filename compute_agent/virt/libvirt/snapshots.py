@@ -69,7 +69,9 @@ def copy_disk(
 
 def _check_room(disk: Path, target: Path, disk_format: str) -> None:
     try:
-        measured = json.loads(run_program("qemu-img", "measure", "-U", "--output=json", "-O", disk_format, str(disk)))
+        measured = json.loads(
+            run_program("qemu-img", "measure", "-U", "--output=json", "-f", "qcow2", "-O", disk_format, str(disk))
+        )
     except ProgramError as error:
         raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
     room = os.statvfs(target.parent)
