@@ -26,6 +26,7 @@ from provisioning.network import services as network
 from provisioning.network.models import Subnet
 from provisioning.quotas import drift
 from provisioning.quotas.drift import Finding
+from provisioning.quotas.selectors import Bounds
 from provisioning.quotas.services.ledger import commit, release, reserve
 from provisioning.quotas.services.limits import set_limit
 from provisioning.quotas.services.repair import repair
@@ -47,7 +48,7 @@ def _made(db: None) -> None:
 def hold_for_a_moment(limit: int) -> None:
     owner = uuid.uuid4()
     with transaction.atomic():
-        reserve(PROJECT, owner, AMOUNTS, dict.fromkeys(AMOUNTS, limit))
+        reserve(PROJECT, owner, AMOUNTS, Bounds(dict.fromkeys(AMOUNTS, limit)))
     commit(owner)
     release(owner)
 

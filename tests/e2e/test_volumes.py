@@ -211,7 +211,7 @@ def test_the_sdk(user: Terminal) -> None:
     storage.extend_volume(volume, 2)
     wait_for("the size", lambda: storage.get_volume(volume.id).size == 2)
     storage.wait_for_status(volume, "in-use", ["error"], interval=1, wait=PATIENCE)
-    assert user.guest("by-sdk", "cat /sys/block/vdb/size").strip() == str(2 << 21)
+    wait_for("the guest to see it", lambda: user.guest("by-sdk", "cat /sys/block/vdb/size").strip() == str(2 << 21))
     compute.delete_volume_attachment(server, volume.id)
     storage.wait_for_status(volume, "available", ["error"], interval=1, wait=PATIENCE)
     assert [found.name for found in storage.snapshots(volume_id=volume.id)] == ["by-sdk"]

@@ -9,7 +9,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.identity import announce, last_admin
 from provisioning.identity.conflicts import told_as
 from provisioning.identity.last_admin import keeping_an_administrator
-from provisioning.identity.models import LONG, Domain, ImpliedRole, Role
+from provisioning.identity.models import LONG, Domain, ImpliedRole, Role, RoleAssignment
 from provisioning.identity.services.checks import check_name, undisturbed
 
 BUILT_IN = ("admin", "manager", "member", "reader", "service")
@@ -48,7 +48,8 @@ def _imply_by_default(role: Role) -> None:
     above, below = (known.get(name) for name in BEFORE_MANAGER)
     if role.name == "manager" and above and below and below.id in _closure(role):
         ImpliedRole.objects.filter(prior=above, implied=below).delete()
-    announce.revoked()
+    if RoleAssignment.objects.exists():
+        announce.revoked()
 
 
 def is_built_in(role: Role) -> bool:

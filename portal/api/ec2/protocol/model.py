@@ -1,10 +1,13 @@
-"""EC2's service model as botocore ships it; loaded by the first request that needs it."""
+"""EC2's service model as botocore ships it; botocore and the model are loaded by the first request that needs them."""
+
+from __future__ import annotations
 
 import functools
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from botocore.loaders import Loader
-from botocore.model import OperationModel, ServiceModel, Shape
+if TYPE_CHECKING:
+    from botocore.model import OperationModel, ServiceModel, Shape
 
 SERVICE = "ec2"
 
@@ -12,8 +15,12 @@ SERVICE = "ec2"
 @functools.cache
 def service() -> ServiceModel:
     """Return the model, without its documentation, which is most of it."""
-    loader = Loader(extra_search_paths=[Loader.BUILTIN_DATA_PATH], include_default_search_paths=False)
-    return ServiceModel(_undocumented(loader.load_service_model(SERVICE, "service-2")), SERVICE)
+    loader_class = import_module("botocore.loaders").Loader
+    loader = loader_class(extra_search_paths=[loader_class.BUILTIN_DATA_PATH], include_default_search_paths=False)
+    found: ServiceModel = import_module("botocore.model").ServiceModel(
+        _undocumented(loader.load_service_model(SERVICE, "service-2")), SERVICE
+    )
+    return found
 
 
 @functools.cache

@@ -1,5 +1,7 @@
 """Parameters of the Query protocol (``Filter.1.Value.2=x``) to arguments in the shape that the model says."""
 
+from __future__ import annotations
+
 import base64
 import binascii
 import functools
@@ -8,13 +10,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from botocore.model import OperationModel, Shape
 from django.utils.dateparse import parse_date, parse_datetime
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.model import members_of, parameter_name
+
+if TYPE_CHECKING:
+    from botocore.model import OperationModel, Shape
 
 MOST_PARAMETERS = 2000
 DEEPEST = 12
@@ -33,7 +37,7 @@ class _Node:
     """A parameter, and those whose names begin with its name."""
 
     value: str | None = None
-    below: dict[str, "_Node"] = field(default_factory=dict)
+    below: dict[str, _Node] = field(default_factory=dict)
 
 
 def arguments(operation: OperationModel, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:

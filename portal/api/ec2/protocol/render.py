@@ -1,16 +1,19 @@
 """Results in boto3's shapes to the XML of the Query protocol."""
 
+from __future__ import annotations
+
 import base64
 import functools
 import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from botocore.model import OperationModel, Shape
-
 from portal.api.ec2.protocol.model import element_name, members_of
+
+if TYPE_CHECKING:
+    from botocore.model import OperationModel, Shape
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 NAMESPACE = "http://ec2.amazonaws.com/doc/{version}/"
