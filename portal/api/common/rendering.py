@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
 from rest_framework.renderers import BaseRenderer
+
+from provisioning.common.json_text import encoded
 
 
 class Rendered(bytes):
@@ -13,7 +14,7 @@ class Rendered(bytes):
 
 def written(data: Any) -> Rendered:
     """Write a body before its time, for who has to look at it."""
-    return Rendered(orjson.dumps(data))
+    return Rendered(encoded(data))
 
 
 class JSONRenderer(BaseRenderer):
@@ -30,4 +31,4 @@ class JSONRenderer(BaseRenderer):
         """Return the bytes of the body; None is an empty one."""
         if isinstance(data, Rendered):
             return data
-        return b"" if data is None else orjson.dumps(data)
+        return b"" if data is None else encoded(data)

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.json_text import encoded
 from provisioning.common.text import has_control_characters
 from provisioning.identity.last_admin import keeping_an_administrator
 from provisioning.identity.models import SHORT, Domain, Group, Project, User
@@ -63,7 +64,7 @@ def merged(known: Mapping[str, Any], changes: Mapping[str, Any] | None) -> dict[
     for name in result:
         check_name(name, LONGEST_EXTRA_NAME, "name of an additional field")
     try:
-        text = orjson.dumps(result)
+        text = encoded(result)
     except orjson.JSONEncodeError as error:
         raise InvalidInputError("The additional fields are not JSON.", field="extra") from error
     if len(text) > LARGEST_EXTRA or rb"\u0000" in text:

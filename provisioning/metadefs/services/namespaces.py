@@ -7,7 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ConflictError, ForbiddenError
+from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
 from provisioning.metadefs.models import MetadefNamespace
 from provisioning.metadefs.selectors import owner_of, sees_all
 from provisioning.metadefs.services import associations, contents
@@ -92,13 +92,20 @@ def _columns(context: RequestContext, values: Values, owner: str) -> dict[str, A
     if given != owner and not sees_all(context):
         raise ForbiddenError("You are not permitted to name another project as the owner.", field="owner")
     return {
-        "namespace": check_text("namespace", values["namespace"]),
+        "namespace": _check_name(values["namespace"]),
         "display_name": values.get("display_name"),
         "description": values.get("description"),
         "visibility": values.get("visibility") or MetadefNamespace.Visibility.PRIVATE,
         "protected": bool(values.get("protected")),
         "owner": given,
     }
+
+
+def _check_name(name: str) -> str:
+    """Return a name that can stand in an address; InvalidInputError."""
+    if "/" in name or name in {".", ".."}:
+        raise InvalidInputError("The name of a namespace has no slash in it, and more than dots.", field="namespace")
+    return check_text("namespace", name)
 
 
 def _taken(name: str) -> ConflictError:

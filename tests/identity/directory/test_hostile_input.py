@@ -82,3 +82,11 @@ def test_whatever_takes_something_away_wakes_the_open_connections(people: People
         Event.objects.all().delete()
         deed()
         assert Event.objects.filter(topic="auth", kind="revoked").exists()
+
+
+def test_additional_fields_have_numbers_of_any_size(people: People) -> None:
+    """PostgreSQL gives a large one back as a whole number, which the JSON library refused: 500."""
+    api, path = Api(people.operator), "/identity/v3/projects"
+    project = api.post(path, {"project": {"name": "huge", "cost": {"most": [1e30]}}}).json()["project"]["id"]
+    assert api.patch(f"{path}/{project}", {"project": {"more": 1}}).status_code == 200
+    assert api.get(f"{path}/{project}").json()["project"]["cost"] == {"most": [1e30]}

@@ -171,3 +171,11 @@ def test_names_that_others_have(operator: Person, path: str) -> None:
     assert api.put(f"{path}/tags/a", {"name": "B"}).status_code == 409
     assert api.put(f"{path}/tags/a", {"name": "A"}).status_code == 200
     assert api.put(f"{path}/objects/x", {"name": "y"}).status_code == 404
+
+
+def test_numbers_of_any_size_are_kept_and_shown(operator: Person, path: str) -> None:
+    """PostgreSQL gives a large one back as a whole number, which the JSON library refused: 500, for the list, too."""
+    body = {"name": "huge", "title": "T", "type": "number", "minimum": -1e30, "maximum": 1e300}
+    assert Api(operator).post(f"{path}/properties", body).status_code == 201
+    assert Api(operator).get(f"{path}/properties/huge").json() == body
+    assert Api(operator).get(path).json()["properties"]["huge"]["maximum"] == 1e300

@@ -121,6 +121,8 @@ def test_a_wrong_query(operator: Person, query: str, status: int) -> None:
         ({"namespace": " "}, 400),
         ({"namespace": "x" * 81}, 400),
         ({"namespace": "x\n"}, 400),
+        ({"namespace": "a/b"}, 400),
+        ({"namespace": ".."}, 400),
         ({"namespace": 5}, 400),
         ({"namespace": "N", "colour": "red"}, 400),
         ({"namespace": "N", "visibility": "shared"}, 400),
