@@ -25,4 +25,5 @@ urlpatterns = by_service(
         path("openapi.yaml", OpenApiYaml.as_view()),
     ],
 )
+handler400 = "portal.api.common.faults.bad_request"
 handler500 = "portal.dashboard.errors.server_error"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +24,7 @@ REQUEST_ID = "X-Amzn-Requestid"
 
 @dataclass(frozen=True)
 class Signed:
-    """A request as it goes over the wire; it is good for a quarter of an hour."""
+    """A request as it goes over the wire; it is good for a quarter of an hour, and for one change."""
 
     action: str
     body: str
@@ -41,7 +42,7 @@ class Ec2Keys:
         found = EC2Serializer().serialize_to_request(dict(arguments), _model().operation_model(action))
         body = urlencode(found["body"])
         url = f"http://127.0.0.1:{self._port}{PATH}"
-        request = AWSRequest("POST", url, data=body, headers={"Content-Type": FORM})
+        request = AWSRequest("POST", url, data=body, headers={"Content-Type": FORM, "X-Nonce": uuid.uuid4().hex})
         SigV4Auth(self._credentials, "ec2", "RegionOne").add_auth(request)
         return Signed(action, body, {name: str(value) for name, value in request.headers.items()})
 

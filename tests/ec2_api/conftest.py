@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,11 @@ def _send(request: AWSPreparedRequest, **_: Any) -> AWSResponse:
     return AWSResponse(request.url, answer.status_code, dict(answer.headers), _Raw(answer.content))
 
 
+def _never_alike(request: Any, **_: Any) -> None:
+    """Let two requests of one second be signed differently, so that none of them is refused for that."""
+    request.headers["X-Nonce"] = str(uuid.uuid4())
+
+
 def client(access: str, secret: str, region: str = "RegionOne", kind: str = "client") -> Any:
     """A client, or with ``kind`` ``resource`` a resource, of these keys."""
     session = boto3.Session(access, secret, region_name=region)
@@ -45,6 +51,7 @@ def client(access: str, secret: str, region: str = "RegionOne", kind: str = "cli
     made = getattr(session, kind)("ec2", endpoint_url=URL, config=config)
     events = (made.meta.client if kind == "resource" else made).meta.events
     events.register("before-send.ec2", _send)
+    events.register_first("request-created.ec2", _never_alike)
     return made
 
 

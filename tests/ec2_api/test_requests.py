@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 from django.http import HttpResponse
 from django.test import Client
 
+from portal.api.common import faults
 from provisioning.ec2.models import Ec2Tag, SpentSignature
 from provisioning.identity.models import Credential
 from provisioning.identity.services.ec2 import create_ec2_credential
@@ -143,15 +144,65 @@ def test_a_changed_body_and_a_wrong_clock_are_refused(keys: KEYS) -> None:
     assert _code(_post(body, headers)) == "RequestExpired"
 
 
-def test_what_changes_something_counts_once(keys: KEYS) -> None:
-    """Two alike within a second are two requests of one client; later it is somebody who listened."""
+def test_what_changes_something_counts_once(keys: KEYS, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two alike within a second may be two requests of one client, which then sends the second again."""
+    waits: list[float] = []
+    monkeypatch.setattr("portal.api.ec2.views.time.sleep", waits.append)
     body = urlencode({"Action": "CreateTags", **VERSION, "ResourceId.1": "x-12345678", "Tag.1.Key": "a"})
     headers = _signed(keys, body)
     assert _code(_post(body, dict(headers))) == "InvalidID"
-    assert _code(_post(body, dict(headers))) == "InvalidID"
-    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=30)):
+    again = _post(body, dict(headers))
+    assert (_code(again), again.status_code) == ("RequestLimitExceeded", 503)
+    assert 0 < waits[0] <= 1
+    with time_machine.travel(datetime.now(UTC) + timedelta(seconds=2)):
         assert _code(_post(body, dict(headers))) == "RequestExpired"
-    assert SpentSignature.objects.count() == 1
+        assert _code(_post(body, _signed(keys, body))) == "InvalidID"
+    assert SpentSignature.objects.count() == 2
+
+
+def test_what_only_reads_may_be_sent_again(keys: KEYS) -> None:
+    body = urlencode({"Action": "DescribeRegions", **VERSION})
+    headers = _signed(keys, body)
+    assert {_post(body, dict(headers)).status_code for _ in range(3)} == {200}
+    assert not SpentSignature.objects.exists()
+
+
+def test_what_has_a_client_token_is_answered_again(keys: KEYS) -> None:
+    """The token makes it once: a client that lost the answer may send the very same bytes."""
+    body = urlencode({"Action": "CreateNetworkInterface", **VERSION, "SubnetId": "subnet-1", "ClientToken": "a"})
+    headers = _signed(keys, body)
+    assert [_code(_post(body, dict(headers))) for _ in range(2)] == ["InvalidSubnetID.Malformed"] * 2
+
+
+@pytest.mark.parametrize("service", ["s3", "EC2", ""])
+def test_a_signature_for_another_service_is_refused(keys: KEYS, service: str) -> None:
+    body = urlencode({"Action": "DescribeRegions", **VERSION})
+    request = AWSRequest("POST", URL, data=body, headers={"Content-Type": "application/x-www-form-urlencoded"})
+    SigV4Auth(Credentials(*keys), service, "us-east-1").add_auth(request)
+    answer = _post(body, {name: str(value) for name, value in request.headers.items()})
+    assert (_code(answer), answer.status_code) == ("SignatureDoesNotMatch", 403)
+
+
+@pytest.mark.parametrize("what", ["user", "project"])
+def test_keys_of_what_is_disabled_open_nothing(keys: KEYS, people: People, what: str) -> None:
+    record = getattr(people.alice, what)
+    record.enabled = False
+    record.save(update_fields=["enabled"])
+    assert _code(_ask(keys)) == "AuthFailure"
+
+
+def test_a_host_that_is_not_ours_is_refused_in_xml(keys: KEYS) -> None:
+    answer = Client().post("/ec2/", data="", content_type="text/plain", headers={"Host": "evil.example"})
+    assert (_code(answer), answer.status_code) == ("MalformedQueryString", 400)
+    other = Client().get("/identity/v3", headers={"Host": "evil.example"})
+    assert (other.status_code, other.json()["error"]["code"]) == (400, 400)
+
+
+def test_other_methods_and_bodies_without_end_are_refused_in_xml() -> None:
+    answer = Client().put("/ec2/")
+    assert (_code(answer), answer.status_code, answer["Allow"]) == ("UnsupportedProtocol", 405, "GET, POST")
+    kind, content = faults.refusal("/ec2/", 413)
+    assert (kind, b"<Code>RequestEntityTooLarge</Code>" in content) == ("text/xml;charset=UTF-8", True)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,7 @@ def pairs_of(action: str, arguments: Mapping[str, Any]) -> list[tuple[str, str]]
 
 def signed(keys: Keys, body: str, service: str = "ec2") -> dict[str, str]:
     """Return the headers of a request with this body."""
-    request = AWSRequest("POST", URL, data=body, headers={"Content-Type": FORM})
+    request = AWSRequest("POST", URL, data=body, headers={"Content-Type": FORM, "X-Nonce": uuid.uuid4().hex})
     SigV4Auth(Credentials(keys.access, keys.secret), service, "RegionOne").add_auth(request)
     return {name: str(value) for name, value in request.headers.items() if name != "Content-Type"}
 

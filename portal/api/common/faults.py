@@ -10,8 +10,12 @@ from http import HTTPStatus
 from typing import Any
 
 import orjson
+from django.core.exceptions import DisallowedHost
+from django.http import HttpRequest, HttpResponse
+from django.views import defaults
 from rest_framework.exceptions import APIException, UnsupportedMediaType
 
+from portal.api.common import ec2_faults
 from portal.api.common.links import SERVICES
 from portal.common import error_status
 from provisioning.common import outage
@@ -129,7 +133,25 @@ def refusal(path: str, status: int) -> tuple[str, bytes]:
     413, 414, 415 or 431.
     """
     message = _REFUSED[status]
-    service = path.lstrip("/").partition("/")[0]
+    service = _service_of(path)
+    if service == ec2_faults.SERVICE:
+        return ec2_faults.CONTENT_TYPE, ec2_faults.of_status(status, message)
     if service not in SERVICES:
         return "text/plain", message.encode()
     return "application/json", orjson.dumps(body(service, status, message))
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Answer what Django refuses before a view sees it, in the shape of the service: a ``Host`` that is not ours."""
+    service, wrong_host = _service_of(request.path), isinstance(exception, DisallowedHost)
+    message = "This cloud has no such name: the Host header is wrong." if wrong_host else "The request cannot be read."
+    if service == ec2_faults.SERVICE:
+        told = ec2_faults.of_status(400, message, getattr(request, "request_id", ""))
+        return HttpResponse(told, status=400, content_type=ec2_faults.CONTENT_TYPE)
+    if service not in SERVICES:
+        return defaults.bad_request(request, exception)
+    return HttpResponse(orjson.dumps(body(service, 400, message)), status=400, content_type="application/json")
+
+
+def _service_of(path: str) -> str:
+    return path.lstrip("/").partition("/")[0]

@@ -1,5 +1,6 @@
 """The one view of the EC2 API: reads a signed request, finds who asks and what, and answers in XML."""
 
+import time
 from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
@@ -46,6 +47,11 @@ class Ec2View(View):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         return self._answer(request)
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        """Refuse in XML, too."""
+        body = render.fault("UnsupportedProtocol", "Requests are made with GET or POST", "")
+        return HttpResponse(body, status=405, content_type=XML, headers={"Allow": "GET, POST"})
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         request_id: str = request.request_id  # type: ignore[attr-defined]
@@ -154,7 +160,7 @@ def _done(action: Action, call: Call, signed: SignedRequest) -> str:
 
     An action that writes is one transaction, unless it says that it cannot be.
     """
-    if action.changes:
+    if action.changes and not _may_come_again(action, call, signed):
         _spend(signed)
     if not action.changes or not action.whole:
         return _said(action, call)
@@ -183,8 +189,21 @@ def _said(action: Action, call: Call) -> str:
     return render.body(model.operation(action.name), action.handler(call))
 
 
+def _may_come_again(action: Action, call: Call, signed: SignedRequest) -> bool:
+    """Whether a client token makes the request count once for longer than its signature is good."""
+    return action.whole and bool(call.get("ClientToken")) and "Expires" not in signed.params
+
+
 def _spend(signed: SignedRequest) -> None:
+    """Let the request count once; Ec2Error RequestExpired when it did before.
+
+    Within a second it may be an honest client's next one, signed alike: that is told to try again, which clients of AWS
+    do by themselves, once they sign in another way (SignedAlikeError).
+    """
     try:
         signatures.spend(signed.access, signed.signature)
+    except signatures.SignedAlikeError as error:
+        time.sleep(error.wait.total_seconds())
+        raise
     except NotAuthenticatedError as error:
         raise Ec2Error("RequestExpired", error.message) from error

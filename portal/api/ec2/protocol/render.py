@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import base64
 import functools
-import re
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import escape
 
+from portal.api.common.ec2_faults import HEAD, fault, text
 from portal.api.ec2.protocol.model import element_name, members_of
 
 if TYPE_CHECKING:
     from botocore.model import OperationModel, Shape
 
-HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
+__all__ = ["body", "document", "fault"]
 NAMESPACE = "http://ec2.amazonaws.com/doc/{version}/"
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot say."""
-_TO_CHANGE = re.compile(f"[&<>]|{_FORBIDDEN.pattern}")
 
 
 def body(operation: OperationModel, result: dict[str, Any]) -> str:
@@ -35,14 +31,7 @@ def document(operation: OperationModel, said: str, *, request_id: str, version: 
     """Return the document around what ``body`` made."""
     name = f"{operation.name}Response"
     space = NAMESPACE.format(version=version)
-    return f'{HEAD}<{name} xmlns="{space}"><requestId>{_text(request_id)}</requestId>{said}</{name}>'.encode()
-
-
-def fault(code: str, message: str, request_id: str) -> bytes:
-    return (
-        f"{HEAD}<Response><Errors><Error><Code>{_text(code)}</Code><Message>{_text(message)}</Message></Error></Errors>"
-        f"<RequestID>{_text(request_id)}</RequestID></Response>"
-    ).encode()
+    return f'{HEAD}<{name} xmlns="{space}"><requestId>{text(request_id)}</requestId>{said}</{name}>'.encode()
 
 
 Writer = Callable[[Any], str]
@@ -85,17 +74,12 @@ def _list(opening: str, closing: str, write: Writer, value: Iterable[Any]) -> st
     return "".join([f"{opening}{write(each)}{closing}" for each in value])
 
 
-def _text(value: object) -> str:
-    text = str(value)
-    return text if _TO_CHANGE.search(text) is None else escape(_FORBIDDEN.sub("�", text))
-
-
 def _timestamp(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _SCALARS: dict[str, Writer] = {
-    "string": _text,
+    "string": text,
     "integer": lambda value: str(int(value)),
     "long": lambda value: str(int(value)),
     "boolean": lambda value: "true" if value else "false",

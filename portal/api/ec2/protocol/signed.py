@@ -18,8 +18,9 @@ OF_PROTOCOL = frozenset(
     }
 )
 """Parameters that are no arguments of the action."""
+SERVICE = "ec2"
 _AUTHORIZATION = re.compile(
-    rf"{ALGORITHM}\s+(?=.*Credential=([^,/\s]+)/)(?=.*SignedHeaders=[^,\s]+)(?=.*Signature=([0-9a-f]{{64}})).*",
+    rf"{ALGORITHM}\s+(?=.*Credential=([^,\s]+))(?=.*SignedHeaders=[^,\s]+)(?=.*Signature=([0-9a-f]{{64}})).*",
     re.DOTALL,
 )
 
@@ -52,12 +53,12 @@ def _of_header(request: HttpRequest) -> tuple[str, str]:
             "The request signature does not conform to AWS standards: Authorization must have Credential, SignedHeaders"
             f" and Signature of {ALGORITHM}.",
         )
-    return found[1], found[2]
+    return _scoped(found[1]), found[2]
 
 
 def _of_parameters(params: dict[str, str]) -> tuple[str, str]:
     if "X-Amz-Signature" in params:
-        return params.get("X-Amz-Credential", "").partition("/")[0], params["X-Amz-Signature"]
+        return _scoped(params.get("X-Amz-Credential", "")), params["X-Amz-Signature"]
     if "AWSAccessKeyId" not in params:
         raise Ec2Error("MissingAuthenticationToken", "Request is missing Authentication Token", status=403)
     if "Signature" not in params:
@@ -65,3 +66,20 @@ def _of_parameters(params: dict[str, str]) -> tuple[str, str]:
     if params.get("SignatureVersion") != "2":
         raise Ec2Error("IncompleteSignature", "SignatureVersion must be 2, or the request be signed in version 4")
     return params["AWSAccessKeyId"], params["Signature"]
+
+
+def _scoped(credential: str) -> str:
+    """Return the access key of a credential as version 4 names it; Ec2Error when it is for another service.
+
+    The region may be any: clients are often configured for one of AWS's.
+    """
+    parts = credential.split("/")
+    if len(parts) != 5 or not parts[0]:
+        raise Ec2Error(
+            "IncompleteSignature", "Credential must have the access key, date, region, service and 'aws4_request'"
+        )
+    if parts[3:] != [SERVICE, "aws4_request"]:
+        raise Ec2Error(
+            "SignatureDoesNotMatch", "Credential should be scoped to service 'ec2' and to 'aws4_request'", status=403
+        )
+    return parts[0]

@@ -1,0 +1,31 @@
+"""Errors in the XML of EC2: of the API itself, and of what refuses a request before the API sees it."""
+
+import re
+from xml.sax.saxutils import escape
+
+SERVICE = "ec2"
+CONTENT_TYPE = "text/xml;charset=UTF-8"
+HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
+_CODES = {413: "RequestEntityTooLarge"}
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that XML 1.0 cannot say."""
+_TO_CHANGE = re.compile(f"[&<>]|{_FORBIDDEN.pattern}")
+
+
+def fault(code: str, message: str, request_id: str) -> bytes:
+    """Return the document of an error."""
+    return (
+        f"{HEAD}<Response><Errors><Error><Code>{text(code)}</Code><Message>{text(message)}</Message></Error></Errors>"
+        f"<RequestID>{text(request_id)}</RequestID></Response>"
+    ).encode()
+
+
+def of_status(status: int, message: str, request_id: str = "") -> bytes:
+    """Return the document of what is refused with this status before anybody looks at its action."""
+    return fault(_CODES.get(status, "MalformedQueryString"), message, request_id)
+
+
+def text(value: object) -> str:
+    """Return a value as it stands between tags; what XML cannot say is replaced."""
+    said = str(value)
+    return said if _TO_CHANGE.search(said) is None else escape(_FORBIDDEN.sub("\ufffd", said))
