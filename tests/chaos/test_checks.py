@@ -23,7 +23,7 @@ from provisioning.compute import host_commands
 from provisioning.compute.actions.reset_state import BY_HAND
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import PowerState, TaskState, VmState
-from provisioning.ec2.models import Ec2Id
+from provisioning.ec2.models import Ec2Id, Ec2Tag
 from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.jobs.models import WorkerBeat
@@ -276,6 +276,15 @@ def test_what_only_ec2_keeps_is_looked_at_too(scene: Scene) -> None:
         f"The instance {scene.id} has the id i-00000000000000007.",
         f"There are 2 volumes {own['name']}.",
     ]
+
+
+def test_a_launch_by_ec2_has_the_tags_of_its_request(scene: Scene) -> None:
+    changed(name="c1-00001-1")(scene)
+    asked = world(replace(BY_EC2, details={}), of(ec2.instance_id(scene.id)))
+    assert [each.sentence for each in outcomes.check(asked)] == ["c1-00001-1 has no tag Name."]
+    own = {"project_id": scene.server.project_id, "resource_id": scene.server.id}
+    Ec2Tag.objects.create(kind="i", key="Name", value="c1-00001", **own)
+    assert outcomes.check(asked) == []
 
 
 @pytest.mark.parametrize(

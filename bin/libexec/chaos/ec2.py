@@ -44,12 +44,18 @@ class Ec2:
     def __init__(self, port: int, access: str, secret: str) -> None:
         self._port, self._keys = port, Ec2Keys(port, access, secret)
 
-    def ask(self, action: str, **arguments: Any) -> Answer:
-        """Send a request once.  Raises UnreachableError."""
+    def ask(self, action: str, *, cut: float | None = None, **arguments: Any) -> Answer:
+        """Send a request once; with ``cut`` be gone so many seconds later, whatever the answer.
+
+        Raises UnreachableError.
+        """
         connection = dialled(self._port)
         signed = self._keys.signed(action, arguments)
         try:
             connection.request("POST", PATH, signed.body, dict(signed.headers))
+            if cut is not None:
+                time.sleep(cut)
+                return Answer(0, f"cut after {cut} s", "")
             response = connection.getresponse()
             content, status = response.read(), response.status
             request_id = response.headers.get(REQUEST_ID, "") or ""
@@ -94,11 +100,12 @@ def instance_id(server: str) -> str:
 # ----- launches -------------------------------------------------------------------------------------------------------
 
 
-def launch(world: World, operation: Operation) -> Answer:
+def launch(world: World, operation: Operation) -> list[Answer]:
     """Launch, and again while there is no answer: the client token makes it one launch however often it is sent."""
     details, name = operation.details, world.name(operation.number)
-    answer = _until_answered(
-        world.by_ec2[operation.project],
+    answers = _until_answered(
+        world,
+        operation,
         "RunInstances",
         InstanceType=world.types[details["flavor"]],
         MinCount=details["min_count"],
@@ -107,19 +114,22 @@ def launch(world: World, operation: Operation) -> Answer:
         TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": name}]}],
         **world.ec2_launch,
     )
-    if answer.accepted:
-        _remember(world, [answer.body])
-    return answer
+    _remember(world, [answer.body for answer in answers if answer.accepted])
+    return answers
 
 
-def _until_answered(face: Ec2, action: str, **arguments: Any) -> Answer:
-    answer = face.ask(action, **arguments)
-    for _ in range(TRIES - 1):
-        if answer.status:
-            break
-        time.sleep(PAUSE)
-        answer = face.ask(action, **arguments)
-    return answer
+def _once(world: World, operation: Operation, action: str, **arguments: Any) -> Answer:
+    return world.by_ec2[operation.project].ask(action, cut=operation.details.get("cut"), **arguments)
+
+
+def _until_answered(world: World, operation: Operation, action: str, **arguments: Any) -> list[Answer]:
+    """Ask for what has a client token: the first request may be cut, the others ask for the same thing."""
+    answers = [_once(world, operation, action, **arguments)]
+    while not answers[-1].status and len(answers) < TRIES:
+        if "cut" not in operation.details:
+            time.sleep(PAUSE)
+        answers.append(world.by_ec2[operation.project].ask(action, **arguments))
+    return answers
 
 
 def same_answers(outcomes: Iterable[Outcome]) -> list[str]:
@@ -144,18 +154,16 @@ def _remember(world: World, reservations: Iterable[Mapping[str, Any]]) -> None:
 
 
 def terminate(world: World, operation: Operation, server: str) -> Answer:
-    return world.by_ec2[operation.project].ask("TerminateInstances", InstanceIds=[instance_id(server)])
+    return _once(world, operation, "TerminateInstances", InstanceIds=[instance_id(server)])
 
 
 def _changing(action: str) -> Callable[[World, Client, Operation, str], Answer]:
-    return lambda world, client, operation, server: world.by_ec2[operation.project].ask(
-        action, InstanceIds=[instance_id(server)]
-    )
+    return lambda world, client, operation, server: _once(world, operation, action, InstanceIds=[instance_id(server)])
 
 
 def _tags(world: World, client: Client, operation: Operation, server: str) -> Answer:
     tags = [{"Key": TAG, "Value": str(operation.number)}]
-    return world.by_ec2[operation.project].ask("CreateTags", Resources=[instance_id(server)], Tags=tags)
+    return _once(world, operation, "CreateTags", Resources=[instance_id(server)], Tags=tags)
 
 
 def _show(world: World, client: Client, operation: Operation, server: str) -> Answer:
@@ -181,13 +189,17 @@ def _address(world: World, client: Client, operation: Operation, server: str) ->
         if not made.accepted:
             return made
         world.ids.shown(made.body["AllocationId"], f"address {made.body['PublicIp']}", alone=False)
-        return face.ask("AssociateAddress", AllocationId=made.body["AllocationId"], InstanceId=instance_id(server))
+        return _once(
+            world, operation, "AssociateAddress", AllocationId=made.body["AllocationId"], InstanceId=instance_id(server)
+        )
     chosen = found[operation.number % len(found)]
     if operation.number % 3 == 0 and "AssociationId" in chosen:
-        return face.ask("DisassociateAddress", AssociationId=chosen["AssociationId"])
+        return _once(world, operation, "DisassociateAddress", AssociationId=chosen["AssociationId"])
     if operation.number % 3 == 1:
-        return face.ask("ReleaseAddress", AllocationId=chosen["AllocationId"])
-    return face.ask("AssociateAddress", AllocationId=chosen["AllocationId"], InstanceId=instance_id(server))
+        return _once(world, operation, "ReleaseAddress", AllocationId=chosen["AllocationId"])
+    return _once(
+        world, operation, "AssociateAddress", AllocationId=chosen["AllocationId"], InstanceId=instance_id(server)
+    )
 
 
 def _volume(world: World, client: Client, operation: Operation, server: str) -> Answer:
@@ -195,12 +207,11 @@ def _volume(world: World, client: Client, operation: Operation, server: str) -> 
     face = world.by_ec2[operation.project]
     found = _volumes(world, face)
     if len(found) >= MOST_VOLUMES:
-        return face.ask("DeleteVolume", VolumeId=found[operation.number % len(found)]["VolumeId"])
+        return _once(world, operation, "DeleteVolume", VolumeId=found[operation.number % len(found)]["VolumeId"])
     name = f"{world.name(operation.number)}{VOLUME}"
     tags = [{"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": name}]}]
-    made = _until_answered(
-        face, "CreateVolume", AvailabilityZone="nova", Size=1, ClientToken=f"chaos-{name}", TagSpecifications=tags
-    )
+    wanted = {"AvailabilityZone": "nova", "Size": 1, "ClientToken": f"chaos-{name}", "TagSpecifications": tags}
+    made = _until_answered(world, operation, "CreateVolume", **wanted)[-1]
     if made.accepted:
         world.ids.shown(made.body["VolumeId"], name)
     return made
@@ -213,7 +224,7 @@ def _attach(world: World, client: Client, operation: Operation, server: str) -> 
         return _volume(world, client, operation, server)
     chosen = free[operation.number % len(free)]["VolumeId"]
     device = f"/dev/sd{'fghijklmnop'[operation.number % 11]}"
-    return face.ask("AttachVolume", VolumeId=chosen, InstanceId=instance_id(server), Device=device)
+    return _once(world, operation, "AttachVolume", VolumeId=chosen, InstanceId=instance_id(server), Device=device)
 
 
 def _detach(world: World, client: Client, operation: Operation, server: str) -> Answer:
@@ -221,7 +232,7 @@ def _detach(world: World, client: Client, operation: Operation, server: str) -> 
     used = [each for each in _volumes(world, face) if each.get("Attachments")]
     if not used:
         return _show(world, client, operation, server)
-    return face.ask("DetachVolume", VolumeId=used[operation.number % len(used)]["VolumeId"])
+    return _once(world, operation, "DetachVolume", VolumeId=used[operation.number % len(used)]["VolumeId"])
 
 
 def _volumes(world: World, face: Ec2) -> list[dict[str, Any]]:

@@ -154,7 +154,8 @@ class Lane:
 
     def _send_ec2(self, operation: Operation) -> None:
         began = time.time()
-        self._keep(operation, began, ec2.launch(self._world, operation))
+        for answer in ec2.launch(self._world, operation):
+            self._keep(operation, began, answer)
 
     def _keep(self, operation: Operation, began: float, answer: Answer, server: str = "") -> None:
         outcome = Outcome(operation, began, time.time() - began, answer, server)

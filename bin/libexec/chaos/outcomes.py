@@ -13,7 +13,7 @@ from chaos.plan import Operation
 from chaos.wrongs import wrong
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.doctor.finding import Finding
-from provisioning.ec2.models import Ec2Id
+from provisioning.ec2.models import Ec2Id, Ec2Tag
 from provisioning.volumes.models import Volume
 
 
@@ -21,8 +21,9 @@ def check(world: World) -> list[Finding]:
     """Describe the requests that had no outcome, or more than one, and those that were answered 500."""
     broken = [each for each in world.outcomes if each.answer.status == 500]
     errors = [wrong(each.server, f"{each}: an internal error.") for each in broken]
-    by_ec2 = (*world.ids.wrongs, *ec2.same_answers(world.outcomes), *_strange_ids(), *_volumes_of_a_token())
-    return [*_launches(world), *_actions(world.outcomes), *(wrong("", words) for words in by_ec2), *errors]
+    answered = (*world.ids.wrongs, *ec2.same_answers(world.outcomes))
+    by_ec2 = [wrong("", words) for words in (*answered, *_strange_ids(), *_volumes_of_a_token())]
+    return [*_launches(world), *_actions(world.outcomes), *by_ec2, *_untagged(world), *errors]
 
 
 def _strange_ids() -> Iterable[str]:
@@ -31,6 +32,16 @@ def _strange_ids() -> Iterable[str]:
     for resource, ec2_id in known.values_list("resource_id", "ec2_id"):
         if ec2_id != ec2.instance_id(str(resource)):
             yield f"The instance {resource} has the id {ec2_id}."
+
+
+def _untagged(world: World) -> Iterable[Finding]:
+    """Describe instances that were launched without the tag that was asked for in the same request."""
+    numbers = {each.operation.number for each in world.outcomes if each.operation.kind == "launch ec2"}
+    names = tuple(world.name(number) for number in numbers)
+    tagged = set(Ec2Tag.objects.filter(kind="i", key="Name", value__in=names).values_list("resource_id", flat=True))
+    for row in Instance.objects.exclude(id__in=tagged):
+        if row.name.startswith(names):
+            yield wrong(str(row.id), f"{row.name} has no tag Name.")
 
 
 def _volumes_of_a_token() -> Iterable[str]:

@@ -200,6 +200,8 @@ OF_VOLUMES = (
 OF_EC2 = tuple(kind for kind in OTHERS if kind.startswith("ec2_"))
 OFTEN = 5
 """How many times as often these are asked where packets are sent, or more is asked of volumes or by EC2."""
+CUTS = (0.0, 0.02, 0.1, 0.4)
+"""Seconds after which a client of EC2 that waits for no answer is gone."""
 WAITING = 12
 """How many times as likely a kind is that did not come up yet: a long run has every one."""
 _BAD = (
@@ -303,10 +305,14 @@ class _Lane:
 
     def _by_ec2(self, number: int, details: dict[str, Any]) -> Operation:
         """Launch by EC2 with a client token, sent more than once."""
-        count = self._chance.choice((1, 1, 2))
-        self._live.append(_Server(number, count))
-        details |= {"min_count": count, "max_count": count}
+        least, more = self._chance.choice(((1, 0), (1, 0), (2, 0), (1, 2)))
+        self._live.append(_Server(number, least + more))
+        details |= {"min_count": least, "max_count": least + more, **self._cut()}
         return Operation(number, self._number, "launch ec2", times=self._chance.randint(1, 4), details=details)
+
+    def _cut(self) -> dict[str, Any]:
+        """Decide whether the client goes away before the answer, and how soon."""
+        return {"cut": self._chance.choice(CUTS)} if self._chance.random() < 0.25 else {}
 
     def _delete(self, number: int, server: _Server) -> Operation:
         chance = self._chance
@@ -314,7 +320,11 @@ class _Lane:
         if server.count == 1 or chance.random() < 0.5:
             self._live.remove(server)
         times = chance.choices([1, 2, 5], [7, 2, 1])[0]
-        details = {"force": True} if chance.random() < 0.15 else {"ec2": True} if chance.random() < 0.3 else {}
+        details: dict[str, Any] = {}
+        if chance.random() < 0.15:
+            details = {"force": True}
+        elif chance.random() < 0.3:
+            details = {"ec2": True, **self._cut()}
         settled = chance.random() < 0.6
         return Operation(number, self._number, "delete", server.launch, index, times, settled, details)
 
@@ -329,7 +339,7 @@ class _Lane:
         index = chance.randrange(server.count)
         times = 1 if chance.random() < 0.85 else chance.randint(2, 3)
         settled = chance.random() < 0.75
-        details = {}
+        details: dict[str, Any] = self._cut() if kind in OF_EC2 else {}
         if kind in CALLS:
             details["body"] = CALLS[kind].body(chance)
             if server.count == 1:
