@@ -6,6 +6,7 @@ A kernel or a ramdisk is no disk: its file is kept as it came.
 """
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -40,6 +41,7 @@ JUST_USED = 900.0
 """Seconds since somebody asked for an image in which his disk may not have been laid on it yet."""
 LOOK_EVERY = 0.05
 """Seconds between two looks whether another has done with an image."""
+NO_ROOM = os.strerror(errno.ENOSPC)
 RESERVE = 128 << 20
 """Bytes that an image must leave free on the cache's file system."""
 
@@ -270,6 +272,8 @@ def _flatten(source: Path, target: Path, image: ImageRef, virtual_size: int, sto
         run_long(*command, limits=CONVERT, stopped=stopped)
     except ProgramError as error:
         _go_on(stopped)
+        if NO_ROOM in str(error):
+            raise RetryableHostError("The host has no room for the image.", detail=str(error)) from error
         raise ImageUnacceptableError(f"Image {image.name!r} cannot be read.", detail=str(error)) from error
     if target.stat().st_size < virtual_size:
         raise ImageUnacceptableError(f"Image {image.name!r} is damaged.", detail="it came out shorter than it says")

@@ -4,6 +4,7 @@ Data that waits for its import is ``<image id>.staged``.  The lock belongs to th
 can take it knows that nobody writes or imports it.
 """
 
+import errno
 import fcntl
 import os
 import time
@@ -16,10 +17,12 @@ from typing import IO
 
 from django.conf import settings
 
-from provisioning.common.errors import ConflictError
+from provisioning.common.errors import ConflictError, UnavailableError
 
 RESERVE = 512 << 20
 """Bytes that uploads leave free: the database may be on the same disk."""
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NO_ROOM = "There is no room for the image now. Tell your operator."
 CLAIM_TRIES, CLAIM_PAUSE = 20, 0.05
 """How often and how long apart a file is tried that somebody may just be glancing at."""
 
@@ -49,11 +52,10 @@ def staged_of(image_id: uuid.UUID) -> Path:
 def new_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
     """Open the upload's file, locked while the block runs; gone afterwards unless it was renamed.
 
-    Raises ConflictError when somebody else is writing it.
+    Raises ConflictError when somebody else is writing it, UnavailableError when it does not fit.
     """
-    Path(settings.IMAGE_DIR).mkdir(parents=True, exist_ok=True, mode=0o700)
     part = part_of(image_id)
-    with _claimed(part, os.O_RDWR | os.O_CREAT) as file:
+    with _while_it_fits(), _claimed(part, os.O_RDWR | os.O_CREAT) as file:
         file.truncate(0)
         try:
             yield file
@@ -69,6 +71,18 @@ def staged_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
     """
     with _claimed(staged_of(image_id), os.O_RDWR) as file:
         yield file
+
+
+@contextmanager
+def _while_it_fits() -> Iterator[None]:
+    """Say of a file system that is full, for all that was left a moment ago, what is said before a write."""
+    try:
+        Path(settings.IMAGE_DIR).mkdir(parents=True, exist_ok=True, mode=0o700)
+        yield
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        raise UnavailableError(NO_ROOM) from error
 
 
 @contextmanager

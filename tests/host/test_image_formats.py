@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from compute_agent.images.cache import ImageCache
-from compute_agent.virt.errors import ImageUnacceptableError
+from compute_agent.virt.errors import ImageUnacceptableError, RetryableHostError
 from tests.host.test_images import INSTANCE, Portal, left
 from tests.support import disks
+from tests.support.small_disk import small_disk
 
 
 @pytest.fixture
@@ -51,6 +52,18 @@ def test_what_passes_the_checks_still_opens_no_other_file(
     monkeypatch.setattr("compute_agent.images.cache.inspect", lambda path, image: disks.SIZE)
     made = cache.get(portal.offer(disks.vmdk_with_parent(tmp_path), "vmdk"), INSTANCE)
     assert disks.SECRET not in made.path.read_bytes()
+
+
+def test_another_host_is_tried_when_the_disk_fills_up_meanwhile(
+    portal: Portal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The image is good: it was called unreadable, and its server failed for good."""
+    monkeypatch.setattr(ImageCache, "_has_room", lambda self, size: True)
+    image = portal.offer(disks.make(tmp_path, "vmdk", "subformat=streamOptimized", random=True), "vmdk")
+    with small_disk(tmp_path / "small", "6M") as folder:
+        with pytest.raises(RetryableHostError, match="no room"):
+            ImageCache(folder / "state", portal, tmp_path / "guests").get(image, INSTANCE)
+        assert left(folder) == []
 
 
 def test_the_bits_of_a_fixed_vhd_are_another_disk_as_raw(cache: ImageCache, portal: Portal, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from tests.image import pictures
 from tests.image.asking import V2, add, patch
 from tests.image.conftest import MakeImage, files
 from tests.support.cast import Api, Person
+from tests.support.small_disk import small_disk
 from tests.support.web import answers_of
 
 FULL = MAX_PROPERTIES_SIZE // MAX_VALUE
@@ -129,6 +130,26 @@ def test_staged_data_beside_an_upload_does_not_pass_the_storage_quota(
         services.stage(alice.context, first.id, meanwhile())
     first.refresh_from_db()
     assert (first.status, files(store)) == ("queued", [str(second.id)])
+
+
+@pytest.mark.parametrize("way", ["file", "stage"])
+def test_a_store_that_fills_up_in_the_middle_says_so_and_keeps_nothing(
+    alice: Person, make: MakeImage, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """What was free a moment ago somebody else has written by now."""
+    monkeypatch.setattr("provisioning.images.store.has_room", lambda more=0: True)
+    image, api = make(), Api(alice)
+    with small_disk(tmp_path / "small", "1M") as folder:
+        settings.IMAGE_DIR = folder
+        answer = api.client.put(
+            f"{V2}/images/{image.id}/{way}",
+            data=pictures.raw(3 * pictures.MIB),
+            content_type="application/octet-stream",
+            headers=api.headers,
+        )
+        left = files(folder)
+    image.refresh_from_db()
+    assert (answer.status_code, image.status, left) == (503, "queued", [])
 
 
 def test_the_table_of_a_vhd_is_bounded(tmp_path: Path) -> None:

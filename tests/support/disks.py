@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 from collections.abc import Callable
@@ -30,10 +31,10 @@ def raw_disk() -> bytes:
     return b"beginning".ljust(SECTOR, b"\1") + b"\0" * (SIZE - 2 * SECTOR) + b"end".rjust(SECTOR, b"\2")
 
 
-def make(folder: Path, driver: str, options: str = "") -> Path:
-    """Convert the raw disk."""
+def make(folder: Path, driver: str, options: str = "", *, random: bool = False) -> Path:
+    """Convert the raw disk, or one full of noise."""
     source, target = folder / "disk.raw", folder / f"disk.{driver}"
-    source.write_bytes(raw_disk())
+    source.write_bytes(os.urandom(SIZE) if random else raw_disk())
     words = ["-o", options] if options else []
     command = ["qemu-img", "convert", "-f", "raw", "-O", driver, *words, str(source), str(target)]
     subprocess.run(command, check=True, capture_output=True)

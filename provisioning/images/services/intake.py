@@ -152,4 +152,4 @@ def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator
 
 def _check_room(more: int) -> None:
     if not store.has_room(more):
-        raise UnavailableError("There is no room for the image now. Tell your operator.")
+        raise UnavailableError(store.NO_ROOM)
