@@ -109,9 +109,10 @@ def authenticate(request: AuthRequest) -> SignedIn:
 
     Raises NotAuthenticatedError, the same for every reason: a proof that is wrong, proofs of two people, a scope that
     is unknown, closed or without a role for the user; PasswordExpiredError, TooManyAttemptsError and MoreMethodsError,
-    which are such too; ForbiddenError when the token of an application credential is to be for something else, for
-    every token that is asked for with the token of a trust, and for a trust that is not the user's or whose roles are
-    no longer there.  A token that was got by a token ends no later than that one.
+    which are such too; ForbiddenError when the token of an application credential is to be for something else, or that
+    for the system for a project or a domain, for every token that is asked for with the token of a trust, and for a
+    trust that is not the user's or whose roles are no longer there.  A token that was got by a token ends no later than
+    that one.
     """
     parent = token_data(request.token) if request.token is not None else None
     if parent is not None and parent.trust is not None:
@@ -223,6 +224,8 @@ def _scope(
         return _scope_of_credential(asked, parent, credential)
     if credential is not None:
         return credential.project
+    if parent is not None and parent.system and isinstance(asked, ProjectScope | DomainScope):
+        raise ForbiddenError("The token for the system gets none for a project or a domain.")
     if asked in {"unscoped", "system"}:
         return None if asked == "unscoped" else "system"
     if asked == "default":

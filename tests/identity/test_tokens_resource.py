@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from provisioning.identity.models import Role
+from provisioning.identity.services.assignments import grant
+from provisioning.identity.services.tokens import issue_token
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
-from tests.support.cast import Api, People, Person
+from tests.support.cast import Api, People, Person, make_user
 
 
 def headers(value: str) -> dict[str, str]:
@@ -109,3 +112,14 @@ def test_browser_session_does_not_speak_at_the_api(people: People) -> None:
     session["token"] = from_browser.token
     session.save()
     assert api.get("/identity/v3/auth/projects").status_code == 401
+
+
+def test_services_and_readers_of_the_system_look_and_take_nothing_back(people: People) -> None:
+    value, reader = people.alice.token, Role.objects.get(name="reader", domain=None)
+    gateway = Person(make_user("gateway", {people.operator.project: "service"}), people.operator.project)
+    grant(reader, user=people.bob.user, system=True)
+    auditor = Api(None, **{"X-Auth-Token": issue_token(people.bob.user, "system", ("password",)).value})
+    for api, head in ((Api(gateway), 403), (auditor, 200)):  # Keystone's rules differ so
+        assert api.get(TOKENS, **headers(value)).status_code == 200
+        assert api.head(TOKENS, **headers(value)).status_code == head
+        assert api.delete(TOKENS, **headers(value)).status_code == 403

@@ -103,7 +103,9 @@ def unexpected(error: Exception, request_id: str) -> str:
 def body(service: str, status: int, message: str, error: Exception | None = None) -> dict[str, Any]:
     """Return the fault's body in the service's shape; 401 has Keystone's everywhere, as with keystonemiddleware."""
     if service == "identity" or status == 401:
-        return {"error": {"code": status, "title": HTTPStatus(status).phrase, "message": message}}
+        offered = getattr(error, "identity", None)
+        further = {"identity": offered} if offered else {}
+        return {"error": {"code": status, "title": HTTPStatus(status).phrase, "message": message, **further}}
     if service in {"compute", "volume"}:
         fault: dict[str, Any] = {"code": status, "message": message}
         if isinstance(error, TooManyRequestsError):

@@ -1,13 +1,27 @@
 """Tokens, and what one may enter."""
 
-from provisioning.identity.policies.base import ADMIN_OR_USER, ANYBODY, CLOUD_ADMIN, identity_rule
+from provisioning.identity.policies.base import (
+    ADMIN_OR_USER,
+    ANYBODY,
+    CLOUD_ADMIN,
+    CLOUD_ADMIN_OR_SYSTEM_READER,
+    identity_rule,
+)
 
 RULES = (
-    identity_rule("identity:validate_token", ADMIN_OR_USER, "Look into a token."),
-    identity_rule("identity:check_token", ADMIN_OR_USER, "Ask whether a token is good."),
+    identity_rule(
+        "identity:validate_token",
+        f"{CLOUD_ADMIN_OR_SYSTEM_READER} or rule:service_role or user_id:%(user_id)s",
+        "Look into a token; other services ask so who speaks to them.",
+    ),
+    identity_rule(
+        "identity:check_token",
+        f"{CLOUD_ADMIN_OR_SYSTEM_READER} or user_id:%(user_id)s",
+        "Ask whether a token is good.",
+    ),
     identity_rule(
         "novella:validate_expired_token",
-        CLOUD_ADMIN,
+        f"{CLOUD_ADMIN} or rule:service_role",
         "Look into a token that has ended.",
         "GET /v3/auth/tokens?allow_expired=1",
     ),

@@ -76,6 +76,7 @@ def test_method_is_not_there_unless_the_operator_wants_it(alice: Person, clock: 
     response = issue(by_passcode(alice, passcode(clock)))
     assert response.status_code == 401
     assert "unsupported method" in response.json()["error"]["message"]
+    assert response.json()["error"]["identity"] == {"methods": ["application_credential", "password", "token"]}
 
 
 @pytest.mark.parametrize(("steps", "status"), [(-3, 401), (-2, 401), (-1, 201), (0, 201), (1, 401)])

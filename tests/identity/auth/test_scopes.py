@@ -98,12 +98,23 @@ def test_token_moves_between_scopes_and_keeps_its_end(people: People) -> None:
     give(people.alice.user, "reader", domain=people.alice.user.domain)
     first = issue(by_password(people.alice, "unscoped"))
     value, ends = first["X-Subject-Token"], first.json()["token"]["expires_at"]
-    for scope in (in_project(people.alice), ALL, {"domain": {"id": "default"}}, "unscoped"):
+    for scope in (in_project(people.alice), {"domain": {"id": "default"}}, ALL, "unscoped"):
         response = issue(by_token(value, scope))
         assert response.status_code == 201, scope
         value = response["X-Subject-Token"]
         assert response.json()["token"]["expires_at"] == ends
     assert set(response.json()["token"]) == {"methods", "user", "audit_ids", "issued_at", "expires_at"}
+
+
+def test_token_for_the_system_gets_none_for_less(people: People) -> None:
+    give(people.alice.user, "reader", system=True)
+    give(people.alice.user, "reader", domain=people.alice.user.domain)
+    value = issue(by_password(people.alice, ALL))["X-Subject-Token"]
+    for scope in (in_project(people.alice), {"domain": {"id": "default"}}):
+        assert issue(by_token(value, scope)).status_code == 403
+    assert issue(by_token(value)).json()["token"]["project"]["name"] == "wonderland", (
+        "one's default project, as in Keystone"
+    )
 
 
 def test_what_one_may_enter(people: People) -> None:

@@ -97,9 +97,11 @@ def test_keys_for_a_project_without_a_role_there_open_nothing(people: People, kn
         context_for_request(SignedRequest(**signed("a", "s")["credentials"]))
 
 
-def test_old_name_of_the_body(people: People) -> None:
-    body = {"ec2Credentials": signed(*pair_of(people.alice))["credentials"]}
-    assert Api(people.operator).post(EC2, body).status_code == 200
+def test_other_names_of_the_body(people: People) -> None:
+    keys = pair_of(people.alice)
+    for name in ("ec2Credentials", "credential"):
+        assert Api(people.operator).post(EC2, {name: signed(*keys)["credentials"]}).status_code == 200
+    assert Api(people.operator).post(S3, {"credential": signed_for_s3(*keys)["credentials"]}).status_code == 200
 
 
 @pytest.mark.parametrize(("where", "sign"), [(EC2, signed), (S3, signed_for_s3)])

@@ -1,5 +1,6 @@
 """Reads a request for a token: what proves who asks, and which scope is wanted."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.conf import settings
@@ -25,12 +26,24 @@ FIRST_DOMAIN = "default"
 Body = dict[str, Any]
 
 
+class UnsupportedMethodError(NotAuthenticatedError):
+    """A way to sign in that is not offered; ``identity`` says which are, as in Keystone's fault."""
+
+    code = "unsupported_method"
+
+    def __init__(self, offered: Iterable[str]) -> None:
+        """Say it in Keystone's words."""
+        self.identity = {"methods": sorted(offered)}
+        super().__init__("Attempted to authenticate with an unsupported method.")
+
+
 def v3(request: Request, auth: Body) -> AuthRequest:
     """Translate the body of ``POST /v3/auth/tokens``; what a method needs must stand beside it."""
     identity = auth["identity"]
     methods = tuple(dict.fromkeys(identity["methods"]))
-    if not (METHODS | ({"totp"} if settings.TOTP else set())).issuperset(methods):
-        raise NotAuthenticatedError("Attempted to authenticate with an unsupported method.")
+    offered = METHODS | ({"totp"} if settings.TOTP else set())
+    if not offered.issuperset(methods):
+        raise UnsupportedMethodError(offered)
     for method in methods:
         if method not in identity:
             raise expecting(method, "identity")

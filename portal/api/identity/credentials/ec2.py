@@ -108,7 +108,7 @@ class S3TokensView(ServiceView):
 
     def post(self, request: Request) -> Response:
         """Return a token of the key's user and project; 401 for any reason."""
-        signed = self.checked_body()["credentials"]
+        (signed,) = self.checked_body().values()
         issued = authenticate_s3(signed["access"], signed["token"], signed["signature"])
         return _token(request, issued)
 

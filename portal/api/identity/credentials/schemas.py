@@ -85,12 +85,15 @@ _SIGNED = _object(
     ["access", "signature", "host", "verb", "path"],
 )
 EC2_TOKEN: Schema = {
-    **_object({"credentials": _SIGNED, "ec2Credentials": _SIGNED}),
+    **_object(dict.fromkeys(("credentials", "credential", "ec2Credentials"), _SIGNED)),
     "minProperties": 1,
     "maxProperties": 1,
 }
-"""``POST /v3/ec2tokens``: the request that was signed, under one name or the other."""
-S3_TOKEN = _in(
-    "credentials", _object({"access": _NAME, "signature": _NAME, "token": _TEXT}, ["access", "signature", "token"])
-)
+"""``POST /v3/ec2tokens``: the request that was signed, under one name or another."""
+_TEXT_SIGNED = _object({"access": _NAME, "signature": _NAME, "token": _TEXT}, ["access", "signature", "token"])
+S3_TOKEN: Schema = {
+    **_object({"credentials": _TEXT_SIGNED, "credential": _TEXT_SIGNED}),
+    "minProperties": 1,
+    "maxProperties": 1,
+}
 """``POST /v3/s3tokens``: ``token`` is the text that was signed, in base64."""
