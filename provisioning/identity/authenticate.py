@@ -13,6 +13,7 @@ from provisioning.identity.models import ApplicationCredential, Domain, Project,
 from provisioning.identity.selectors.lookups import by_id, existing, record_by
 from provisioning.identity.selectors.tokens import context_of, token_data
 from provisioning.identity.selectors.trusts import trust_by
+from provisioning.identity.services.ec2 import METHOD as EC2_METHOD
 from provisioning.identity.services.passcodes import PasscodeProof, authenticate_passcode, use_passcode
 from provisioning.identity.services.passwords import authenticate_password
 from provisioning.identity.services.program_sign_ins import authenticate_application_credential
@@ -109,10 +110,10 @@ def authenticate(request: AuthRequest) -> SignedIn:
 
     Raises NotAuthenticatedError, the same for every reason: a proof that is wrong, proofs of two people, a scope that
     is unknown, closed or without a role for the user; PasswordExpiredError, TooManyAttemptsError and MoreMethodsError,
-    which are such too; ForbiddenError when the token of an application credential is to be for something else, or that
-    for the system for a project or a domain, for every token that is asked for with the token of a trust, and for a
-    trust that is not the user's or whose roles are no longer there.  A token that was got by a token ends no later than
-    that one.
+    which are such too; ForbiddenError when the token of an application or EC2 credential is to be for something else,
+    or that for the system for a project or a domain, for every token that is asked for with the token of a trust, and
+    for a trust that is not the user's or whose roles are no longer there.  A token that was got by a token ends no
+    later than that one.
     """
     parent = token_data(request.token) if request.token is not None else None
     if parent is not None and parent.trust is not None:
@@ -220,7 +221,7 @@ def _credential(request: AuthRequest) -> ApplicationCredential | None:
 def _scope(
     user: User, asked: Scope, parent: TokenData | None, credential: ApplicationCredential | None
 ) -> tokens.Scope:
-    if parent is not None and parent.application_credential is not None:
+    if parent is not None and (parent.application_credential is not None or EC2_METHOD in parent.methods):
         return _scope_of_credential(asked, parent, credential)
     if credential is not None:
         return credential.project
@@ -260,7 +261,7 @@ def _trust(user: User, asked: TrustScope) -> Trust | None:
 
 
 def _scope_of_credential(asked: Scope, parent: TokenData, credential: ApplicationCredential | None) -> tokens.Scope:
-    """Return the project of the application credential that ``parent`` came from: there is no way out of it."""
+    """Return the project of the credential that ``parent`` came from: there is no way out of it."""
     project = by_id(Project, parent.project_id)
     same = (
         isinstance(asked, ProjectScope)
@@ -277,5 +278,5 @@ def _scope_of_credential(asked: Scope, parent: TokenData, credential: Applicatio
     if credential is not None and credential.id != parent.application_credential:
         raise NotAuthenticatedError(REFUSED)
     if asked != "default" and not same:
-        raise ForbiddenError("The token of an application credential is for its project and cannot be rescoped.")
+        raise ForbiddenError("The token of a credential is for its project and cannot be rescoped.")
     return project

@@ -1,6 +1,5 @@
 """Refuses changes that would leave the cloud without an administrator."""
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,9 +7,8 @@ from django.db import transaction
 from django.db.models import Q
 
 from provisioning.common.errors import ForbiddenError
-from provisioning.identity.models import GroupMembership, ImpliedRole, Project, Role, RoleAssignment, User
-
-ADMIN = "admin"
+from provisioning.identity.models import GroupMembership, Project, Role, RoleAssignment, User
+from provisioning.identity.role_reach import ADMIN, roles_bringing
 
 
 @contextmanager
@@ -37,7 +35,7 @@ def take_turns() -> None:
 
 def has_administrator() -> bool:
     """Whether an enabled user has the role ``admin`` on the system or on an enabled project, in whatever way."""
-    assignments = RoleAssignment.objects.filter(role__in=roles_bringing_admin())
+    assignments = RoleAssignment.objects.filter(role__in=roles_bringing(ADMIN))
     users = User.objects.filter(enabled=True, domain__enabled=True)
     members = GroupMembership.objects.filter(user__in=users).values("group")
     given = assignments.filter(Q(user__in=users) | Q(group__in=members))
@@ -54,13 +52,3 @@ def has_administrator() -> bool:
             return True
         above = set(Project.objects.filter(parent__in=above).values_list("id", flat=True))
     return False
-
-
-def roles_bringing_admin() -> set[uuid.UUID]:
-    """Return the ids of the role ``admin``, in whatever case as rules take it so, and of all that imply it."""
-    found = set(Role.objects.filter(name__iexact=ADMIN, domain=None).values_list("id", flat=True))
-    new = found
-    while new:
-        new = set(ImpliedRole.objects.filter(implied__in=new).values_list("prior", flat=True)) - found
-        found |= new
-    return found

@@ -1,40 +1,53 @@
-"""Keeps callers from taking an administrator's power, by a new password for one or a place in a group of theirs."""
+"""Keeps callers from taking power over the cloud, by a new password for who has it or a place in a group that has."""
+
+import uuid
+from collections.abc import Collection
 
 from django.db.models import Q
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policy
-from provisioning.identity.last_admin import roles_bringing_admin
-from provisioning.identity.models import Group, GroupMembership, RoleAssignment, User
+from provisioning.identity.models import Group, GroupMembership, RoleAssignment, TrustRole, User
+from provisioning.identity.role_reach import roles_beyond_domains
 
 
 def is_superior(context: RequestContext, record: User | Group) -> bool:
-    """Whether a user or a group is ``admin`` where the caller is not: policy may let others look after people, too.
+    """Whether a user or a group has power where the caller has none: policy may let others look after people, too.
 
-    Operators of the cloud have no superior; the administrator of a domain has none who is ``admin`` on it only.
+    Such power is a role that counts beyond domains (``role_reach``), given to them or by a trust, and any role on the
+    system.  Operators of the cloud have no superior; the administrator of a domain has none who is ``admin`` on it
+    only.
     """
     if policy.allows(context, "admin_required"):
         return False
     own = policy.allows(context, "domain_admin", {"domain_id": record.domain_id})
-    return _is_admin_somewhere(record, but_on=record.domain_id if own else None)
+    return _has_power(record, but_on=record.domain_id if own else None)
 
 
 def refuse_superior(context: RequestContext, record: User | Group) -> None:
     """Raise ForbiddenError when the user or the group ``is_superior``."""
     if is_superior(context, record):
         what = "group" if isinstance(record, Group) else "user"
-        raise ForbiddenError(f"The {what} has the role admin beyond your reach. Ask an operator of the cloud.")
+        raise ForbiddenError(f"The {what} has a role beyond your reach. Ask an operator of the cloud.")
 
 
-def _is_admin_somewhere(record: User | Group, *, but_on: str | None = None) -> bool:
-    """Whether the user or the group has the role ``admin``, in whatever way, anywhere but on this domain itself."""
+def _has_power(record: User | Group, *, but_on: str | None = None) -> bool:
+    """Whether the user or the group has power, in whatever way, by anything but a role on this domain itself."""
     if isinstance(record, User):
         groups = GroupMembership.objects.filter(user=record).values("group")
         given = RoleAssignment.objects.filter(Q(user=record) | Q(group__in=groups))
     else:
         given = RoleAssignment.objects.filter(group=record)
-    given = given.filter(role__in=roles_bringing_admin())
+    beyond = roles_beyond_domains()
+    given = given.filter(Q(role__in=beyond) | Q(system=True))
     if but_on is not None:
         given = given.exclude(domain=but_on, inherited=False)
-    return given.exists()
+    return given.exists() or (isinstance(record, User) and _is_trusted_with(record, beyond))
+
+
+def _is_trusted_with(user: User, roles: Collection[uuid.UUID]) -> bool:
+    """Whether somebody lets the user act with one of these roles."""
+    lasting = Q(trust__expires_at=None) | Q(trust__expires_at__gt=timezone.now())
+    return TrustRole.objects.filter(lasting, trust__trustee=user, role__in=roles).exists()

@@ -8,7 +8,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError
 from provisioning.identity import policy
 from provisioning.identity.models import Domain, Role
-from provisioning.identity.selectors.role_lookups import brings_admin
+from provisioning.identity.selectors.role_lookups import counts_beyond_domains
 from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.roles import create_role, imply, update_role
 from provisioning.identity.services.tokens import issue_token
@@ -50,7 +50,7 @@ def test_a_role_that_rules_take_for_admin_is_given_by_operators_only(realm: Real
     old = Role.objects.create(name="ADMIN")
     path = f"{V3}/projects/{realm.project.id.hex}/users/{realm.erin.id.hex}/roles/{old.id.hex}"
     assert status(realm.api.put(path)) == 403
-    assert brings_admin(old)
+    assert counts_beyond_domains(old)
     with pytest.raises(ForbiddenError):
         imply(create_role("harmless"), old)
 

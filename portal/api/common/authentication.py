@@ -6,29 +6,37 @@ from rest_framework.request import Request
 
 from portal.api.common.links import endpoint
 from provisioning.common.context import RequestContext, new_request_id
-from provisioning.common.errors import NotAuthenticatedError
-from provisioning.identity import access_rules
+from provisioning.common.errors import ForbiddenError, NotAuthenticatedError
+from provisioning.identity import access_rules, tokens
 from provisioning.identity.errors import REFUSED
-from provisioning.identity.selectors.tokens import context_for_token
+from provisioning.identity.selectors.tokens import context_of
+from provisioning.identity.services.ec2 import METHOD as EC2_METHOD
 
 TYPES = {"volume": ("block-storage", "volumev3", "volume")}
 """First part of a path → the service types by which access rules may name it, where they are others."""
+_IDENTITY = "/identity/"
 
 
 class TokenAuthentication(BaseAuthentication):
     """Only the header counts: a browser's session never speaks at an API, or other sites could ask in its name."""
 
     def authenticate(self, request: Request) -> tuple[None, RequestContext]:
-        """Return no Django user and the context as ``request.auth``; NotAuthenticatedError without a good token."""
+        """Return no Django user and the context as ``request.auth``; NotAuthenticatedError without a good token.
+
+        ForbiddenError at Identity, as in Keystone, for a token that a service got for what an EC2 or S3 client signed.
+        """
         value = request.headers.get("X-Auth-Token", "")
         if not value:
             raise NotAuthenticatedError(REFUSED)
-        context = context_for_token(
-            value,
+        data = tokens.read(value)
+        context = context_of(
+            data,
             request_id=request_id_of(request),
             global_request_id=getattr(request, "global_request_id", None),
         )
         _check_access_rules(context, request)
+        if EC2_METHOD in data.methods and request.path_info.startswith(_IDENTITY):
+            raise ForbiddenError("EC2 credential tokens cannot be used for authorization.")
         return None, context
 
     def authenticate_header(self, request: Request) -> str:

@@ -9,8 +9,8 @@ from portal.dashboard.identity.base import DomainPage, IdentityPage, ProjectPage
 from portal.dashboard.pages import Page
 from provisioning.identity import policy
 from provisioning.identity.grant_target import Place
-from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import Domain, Group, Project, Role, User
+from provisioning.identity.role_reach import roles_beyond_domains
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.selectors.role_lookups import rule_target
 
@@ -93,7 +93,7 @@ def domain_of(place: Place) -> str | None:
 
 def least_grant(domain_id: object) -> dict[str, object]:
     """Return what a rule of grants may name, of a role that everybody may give who may give any, in this domain."""
-    return {"actor_domain_id": domain_id, "role_domain_id": None, "target.role.name": "reader", "brings_admin": False}
+    return {"actor_domain_id": domain_id, "role_domain_id": None, "target.role.name": "reader", "beyond_domains": False}
 
 
 def may_grant(page: Page, rule: str, place: Place, *, kind: str = "user") -> bool:
@@ -111,20 +111,20 @@ def offered_roles(page: Page, place: Place, held: Iterable[Role] = ()) -> list[R
 
 def offered_in(page: Page, domain_id: str | None, rule: str = GRANT) -> list[Role]:
     """Return the roles of the whole cloud that the caller may give in this domain, by name."""
-    target, bringing = {"domain_id": domain_id, **least_grant(domain_id)}, roles_bringing_admin()
+    target, beyond = {"domain_id": domain_id, **least_grant(domain_id)}, roles_beyond_domains()
     roles = dashboard_lists.roles_to_choose()
-    return [role for role in roles if page.allows(rule, {**target, **rule_target(role, bringing)})]
+    return [role for role in roles if page.allows(rule, {**target, **rule_target(role, beyond)})]
 
 
 def check_grants(page: Page, rule: str, place: Place, actor: User | Group, roles: Iterable[Role]) -> None:
     """Raise ForbiddenError when policy lets the caller not give, or take away, one of these roles there."""
-    bringing = roles_bringing_admin()
+    beyond = roles_beyond_domains()
     for role in roles:
         target = {
             "domain_id": domain_of(place),
             "project_id": place.id if isinstance(place, Project) else None,
             "actor_domain_id": actor.domain_id,
-            **rule_target(role, bringing),
+            **rule_target(role, beyond),
         }
         policy.enforce(page.context, _rule(rule, place, "group" if isinstance(actor, Group) else "user"), target)
 

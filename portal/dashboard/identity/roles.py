@@ -12,14 +12,14 @@ from portal.dashboard.identity.forms import RoleForm, RolesForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.pages import FormPage
 from provisioning.identity import policy
-from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import Role
+from provisioning.identity.role_reach import roles_beyond_domains
 from provisioning.identity.selectors import dashboard_lists
-from provisioning.identity.selectors.role_lookups import brings_admin
+from provisioning.identity.selectors.role_lookups import counts_beyond_domains
 from provisioning.identity.services import onboarding
 from provisioning.identity.services.roles import create_role, delete_role, is_immutable, update_role
 
-_LEAST = {"role_domain_id": None, "brings_admin": False}
+_LEAST = {"role_domain_id": None, "beyond_domains": False}
 """A role that everybody may let be implied who may any."""
 
 
@@ -102,11 +102,11 @@ class RoleImplications(FormPage, RolePage):
     def form(self, data: QueryDict | None = None) -> Form:
         role = self.record
         ticked = dashboard_lists.implied_by(role)
-        kept, bringing = {each.id for each in ticked}, roles_bringing_admin()
+        kept, beyond = {each.id for each in ticked}, roles_beyond_domains()
         others = [
             each
             for each in dashboard_lists.roles_to_choose(role.domain)
-            if each.id != role.id and (each.id in kept or self._may_imply(each, bringing))
+            if each.id != role.id and (each.id in kept or self._may_imply(each, beyond))
         ]
         others += [each for each in ticked if each not in others]  # of another domain
         return RolesForm(data, others, ticked=ticked, label="Implied roles", required=False)
@@ -122,13 +122,13 @@ class RoleImplications(FormPage, RolePage):
     def further(self) -> Mapping[str, Any]:
         return {"role": self.record}
 
-    def _may_imply(self, other: Role, bringing: Collection[Any]) -> bool:
-        further = {"role_domain_id": other.domain_id, "brings_admin": other.id in bringing}
+    def _may_imply(self, other: Role, beyond: Collection[Any]) -> bool:
+        further = {"role_domain_id": other.domain_id, "beyond_domains": other.id in beyond}
         return self.allows(self.rule, {**base.target_of(self.record), **further})
 
     def _check(self, rule: str, implied: list[Role]) -> None:
         for each in implied:
-            target = {"role_domain_id": each.domain_id, "brings_admin": brings_admin(each)}
+            target = {"role_domain_id": each.domain_id, "beyond_domains": counts_beyond_domains(each)}
             policy.enforce(self.context, rule, {**base.target_of(self.record), **target})
 
 

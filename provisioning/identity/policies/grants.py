@@ -1,9 +1,10 @@
 """Roles, what they imply, their assignments, and the catalog.
 
-The administrator of a domain gives no role that is or implies ``admin``, gives them within the domain only, and manages
-the roles of the domain.  Its manager gives ``manager``, ``member`` and ``reader`` within the domain.  Checks of grants
-may name ``domain_id`` (of the project or domain on which a role is given), ``actor_domain_id`` (of the user or group),
-``role_domain_id`` (None: a role of the whole cloud), ``target.role.name`` and ``brings_admin``.
+The administrator of a domain gives no role that is or implies ``admin`` or ``service``, which count beyond the domain,
+gives roles within it only, and manages those that are its own.  Its manager gives ``manager``, ``member`` and
+``reader`` within the domain.  Checks of grants may name ``domain_id`` (of the project or domain on which a role is
+given), ``actor_domain_id`` (of the user or group), ``role_domain_id`` (None: a role of the whole cloud),
+``target.role.name`` and ``beyond_domains``.
 """
 
 from provisioning.identity.policies.base import (
@@ -22,8 +23,8 @@ _LOOKS = "(rule:domain_admin or rule:domain_reader) and domain_id:%(actor_domain
 _SEES = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or ({_LOOKS})"
 _CHECKS = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or ({_LOOKS} and {_ROLE_OF_DOMAIN})"
 _SEES_ROLES = f"{CLOUD_ADMIN_OR_SYSTEM_READER} or rule:domain_admin"
-_LESSER = f"{_ROLE_OF_DOMAIN} and False:%(brings_admin)s"
-_MANAGED = "None:%(role_domain_id)s and rule:domain_managed_target_role and False:%(brings_admin)s"
+_LESSER = f"{_ROLE_OF_DOMAIN} and False:%(beyond_domains)s"
+_MANAGED = "None:%(role_domain_id)s and rule:domain_managed_target_role and False:%(beyond_domains)s"
 _GIVES = (
     f"{CLOUD_ADMIN} or (rule:domain_admin and domain_id:%(actor_domain_id)s and {_LESSER})"
     f" or (rule:domain_manager and domain_id:%(actor_domain_id)s and {_MANAGED})"

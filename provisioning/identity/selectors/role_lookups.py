@@ -3,8 +3,8 @@
 import uuid
 from collections.abc import Collection
 
-from provisioning.identity.last_admin import roles_bringing_admin
 from provisioning.identity.models import ImpliedRole, Role
+from provisioning.identity.role_reach import roles_beyond_domains
 
 
 def roles(*, domain_id: str | None = None) -> list[Role]:
@@ -33,18 +33,18 @@ def implies(prior: Role, implied: Role) -> bool:
     return ImpliedRole.objects.filter(prior=prior, implied=implied).exists()
 
 
-def rule_target(role: Role | None, bringing: Collection[uuid.UUID] | None = None) -> dict[str, object]:
+def rule_target(role: Role | None, beyond: Collection[uuid.UUID] | None = None) -> dict[str, object]:
     """Return what rules may name of a role; None is one that is not there, and is as good as ``admin``.
 
-    ``bringing``: the ids of the roles that bring ``admin``, if they are known already.
+    ``beyond``: the ids of the roles that count beyond domains, if they are known already.
     """
     return {
         "role_domain_id": role.domain_id if role is not None else None,
         "target.role.name": role.name if role is not None else None,
-        "brings_admin": role is None or role.id in (roles_bringing_admin() if bringing is None else bringing),
+        "beyond_domains": role is None or role.id in (roles_beyond_domains() if beyond is None else beyond),
     }
 
 
-def brings_admin(role: Role) -> bool:
-    """Whether the role is ``admin`` or implies it, in whatever way."""
-    return role.id in roles_bringing_admin()
+def counts_beyond_domains(role: Role) -> bool:
+    """Whether the role is ``admin`` or ``service``, or implies one of them, in whatever way."""
+    return role.id in roles_beyond_domains()

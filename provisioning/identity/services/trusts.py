@@ -88,10 +88,11 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
 def delete_trust(trust: Trust, *, caller: RequestContext | None = None) -> None:
     """Remove a trust with those that were redelegated from it: their tokens end, and so do credentials made with them.
 
-    NotFoundError when somebody else was faster.
+    NotFoundError when somebody else was faster; ForbiddenError for the token of a trust that it was not made from.
     """
     if caller is not None:
         refuse_application_credentials(caller)
+        _check_own(caller, trust)
     if not Trust.objects.filter(id=trust.id).delete()[0]:
         raise NotFoundError(f"Could not find trust: {trust.id.hex}.")
     announce.revoked(user_id=trust.trustee_id)
@@ -111,6 +112,17 @@ def refuse_application_credentials(caller: RequestContext) -> None:
     """Raise ForbiddenError for the token of an application credential, an unrestricted one too, as Keystone does."""
     if caller.application_credential_id is not None:
         raise ForbiddenError("An application credential may neither see nor manage trusts.")
+
+
+def _check_own(caller: RequestContext, trust: Trust) -> None:
+    """Refuse the token of a trust, who impersonates the trustor, to take back what the trustor gave to others."""
+    if caller.trust_id is None or caller.is_admin:
+        return
+    each: Trust | None = trust
+    while each is not None and each.id != caller.trust_id:
+        each = each.redelegated_from
+    if each is None:
+        raise ForbiddenError("The token of a trust takes back that trust only, and what was made from it.")
 
 
 def _check_limits(asked: TrustRequest) -> None:

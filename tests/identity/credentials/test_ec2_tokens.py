@@ -21,11 +21,13 @@ from provisioning.identity.services.application_credentials import (
     create_application_credential,
     delete_application_credential,
 )
+from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.credentials import create_credential, delete_credential
 from provisioning.identity.services.ec2 import context_for_request, create_ec2_credential
 from provisioning.identity.services.roles import ensure_role
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import set_user_enabled
+from tests.identity.bodies import TOKENS, by_token, in_project
 from tests.support.cast import Api, People, Person, make_user
 from tests.support.roles import remove_role
 
@@ -180,3 +182,22 @@ def test_pair_of_an_application_credential_is_worth_no_more_than_that(people: Pe
     assert Api(people.operator).post(EC2, signed(access, secret)).status_code == 401
     with pytest.raises(NotAuthenticatedError):
         context_for_token(answer["X-Subject-Token"])
+
+
+def test_its_token_stays_in_the_key_s_project_and_changes_nothing_in_identity(people: People) -> None:
+    """A service gets it to know who asks; who holds it is not the user."""
+    assign_role(people.alice.user, people.charlie.project, "member")
+    user = f"/identity/v3/users/{people.alice.user_id.hex}"
+    value = Api(people.operator).post(EC2, signed(*pair_of(people.alice)))["X-Subject-Token"]
+    for scope in (in_project(people.charlie), "unscoped", {"system": {"all": True}}):
+        assert Api(None).post(TOKENS, by_token(value, scope)).status_code == 403, scope
+    further = Api(None).post(TOKENS, by_token(value, in_project(people.alice)))
+    assert further.status_code == 201
+    for each in (value, further["X-Subject-Token"]):
+        api = Api(None, **{"X-Auth-Token": each})
+        assert api.get("/compute/v2.1/servers").status_code == 200
+        assert api.get(user).status_code == 403
+        body = {"application_credential": {"name": "x"}}
+        assert api.post(f"{user}/application_credentials", body).status_code == 403
+        looked = Api(people.operator).get(TOKENS, **{"X-Subject-Token": each})
+        assert looked.json()["token"]["user"]["id"] == people.alice.user_id.hex

@@ -28,7 +28,7 @@ from provisioning.identity.services.users import set_user_enabled
 from provisioning.identity.tokens import read
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.identity.credentials.test_ec2_tokens import EC2, signed
-from tests.identity.trusts.giving import TRUSTS, enter, give, token, with_token
+from tests.identity.trusts.giving import TRUSTS, body, enter, give, token, with_token
 from tests.support.cast import Api, People, Person
 from tests.support.roles import remove_role
 
@@ -286,3 +286,14 @@ def test_expiry_of_the_trust_is_seen_by_operators_who_look_into_it(people: Peopl
         operator = Api(Person(people.operator.user, people.operator.project))
         assert operator.get(TOKENS, X_Subject_Token=value).status_code == 404
         assert operator.get(f"{TOKENS}?allow_expired=1", X_Subject_Token=value).status_code == 200
+
+
+def test_who_impersonates_takes_back_no_other_trust(people: People) -> None:
+    made = give(people.alice, people.charlie, impersonation=True, allow_redelegation=True)
+    other = give(people.alice, people.bob)
+    api = with_token(token(people.charlie, made))
+    assert api.delete(f"{TRUSTS}/{other['id']}").status_code == 403
+    further = api.post(TRUSTS, body(people.alice, people.bob, impersonation=True)).json()["trust"]
+    assert api.delete(f"{TRUSTS}/{further['id']}").status_code == 204
+    assert api.delete(f"{TRUSTS}/{made['id']}").status_code == 204
+    assert [each.id.hex for each in Trust.objects.all()] == [other["id"]]

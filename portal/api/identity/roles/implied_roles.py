@@ -10,7 +10,7 @@ from portal.api.identity.roles import shapes
 from portal.api.identity.short_lists import list_links
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Role
-from provisioning.identity.selectors.role_lookups import brings_admin, implied_roles, implies, inferences
+from provisioning.identity.selectors.role_lookups import counts_beyond_domains, implied_roles, implies, inferences
 from provisioning.identity.services.roles import imply, unimply
 
 
@@ -51,7 +51,7 @@ class ImpliedRoleView(DomainScopedView):
         return {
             "domain_id": self.context.domain_id if seen else prior.domain_id,
             "role_domain_id": implied.domain_id,
-            "brings_admin": not isinstance(implied.record, Role) or brings_admin(implied.record),
+            "beyond_domains": not isinstance(implied.record, Role) or counts_beyond_domains(implied.record),
         }
 
     def get(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
