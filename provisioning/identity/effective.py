@@ -88,14 +88,15 @@ _PEDIGREE = f"""
         UNION
         SELECT t.id, t.redelegated_from_id, t.trustor_id, t.trustee_id
             FROM identity_trust t JOIN pedigree p ON t.id = p.parent_id),
+    origin(trustor_id) AS (SELECT trustor_id FROM pedigree WHERE parent_id IS NULL),
     {_LINEAGE},
     given(user_id, role_id, project_id, domain_id, inherited) AS (
         SELECT a.user_id, a.role_id, a.project_id, a.domain_id, a.inherited
-            FROM identity_roleassignment a WHERE a.user_id IN (SELECT trustor_id FROM pedigree)
+            FROM identity_roleassignment a WHERE a.user_id IN (SELECT trustor_id FROM origin)
         UNION ALL
         SELECT m.user_id, a.role_id, a.project_id, a.domain_id, a.inherited
             FROM identity_groupmembership m JOIN identity_roleassignment a ON a.group_id = m.group_id
-            WHERE m.user_id IN (SELECT trustor_id FROM pedigree)),
+            WHERE m.user_id IN (SELECT trustor_id FROM origin)),
     held(user_id, role_id) AS (
         SELECT a.user_id, a.role_id FROM given a WHERE {_ON_PROJECT}
         UNION
@@ -103,17 +104,19 @@ _PEDIGREE = f"""
     granted(role_id) AS (SELECT role_id FROM identity_trustrole WHERE trust_id = %(trust)s),
     {_IMPLIED}
 """
-"""A trust with those that it was redelegated from, and the roles: what each trustor has, and what the trust gives."""
+"""A trust with those that it was redelegated from, and the roles: what the first trustor has, and what the trust gives.
+"""
 _STANDING = """
     AND NOT EXISTS (
         SELECT 1 FROM pedigree p JOIN identity_user a ON a.id = p.trustor_id OR a.id = p.trustee_id
             JOIN identity_domain d ON d.id = a.domain_id
             WHERE a.enabled = FALSE OR d.enabled = FALSE OR a.tokens_valid_after > %(issued)s)
     AND NOT EXISTS (
-        SELECT 1 FROM effective e CROSS JOIN pedigree p
-            WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.user_id = p.trustor_id AND h.role_id = e.role_id))
+        SELECT 1 FROM effective e WHERE NOT EXISTS (SELECT 1 FROM held h WHERE h.role_id = e.role_id))
 """
-"""Everybody along the way is there, and all who gave have what they gave; a role that is gone nobody has."""
+"""Everybody along the way is there, and the first trustor has what was given, as in Keystone whoever handed it on; a
+role that is gone nobody has.
+"""
 
 
 class TokenSubject(NamedTuple):
@@ -163,7 +166,7 @@ class TrustSubject(NamedTuple):
 def trust_subject(data: TokenData) -> TrustSubject | None:
     """As ``token_subject``, of a token of a trust: None as well when the trust is gone or not the user's, when a
     trustor or trustee of it, or of one that it was redelegated from, is closed, gone or has another password, and when
-    one of its trustors has lost a role that it gives.
+    the first trustor has lost a role that it gives.
     """
     named = "s.name, s.domain_id" if data.project_id else "'', ''"
     revoked = ", ".join(f"%(chain{number})s" for number in range(len(data.chain)))

@@ -52,7 +52,7 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
     """Make a trust whose trustor is the caller; with the token of a trust: hand that one on.
 
     Raises InvalidInputError naming the field, ForbiddenError for what may not be passed on, NotFoundError for a role
-    that the caller does not have on the project, ConflictError when there is the same trust with the same end.
+    that the first trustor does not have on the project, ConflictError when there is the same trust with the same end.
     """
     refuse_application_credentials(caller)
     if asked.project is not None and not asked.roles:
@@ -60,7 +60,7 @@ def create_trust(caller: RequestContext, asked: TrustRequest) -> Trust:
     _check_limits(asked)
     parent = _parent(caller, asked)
     trustor = existing(User, caller.user_id.hex if caller.user_id else "")
-    _check_held(trustor, asked)
+    _check_held(_origin(parent) or trustor, asked)
     if Trust.objects.filter(trustor=trustor).count() >= MOST_OF_USER:
         raise ForbiddenError(f"You have given {MOST_OF_USER} trusts, the most there may be. Delete some first.")
     trust = Trust(
@@ -172,6 +172,13 @@ def _check_within(parent: Trust, asked: TrustRequest) -> None:
         raise ForbiddenError("A trust can be redelegated for its project only.")
     if not set(asked.roles) <= set(roles_of_trust(parent)):
         raise ForbiddenError("Some of requested roles are not in redelegated trust.")
+
+
+def _origin(trust: Trust | None) -> User | None:
+    """Return who gave the first of the trusts that this one was redelegated from: whose the roles are."""
+    while trust is not None and trust.redelegated_from is not None:
+        trust = trust.redelegated_from
+    return trust.trustor if trust is not None else None
 
 
 def _check_held(trustor: User, asked: TrustRequest) -> None:

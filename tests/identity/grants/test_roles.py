@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError
 from provisioning.events.models import Event
@@ -289,3 +291,26 @@ def test_a_manager_of_ones_own_becomes_that_of_the_cloud(people: People) -> None
         "manager",
         "member",
     ]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_the_migration_gives_them_to_clouds_that_are_not_seeded_again(people: People, own: bool) -> None:
+    Role.objects.filter(name__in=["manager", "service"]).delete()
+    admin, member = role_named("admin"), role_named("member")
+    admin.implies.create(implied=member)
+    if own:
+        member.implies.create(implied=Role.objects.create(name="manager"))  # a circle is not closed
+    give_roles = import_module("provisioning.identity.migrations.0007_manager_and_service").give_roles
+    for _ in range(2):  # and changes nothing when they are there
+        give_roles(apps, None)
+    expected = {*DEFAULT_IMPLICATIONS} if not own else {
+        ("admin", "manager"), ("admin", "member"), ("member", "manager"), ("member", "reader")
+    }  # fmt: skip
+    assert set(ImpliedRole.objects.values_list("prior__name", "implied__name")) == expected
+    assert all(role_named(name).options["immutable"] for name in ("manager", "service"))
+    before = Role.objects.count()
+    assert [ensure_role(name).name for name in BUILT_IN] == list(BUILT_IN)
+    assert Role.objects.count() == before
+    Role.objects.all().delete()
+    give_roles(apps, None)
+    assert not Role.objects.exists(), "an empty database gets its roles with the rest"
