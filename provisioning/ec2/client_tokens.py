@@ -2,17 +2,21 @@
 
 import hashlib
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.ec2.models import ClientToken
 
 KEPT = timedelta(days=2)
 LONGEST = 128
+HELD = timedelta(minutes=5)
+"""How long a word is held by somebody who never gave it back, because the process ended."""
 
 
 class MismatchError(ConflictError):
@@ -48,3 +52,20 @@ def once(owner: Owner, token: str, arguments: str, work: Callable[[], str]) -> s
     row.answer = work()
     row.save(update_fields=["answer"])
     return row.answer
+
+
+@contextmanager
+def alone(owner: Owner, word: str) -> Iterator[bool]:
+    """Hold a word while something is done that is no one transaction; say whether nobody else holds it."""
+    rows = ClientToken.objects.filter(**asdict(owner), token=word)
+    rows.filter(created_at__lt=timezone.now() - HELD).delete()
+    try:
+        with transaction.atomic():
+            held = ClientToken.objects.create(**asdict(owner), token=word, digest="")
+    except IntegrityError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        rows.filter(pk=held.pk).delete()

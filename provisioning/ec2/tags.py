@@ -4,14 +4,14 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import CharField, Count, Q
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
-from provisioning.ec2.models import Ec2Tag
+from provisioning.ec2.models import Ec2Id, Ec2Tag
 
 MOST = 50
 LONGEST_KEY, LONGEST_VALUE = 127, 255
@@ -66,6 +66,8 @@ def write(project_id: uuid.UUID, targets: Sequence[Target], tags: Mapping[str, s
     InvalidInputError as ``check``; OverQuotaError when one would have more than 50.
     """
     check(tags)
+    resources = {resource for _, resource in targets}
+    _lock(resources)
     rows = [
         Ec2Tag(project_id=project_id, kind=kind, resource_id=resource, key=key, value=value)
         for kind, resource in sorted(set(targets))
@@ -74,9 +76,16 @@ def write(project_id: uuid.UUID, targets: Sequence[Target], tags: Mapping[str, s
     Ec2Tag.objects.bulk_create(
         rows, update_conflicts=True, unique_fields=["resource_id", "kind", "key"], update_fields=["value"]
     )
-    counted = Ec2Tag.objects.filter(resource_id__in={resource for _, resource in targets})
+    counted = Ec2Tag.objects.filter(resource_id__in=resources)
     for each in counted.values("kind", "resource_id").annotate(many=Count("pk")).filter(many__gt=MOST):
         raise OverQuotaError("tags of a resource", limit=MOST, used=each["many"] - len(tags), asked=len(tags))
+
+
+def _lock(resources: Iterable[uuid.UUID]) -> None:
+    """Let nobody else write tags of these meanwhile: two together could give one more than it may have."""
+    if connection.features.has_select_for_update:
+        rows = Ec2Id.objects.select_for_update(no_key=True).filter(resource_id__in=list(resources))
+        list(rows.order_by("pk").values_list("pk"))
 
 
 @when_broken_off

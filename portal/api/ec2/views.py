@@ -146,6 +146,7 @@ def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[st
     given = [(name, value) for name, value in pairs if name not in OF_PROTOCOL]
     found = parse.arguments(model.operation(action.name), given)
     unheeded = sorted(found.keys() - action.takes - action.passes_over - ALWAYS_TAKEN)
+    unheeded = [name for name in unheeded if not _is_off(found[name])]
     if unheeded:
         raise errors.unsupported(f"The parameter {unheeded[0]} is not supported for {action.name} by this cloud")
     if action.changes:
@@ -153,6 +154,11 @@ def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[st
     if found.get("DryRun"):
         raise Ec2Error("DryRunOperation", "Request would have succeeded, but DryRun flag is set.", status=412)
     return found
+
+
+def _is_off(value: object) -> bool:
+    """Whether an argument says that something shall not be, which is how it is when this cloud does not have it."""
+    return value is False or (isinstance(value, dict) and bool(value) and all(each is False for each in value.values()))
 
 
 def _done(action: Action, call: Call, signed: SignedRequest) -> str:

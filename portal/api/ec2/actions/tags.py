@@ -43,13 +43,14 @@ def delete_tags(call: Call) -> dict[str, Any]:
 
 @action("DescribeTags", "novella:ec2:tags:list", takes="Filters MaxResults NextToken")
 def describe_tags(call: Call) -> dict[str, Any]:
-    """List the tags of the project."""
+    """List the tags of what the project has; what was deleted takes its tags along, though they are purged later."""
     found = tag_records.tags_in(call.project_id)
-    by_kind: dict[str, list[uuid.UUID]] = {}
+    by_kind: dict[str, set[uuid.UUID]] = {}
     for tag in found:
-        by_kind.setdefault(tag.kind, []).append(tag.resource_id)
-    known = ids.ids_of_all(by_kind)
-    rows = [(tag, known[tag.kind][tag.resource_id]) for tag in found]
+        by_kind.setdefault(tag.kind, set()).add(tag.resource_id)
+    there = {kind: set(owned.lookups[kind](call.context, by_kind[kind])) for kind in owned.lookups.keys() & by_kind}
+    known = ids.ids_of_all(there)
+    rows = [(tag, known[tag.kind][tag.resource_id]) for tag in found if tag.resource_id in there.get(tag.kind, ())]
     rows = _FILTERS.passing(rows, call.get("Filters", []))
     shown, token = page(call, rows, lambda row: (row[1], row[0].key))
     return {"Tags": [_shape(*row) for row in shown], "NextToken": token}

@@ -1,7 +1,8 @@
 """CreateImage, RegisterImage, DeregisterImage, and what takes images out of use for a time."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from portal.api.ec2 import names, tags
@@ -14,9 +15,10 @@ from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from portal.api.ec2.volume_types import type_asked
 from provisioning.common.errors import NovellaError
+from provisioning.common.ids import NOBODY
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.registered_images import ImageDisk, NewImage, images_naming, register_image, snapshots_of
-from provisioning.ec2 import ids
+from provisioning.ec2 import client_tokens, ids
 from provisioning.identity import policy
 from provisioning.images import services
 from provisioning.images.models import Image
@@ -43,7 +45,8 @@ def create(call: Call) -> dict[str, Any]:
     given = tags.specified(call, KIND, [names.SNAPSHOT])
     name, properties = _name(call), _description(call)
     instance = instance_of(call, call.arguments["InstanceId"])
-    key = create_image(call.context, instance.id, name, properties or None)
+    with _named_alone(call, name):
+        key = create_image(call.context, instance.id, name, properties or None)
     tags.write(call, KIND, [key], given)
     if names.SNAPSHOT.resource_type in given:
         image = images_of_use(call.project_id, listed=False).filter(pk=key)
@@ -76,22 +79,38 @@ def register(call: Call) -> dict[str, Any]:
         if architecture not in ARCHITECTURES:
             raise errors.unsupported(f"There are no guests of the architecture {architecture} in this cloud")
         properties["hw_architecture"] = ARCHITECTURES[architecture]
-    image = register_image(call.context, NewImage(name, _disks(call), properties))
+    disks = _disks(call)
+    with _named_alone(call, name):
+        image = register_image(call.context, NewImage(name, disks, properties))
     tags.write(call, KIND, [image.id], given)
     return {"ImageId": ids.id_of(KIND.prefix, image.id)}
 
 
 def _name(call: Call) -> str:
-    """Return the name of a new image, which no other of the project has; Ec2Error."""
+    """Return the name of a new image; Ec2Error."""
     name: str = call.arguments["Name"]
     if not _NAME.fullmatch(name):
         why = "AMI names have 3 to 128 letters, digits, blanks and characters of ( ) [ ] . / - ' @ _"
         raise Ec2Error("InvalidAMIName.Malformed", why)
+    _check_unused(call, name)
+    return name
+
+
+def _check_unused(call: Call, name: str) -> None:
     same = images_of_use(call.project_id, listed=False).filter(project_id=call.project_id, name=name).first()
     if same is not None:
         used = f"AMI name {name} is already in use by AMI {ids.id_of(KIND.prefix, same.id)}"
         raise Ec2Error("InvalidAMIName.Duplicate", used)
-    return name
+
+
+@contextmanager
+def _named_alone(call: Call, name: str) -> Iterator[None]:
+    """Let only one image of a name be made at a time; Ec2Error when there is one, or somebody else makes one."""
+    with client_tokens.alone(client_tokens.Owner(call.project_id, NOBODY, "AMI name"), name) as first:
+        if not first:
+            raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {name} is already in use")
+        _check_unused(call, name)
+        yield
 
 
 def _description(call: Call) -> dict[str, str]:

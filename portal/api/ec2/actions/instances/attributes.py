@@ -11,6 +11,8 @@ from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes
 from portal.api.ec2.actions.instances.related import Related
+from portal.api.ec2.actions.interfaces.attributes import check_sources
+from portal.api.ec2.actions.interfaces.lookups import interface_named
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -18,6 +20,7 @@ from provisioning.compute.actions.lock import lock, unlock
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
 from provisioning.compute.actions.volumes import keep_or_delete
 from provisioning.compute.models import Instance
+from provisioning.ec2 import ids
 from provisioning.identity import policy
 
 MISSING = "InvalidInstanceID.NotFound"
@@ -81,13 +84,16 @@ def describe_instance_attribute(call: Call) -> dict[str, Any]:
 @action(
     "ModifyInstanceAttribute",
     "os_compute_api:servers:update",
-    takes="InstanceId Attribute Value DisableApiTermination Groups BlockDeviceMappings "
-    "InstanceInitiatedShutdownBehavior",
+    takes="InstanceId Attribute Value DisableApiTermination Groups BlockDeviceMappings SourceDestCheck "
+    "InstanceInitiatedShutdownBehavior InstanceType EbsOptimized EnaSupport DisableApiStop",
     missing=MISSING,
     conflict="IncorrectInstanceState",
 )
 def modify_instance_attribute(call: Call) -> dict[str, Any]:
-    """Change one attribute: whether it may be terminated, its security groups, or what goes with it."""
+    """Change one attribute: whether it may be terminated, its security groups, what goes with it, whom it sends as.
+
+    What cannot be changed may be set to what it is.
+    """
     instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
     asked = _asked(call)
     if len(asked) != 1:
@@ -100,21 +106,18 @@ def modify_instance_attribute(call: Call) -> dict[str, Any]:
 def _asked(call: Call) -> dict[str, Any]:
     """Return the attributes that are to change, in either form of the request."""
     asked: dict[str, Any] = {name: call.arguments[name] for name in _WRITERS if call.arguments.get(name) is not None}
-    for name in ("DisableApiTermination", "InstanceInitiatedShutdownBehavior"):
-        if name in asked:
-            asked[name] = asked[name].get("Value")
+    for name in asked.keys() & _OF_ONE_VALUE:
+        asked[name] = asked[name].get("Value")
     attribute = call.get("Attribute")
     if attribute is not None:
-        known = {
-            name[0].lower() + name[1:]: name for name in ("DisableApiTermination", "InstanceInitiatedShutdownBehavior")
-        }
+        known = {name[0].lower() + name[1:]: name for name in _OF_ONE_VALUE}
         if attribute not in {*known, "blockDeviceMapping"}:
             raise errors.unsupported(f"The attribute {attribute} cannot be changed by this cloud")
         if attribute in known:
             value: object = call.get("Value")
             if value is None:
                 raise errors.missing_parameter("Value")
-            asked[known[attribute]] = value if attribute.startswith("instance") else str(value).lower() == "true"
+            asked[known[attribute]] = value if known[attribute] in _OF_TEXT else str(value).lower() == "true"
     return asked
 
 
@@ -164,9 +167,45 @@ def _set_shutdown(call: Call, instance: Instance, value: object) -> None:
         raise errors.unsupported("An instance that shuts itself down is stopped: this cannot be changed")
 
 
+def _set_source_check(call: Call, instance: Instance, value: object) -> None:
+    interfaces = reading.related([instance]).interfaces.get(instance.id, ())
+    if len(interfaces) != 1:
+        raise Ec2Error("InvalidInstanceID", "The instance has not one interface: change the attribute of an interface")
+    if value == interfaces[0].port_security:
+        return
+    policy.enforce(call.context, "update_port", {"project_id": interfaces[0].project_id})
+    port = interface_named(call, ids.id_of(names.INTERFACE.prefix, interfaces[0].port_id))
+    check_sources(call, port, wanted=bool(value))
+
+
+def _set_type(call: Call, instance: Instance, value: object) -> None:
+    if value != instance.flavor["name"]:
+        raise errors.unsupported(
+            "The type is changed by the Compute API (resize), because its owner looks at the server before the change"
+            " is confirmed"
+        )
+
+
+def _stays(name: str) -> Callable[[Call, Instance, Any], None]:
+    """Return what takes an attribute that cannot be changed, as long as it is what it was."""
+
+    def check(call: Call, instance: Instance, value: object) -> None:
+        present = _READERS[name[0].lower() + name[1:]](call, instance, Related({}))[name]["Value"]
+        if bool(value) != present:
+            raise errors.unsupported(f"{name} cannot be changed in this cloud")
+
+    return check
+
+
+_OF_TEXT = frozenset({"InstanceInitiatedShutdownBehavior", "InstanceType"})
+_OF_ONE_VALUE = _OF_TEXT | {"DisableApiTermination", "SourceDestCheck", "EbsOptimized", "EnaSupport", "DisableApiStop"}
+"""Attributes that are a structure with a ``Value``."""
 _WRITERS: dict[str, Callable[[Call, Instance, Any], None]] = {
     "DisableApiTermination": _set_lock,
     "Groups": _set_groups,
     "BlockDeviceMappings": _set_kept,
     "InstanceInitiatedShutdownBehavior": _set_shutdown,
+    "InstanceType": _set_type,
+    "SourceDestCheck": _set_source_check,
+    **{name: _stays(name) for name in ("EbsOptimized", "EnaSupport", "DisableApiStop")},
 }

@@ -1,28 +1,20 @@
 """DescribeInstances and DescribeInstanceStatus."""
 
-from collections.abc import Iterator
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.utils import timezone
 
 from portal.api.ec2 import names, paging
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes, states
-from portal.api.ec2.filters import Filterable
+from portal.api.ec2.actions.instances.filtered import FILTERS, STATUS_FILTERS, Found
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors import is_alive
 from provisioning.compute.states import VmState
 from provisioning.ec2 import ids
-
-
-class Found(NamedTuple):
-    """An instance, and how it looks in an answer."""
-
-    instance: Instance
-    shape: dict[str, Any]
 
 
 def _place(instance: Instance) -> paging.Place:
@@ -68,73 +60,6 @@ def _shaped(instances: list[Instance]) -> list[Found]:
     return [Found(instance, shapes.instance_shape(instance, related)) for instance in instances]
 
 
-def _volumes(found: Found) -> Iterator[dict[str, Any]]:
-    for mapping in found.shape["BlockDeviceMappings"]:
-        yield {"DeviceName": mapping["DeviceName"], **mapping["Ebs"]}
-
-
-def _interfaces(found: Found, name: str) -> list[object]:
-    return [interface.get(name) for interface in found.shape["NetworkInterfaces"]]
-
-
-FILTERS: Filterable[Found] = Filterable(
-    {
-        "architecture": lambda found: found.shape["Architecture"],
-        "availability-zone": lambda found: found.shape["Placement"]["AvailabilityZone"],
-        "block-device-mapping.attach-time": lambda found: [each["AttachTime"] for each in _volumes(found)],
-        "block-device-mapping.delete-on-termination": lambda found: [
-            each["DeleteOnTermination"] for each in _volumes(found)
-        ],
-        "block-device-mapping.device-name": lambda found: [each["DeviceName"] for each in _volumes(found)],
-        "block-device-mapping.status": lambda found: [each["Status"] for each in _volumes(found)],
-        "block-device-mapping.volume-id": lambda found: [each["VolumeId"] for each in _volumes(found)],
-        "client-token": lambda found: [],
-        "dns-name": lambda found: found.shape["PublicDnsName"],
-        "hypervisor": lambda found: [],
-        "image-id": lambda found: found.shape["ImageId"],
-        "instance-id": lambda found: found.shape["InstanceId"],
-        "instance-lifecycle": lambda found: [],
-        "instance-state-code": lambda found: found.shape["State"]["Code"],
-        "instance-state-name": lambda found: found.shape["State"]["Name"],
-        "instance-type": lambda found: found.shape["InstanceType"],
-        "instance.group-id": lambda found: [each["GroupId"] for each in found.shape["SecurityGroups"]],
-        "instance.group-name": lambda found: [each["GroupName"] for each in found.shape["SecurityGroups"]],
-        "ip-address": lambda found: found.shape.get("PublicIpAddress"),
-        "ipv6-address": lambda found: found.shape.get("Ipv6Address"),
-        "kernel-id": lambda found: [],
-        "key-name": lambda found: found.shape["KeyName"],
-        "launch-index": lambda found: found.shape["AmiLaunchIndex"],
-        "launch-time": lambda found: found.shape["LaunchTime"],
-        "monitoring-state": lambda found: found.shape["Monitoring"]["State"],
-        "network-interface.mac-address": lambda found: _interfaces(found, "MacAddress"),
-        "network-interface.network-interface-id": lambda found: _interfaces(found, "NetworkInterfaceId"),
-        "network-interface.private-ip-address": lambda found: _interfaces(found, "PrivateIpAddress"),
-        "network-interface.subnet-id": lambda found: _interfaces(found, "SubnetId"),
-        "network-interface.vpc-id": lambda found: _interfaces(found, "VpcId"),
-        "owner-id": lambda found: found.instance.project_id.hex,
-        "placement-group-name": lambda found: [],
-        "platform": lambda found: [],
-        "private-dns-name": lambda found: found.shape["PrivateDnsName"],
-        "private-ip-address": lambda found: found.shape.get("PrivateIpAddress"),
-        "product-code": lambda found: [],
-        "ramdisk-id": lambda found: [],
-        "reason": lambda found: found.shape["StateTransitionReason"],
-        "requester-id": lambda found: [],
-        "reservation-id": lambda found: found.instance.reservation_id,
-        "root-device-name": lambda found: found.shape["RootDeviceName"],
-        "root-device-type": lambda found: found.shape["RootDeviceType"],
-        "source-dest-check": lambda found: found.shape["SourceDestCheck"],
-        "state-reason-code": lambda found: found.shape.get("StateReason", {}).get("Code"),
-        "state-reason-message": lambda found: found.shape.get("StateReason", {}).get("Message"),
-        "subnet-id": lambda found: found.shape.get("SubnetId"),
-        "tenancy": lambda found: "default",
-        "virtualization-type": lambda found: found.shape["VirtualizationType"],
-        "vpc-id": lambda found: found.shape.get("VpcId"),
-    },
-    tags=lambda found: {tag["Key"]: tag["Value"] for tag in found.shape["Tags"]},
-)
-
-
 @action(
     "DescribeInstanceStatus",
     "os_compute_api:servers:detail",
@@ -147,7 +72,7 @@ def describe_instance_status(call: Call) -> dict[str, Any]:
         instances = [each for each in instances if states.name_of(each) == states.RUNNING]
     known = ids.ids_of(names.INSTANCE.prefix, [instance.id for instance in instances])
     found = [Found(instance, _status(instance, known[instance.id])) for instance in instances]
-    found = _STATUS_FILTERS.passing(found, call.get("Filters", []))
+    found = STATUS_FILTERS.passing(found, call.get("Filters", []))
     shown, token = paging.page(call, found, lambda each: _place(each.instance))
     return {"InstanceStatuses": [each.shape for each in shown], "NextToken": token}
 
@@ -173,19 +98,3 @@ def _check(status: str, *, running: bool) -> dict[str, Any]:
         return {"Status": "not-applicable", "Details": []}
     passed = "passed" if status == "ok" else "failed"
     return {"Status": status, "Details": [{"Name": "reachability", "Status": passed}]}
-
-
-_STATUS_FILTERS: Filterable[Found] = Filterable(
-    {
-        "availability-zone": lambda found: found.shape["AvailabilityZone"],
-        "instance-state-code": lambda found: found.shape["InstanceState"]["Code"],
-        "instance-state-name": lambda found: found.shape["InstanceState"]["Name"],
-        "instance-status.status": lambda found: found.shape["InstanceStatus"]["Status"],
-        "instance-status.reachability": lambda found: [
-            each["Status"] for each in found.shape["InstanceStatus"]["Details"]
-        ],
-        "system-status.status": lambda found: found.shape["SystemStatus"]["Status"],
-        "system-status.reachability": lambda found: [each["Status"] for each in found.shape["SystemStatus"]["Details"]],
-        "event.code": lambda found: [],
-    }
-)

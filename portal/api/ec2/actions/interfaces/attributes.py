@@ -39,7 +39,7 @@ def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
     elif given == ["Groups"]:
         services.update_port(port, {}, groups=groups_named(call, call.arguments["Groups"]))
     elif given == ["SourceDestCheck"]:
-        _check_sources(call, port, wanted=value_of(call, "SourceDestCheck"))
+        check_sources(call, port, wanted=value_of(call, "SourceDestCheck"))
     else:
         _go_with_instance(call, port)
     return {}
@@ -53,11 +53,11 @@ def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
 )
 def reset_network_interface_attribute(call: Call) -> dict[str, Any]:
     """Let an interface send with its own addresses only."""
-    _check_sources(call, interface_named(call, call.arguments["NetworkInterfaceId"]), wanted=True)
+    check_sources(call, interface_named(call, call.arguments["NetworkInterfaceId"]), wanted=True)
     return {}
 
 
-def _check_sources(call: Call, port: Port, *, wanted: bool) -> None:
+def check_sources(call: Call, port: Port, *, wanted: bool) -> None:
     """Switch port security, without which no group filters: so an interface in groups keeps it; Ec2Error."""
     enforce(call, owner_of(port.network) | {"project_id": port.project_id}, "update_port:port_security_enabled")
     if not wanted and port.security_groups.all():

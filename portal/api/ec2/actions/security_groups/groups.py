@@ -35,9 +35,12 @@ def create_security_group(call: Call) -> dict[str, Any]:
         raise errors.invalid_value("GroupName", name, "A group's name does not begin with 'sg-'.")
     vpc = names.one(names.VPC, call.arguments["VpcId"], vpc_networks_for(call.context)) if call.get("VpcId") else None
     given = tags.specified(call, names.GROUP)
-    if Groups(call).has(name):
-        raise Ec2Error("InvalidGroup.Duplicate", f"The security group '{name}' already exists")
+    duplicate = Ec2Error("InvalidGroup.Duplicate", f"The security group '{name}' already exists")
+    if Groups(call).count(name):
+        raise duplicate
     group = services.create_security_group(call.project_id, name, description=description)
+    if Groups(call).count(name) > 1:  # another came meanwhile; since then the project's counters are locked
+        raise duplicate
     if vpc is not None:
         note_vpc_of_group(group, vpc)
     tags.write(call, names.GROUP, [group.id], given)

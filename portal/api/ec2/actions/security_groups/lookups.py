@@ -38,9 +38,9 @@ class Groups:
             raise names.not_found(names.GROUP, [ec2_id])
         return found
 
-    def has(self, name: str) -> bool:
-        """Whether the project has a group of this name."""
-        return bool(self._own(name))
+    def count(self, name: str) -> int:
+        """Return how many groups of this name the project has."""
+        return len(self._own(name))
 
     def _own(self, name: str) -> list[SecurityGroup]:
         project = self._call.project_id
