@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
 
+from provisioning.compute.models import BlockDevice, Flavor, Instance
+from provisioning.ec2 import ids
 from provisioning.network.models import Port
 from tests.ec2_api.conftest import refused
 from tests.ec2_api.test_instances import launched, run, shown
@@ -85,3 +88,31 @@ def test_tags_go_with_what_they_are_of(alice: Any) -> None:
     assert [each["ResourceId"] for each in alice.describe_tags()["Tags"]] == [vpc]
     alice.delete_vpc(VpcId=vpc)
     assert alice.describe_tags()["Tags"] == []
+
+
+def test_an_interface_without_a_subnet_is_on_the_usual_network(alice: Any, cloud: Cloud) -> None:
+    wanted = [{"DeviceIndex": 0, "AssociatePublicIpAddress": False}]
+    instance = launched(alice, cloud, NetworkInterfaces=wanted)
+    assert shown(alice, instance)["SubnetId"] == ids.id_of("subnet", cloud.network.subnets.get().id)
+    wanted[0]["PrivateIpAddress"] = "10.20.0.9"
+    assert refused(run, boto=alice, cloud=cloud, NetworkInterfaces=wanted) == "MissingParameter"
+
+
+def test_the_image_of_a_volume_is_that_of_its_instance(alice: Any, cloud: Cloud, instance: str) -> None:
+    """Terraform makes an instance anew whose image is another than was asked for."""
+    image = ids.id_of("ami", cloud.image.id)
+    Instance.objects.update(image_id=None)
+    BlockDevice.objects.create(
+        instance=Instance.objects.get(), source_type="image", destination_type="volume", source_id=cloud.image.id,
+        volume_id=uuid.uuid4(), boot_index=0, device_name="/dev/vda",
+    )  # fmt: skip
+    assert shown(alice, instance)["ImageId"] == image
+    assert found(alice, "image-id", image) == [instance]
+
+
+def test_a_type_may_be_set_to_an_alias_of_what_it_is(alice: Any, cloud: Cloud, instance: str) -> None:
+    Flavor.objects.filter(pk=cloud.small.pk).update(extra_specs={"ec2:alias": "t2.micro"})
+    alice.modify_instance_attribute(InstanceId=instance, InstanceType={"Value": "t2.micro"})
+    assert refused(alice.modify_instance_attribute, InstanceId=instance, InstanceType={"Value": "t2.none"}) == (
+        "InvalidParameterValue"
+    )

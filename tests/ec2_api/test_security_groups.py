@@ -79,12 +79,12 @@ def test_a_group_in_use_is_kept(alice: Any, web: str, people: People) -> None:
     group = SecurityGroup.objects.get(name="web")
     network = services.create_network(people.alice.project_id, "net")
     port = services.create_port(people.alice.project_id, network, groups=[group])
-    assert refused(alice.delete_security_group, GroupId=web) == "InvalidGroup.InUse"
+    assert refused(alice.delete_security_group, GroupId=web) == "DependencyViolation"
     services.delete_port(port)
     other = alice.create_security_group(GroupName="db", Description="x")["GroupId"]
     pair = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": web}]}
     alice.authorize_security_group_ingress(GroupId=other, IpPermissions=[pair])
-    assert refused(alice.delete_security_group, GroupId=web) == "InvalidGroup.InUse"
+    assert refused(alice.delete_security_group, GroupId=web) == "DependencyViolation"
     alice.delete_security_group(GroupId=other)
     alice.delete_security_group(GroupId=web)
 

@@ -11,8 +11,8 @@ from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes
 from portal.api.ec2.actions.instances.related import Related
-from portal.api.ec2.actions.interfaces.attributes import check_sources
-from portal.api.ec2.actions.interfaces.lookups import interface_named
+from portal.api.ec2.actions.places import flavor_of_type
+from portal.api.ec2.actions.source_checks import check_sources
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -20,8 +20,8 @@ from provisioning.compute.actions.lock import lock, unlock
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
 from provisioning.compute.actions.volumes import keep_or_delete
 from provisioning.compute.models import Instance
-from provisioning.ec2 import ids
 from provisioning.identity import policy
+from provisioning.network.selectors import ports_for
 
 MISSING = "InvalidInstanceID.NotFound"
 LOCK_REASON = "disableApiTermination"
@@ -174,12 +174,11 @@ def _set_source_check(call: Call, instance: Instance, value: object) -> None:
     if value == interfaces[0].port_security:
         return
     policy.enforce(call.context, "update_port", {"project_id": interfaces[0].project_id})
-    port = interface_named(call, ids.id_of(names.INTERFACE.prefix, interfaces[0].port_id))
-    check_sources(call, port, wanted=bool(value))
+    check_sources(call, ports_for(call.context).get(pk=interfaces[0].port_id), wanted=bool(value))
 
 
 def _set_type(call: Call, instance: Instance, value: object) -> None:
-    if value != instance.flavor["name"]:
+    if flavor_of_type(call, str(value)).flavorid != instance.flavor["flavorid"]:
         raise errors.unsupported(
             "The type is changed by the Compute API (resize), because its owner looks at the server before the change"
             " is confirmed"

@@ -66,7 +66,10 @@ def related(instances: Sequence[Instance]) -> Related:
     known = ids.ids_of_all(
         {
             names.INSTANCE.prefix: keys,
-            names.IMAGE.prefix: [instance.image_id for instance in instances if instance.image_id],
+            names.IMAGE.prefix: [
+                *(instance.image_id for instance in instances if instance.image_id),
+                *(device.source_id for device in devices if device.source_type == "image" and device.source_id),
+            ],
             names.INTERFACE.prefix: ports,
             names.ATTACHMENT.prefix: ports,
             names.VPC.prefix: [interface.network_id for interface in every],

@@ -22,6 +22,7 @@ from provisioning.compute.launch.request import LaunchRequest, NetworkRequest, N
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.errors import SubnetNotFoundError
+from provisioning.network.selectors.vpcs import default_network
 
 TYPE_OF_OLD_CLIENTS = "m1.small"
 """What EC2 takes when no instance type is named."""
@@ -157,10 +158,13 @@ def _interface(call: Call, given: Mapping[str, Any]) -> NetworkRequest:
         return NetworkRequest(port_id=str(names.resource(names.INTERFACE, port)))
     if given.get("DeleteOnTermination") is False:
         raise errors.unsupported("An interface that is made for an instance goes with it")
-    subnet = given.get("SubnetId")
-    if not subnet:
+    subnet, address = given.get("SubnetId"), given.get("PrivateIpAddress")
+    if subnet:
+        return _on_subnet(call, subnet, address)
+    usual = None if address else default_network(call.context)
+    if usual is None:
         raise errors.missing_parameter("NetworkInterface.SubnetId")
-    return _on_subnet(call, subnet, given.get("PrivateIpAddress"))
+    return NetworkRequest(network_id=str(usual.id))
 
 
 def _on_subnet(call: Call, given: str, address: str | None) -> NetworkRequest:

@@ -1,5 +1,6 @@
 """How instances look in EC2's answers."""
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,10 +29,10 @@ def reservation(instances: Sequence[Instance], related: Related) -> dict[str, An
 def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
     """Return one instance, as DescribeInstances and RunInstances show it."""
     interfaces = related.interfaces.get(instance.id, ())
-    state = states.name_of(instance)
+    state, image = states.name_of(instance), image_of(instance, related.volumes.get(instance.id, ()))
     shape: dict[str, Any] = {
         "InstanceId": related.ids[instance.id],
-        "ImageId": related.images[instance.image_id] if instance.image_id else "",
+        "ImageId": related.images[image] if image else "",
         "State": states.shape(state),
         "InstanceType": instance.flavor["name"],
         "KeyName": instance.key_name,
@@ -62,6 +63,12 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
 def zone_of(instance: Instance) -> str:
     """Return the zone an instance is in, or the one that was asked for while it is nowhere."""
     return instance.host.availability_zone if instance.host else instance.availability_zone
+
+
+def image_of(instance: Instance, volumes: Sequence[BlockDevice]) -> uuid.UUID | None:
+    """Return the image of an instance, or the one that its root volume was made from."""
+    made = (device.source_id for device in volumes if device.is_root and device.source_type == "image")
+    return instance.image_id or next(made, None)
 
 
 def root_device(volumes: Sequence[BlockDevice]) -> str:

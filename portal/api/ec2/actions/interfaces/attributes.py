@@ -11,7 +11,7 @@ from portal.api.ec2.actions.interfaces.lookups import (
     value_of,
 )
 from portal.api.ec2.actions.interfaces.shapes import shapes
-from portal.api.ec2.actions.vpcs.lookups import enforce, owner_of
+from portal.api.ec2.actions.source_checks import check_sources
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
@@ -55,18 +55,6 @@ def reset_network_interface_attribute(call: Call) -> dict[str, Any]:
     """Let an interface send with its own addresses only."""
     check_sources(call, interface_named(call, call.arguments["NetworkInterfaceId"]), wanted=True)
     return {}
-
-
-def check_sources(call: Call, port: Port, *, wanted: bool) -> None:
-    """Switch port security, without which no group filters: so an interface in groups keeps it; Ec2Error."""
-    enforce(call, owner_of(port.network) | {"project_id": port.project_id}, "update_port:port_security_enabled")
-    if not wanted and port.security_groups.all():
-        msg = (
-            "Without the check of sources no security group filters here: take the interface out of its groups by the"
-            " Network API first, or allow it further addresses there (allowed_address_pairs)"
-        )
-        raise errors.unsupported(msg)
-    services.update_port(port, {"port_security_enabled": wanted})
 
 
 def _go_with_instance(call: Call, port: Port) -> None:

@@ -55,7 +55,7 @@ def create_security_group(call: Call) -> dict[str, Any]:
     "delete_security_group",
     takes="GroupId GroupName",
     missing=names.GROUP.missing,
-    conflict="InvalidGroup.InUse",
+    conflict="DependencyViolation",
 )
 def delete_security_group(call: Call) -> dict[str, Any]:
     """Delete a group that no interface is in and that no other group's rules name."""
@@ -63,7 +63,7 @@ def delete_security_group(call: Call) -> dict[str, Any]:
     if group.name == DEFAULT_NAME:
         raise Ec2Error("CannotDelete", f"the specified group: {DEFAULT_NAME} cannot be deleted by a user")
     if is_named_by_others(group):
-        raise Ec2Error("InvalidGroup.InUse", f"The security group '{group.name}' is named by rules of another group")
+        raise Ec2Error("DependencyViolation", f"The security group '{group.name}' is named by rules of another group")
     ec2_id = ids.id_of(names.GROUP.prefix, group.id)
     services.delete_security_group(group)
     return {"Return": True, "GroupId": ec2_id}
