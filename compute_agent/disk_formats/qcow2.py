@@ -92,7 +92,7 @@ class _File:
                 tables += 1
                 check_plain(tables, self.cluster, self.size)
                 (table,) = entries(self.file, offset, self.cluster, "Q", "big")
-                for each in table[:: 2 if self.has_bitmaps else 1]:
+                for each in filter(None, table[:: 2 if self.has_bitmaps else 1]):
                     if each & COMPRESSED:
                         compressed += 1
                     elif each & OFFSET_MASK:

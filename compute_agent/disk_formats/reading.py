@@ -15,8 +15,11 @@ class DiskFormatError(ValueError):
 
 
 def read_at(file: IO[bytes], offset: int, length: int) -> bytes:
-    """Return exactly these bytes.  Raises DiskFormatError when the file ends before."""
-    file.seek(offset)
+    """Return exactly these bytes.  Raises DiskFormatError when the file ends before, or no file is as long."""
+    try:
+        file.seek(offset)
+    except (OSError, OverflowError, ValueError):
+        raise DiskFormatError(CUT_SHORT) from None
     data = file.read(length)
     require(len(data) == length)
     return data

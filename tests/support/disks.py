@@ -148,6 +148,16 @@ def vhd_too_large(folder: Path) -> Path:
     return _changed(make(folder, "vpc"), (48, struct.pack(">Q", 1 << 60)))
 
 
+def vhd_with_a_header_nowhere(folder: Path) -> Path:
+    """Its second header lies where no file reaches."""
+    return _changed(make(folder, "vpc"), (16, struct.pack(">Q", 1 << 62)))
+
+
+def vhd_with_a_header_beyond_all(folder: Path) -> Path:
+    """Its second header lies at no offset that there is."""
+    return _changed(make(folder, "vpc"), (16, struct.pack(">Q", 1 << 63)))
+
+
 def vhd_without_footer(folder: Path) -> Path:
     """A raw disk."""
     path = folder / "disk.raw"
@@ -289,6 +299,8 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         (vhd_of_a_parent, "has a parent"),
         (vhd_cut_short, "damaged"),
         (vhd_too_large, "damaged"),
+        (vhd_with_a_header_nowhere, "damaged"),
+        (vhd_with_a_header_beyond_all, "damaged"),
         (vhd_without_footer, "no footer"),
         (fixed_vhd_cut_short, "damaged"),
         (vhdx_with_parent, "has a parent"),
