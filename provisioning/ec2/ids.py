@@ -21,6 +21,10 @@ AT_ONCE = 100
 """Ids that one query looks for among UUIDs."""
 _FORM = re.compile(r"([a-z-]+)-(?:[0-9a-f]{17}|[0-9a-f]{8})", re.ASCII)
 
+_UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", re.ASCII)
+_OF_TIES = ("eipassoc", "eni-attach", "rtbassoc")
+"""Kinds whose ids stand for what is tied to something, and which has an id of its own."""
+
 
 def is_id(kind: str, text: str) -> bool:
     """Whether the text has the form of an id of this kind (``i``, ``vol``), the long or the old short one."""
@@ -82,6 +86,16 @@ def resources_of(kind: str, ec2_ids: Iterable[str]) -> dict[str, uuid.UUID]:
     else:
         found = dict(Ec2Id.objects.filter(ec2_id__in=wanted, kind=kind).values_list("ec2_id", "resource_id"))
     return found | _told_by_guests(kind, wanted - found.keys())
+
+
+def in_words(text: str) -> str:
+    """Return a text in which UUIDs of what has an EC2 id are replaced by that; one query when it has some."""
+    found = {uuid.UUID(each) for each in _UUID.findall(text)}
+    if not found:
+        return text
+    rows = Ec2Id.objects.filter(resource_id__in=found).exclude(kind__in=_OF_TIES).order_by("kind")
+    known = dict(rows.values_list("resource_id", "ec2_id"))
+    return _UUID.sub(lambda each: known.get(uuid.UUID(each[0]), each[0]), text)
 
 
 def _told_by_guests(kind: str, ec2_ids: set[str]) -> dict[str, uuid.UUID]:

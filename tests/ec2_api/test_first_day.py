@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from provisioning.compute.models import BlockDevice, Flavor, Instance
 from provisioning.ec2 import ids
@@ -116,3 +117,10 @@ def test_a_type_may_be_set_to_an_alias_of_what_it_is(alice: Any, cloud: Cloud, i
     assert refused(alice.modify_instance_attribute, InstanceId=instance, InstanceType={"Value": "t2.none"}) == (
         "InvalidParameterValue"
     )
+
+
+def test_refusals_name_things_by_their_ids(alice: Any, instance: str) -> None:
+    alice.modify_instance_attribute(InstanceId=instance, DisableApiTermination={"Value": True})
+    with pytest.raises(ClientError, match=instance):
+        alice.terminate_instances(InstanceIds=[instance])
+    assert alice.describe_instances(InstanceIds=[instance])["Reservations"]

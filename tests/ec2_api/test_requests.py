@@ -18,12 +18,14 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from django.http import HttpResponse
 from django.test import Client
+from django.utils import timezone
 
 from portal.api.common import faults
 from provisioning.ec2.models import Ec2Tag, SpentSignature
-from provisioning.identity.models import Credential
+from provisioning.identity.models import ApplicationCredential, Credential
 from provisioning.identity.services.ec2 import create_ec2_credential
 from tests.ec2_api.conftest import URL, client, code_of
+from tests.ec2_api.things import of_application_credential
 from tests.identity.trusts.giving import give, token, with_token
 from tests.support.cast import People
 from tests.support.roles import remove_role
@@ -189,6 +191,13 @@ def test_keys_of_what_is_disabled_open_nothing(keys: KEYS, people: People, what:
     record.enabled = False
     record.save(update_fields=["enabled"])
     assert _code(_ask(keys)) == "AuthFailure"
+
+
+def test_keys_of_an_ended_application_credential_open_nothing(people: People) -> None:
+    limited = of_application_credential(people.alice, "x", "member", "ec2")
+    assert _ask(limited).status_code == 200
+    ApplicationCredential.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert _code(_ask(limited)) == "AuthFailure"
 
 
 def test_a_host_that_is_not_ours_is_refused_in_xml(keys: KEYS) -> None:

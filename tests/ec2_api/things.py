@@ -217,9 +217,9 @@ def _keys(people: People) -> dict[str, Keys]:
     made = {
         "reader": create_ec2_credential(people.bob.user, people.bob.project),
         "member": create_ec2_credential(alice.user, alice.project),
-        "wide": _of_application_credential(alice, "wide", "member", "ec2"),
-        "narrow": _of_application_credential(alice, "narrow", "reader", "ec2"),
-        "barred": _of_application_credential(alice, "barred", "member", "compute"),
+        "wide": of_application_credential(alice, "wide", "member", "ec2"),
+        "narrow": of_application_credential(alice, "narrow", "reader", "ec2"),
+        "barred": of_application_credential(alice, "barred", "member", "compute"),
         "revoked": gone,
         "roleless": create_ec2_credential(make_user("dodo"), alice.project),
         "other": create_ec2_credential(people.charlie.user, people.charlie.project),
@@ -229,7 +229,7 @@ def _keys(people: People) -> dict[str, Keys]:
     return {person: Keys(*pair) for person, pair in made.items()}
 
 
-def _of_application_credential(alice: Person, name: str, role: str, service: str) -> tuple[str, str]:
+def of_application_credential(alice: Person, name: str, role: str, service: str) -> tuple[str, str]:
     """Make a key pair as an application credential of this role does, which is for this service only."""
     roles = [Role.objects.get(name=role, domain=None)]
     rules = [RequestPattern(service, "POST", "/**"), RequestPattern("identity", "POST", "/**")]

@@ -3,6 +3,7 @@
 import logging
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
+from django.db import DatabaseError
 from django.http import UnreadablePostError
 
 from portal.api.ec2.protocol.errors import Ec2Error
@@ -21,6 +22,7 @@ from provisioning.common.errors import (
     TooManyRequestsError,
     UnavailableError,
 )
+from provisioning.ec2 import ids
 from provisioning.ec2.client_tokens import MismatchError
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.port_errors import IpAddressGenerationFailureError
@@ -74,7 +76,8 @@ def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[i
     if isinstance(error, Ec2Error):
         return error.status, error.ec2_code, error.message
     if isinstance(error, NovellaError):
-        return _of_service(error, action)
+        status, code, message = _of_service(error, action)
+        return status, code, _with_ids(message)
     if outage.is_outage(error):
         logger.warning("The database does not answer: %s", error)
         return 503, "Unavailable", outage.WORDS
@@ -83,6 +86,14 @@ def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[i
             return status, code, str(error) or "The request cannot be read"
     logger.error("Unexpected error in %s", request_id, exc_info=error)
     return 500, "InternalError", f"An internal error has occurred. Tell your operator the request id {request_id}."
+
+
+def _with_ids(message: str) -> str:
+    """Return a service's message with EC2's ids in the place of UUIDs, as far as the database answers."""
+    try:
+        return ids.in_words(message)
+    except DatabaseError:
+        return message
 
 
 def _of_service(error: NovellaError, action: Action | None) -> tuple[int, str, str]:
