@@ -274,7 +274,7 @@ def test_what_only_ec2_keeps_is_looked_at_too(scene: Scene) -> None:
     Volume.objects.create(**own)
     assert sorted(found()) == [
         f"The instance {scene.id} has the id i-00000000000000007.",
-        f"There are 2 volumes {own['name']}.",
+        f"There are 2 of {own['name']}.",
     ]
 
 

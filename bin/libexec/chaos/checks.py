@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from django_q.models import OrmQ
 
 from chaos import volume_checks
+from chaos.ec2 import INTERFACE
 from chaos.journals import Domain, Seen
 from chaos.networks import OURS, PREFIX
 from chaos.networks import ROUTER as CHAOS_ROUTER
@@ -77,6 +78,9 @@ def without_networks(seen: Seen) -> list[Finding]:
     left += [wrong(f"floating IP {row.id}", f"{row.address} is not given back.") for row in FloatingIP.objects.all()]
     left += [
         wrong(f"router {row.id}", f"{row.name} is not deleted.") for row in Router.objects.filter(name=CHAOS_ROUTER)
+    ]
+    left += [
+        wrong(f"port {row.id}", "It is not deleted.") for row in Port.objects.filter(description__endswith=INTERFACE)
     ]
     left += [wrong(f"group {row.id}", f"{row.name} is not deleted.") for row in SecurityGroup.objects.filter(name=OURS)]
     return left + without_volumes(seen)

@@ -25,11 +25,11 @@ PAUSE = 0.5
 DIGITS = 17
 """Of a UUID: an instance's id in EC2 begins with these, as its guest knows it."""
 SHARED_NETWORK = "10.20.0.0/24"
-MOST_ADDRESSES, MOST_VOLUMES = 4, 8
+MOST_ADDRESSES, MOST_VOLUMES, MOST_INTERFACES = 4, 8, 1
 """Of one project, whichever API made them: what there are more of is changed or deleted."""
 TAG = "step"
-VOLUME = "-volume by token"
-"""Ends the names of volumes that were asked for with a client token, of which there is one each."""
+VOLUME, INTERFACE = "-volume by token", "-interface by token"
+"""End the names of volumes and interfaces that were asked for with a client token, of which there is one each."""
 RECORDS: Mapping[str, frozenset[str]] = {
     "ec2_start": frozenset({"start", "resume", "unpause", "unshelve"}),
     "ec2_stop": frozenset({"stop"}),
@@ -246,6 +246,37 @@ def _volumes(world: World, face: Ec2) -> list[dict[str, Any]]:
     return found
 
 
+def _interface(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Make an interface, once however often it is asked for; or plug one in, take it out, or delete it."""
+    face = world.by_ec2[operation.project]
+    listed = face.ask("DescribeNetworkInterfaces", Filters=[{"Name": "description", "Values": [f"*{INTERFACE}"]}])
+    if not listed.accepted:
+        return listed
+    found = listed.body["NetworkInterfaces"]
+    for each in found:
+        world.ids.shown(each["NetworkInterfaceId"], each["Description"])
+    if len(found) < MOST_INTERFACES:
+        name = f"{world.name(operation.number)}{INTERFACE}"
+        wanted = {"SubnetId": world.ec2_launch["SubnetId"], "Description": name, "ClientToken": f"chaos-{name}"}
+        return _until_answered(world, operation, "CreateNetworkInterface", **wanted)[-1]
+    chosen = found[operation.number % len(found)]
+    if "Attachment" in chosen:
+        return _once(world, operation, "DetachNetworkInterface", AttachmentId=chosen["Attachment"]["AttachmentId"])
+    if operation.number % 4 == 0:
+        return _once(world, operation, "DeleteNetworkInterface", NetworkInterfaceId=chosen["NetworkInterfaceId"])
+    plugged = {"NetworkInterfaceId": chosen["NetworkInterfaceId"], "InstanceId": instance_id(server)}
+    return _once(world, operation, "AttachNetworkInterface", DeviceIndex=1 + (operation.number % 5 == 0), **plugged)
+
+
+def delete_interfaces(world: World) -> World:
+    """Delete the interfaces that the projects have made, when their servers are gone."""
+    for face in world.by_ec2:
+        listed = face.ask("DescribeNetworkInterfaces", Filters=[{"Name": "description", "Values": [f"*{INTERFACE}"]}])
+        for each in listed.body["NetworkInterfaces"] if listed.accepted else []:
+            face.ask("DeleteNetworkInterface", NetworkInterfaceId=each["NetworkInterfaceId"])
+    return world
+
+
 SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
     "ec2_start": _changing("StartInstances"),
     "ec2_stop": _changing("StopInstances"),
@@ -256,4 +287,5 @@ SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
     "ec2_volume": _volume,
     "ec2_attach": _attach,
     "ec2_detach": _detach,
+    "ec2_interface": _interface,
 }

@@ -14,6 +14,7 @@ from chaos.wrongs import wrong
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.doctor.finding import Finding
 from provisioning.ec2.models import Ec2Id, Ec2Tag
+from provisioning.network.models import Port
 from provisioning.volumes.models import Volume
 
 
@@ -22,7 +23,7 @@ def check(world: World) -> list[Finding]:
     broken = [each for each in world.outcomes if each.answer.status == 500]
     errors = [wrong(each.server, f"{each}: an internal error.") for each in broken]
     answered = (*world.ids.wrongs, *ec2.same_answers(world.outcomes))
-    by_ec2 = [wrong("", words) for words in (*answered, *_strange_ids(), *_volumes_of_a_token())]
+    by_ec2 = [wrong("", words) for words in (*answered, *_strange_ids(), *_several_of_a_token())]
     return [*_launches(world), *_actions(world.outcomes), *by_ec2, *_untagged(world), *errors]
 
 
@@ -44,12 +45,13 @@ def _untagged(world: World) -> Iterable[Finding]:
             yield wrong(str(row.id), f"{row.name} has no tag Name.")
 
 
-def _volumes_of_a_token() -> Iterable[str]:
-    """Describe volumes that are there more than once, though each was asked for with a client token."""
-    names = Counter(Volume.objects.filter(name__endswith=ec2.VOLUME).values_list("name", flat=True))
-    for name, count in names.items():
+def _several_of_a_token() -> Iterable[str]:
+    """Describe volumes and interfaces that are there more than once, though each was asked for with a client token."""
+    volumes = Volume.objects.filter(name__endswith=ec2.VOLUME).values_list("name", flat=True)
+    interfaces = Port.objects.filter(description__endswith=ec2.INTERFACE).values_list("description", flat=True)
+    for name, count in Counter([*volumes, *interfaces]).items():
         if count > 1:
-            yield f"There are {count} volumes {name}."
+            yield f"There are {count} of {name}."
 
 
 def _launches(world: World) -> Iterable[Finding]:

@@ -188,6 +188,7 @@ OTHERS = {
     "ec2_volume": 1,
     "ec2_attach": 2,
     "ec2_detach": 1,
+    "ec2_interface": 2,
 }
 """What is asked of a server in any state by addresses of its own, by the EC2 API, or of its networks and volumes, with
 weights.

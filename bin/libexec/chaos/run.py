@@ -13,7 +13,7 @@ from typing import TypeVar
 from django.db import DatabaseError, connections
 from django.db.models import Count
 
-from chaos import checks, logs, networks, operations, outcomes, story, users, volumes
+from chaos import checks, ec2, logs, networks, operations, outcomes, story, users, volumes
 from chaos.cloud import Cloud
 from chaos.database import Database
 from chaos.faults import FaultRunner, Targets
@@ -240,7 +240,7 @@ class Run:
         if not wrongs:
             wrongs = self._until_nothing_is_wrong(checks.without_volumes, GONE_WITHIN)
         if not wrongs:
-            self._stepping(lambda: networks.delete_all(world))
+            self._stepping(lambda: networks.delete_all(ec2.delete_interfaces(world)))
             wrongs = self._until_nothing_is_wrong(self._without_networks, GONE_WITHIN)
         self.log.say(f"Everything was deleted after {time.monotonic() - began:.1f} s.")
         self._tell(wrongs)
