@@ -261,6 +261,15 @@ def test_an_id_of_ec2_means_the_same_thing_in_every_answer() -> None:
     assert len(ids.wrongs) == 2
 
 
+def test_an_internal_error_counts_also_where_an_answer_is_only_looked_at(scene: Scene) -> None:
+    changed(name="c1-00001")(scene)
+    asked = world(LAUNCH, Answer(202, None, ""))
+    asked.by_ec2.append(ec2.Ec2(1, "access", "secret"))
+    assert outcomes.check(asked) == []
+    asked.by_ec2[0].broken.append("DescribeTags was an internal error: so and so")
+    assert [each.sentence for each in outcomes.check(asked)] == asked.by_ec2[0].broken
+
+
 def test_what_only_ec2_keeps_is_looked_at_too(scene: Scene) -> None:
     def found() -> list[str]:
         return [each.sentence for each in outcomes.check(world(LAUNCH, Answer(202, None, "")))]

@@ -30,6 +30,24 @@ MOST_ADDRESSES, MOST_VOLUMES, MOST_INTERFACES = 4, 8, 1
 TAG = "step"
 VOLUME, INTERFACE = "-volume by token", "-interface by token"
 """End the names of volumes and interfaces that were asked for with a client token, of which there is one each."""
+LOOKS = (
+    "DescribeVpcs",
+    "DescribeSubnets",
+    "DescribeRouteTables",
+    "DescribeInternetGateways",
+    "DescribeSecurityGroups",
+    "DescribeSecurityGroupRules",
+    "DescribeNetworkInterfaces",
+    "DescribeAddresses",
+    "DescribeSnapshots",
+    "DescribeVolumes",
+    "DescribeVolumeStatus",
+    "DescribeVolumesModifications",
+    "DescribeImages",
+    "DescribeInstanceStatus",
+    "DescribeTags",
+)
+"""What is described while others change it: an answer may be old, and is no internal error."""
 RECORDS: Mapping[str, frozenset[str]] = {
     "ec2_start": frozenset({"start", "resume", "unpause", "unshelve"}),
     "ec2_stop": frozenset({"stop"}),
@@ -43,6 +61,8 @@ class Ec2:
 
     def __init__(self, port: int, access: str, secret: str) -> None:
         self._port, self._keys = port, Ec2Keys(port, access, secret)
+        self.broken: list[str] = []
+        """What was answered 500, also where the answer was only looked at."""
 
     def ask(self, action: str, *, cut: float | None = None, **arguments: Any) -> Answer:
         """Send a request once; with ``cut`` be gone so many seconds later, whatever the answer.
@@ -68,6 +88,8 @@ class Ec2:
         except ResponseParserError:
             return Answer(status, content[:200].decode(errors="replace"), request_id)
         refusal = found.get("Error", {})
+        if status == 500:
+            self.broken.append(f"{action} was an internal error: {refusal.get('Message')}")
         body = {"error": {"message": f"{refusal.get('Code')}: {refusal.get('Message')}"}} if status >= 300 else found
         return Answer(status, body, request_id)
 
@@ -167,8 +189,10 @@ def _tags(world: World, client: Client, operation: Operation, server: str) -> An
 
 
 def _show(world: World, client: Client, operation: Operation, server: str) -> Answer:
-    """Look at all instances of the project, and at this one."""
+    """Look at all that the project sees, and at this instance."""
     face = world.by_ec2[operation.project]
+    for action in LOOKS:
+        face.ask(action)
     every = face.ask("DescribeInstances")
     if every.accepted:
         _remember(world, every.body["Reservations"])

@@ -22,7 +22,8 @@ def check(world: World) -> list[Finding]:
     """Describe the requests that had no outcome, or more than one, and those that were answered 500."""
     broken = [each for each in world.outcomes if each.answer.status == 500]
     errors = [wrong(each.server, f"{each}: an internal error.") for each in broken]
-    answered = (*world.ids.wrongs, *ec2.same_answers(world.outcomes))
+    broken_by_ec2 = [words for face in world.by_ec2 for words in face.broken]
+    answered = (*broken_by_ec2, *world.ids.wrongs, *ec2.same_answers(world.outcomes))
     by_ec2 = [wrong("", words) for words in (*answered, *_strange_ids(), *_several_of_a_token())]
     return [*_launches(world), *_actions(world.outcomes), *by_ec2, *_untagged(world), *errors]
 

@@ -92,7 +92,10 @@ class GuestInterface:
 
 
 def interfaces_of_all(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list[GuestInterface]]:
-    """Return the interfaces of many instances, each one's in their order; two queries whatever their number."""
+    """Return the interfaces of many instances, each one's in their order; two queries whatever their number.
+
+    An interface that comes between the two is not among them.
+    """
     keys = list(instance_ids)
     found: dict[uuid.UUID, list[GuestInterface]] = {}
     every: dict[uuid.UUID, GuestInterface] = {}
@@ -111,7 +114,8 @@ def interfaces_of_all(instance_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, list
         elif leads_to == address:
             addresses[-1] = GuestAddress(address, subnet_id, version, *led)
     for port_id, group_id, name in _GROUPS_OF_ALL(ids=keys) if every else ():
-        every[port_id].groups[group_id] = name
+        if port_id in every:
+            every[port_id].groups[group_id] = name
     return found
 
 
