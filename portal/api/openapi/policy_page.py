@@ -74,15 +74,16 @@ them it may hold at all: what a project owns is worked on with a token for that 
 
 * **Administrators of the cloud** have `admin` on a project or on the system: rule `admin_required`.
 * **Administrators of a domain** have `admin` on the domain and a token for it: rule `domain_admin`. They look after the
-  users, groups, projects and assignments of that domain, give nobody the role `admin`, and see no other domain.
+  users, groups, projects and assignments of that domain, give nobody the roles `admin` and `service`, which count in
+  the whole cloud, and see no other domain.
 * **Managers of a domain** have `manager` on it: rule `domain_manager`. They do the same but for the domain's roles,
   give `manager`, `member` and `reader` only (rule `domain_managed_target_role`), and change nobody who is `admin`.
 * **Readers** have `reader` on a domain, which lets them look at what is in it (rule `domain_reader`), or on the system,
   which lets them look at all of Identity but the secrets of credentials.
 
 Rules may let others look after users and groups as well, a help desk for instance. Whoever is not an administrator
-changes no user and no group that is one, on no page and by no request: a new password for an operator, or a place in
-the operators' group, would be a way up. Rules do not tell capital letters of roles apart, so no role is called `Admin`.
+changes no user and no group that is one, or has the role `service` or a role on the system, on no page and by no
+request: a new password for an operator, or a place in the operators' group, would be a way up. Rules do not tell capital letters of roles apart, so no role is called `Admin`.
 """
 
 
