@@ -83,7 +83,8 @@ them it may hold at all: what a project owns is worked on with a token for that 
 
 Rules may let others look after users and groups as well, a help desk for instance. Whoever is not an administrator
 changes no user and no group that is one, or has the role `service` or a role on the system, on no page and by no
-request: a new password for an operator, or a place in the operators' group, would be a way up. Rules do not tell capital letters of roles apart, so no role is called `Admin`.
+request: a new password for an operator, or a place in the operators' group, would be a way up. Rules do not tell
+capital letters of roles apart, so no role is called `Admin`.
 """
 
 
