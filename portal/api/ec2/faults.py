@@ -74,7 +74,7 @@ _GENERAL: tuple[tuple[type[Exception], int, str], ...] = (
 def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[int, str, str]:
     """Return status, code and message of an error; what nobody anticipated is logged and told by its id only."""
     if isinstance(error, Ec2Error):
-        return error.status, error.ec2_code, error.message
+        return error.status, error.ec2_code, _with_ids(error.message)
     if isinstance(error, NovellaError):
         status, code, message = _of_service(error, action)
         return status, code, _with_ids(message)
