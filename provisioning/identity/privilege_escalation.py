@@ -17,8 +17,8 @@ def is_superior(context: RequestContext, record: User | Group) -> bool:
     """Whether a user or a group has power where the caller has none: policy may let others look after people, too.
 
     Such power is a role that counts beyond domains (``role_reach``), given to them or by a trust, and any role on the
-    system.  Operators of the cloud have no superior; the administrator of a domain has none who is ``admin`` on it
-    only.
+    system or on another domain itself.  Operators of the cloud have no superior; the administrator of a domain has none
+    who is ``admin`` on it only.
     """
     if policy.allows(context, "admin_required"):
         return False
@@ -41,7 +41,8 @@ def _has_power(record: User | Group, *, but_on: str | None = None) -> bool:
     else:
         given = RoleAssignment.objects.filter(group=record)
     beyond = roles_beyond_domains()
-    given = given.filter(Q(role__in=beyond) | Q(system=True))
+    elsewhere = Q(domain__isnull=False, inherited=False) & ~Q(domain=record.domain_id)
+    given = given.filter(Q(role__in=beyond) | Q(system=True) | elsewhere)
     if but_on is not None:
         given = given.exclude(domain=but_on, inherited=False)
     return given.exists() or (isinstance(record, User) and _is_trusted_with(record, beyond))

@@ -40,7 +40,7 @@ def test_the_role_service_is_given_and_implied_by_operators_only(people: People,
     assert Api(people.operator).put(path).status_code == 204
 
 
-@pytest.mark.parametrize("power", ["service", "reader of the system", "by a group", "by a trust"])
+@pytest.mark.parametrize("power", ["service", "reader of the system", "another domain", "by a group", "by a trust"])
 def test_nobody_of_power_gets_a_new_password(people: People, acme: Acme, keeper: User, power: str) -> None:
     api, ed = api_of(keeper, acme.domain), f"{V3}/users/{acme.ed.id.hex}"
     assert api.patch(ed, {"user": {"password": "a new password"}}).status_code == 200
@@ -48,6 +48,11 @@ def test_nobody_of_power_gets_a_new_password(people: People, acme: Acme, keeper:
         grant(role_named("service"), user=acme.ed, project=people.operator.project)
     elif power == "reader of the system":
         grant(role_named("reader"), user=acme.ed, system=True)
+    elif power == "another domain":
+        grant(role_named("reader"), user=acme.ed, project=acme.foundry)
+        grant(role_named("manager"), user=acme.ed, domain=acme.domain, inherited=True)
+        assert api.patch(ed, {"user": {"description": "x"}}).status_code == 200
+        grant(role_named("manager"), user=acme.ed, domain=people.alice.user.domain)
     elif power == "by a group":
         grant(role_named("reader"), group=acme.staff, system=True)
     else:

@@ -82,9 +82,9 @@ them it may hold at all: what a project owns is worked on with a token for that 
   which lets them look at all of Identity but the secrets of credentials.
 
 Rules may let others look after users and groups as well, a help desk for instance. Whoever is not an administrator
-changes no user and no group that is one, or has the role `service` or a role on the system, on no page and by no
-request: a new password for an operator, or a place in the operators' group, would be a way up. Rules do not tell
-capital letters of roles apart, so no role is called `Admin`.
+changes no user and no group that is one, or has the role `service`, or a role on the system or on another domain,
+on no page and by no request: a new password for an operator, or a place in the operators' group, would be a way up.
+Rules do not tell capital letters of roles apart, so no role is called `Admin`.
 """
 
 
