@@ -20,6 +20,8 @@ COMPRESSION_AT = 77
 """Where in the header it says whether grains are compressed."""
 HAS_ZERO_GRAINS = 1 << 2
 """The flag of a file whose tables say 1 for a grain of zeros."""
+ENTRIES = 512
+"""Entries of a grain table, in every file that VMware's and QEMU's tools write; each table is read."""
 AT_END = (1 << 64) - 1
 READ_BY_QEMU = 20
 """Sectors of a description that QEMU searches for a parent, however long the header says it is."""
@@ -48,7 +50,7 @@ def check(file: IO[bytes], size: int) -> int:
         same = footer[:8] == (magic, version, flags, capacity, grain, at, sectors, length)
         require(same and footer[9] != AT_END)
         directory = footer[9]
-    require(8 <= grain <= 65_536 and grain & (grain - 1) == 0 and 0 < length <= 512)
+    require(8 <= grain <= 65_536 and grain & (grain - 1) == 0 and length == ENTRIES)
     tables = -(-capacity // (grain * length))
     require(directory > 0 and tables * 4 <= MAX_TABLE and directory * SECTOR + tables * 4 <= size)
     no_grain = (0, 1) if flags & HAS_ZERO_GRAINS else (0,)

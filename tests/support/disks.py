@@ -111,6 +111,11 @@ def vmdk_with_tables_outside(folder: Path) -> Path:
     return _changed(make(folder, "vmdk"), (56, struct.pack("<Q", 1 << 40)))
 
 
+def vmdk_of_tiny_tables(folder: Path) -> Path:
+    """Has a table for each part of the disk: millions that somebody has to read."""
+    return _changed(make(folder, "vmdk"), (44, struct.pack("<I", 1)))
+
+
 def vmdk_with_footer(folder: Path) -> Path:
     """Where its tables are is said at its end, as VMware's own tools do it."""
     path = make(folder, "vmdk", "subformat=streamOptimized")
@@ -295,6 +300,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
         (vmdk_description, "in other files"),
         (vmdk_with_tables_outside, "damaged"),
         (vmdk_with_another_footer, "damaged"),
+        (vmdk_of_tiny_tables, "damaged"),
         (vhd_with_parent, "has a parent"),
         (vhd_of_a_parent, "has a parent"),
         (vhd_cut_short, "damaged"),
