@@ -61,7 +61,7 @@ def visible_namespaces(context: RequestContext) -> QuerySet[MetadefNamespace]:
 
 def namespace_for(context: RequestContext, name: str) -> MetadefNamespace:
     """Return one namespace; NotFoundError when there is none or it is another project's."""
-    found = visible_namespaces(context).filter(namespace=name).first()
+    found = visible_namespaces(context).filter(namespace=name).first() if _may_be(name) else None
     if found is None:
         raise NotFoundError(f"Metadata definition namespace={name[:80]} was not found.")
     return found
@@ -126,7 +126,7 @@ def rows_of(kind: type[C]) -> Manager[C]:
 def content_of(namespace: MetadefNamespace, kind: type[C], name: str) -> C:
     """Return one property, object or tag of a namespace; NotFoundError."""
     exactly = {"name__iexact" if kind is MetadefTag else "name": name}
-    found = rows_of(kind).filter(namespace=namespace, **exactly).first()
+    found = rows_of(kind).filter(namespace=namespace, **exactly).first() if _may_be(name) else None
     if found is None:
         what = KINDS[kind]
         msg = f"The metadata definition {what} with name={name[:80]} was not found in namespace={namespace.namespace}."
@@ -136,7 +136,8 @@ def content_of(namespace: MetadefNamespace, kind: type[C], name: str) -> C:
 
 def association_of(namespace: MetadefNamespace, resource_type: str) -> MetadefAssociation:
     """Return how a namespace is meant for a kind of thing; NotFoundError when it is not."""
-    found = _associations().filter(namespace=namespace, resource_type__name=resource_type).first()
+    rows = _associations().filter(namespace=namespace, resource_type__name=resource_type)
+    found = rows.first() if _may_be(resource_type) else None
     if found is None:
         msg = (
             f"The metadata definition resource-type association of resource-type={resource_type[:80]} to"
@@ -153,6 +154,11 @@ def resource_types(context: RequestContext) -> Iterable[MetadefResourceType]:
         return rows
     seen = MetadefAssociation.objects.filter(namespace__in=visible_namespaces(context))
     return rows.filter(pk__in=seen.values("resource_type_id"))
+
+
+def _may_be(name: str) -> bool:
+    """Whether something may have the name: PostgreSQL takes no NUL, not even to look for it."""
+    return "\0" not in name
 
 
 def _associations() -> QuerySet[MetadefAssociation]:

@@ -261,3 +261,12 @@ def test_schemas(alice: Person, name: str, title: str) -> None:
     assert many["name"] in many["properties"]
     assert api.get("/image/v2/schemas/metadefs/nothing").status_code == 404
     assert V2 in NAMESPACES
+
+
+@pytest.mark.parametrize(
+    "end", ["%00", "%00/tags", "N/objects/%00", "N/tags/N%00", "N/properties/%00", "N/properties/p_%00?resource_type=T"]
+)
+def test_a_name_with_a_nul_is_that_of_nothing(operator: Person, alice: Person, end: str) -> None:
+    define(operator, "N", visibility="public", resource_type_associations=[{"name": "T", "prefix": "p_"}])
+    assert Api(alice).get(f"{NAMESPACES}/{end}").status_code == 404
+    assert Api(operator).delete(f"{NAMESPACES}/N/resource_types/%00").status_code == 404

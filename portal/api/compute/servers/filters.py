@@ -208,6 +208,8 @@ def _list(value: str, name: str) -> list[str]:
     tags = value.split(",")
     if len(tags) > 50:
         raise InvalidInputError(f"Invalid input for query parameters {name}. At most 50 tags.", field=name)
+    if "\0" in value:
+        raise InvalidInputError(f"Invalid input for query parameters {name}. No tag has a NUL in it.", field=name)
     return tags
 
 
