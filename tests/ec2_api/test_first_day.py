@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from provisioning.compute.models import BlockDevice, Flavor, Instance
 from provisioning.ec2 import ids
+from provisioning.network import services
 from provisioning.network.models import Port
 from tests.ec2_api.conftest import refused
 from tests.ec2_api.test_instances import launched, run, shown
@@ -97,6 +98,12 @@ def test_an_interface_without_a_subnet_is_on_the_usual_network(alice: Any, cloud
     assert shown(alice, instance)["SubnetId"] == ids.id_of("subnet", cloud.network.subnets.get().id)
     wanted[0]["PrivateIpAddress"] = "10.20.0.9"
     assert refused(run, boto=alice, cloud=cloud, NetworkInterfaces=wanted) == "MissingParameter"
+
+
+def test_who_has_several_networks_is_told_to_name_a_subnet(alice: Any, cloud: Cloud, people: Any) -> None:
+    services.create_subnet(services.create_network(people.alice.project_id, "net"), "10.44.0.0/24")
+    with pytest.raises(ClientError, match=r"VPCIdNotSpecified.*name a SubnetId"):
+        run(alice, cloud)
 
 
 def test_the_image_of_a_volume_is_that_of_its_instance(alice: Any, cloud: Cloud, instance: str) -> None:

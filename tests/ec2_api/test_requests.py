@@ -230,6 +230,7 @@ def test_other_methods_and_bodies_without_end_are_refused_in_xml() -> None:
         ({"Filter.1.Value.1": "red"}, "MissingParameter"),
         ({"Filter.1.Name": "region-name"}, "InvalidParameterValue"),
         ({"RegionName.1": "mars"}, "InvalidParameterValue"),
+        ({"RegionName.1": "\x01"}, "InvalidCharacter"),
     ],
 )
 def test_wrong_requests_have_the_codes_of_ec2(keys: KEYS, parameters: dict[str, str], code: str) -> None:
@@ -272,8 +273,8 @@ def test_readers_read_and_change_nothing(bob: Any) -> None:
 
 
 def test_nothing_else_is_below_the_endpoint(client: Client) -> None:
-    assert client.post("/ec2/castles").status_code == 404
-    assert client.put("/ec2/").status_code == 405
+    for answer, status in ((client.post("/ec2/castles"), 404), (client.put("/ec2/"), 405)):
+        assert (answer.status_code, _root(answer).findtext("RequestID")) == (status, answer["X-Openstack-Request-Id"])
 
 
 def test_keys_that_a_trust_made_are_worth_what_it_is(people: People) -> None:

@@ -27,14 +27,17 @@ class Ec2:
 
     def finish(self) -> None:
         """Give every action a row; NotesError."""
-        notes = {word: row for row in self.rows for word in re.findall(r"`([^`]+)`", row.cell)}
+        notes = {word: row for row in self.rows for word in _names(row)}
         fail(self.name, "no action has this name", (
             word for word in notes if not any(fnmatchcase(name, word) for name in self.known)
         ))  # fmt: skip
         grouped: dict[str, list[str]] = {row.cell: [] for row in self.rows}
         for name in self.known:
             words = [word for word in notes if fnmatchcase(name, word)]
-            if name not in self.there:
+            if name in self.there:
+                others = set(_names(notes[name])) - self.there.keys() if name in notes else set()
+                fail(self.name, "it is there and in a row of what is not", [name] if others else [])
+            else:
                 fail(self.name, "nothing says why it is not there", [] if words else [name])
                 grouped[notes[words[0]].cell].append(name)
         rows = [self._there(name, notes.get(name)) for name in self.there]
@@ -59,7 +62,7 @@ class Ec2:
         shape = model.operation(name).input_shape
         members = set(model.members_of(shape)) if shape is not None else set()
         refused = members - action.takes - action.passes_over - registry.ALWAYS_TAKEN
-        differs = [note.why] if note and note.how and note.why else []
+        differs = [note.why] if note and note.why else []
         differs += [
             f"{what} {', '.join(f'`{each}`' for each in sorted(names))}"
             for what, names in (("refused are", refused), ("without effect are", action.passes_over))
@@ -74,3 +77,8 @@ class Ec2:
         plain = ", ".join(f"`{name}`" for name in names)
         cell = plain if len(names) < 13 or "*" not in row.cell else f"{len(names)} actions: {row.cell}"
         return Row(cell, "", row.why, state=NOT_THERE)
+
+
+def _names(row: Row) -> list[str]:
+    """Return the actions that a row of the notes names, with ``*`` as there."""
+    return re.findall(r"`([^`]+)`", row.cell)

@@ -7,9 +7,9 @@ SERVICE = "ec2"
 CONTENT_TYPE = "text/xml;charset=UTF-8"
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _CODES = {413: "RequestEntityTooLarge"}
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot say."""
-_TO_CHANGE = re.compile(f"[&<>]|{_FORBIDDEN.pattern}")
+_TO_CHANGE = re.compile(f"[&<>]|{FORBIDDEN.pattern}")
 
 
 def fault(code: str, message: str, request_id: str) -> bytes:
@@ -28,4 +28,4 @@ def of_status(status: int, message: str, request_id: str = "") -> bytes:
 def text(value: object) -> str:
     """Return a value as it stands between tags; what XML cannot say is replaced."""
     said = str(value)
-    return said if _TO_CHANGE.search(said) is None else escape(_FORBIDDEN.sub("\ufffd", said))
+    return said if _TO_CHANGE.search(said) is None else escape(FORBIDDEN.sub("\ufffd", said))

@@ -50,7 +50,8 @@ class Ec2View(View):
 
     def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Refuse in XML, too."""
-        body = render.fault("UnsupportedProtocol", "Requests are made with GET or POST", "")
+        request_id: str = request.request_id  # type: ignore[attr-defined]
+        body = render.fault("UnsupportedProtocol", "Requests are made with GET or POST", request_id)
         return HttpResponse(body, status=405, content_type=XML, headers={"Allow": "GET, POST"})
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
@@ -72,6 +73,7 @@ class Ec2View(View):
             body = render.fault(code, message, request_id)
         answer = HttpResponse(body, status=status, content_type=XML)
         answer["Cache-Control"] = "no-store"
+        answer._has_been_logged = status == 503  # type: ignore[attr-defined]  # to Django it is an error of ours
         answer["X-Amzn-Requestid"] = request_id
         return answer
 
@@ -82,7 +84,8 @@ class NoSuchResource(View):
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Answer every method alike."""
-        body = render.fault("InvalidAction", "There is nothing at this path: the endpoint is /ec2/", "")
+        request_id: str = request.request_id  # type: ignore[attr-defined]
+        body = render.fault("InvalidAction", "There is nothing at this path: the endpoint is /ec2/", request_id)
         return HttpResponse(body, status=404, content_type=XML)
 
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.dateparse import parse_date, parse_datetime
 
+from portal.api.common import ec2_faults
 from portal.api.ec2.protocol import errors
+from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.protocol.model import members_of, parameter_name
 
 if TYPE_CHECKING:
@@ -117,6 +119,8 @@ def _list(shape: Shape, node: _Node, path: str) -> list[Any]:
 
 
 def _string(shape: Shape, value: str, path: str) -> str:
+    if ec2_faults.FORBIDDEN.search(value):
+        raise Ec2Error("InvalidCharacter", f"The parameter {path[:120]} has a character that XML cannot say.")
     allowed = shape.enum
     if allowed and shape.name not in FREE and value not in allowed:
         raise errors.invalid_value(path, value, f"It is none of {', '.join(allowed[:20])}.")

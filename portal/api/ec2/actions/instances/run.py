@@ -21,7 +21,7 @@ from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.request import LaunchRequest, NetworkRequest, Networks
 from provisioning.identity import policy
 from provisioning.network import selectors as network
-from provisioning.network.errors import SubnetNotFoundError
+from provisioning.network.errors import AmbiguousNetworkError, SubnetNotFoundError
 from provisioning.network.selectors.vpcs import default_network
 
 TYPE_OF_OLD_CLIENTS = "m1.small"
@@ -34,6 +34,7 @@ _CODES = {
     "block_device_mapping_v2": "InvalidBlockDeviceMapping",
 }
 """Field that a launch refuses → code."""
+SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a SubnetId."
 
 
 @action(
@@ -60,6 +61,8 @@ def run_instances(call: Call) -> dict[str, Any]:
         made = launch(call.context, request)
     except InvalidInputError as error:
         raise Ec2Error(_CODES.get(error.field or "", "InvalidParameterValue"), error.message) from error
+    except AmbiguousNetworkError as error:
+        raise Ec2Error("VPCIdNotSpecified", SEVERAL_NETWORKS) from error
     tags.write(call, names.INSTANCE, [instance.id for instance in made], given)
     if call.get("DisableApiTermination", False):
         policy.enforce(call.context, "os_compute_api:os-lock-server:lock")
