@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -44,11 +45,17 @@ def _never_alike(request: Any, **_: Any) -> None:
     request.headers["X-Nonce"] = str(uuid.uuid4())
 
 
+@functools.cache
+def _session() -> boto3.Session:
+    """One for all clients: it has read EC2's model, which takes longer than most tests."""
+    return boto3.Session()
+
+
 def client(access: str, secret: str, region: str = "RegionOne", kind: str = "client") -> Any:
     """A client, or with ``kind`` ``resource`` a resource, of these keys."""
-    session = boto3.Session(access, secret, region_name=region)
     config = Config(retries={"max_attempts": 0}, parameter_validation=False)
-    made = getattr(session, kind)("ec2", endpoint_url=URL, config=config)
+    keys = {"aws_access_key_id": access, "aws_secret_access_key": secret}
+    made = getattr(_session(), kind)("ec2", region_name=region, endpoint_url=URL, config=config, **keys)
     events = (made.meta.client if kind == "resource" else made).meta.events
     events.register("before-send.ec2", _send)
     events.register_first("request-created.ec2", _never_alike)
