@@ -16,7 +16,7 @@ from provisioning.ec2.models import ClientToken
 KEPT = timedelta(days=2)
 LONGEST = 128
 HELD = timedelta(minutes=5)
-"""How long a word is held by somebody who never gave it back, because the process ended."""
+"""How long a name is held at most (``alone``): a process that ended does not give it back."""
 
 
 class MismatchError(ConflictError):
@@ -55,13 +55,16 @@ def once(owner: Owner, token: str, arguments: str, work: Callable[[], str]) -> s
 
 
 @contextmanager
-def alone(owner: Owner, word: str) -> Iterator[bool]:
-    """Hold a word while something is done that is no one transaction; say whether nobody else holds it."""
-    rows = ClientToken.objects.filter(**asdict(owner), token=word)
+def alone(owner: Owner, name: str) -> Iterator[bool]:
+    """Hold a name while something is made that is not one transaction; yield whether nobody else held it.
+
+    The row stands where those of client tokens do, with a name in the place of the token and no digest.
+    """
+    rows = ClientToken.objects.filter(**asdict(owner), token=name)
     rows.filter(created_at__lt=timezone.now() - HELD).delete()
     try:
         with transaction.atomic():
-            held = ClientToken.objects.create(**asdict(owner), token=word, digest="")
+            held = ClientToken.objects.create(**asdict(owner), token=name, digest="")
     except IntegrityError:
         yield False
         return

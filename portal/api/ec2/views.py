@@ -11,6 +11,7 @@ from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.csrf import csrf_exempt
 
+from portal.api.common.ec2_faults import CONTENT_TYPE, SERVICE, fault
 from portal.api.common.links import endpoint
 from portal.api.ec2 import faults
 from portal.api.ec2.protocol import errors, model, parse, render
@@ -28,8 +29,6 @@ from provisioning.identity import access_rules, policy
 from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.services.ec2 import context_for_request
 
-SERVICE = "ec2"
-XML = "text/xml;charset=UTF-8"
 BEGUN_ANEW = 3
 """How often at most an action that lost a race."""
 REFUSED = "AWS was not able to validate the provided access credentials"
@@ -51,8 +50,8 @@ class Ec2View(View):
     def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Refuse in XML, too."""
         request_id: str = request.request_id  # type: ignore[attr-defined]
-        body = render.fault("UnsupportedProtocol", "Requests are made with GET or POST", request_id)
-        return HttpResponse(body, status=405, content_type=XML, headers={"Allow": "GET, POST"})
+        body = fault("UnsupportedProtocol", "Requests are made with GET or POST", request_id)
+        return HttpResponse(body, status=405, content_type=CONTENT_TYPE, headers={"Allow": "GET, POST"})
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
         request_id: str = request.request_id  # type: ignore[attr-defined]
@@ -70,8 +69,8 @@ class Ec2View(View):
             status = 200
         except Exception as error:  # noqa: BLE001 - everything is told in EC2's shape
             status, code, message = faults.code_of(error, action, request_id)
-            body = render.fault(code, message, request_id)
-        answer = HttpResponse(body, status=status, content_type=XML)
+            body = fault(code, message, request_id)
+        answer = HttpResponse(body, status=status, content_type=CONTENT_TYPE)
         answer["Cache-Control"] = "no-store"
         answer._has_been_logged = status == 503  # type: ignore[attr-defined]  # to Django it is an error of ours
         answer["X-Amzn-Requestid"] = request_id
@@ -85,8 +84,8 @@ class NoSuchResource(View):
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         """Answer every method alike."""
         request_id: str = request.request_id  # type: ignore[attr-defined]
-        body = render.fault("InvalidAction", "There is nothing at this path: the endpoint is /ec2/", request_id)
-        return HttpResponse(body, status=404, content_type=XML)
+        body = fault("InvalidAction", "There is nothing at this path: the endpoint is /ec2/", request_id)
+        return HttpResponse(body, status=404, content_type=CONTENT_TYPE)
 
 
 def _pairs(request: HttpRequest) -> Pairs:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
@@ -64,10 +65,13 @@ class Ec2CredentialList(Ec2Page):
 
 @method_decorator(never_cache, name="dispatch")
 class Ec2CredentialCreate(Ec2Page):
-    """``POST``: makes one, whose secret is shown once."""
+    """``POST``: makes one, whose secret is shown once.  ``GET``, by its address alone, leads to the list."""
 
-    http_method_names = ["post"]
+    http_method_names = ["get", "post"]
     rule = CREATE
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return redirect(LIST)
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Make it; the secret is in this answer and nowhere else."""

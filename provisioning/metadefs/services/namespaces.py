@@ -104,7 +104,9 @@ def _columns(context: RequestContext, values: Values, owner: str) -> dict[str, A
 def _check_name(name: str) -> str:
     """Return a name that can stand in an address; InvalidInputError."""
     if "/" in name or name in {".", ".."}:
-        raise InvalidInputError("The name of a namespace has no slash in it, and more than dots.", field="namespace")
+        raise InvalidInputError(
+            "The name of a namespace has no slash in it, and is neither . nor ..", field="namespace"
+        )
     return check_text("namespace", name)
 
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from portal.api.common.ec2_faults import HEAD, fault, text
+from portal.api.common.ec2_faults import HEAD, text
 from portal.api.ec2.protocol.model import element_name, members_of
 
 if TYPE_CHECKING:
     from botocore.model import OperationModel, Shape
 
-__all__ = ["body", "document", "fault"]
 NAMESPACE = "http://ec2.amazonaws.com/doc/{version}/"
 
 

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
+from portal.api.ec2.protocol.model import SERVICE
 from provisioning.identity.ec2_signatures import ALGORITHM, SignedRequest
 
 OF_PROTOCOL = frozenset(
@@ -18,7 +19,6 @@ OF_PROTOCOL = frozenset(
     }
 )
 """Parameters that are no arguments of the action."""
-SERVICE = "ec2"
 _AUTHORIZATION = re.compile(
     rf"{ALGORITHM}\s+(?=.*Credential=([^,\s]+))(?=.*SignedHeaders=[^,\s]+)(?=.*Signature=([0-9a-f]{{64}})).*",
     re.DOTALL,

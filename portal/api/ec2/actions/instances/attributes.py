@@ -21,7 +21,7 @@ from provisioning.compute.actions.security_groups import add_security_group, rem
 from provisioning.compute.actions.volumes import keep_or_delete
 from provisioning.compute.models import Instance
 from provisioning.identity import policy
-from provisioning.network.selectors import ports_for
+from provisioning.network.selectors import port_for
 
 MISSING = "InvalidInstanceID.NotFound"
 LOCK_REASON = "disableApiTermination"
@@ -174,7 +174,7 @@ def _set_source_check(call: Call, instance: Instance, value: object) -> None:
     if value == interfaces[0].port_security:
         return
     policy.enforce(call.context, "update_port", {"project_id": interfaces[0].project_id})
-    check_sources(call, ports_for(call.context).get(pk=interfaces[0].port_id), wanted=bool(value))
+    check_sources(call, port_for(call.context, interfaces[0].port_id), wanted=bool(value))
 
 
 def _set_type(call: Call, instance: Instance, value: object) -> None:
