@@ -320,10 +320,10 @@ def test_addresses_of_ipv6_that_are_given_out(alice: Any, net: Network, subnet: 
 
 
 def test_addresses_of_ipv6_that_guests_make(alice: Any, net: Network, subnet: str) -> None:
-    sixth = services.create_subnet(net, "fd00:44::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
+    ipv6 = services.create_subnet(net, "fd00:44::/64", ipv6_ra_mode="slaac", ipv6_address_mode="slaac")
     both = alice.create_network_interface(SubnetId=subnet, Ipv6AddressCount=1)["NetworkInterface"]
     assert both["Ipv6Addresses"][0]["Ipv6Address"].startswith("fd00:44::")
-    alone = alice.create_network_interface(SubnetId=ids.id_of("subnet", sixth.id))["NetworkInterface"]
+    alone = alice.create_network_interface(SubnetId=ids.id_of("subnet", ipv6.id))["NetworkInterface"]
     assert (alone["Ipv6Native"], alone["PrivateIpAddresses"]) == (True, [])
     assign = alice.assign_ipv6_addresses
     given = {"NetworkInterfaceId": both["NetworkInterfaceId"], "Ipv6AddressCount": 1}

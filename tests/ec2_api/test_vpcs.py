@@ -91,10 +91,10 @@ def test_networks_of_the_network_api_are_vpcs(alice: Any, foreign: Network) -> N
     assert [each["Ipv6CidrBlock"] for each in shown["Ipv6CidrBlockAssociationSet"]] == ["fd00:7::/64"]
     attributes = alice.describe_account_attributes(AttributeNames=["default-vpc"])["AccountAttributes"]
     assert attributes[0]["AttributeValues"] == [{"AttributeValue": shown["VpcId"]}]
-    fourth, sixth = alice.describe_subnets()["Subnets"]
-    assert (fourth["CidrBlock"], fourth["Ipv6Native"], fourth["DefaultForAz"]) == ("192.168.7.0/24", False, True)
-    assert (sixth["Ipv6Native"], sixth["AssignIpv6AddressOnCreation"]) == (True, True)
-    assert [each["Ipv6CidrBlock"] for each in sixth["Ipv6CidrBlockAssociationSet"]] == ["fd00:7::/64"]
+    ipv4, ipv6 = alice.describe_subnets()["Subnets"]
+    assert (ipv4["CidrBlock"], ipv4["Ipv6Native"], ipv4["DefaultForAz"]) == ("192.168.7.0/24", False, True)
+    assert (ipv6["Ipv6Native"], ipv6["AssignIpv6AddressOnCreation"]) == (True, True)
+    assert [each["Ipv6CidrBlock"] for each in ipv6["Ipv6CidrBlockAssociationSet"]] == ["fd00:7::/64"]
     alice.create_vpc(CidrBlock="10.40.0.0/16")
     assert alice.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"] == [shown]
 

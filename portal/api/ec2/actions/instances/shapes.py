@@ -110,13 +110,13 @@ def _add_addresses(shape: dict[str, Any], interfaces: Sequence[GuestInterface], 
         return
     first = interfaces[0]
     shape["VpcId"] = related.networks[first.network_id]
-    fourth, sixth = _of_version(first, 4), _of_version(first, 6)
-    if fourth:
-        shape |= {"PrivateIpAddress": fourth[0].address, "SubnetId": related.subnets[fourth[0].subnet_id]}
+    ipv4, ipv6 = _of_version(first, 4), _of_version(first, 6)
+    if ipv4:
+        shape |= {"PrivateIpAddress": ipv4[0].address, "SubnetId": related.subnets[ipv4[0].subnet_id]}
     elif first.addresses:
         shape["SubnetId"] = related.subnets[first.addresses[0].subnet_id]
-    if sixth:
-        shape["Ipv6Address"] = sixth[0].address
+    if ipv6:
+        shape["Ipv6Address"] = ipv6[0].address
     public = next((each.floating for interface in interfaces for each in interface.addresses if each.floating), None)
     if public is not None:
         shape |= {"PublicIpAddress": public, "PublicDnsName": public}
@@ -127,7 +127,7 @@ def _of_version(interface: GuestInterface, version: int) -> list[GuestAddress]:
 
 
 def _interface(interface: GuestInterface, related: Related) -> dict[str, Any]:
-    addresses, fourth = interface.addresses, _of_version(interface, 4)
+    addresses, ipv4 = interface.addresses, _of_version(interface, 4)
     shape: dict[str, Any] = {
         "NetworkInterfaceId": related.port_ids[interface.port_id],
         "VpcId": related.networks[interface.network_id],
@@ -142,7 +142,7 @@ def _interface(interface: GuestInterface, related: Related) -> dict[str, Any]:
         "Ipv6Addresses": [{"Ipv6Address": each.address} for each in _of_version(interface, 6)],
         "PrivateIpAddresses": [
             {"PrivateIpAddress": each.address, "Primary": number == 0, **_public(each)}
-            for number, each in enumerate(fourth)
+            for number, each in enumerate(ipv4)
         ],
         "Attachment": {
             "AttachmentId": related.attachments[interface.port_id],
@@ -152,8 +152,8 @@ def _interface(interface: GuestInterface, related: Related) -> dict[str, Any]:
             "DeleteOnTermination": interface.delete_with_device,
         },
     }
-    if fourth:
-        shape |= {"PrivateIpAddress": fourth[0].address, **_public(fourth[0])}
+    if ipv4:
+        shape |= {"PrivateIpAddress": ipv4[0].address, **_public(ipv4[0])}
     return shape
 
 

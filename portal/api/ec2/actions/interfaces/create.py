@@ -57,11 +57,11 @@ def create_network_interface(call: Call) -> dict[str, Any]:
 
 def _addresses(call: Call, subnet: Subnet) -> tuple[Entries, Entries]:
     """Return the first address, and the further ones, that are asked for: the first stays the first of the port."""
-    sixth = _of_ipv6(call, subnet)
+    of_ipv6 = _of_ipv6(call, subnet)
     if subnet.ip_version == 6:
         if any(call.get(name) for name in ("PrivateIpAddress", "PrivateIpAddresses", "SecondaryPrivateIpAddressCount")):
             raise Ec2Error("InvalidParameterValue", "The subnet has no range of IPv4")
-        return sixth or [{"subnet_id": subnet.id}], []
+        return of_ipv6 or [{"subnet_id": subnet.id}], []
     primary, secondary = _named(call)
     count = call.get("SecondaryPrivateIpAddressCount", 0)
     if count and secondary:
@@ -71,7 +71,7 @@ def _addresses(call: Call, subnet: Subnet) -> tuple[Entries, Entries]:
         raise errors.invalid_value("SecondaryPrivateIpAddressCount", count, "It is negative.")
     here: dict[str, object] = {"subnet_id": subnet.id}
     others = [here | {"ip_address": address} for address in secondary] + [here] * min(count, 100)
-    return [here | ({"ip_address": primary} if primary else {})], [*others, *sixth]
+    return [here | ({"ip_address": primary} if primary else {})], [*others, *of_ipv6]
 
 
 def _named(call: Call) -> tuple[str | None, list[str]]:
@@ -89,16 +89,16 @@ def _named(call: Call) -> tuple[str | None, list[str]]:
 
 
 def _of_ipv6(call: Call, subnet: Subnet) -> Entries:
-    return sixth_entries(call, [subnet] if subnet.ip_version == 6 else sixth_subnets(call, subnet.network_id))
+    return ipv6_entries(call, [subnet] if subnet.ip_version == 6 else ipv6_subnets(call, subnet.network_id))
 
 
-def sixth_subnets(call: Call, network_id: uuid.UUID) -> list[Subnet]:
+def ipv6_subnets(call: Call, network_id: uuid.UUID) -> list[Subnet]:
     """Return the subnets of IPv6 that a network has, the oldest first."""
     rows = selectors.subnets_for(call.context).filter(network=network_id, ip_version=6)
     return list(rows.order_by("created_at", "id"))
 
 
-def sixth_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
+def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
     """Return the addresses of IPv6 that are asked for; guests make their own where subnets are SLAAC's.  Ec2Error."""
     count, given = call.get("Ipv6AddressCount", 0), [*call.get("Ipv6Addresses", [])]
     addresses = [each.get("Ipv6Address") if isinstance(each, dict) else each for each in given]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from portal.api.ec2 import names
-from portal.api.ec2.actions.interfaces.create import sixth_entries, sixth_subnets
+from portal.api.ec2.actions.interfaces.create import ipv6_entries, ipv6_subnets
 from portal.api.ec2.actions.interfaces.lookups import Entries, check_addresses, fixed_of, interface_named, kept, plain
 from portal.api.ec2.actions.vpcs.lookups import unless
 from portal.api.ec2.protocol import errors
@@ -55,8 +55,8 @@ def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
 def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
     """Give an interface addresses of IPv6, where guests do not make them by themselves."""
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
-    subnets = sixth_subnets(call, port.network_id)
-    wanted = sixth_entries(call, subnets)
+    subnets = ipv6_subnets(call, port.network_id)
+    wanted = ipv6_entries(call, subnets)
     if not wanted and subnets and all(is_stateless(subnet) for subnet in subnets):
         raise errors.unsupported("Guests make their addresses of IPv6 by themselves on this network")
     if not wanted:

@@ -59,9 +59,9 @@ def shapes(call: Call, ports: Sequence[Port]) -> list[Shape]:
 
 
 def _shape(port: Port, related: Related) -> Shape:
-    fourth, dns = fixed_of(port, 4), {each["ip_address"]: each["fqdn"] for each in selectors.dns_assignment(port)}
+    of_ipv4, dns = fixed_of(port, 4), {each["ip_address"]: each["fqdn"] for each in selectors.dns_assignment(port)}
     first = next(iter(sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)), None)
-    home = fourth[0] if fourth else first
+    home = of_ipv4[0] if of_ipv4 else first
     shape: Shape = {
         "NetworkInterfaceId": related.own[port.id],
         "InterfaceType": "interface",
@@ -75,7 +75,7 @@ def _shape(port: Port, related: Related) -> Shape:
         "SourceDestCheck": port.port_security_enabled,
         "RequesterManaged": False,
         "Groups": group_shapes(port, related.groups),
-        "Ipv6Native": not fourth and home is not None,
+        "Ipv6Native": not of_ipv4 and home is not None,
         "Ipv6Addresses": [{"Ipv6Address": fixed.address} for fixed in fixed_of(port, 6)],
         "PrivateIpAddresses": [
             {
@@ -84,16 +84,16 @@ def _shape(port: Port, related: Related) -> Shape:
                 "Primary": number == 0,
                 **_association(port, fixed.address, related),
             }
-            for number, fixed in enumerate(fourth)
+            for number, fixed in enumerate(of_ipv4)
         ],
         "TagSet": tags.shape(related.tags.get(port.id, {})),
     }
-    sixth = fixed_of(port, 6)
-    if sixth:
-        shape["Ipv6Address"] = sixth[0].address
-    if fourth:
-        shape |= {"PrivateIpAddress": fourth[0].address, "PrivateDnsName": _name(dns, fourth[0].address)}
-        shape |= _association(port, fourth[0].address, related)
+    of_ipv6 = fixed_of(port, 6)
+    if of_ipv6:
+        shape["Ipv6Address"] = of_ipv6[0].address
+    if of_ipv4:
+        shape |= {"PrivateIpAddress": of_ipv4[0].address, "PrivateDnsName": _name(dns, of_ipv4[0].address)}
+        shape |= _association(port, of_ipv4[0].address, related)
     if is_attached(port):
         shape["Attachment"] = _attachment(port, related)
     return shape
