@@ -21,7 +21,13 @@ from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, Ima
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
-from portal.dashboard.instances.views import InstanceAction, InstanceDetail, InstanceList, InstancesDelete
+from portal.dashboard.instances.views import (
+    InstanceAction,
+    InstanceActions,
+    InstanceDetail,
+    InstanceList,
+    InstancesDelete,
+)
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
 from portal.dashboard.launch import made_here
 from portal.dashboard.launch.views import Keys, Launch, Quote
@@ -49,6 +55,7 @@ urlpatterns = [
     path("instances/launch/security-groups/", made_here.Groups.as_view(), name="launch_groups"),
     path("instances/delete/", InstancesDelete.as_view(), name="instances_delete"),
     path("instances/<uuid:instance_id>/", InstanceDetail.as_view(), name="instance"),
+    path("instances/<uuid:instance_id>/actions/", InstanceActions.as_view(), name="instance_actions"),
     path("instances/<uuid:instance_id>/disks/", DiskFigures.as_view(), name="instance_disks"),
     path("instances/<uuid:instance_id>/console.log", ConsoleLog.as_view(), name="instance_console"),
     path("instances/<uuid:instance_id>/console/<slug:protocol>/", OpenConsole.as_view(), name="instance_open_console"),

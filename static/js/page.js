@@ -58,6 +58,24 @@ dialog?.addEventListener("click", (event) => {
 
 dialog?.addEventListener("close", () => dialog.replaceChildren());
 
+// --- row menus: fetched when they are opened, so that they show what the row allows at that moment --------------------------
+
+document.addEventListener("show.bs.dropdown", async (event) => {
+    const toggle = event.target.closest("[data-row-menu]");
+    if (!toggle) return;
+    const menu = toggle.nextElementSibling;
+    menu.textContent = "";
+    await htmx.ajax("GET", toggle.href, { source: toggle, target: menu, swap: "innerHTML" });
+    bootstrap.Dropdown.getInstance(toggle)?.update(); // its height is known now
+    if (document.activeElement === toggle) menu.querySelector(".dropdown-item")?.focus();
+});
+
+document.addEventListener("keydown", (event) => {
+    if (event.key !== " " || !event.target.matches?.("a[data-row-menu]")) return;
+    event.preventDefault(); // it looks like a button, so the space bar presses it
+    event.target.click();
+});
+
 // --- toasts ----------------------------------------------------------------------------------------------------------------
 
 function leave(toast) {

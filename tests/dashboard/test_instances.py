@@ -17,6 +17,11 @@ from tests.support.clouds import Cloud, state_of
 HTMX = {"HX-Request": "true"}
 
 
+def offered(client: Client, instance: Instance) -> list[str]:
+    """Return the actions in the menu of an instance's row."""
+    return [button.name for button in client.get(f"/instances/{instance.id}/actions/").context["buttons"]]
+
+
 def names(client: Client, query: str = "") -> list[str]:
     return [row.instance.name for row in client.get(f"/instances/{query}").context["rows"]]
 
@@ -82,16 +87,13 @@ def test_progress_is_shown_while_it_is_built(at_alice: Client, alice: Person, cl
 
 
 def test_actions_are_those_of_the_state(at_alice: Client, web: Instance, cloud: Cloud) -> None:
-    def offered() -> list[str]:
-        return [button.name for button in at_alice.get("/instances/").context["rows"][0].buttons]
-
-    assert offered() == ["stop", "reboot", "reset", "pause", "suspend", "shelve", "lock", "delete"]
+    assert offered(at_alice, web) == ["stop", "reboot", "reset", "pause", "suspend", "shelve", "lock", "delete"]
     at_alice.post(f"/instances/{web.id}/stop/")
-    assert offered() == ["lock", "delete"]
+    assert offered(at_alice, web) == ["lock", "delete"]
     cloud.run()
-    assert offered() == ["start", "reset", "shelve", "lock", "delete"]
+    assert offered(at_alice, web) == ["start", "reset", "shelve", "lock", "delete"]
     at_alice.post(f"/instances/{web.id}/lock/")
-    assert offered() == ["unlock"]
+    assert offered(at_alice, web) == ["unlock"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_there_and_back_again(
 ) -> None:
     assert during in at_alice.post(f"/instances/{web.id}/{there}/", follow=True).content.decode()
     cloud.run()
-    verbs = [button.name for button in at_alice.get("/instances/").context["rows"][0].buttons]
+    verbs = offered(at_alice, web)
     assert back in verbs
     assert "stop" not in verbs
     at_alice.post(f"/instances/{web.id}/{back}/")
@@ -129,7 +131,7 @@ def test_a_delete_that_can_be_taken_back_says_so(
 
 def test_a_reader_is_offered_nothing_and_allowed_nothing(signed_in: SignedIn, bob: Person, web: Instance) -> None:
     client = signed_in(bob)
-    assert client.get("/instances/").context["rows"][0].buttons == ()
+    assert offered(client, web) == []
     assert client.post(f"/instances/{web.id}/stop/").status_code == 403
     assert client.post("/instances/delete/", {"ids": [web.id]}).status_code == 403
     assert state_of(web) == ("active", None)
@@ -225,4 +227,32 @@ def test_what_found_no_host_can_only_be_deleted(at_alice: Client, alice: Person,
     cloud.run()
     [row] = at_alice.get("/instances/").context["rows"]
     assert row.api_status == "ERROR"
-    assert {button.name for button in row.buttons} == {"lock", "delete"}
+    assert set(offered(at_alice, row.instance)) == {"lock", "delete"}
+
+
+def test_the_menu_of_a_row_is_fetched_when_it_is_opened(at_alice: Client, web: Instance) -> None:
+    page = at_alice.get("/instances/").content.decode()
+    assert f'href="/instances/{web.id}/actions/"' in page
+    assert f"/instances/{web.id}/stop/" not in page
+    menu = at_alice.get(f"/instances/{web.id}/actions/", headers=HTMX).content.decode()
+    assert f'hx-get="/instances/{web.id}/stop/"' in menu
+    assert "<html" not in menu
+
+
+def test_without_scripts_the_menu_is_a_page_of_links(at_alice: Client, web: Instance) -> None:
+    page = at_alice.get(f"/instances/{web.id}/actions/").content.decode()
+    assert "<html" in page
+    assert f'href="/instances/{web.id}/stop/"' in page
+
+
+def test_the_menu_of_another_projects_instance_is_not_found(
+    signed_in: SignedIn, charlie: Person, web: Instance
+) -> None:
+    assert signed_in(charlie).get(f"/instances/{web.id}/actions/").status_code == 404
+
+
+def test_a_row_of_the_list_is_small(at_alice: Client, alice: Person, cloud: Cloud) -> None:
+    cloud.launch(alice.context, min_count=1, max_count=1)
+    one = len(at_alice.get("/instances/").content)
+    cloud.launch(alice.context, name="more", min_count=4, max_count=4)
+    assert (len(at_alice.get("/instances/").content) - one) / 4 < 2500  # with the steps of a launch

@@ -1,5 +1,6 @@
 """Everything the page of one instance shows."""
 
+from dataclasses import replace
 from typing import Any
 
 from portal.dashboard.instances import timeline
@@ -7,7 +8,7 @@ from portal.dashboard.instances.advice import advice_on
 from portal.dashboard.instances.connect import connect_for
 from portal.dashboard.instances.disks import disks_for
 from portal.dashboard.instances.reach import reach_for
-from portal.dashboard.instances.rows import rows_for
+from portal.dashboard.instances.rows import buttons_of, rows_for
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance, InstanceAction
@@ -17,7 +18,7 @@ from provisioning.identity import policy
 
 def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     """Return what the page and its live parts need."""
-    row = rows_for(context, [instance])[0]
+    row = replace(rows_for(context, [instance])[0], buttons=buttons_of(context, instance))
     decisions = _decisions(context, instance)
     actions = _actions(context, instance)
     return {

@@ -58,8 +58,6 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
     """Return the rows of these instances: three queries."""
     addresses = network.addresses_of([item.id for item in instances])
     faults, progress = compute.fault_of(instances), progress_of(instances)
-    masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
-    shown = [(action, action.button) for action in with_buttons() if policy.allows(context, action.rule)]
     return [
         InstanceRow(
             instance=item,
@@ -68,10 +66,19 @@ def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[Ins
             addresses=addresses.get(item.id, []),
             steps=progress.get(item.id, []),
             fault=faults.get(item.id),
-            buttons=tuple(button for action, button in shown if button and can(item, action, masters=masters)),
         )
         for item in instances
     ]
+
+
+def buttons_of(context: RequestContext, instance: Instance) -> tuple[Button, ...]:
+    """Return the buttons of the actions that the caller may begin on the instance now."""
+    masters = policy.allows(context, "os_compute_api:os-lock-server:unlock:unlock_override")
+    return tuple(
+        action.button
+        for action in with_buttons()
+        if action.button and policy.allows(context, action.rule) and can(instance, action, masters=masters)
+    )
 
 
 def can(instance: Instance, action: ServerAction[Any], *, masters: bool = False) -> bool:

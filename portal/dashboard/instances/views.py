@@ -1,7 +1,7 @@
 """The list of instances, one in detail, and what is done to them."""
 
 import uuid
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from portal.dashboard.instances.detail import detail_for
 from portal.dashboard.instances.listing import PAGE_SIZE, find, statuses
-from portal.dashboard.instances.rows import can, rows_for
-from portal.dashboard.pages import Page
+from portal.dashboard.instances.rows import buttons_of, can, rows_for
+from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.wording import duration
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
@@ -77,6 +77,19 @@ class InstanceDetail(InstancePage):
         can_open = self.allows("os_compute_api:os-remote-consoles")
         given = {"live_since": since, "has_console": has_console, "can_open_console": can_open}
         return self.page("dashboard/instances/detail.html", {**given, **parts})
+
+
+class InstanceActions(InstancePage):
+    """The actions that one instance allows now: the menu of its row, or a page for browsers without scripts."""
+
+    rule = "os_compute_api:servers:show"
+
+    def get(self, request: HttpRequest, instance_id: uuid.UUID) -> HttpResponse:
+        instance = compute.instance_for(self.context, instance_id)
+        values = {"instance": instance, "buttons": buttons_of(self.context, instance)}
+        if cast("PageRequest", request).htmx:
+            return self.part("dashboard/instances/_menu_items.html", values)
+        return self.page("dashboard/instances/actions.html", values)
 
 
 class InstanceAction(InstancePage):
