@@ -128,6 +128,16 @@ class Leftover(models.Model):
         return f"{self.kind} {self.name}"
 
 
+class Restore(models.Model):
+    """One time that the records were put back from a copy (``hosts.restored``)."""
+
+    at = models.DateTimeField()
+    lines = models.JSONField(default=list)  # what was done, sentences for operators
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S}"
+
+
 class JoinToken(models.Model):
     """A one-time permission for one new agent to enrol."""
 

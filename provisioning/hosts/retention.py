@@ -22,6 +22,7 @@ def register() -> None:
             "hosts.HostCommand": "Goes an hour after its end.",
             "hosts.CommandTotal": "One for each kind of command.",
             "hosts.HostCall": "Goes with its answer, or a minute after nobody waits for one.",
+            "hosts.Restore": "One for each time that operators restore a copy.",
             "hosts.RejectedReport": "Goes some days after it was given up.",
         }
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import Count, Min, QuerySet
+from django.db.models import Count, Max, Min, QuerySet
 from django.utils import timezone
 from django_q.models import OrmQ
 
@@ -36,6 +36,12 @@ def live_groups() -> Iterator[tuple[str, frozenset[str], datetime]]:
     """Yield of each live worker group its machine, the topics it serves and when it was last heard of, oldest first."""
     for name, topics, beat_at in _alive().order_by("beat_at").values_list("name", "topics", "beat_at"):
         yield name.partition(":")[0], frozenset(topics.split(",")), beat_at
+
+
+def newest_beat() -> datetime | None:
+    """Return when a worker group was last heard of; None when there is none."""
+    newest: datetime | None = WorkerBeat.objects.aggregate(newest=Max("beat_at"))["newest"]
+    return newest
 
 
 def last_finished(name: str) -> datetime | None:

@@ -1,0 +1,75 @@
+"""``manage.py after_restore``: what runs before a cloud is started with records from a copy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from provisioning.hosts import restored
+from provisioning.hosts.models import Restore
+from provisioning.jobs import worker_groups
+from provisioning.jobs.models import WorkerBeat
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[restored.Step]:
+    monkeypatch.setattr(restored, "LOOK_AGAIN", 0)
+    return list(restored._STEPS)
+
+
+def run() -> str:
+    out = StringIO()
+    call_command("after_restore", stdout=out)
+    return out.getvalue()
+
+
+def test_every_step_runs_and_says_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restored, "_STEPS", [])
+    done: list[str] = []
+    for name in ("lower", "higher"):
+
+        @restored.step
+        def step(name: str = name) -> list[str]:
+            done.append(name)
+            return [f"{name} said"]
+
+    said = run()
+    assert done == ["higher", "lower"]
+    assert said.index("higher said") < said.index("lower said")
+    assert Restore.objects.get().lines == ["higher said", "lower said"]
+
+
+def test_a_step_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restored, "_STEPS", [])
+
+    @restored.step
+    def broken() -> list[str]:
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        restored.after_restore()
+    assert not Restore.objects.exists()
+
+
+def test_it_is_refused_while_a_worker_group_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker_groups.beat("here:1:1", ["conductor"])
+    monkeypatch.setattr(restored.time, "sleep", lambda _: worker_groups.beat("here:1:1", ["conductor"]))
+    with pytest.raises(CommandError):
+        run()
+    assert not Restore.objects.exists()
+
+
+def test_signs_of_life_in_the_copy_itself_are_no_hindrance() -> None:
+    now = timezone.now()
+    for age in (timedelta(days=1), timedelta(seconds=1)):
+        WorkerBeat.objects.all().delete()
+        WorkerBeat.objects.create(name="there:1:1", topics="conductor", beat_at=now - age)
+        run()
+    assert Restore.objects.count() == 2
