@@ -8,6 +8,9 @@ which of them its snapshots are: it is replaced in one step, and a file that it 
   the daemon dies between the two, it opens the new top and nothing is lost.
 - A clone has its first layer on a layer of its source.  A layer is needed while the state of any volume leads to it;
   the folder of a deleted volume whose layers are needed stays, marked as ``gone``.
+- A reference moves from one state to another only when a clone is created: that holds the lock of the pool shared, and
+  whoever removes files holds it exclusively from before it reads the states.  Locks are taken in this order: volume,
+  images, pool.
 - A live grow is a new, larger top.  Layers that nobody's snapshot is are merged downwards (``block-commit``) once
   another is on top of them, unless clones need them: what is merged is frozen, so no crash can lose a write.
 """
@@ -25,6 +28,7 @@ from compute_agent.contract.volume import StoredVolume
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
 
 STATE, LOCK, DAEMON_LOCK, HOLDER = "state.json", "lock", "daemon.lock", "holder"
+POOL_LOCK = "pool.lock"
 IMAGE = "image/"
 """What ``Layer.below`` begins with for an image; for a layer it is ``VOLUME/NUMBER``."""
 
@@ -153,10 +157,13 @@ class Layers:
 
         Call it with the volume's lock.  Returns a line for each thing removed.
         """
-        folder, state = self.volumes / volume_id, self.find(volume_id)
-        if not folder.is_dir():
+        if not (self.volumes / volume_id).is_dir():
             return []
-        needed = self.needed()
+        with self.removing():
+            return self._collect(volume_id, self.needed())
+
+    def _collect(self, volume_id: str, needed: set[str]) -> list[str]:
+        folder, state = self.volumes / volume_id, self.find(volume_id)
         removed = []
         for path in sorted(folder.glob("*.qcow2")):
             if f"{volume_id}/{path.stem}" not in needed:
@@ -177,7 +184,7 @@ class Layers:
     def collect_images(self, *, wait: bool = True) -> list[str]:
         """Remove images that no volume lies on; returns a line for each.  Raises VolumeInUseError without ``wait``."""
         removed = []
-        with self.locked_images(wait=wait):
+        with self.locked_images(wait=wait), self.removing():
             needed = self.needed()
             for path in sorted(self.images.glob("*")):
                 if path.name != LOCK and IMAGE + path.name not in needed:
@@ -218,6 +225,35 @@ class Layers:
         with (self.images / LOCK).open("w") as file:
             _lock(file.fileno(), wait=wait)
             yield
+
+    @contextlib.contextmanager
+    def referring(self) -> Iterator[None]:
+        """Let nobody remove files of the pool while a state is given a layer of another volume.
+
+        Hold it from before the other volume's state is read until the new state is saved.
+        """
+        with self._pool_lock(fcntl.LOCK_SH):
+            yield
+
+    @contextlib.contextmanager
+    def removing(self) -> Iterator[None]:
+        """Let no state be given a layer of another volume, here or on other hosts, until the files are removed."""
+        with self._pool_lock(fcntl.LOCK_EX):
+            with contextlib.suppress(OSError):
+                os.utime(self.volumes)  # a client of NFS lists from its cache until it has changed the folder itself
+            yield
+
+    @contextlib.contextmanager
+    def _pool_lock(self, kind: int) -> Iterator[None]:
+        try:
+            descriptor = os.open(self.folder / POOL_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise PoolUnavailableError("The pool's folder cannot be used.", detail=str(error)) from error
+        try:
+            fcntl.flock(descriptor, kind)
+            yield
+        finally:
+            os.close(descriptor)
 
     def hold(self, volume_id: str, holder: str) -> int:
         """Take the lock of the one daemon that has the volume open, and return its descriptor.

@@ -172,7 +172,7 @@ class Qcow2Driver(VolumeDriver):
         with self.layers.locked(volume.id, make=True):
             if self.layers.find(volume.id) is not None:
                 return
-            with self.layers.locked(source_id):
+            with self.layers.locked(source_id), self.layers.referring():
                 source = self.layers.get(source_id)
                 if snapshot_id not in source.snapshots:
                     raise VolumeNotFoundError("snapshot")
