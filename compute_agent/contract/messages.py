@@ -22,11 +22,16 @@ T = TypeVar("T")
 SERVER = "server"
 """The kind of subject that a server is."""
 
-CONTRACT_VERSION = 4
-"""Raised when an older side could no longer understand a newer one."""
-OLDEST_CONTRACT = 4
-"""The oldest version of an agent that a portal of this version takes: portals are upgraded before agents.  Others are
-refused with a sentence.
+CONTRACT_VERSION = 5
+"""Raised by a release that adds a message, or gives an existing one a meaning that older agents do not know.
+
+Fields are only ever added, with defaults: both sides ignore fields that they do not know.  A new message says ``since``
+which version it exists (``Message``), and is withheld from older agents.
+"""
+OLDEST_CONTRACT = CONTRACT_VERSION - 1
+"""The oldest version of an agent that a portal accepts.
+
+Portals are upgraded before agents, so the previous version is always accepted; others are refused with the reason.
 """
 DOCUMENTS = 4
 """Since this version agents take documents of networks, routers, floating IPs and security groups as they are now: an

@@ -40,7 +40,17 @@ from provisioning.common.threads import in_thread
 from provisioning.events import services as log
 from provisioning.events.selectors import LoggedEvent
 from provisioning.events.tailer import Subscription, tailer
-from provisioning.hosts import audits, calls, certificates, commands, credentials, enrolment, liveness, reports
+from provisioning.hosts import (
+    audits,
+    calls,
+    certificates,
+    commands,
+    credentials,
+    enrolment,
+    liveness,
+    reports,
+    versions,
+)
 from provisioning.hosts.models import Host
 
 FIRST_FRAME_WITHIN = 15.0
@@ -175,13 +185,13 @@ class AgentConsumer(Consumer):
         while True:
             if self._orders:
                 self._orders = False
-                for command in await in_thread(commands.pending, host_id):
+                for command in await in_thread(versions.orders, host_id):
                     if command.id not in self._sent:
                         self._sent.add(command.id)
                         await self._tell(command)
             if self._calls:
                 self._calls = False
-                asked = await in_thread(calls.pending_calls, host_id)
+                asked = await in_thread(versions.questions, host_id)
                 for call in asked:
                     if call.id not in self._questions:
                         await self._tell(call)

@@ -129,10 +129,10 @@ def check_contract(version: int) -> None:
     """Raise NotAuthenticatedError when an agent is newer than the portal, or too old for it."""
     if OLDEST_CONTRACT <= version <= CONTRACT_VERSION:
         return
-    behind = "The portal is upgraded first." if version > CONTRACT_VERSION else "Upgrade the agent."
+    advice = "Upgrade the portal first." if version > CONTRACT_VERSION else "Upgrade the agent."
     raise NotAuthenticatedError(
-        f"This cloud speaks the versions {OLDEST_CONTRACT} to {CONTRACT_VERSION} of the agents' contract, the agent"
-        f" version {version}. {behind}"
+        f"The portal accepts versions {OLDEST_CONTRACT} to {CONTRACT_VERSION} of the agents' contract, the agent"
+        f" has version {version}. {advice}"
     )
 
 

@@ -26,6 +26,7 @@ from compute_agent.contract.commands import (
     UnrescueRequest,
 )
 from compute_agent.contract.messages import (
+    CONTRACT_VERSION,
     DOCUMENTS,
     SERVER,
     AgentEvent,
@@ -51,7 +52,7 @@ from compute_agent.virt.errors import HostError
 from provisioning.common.errors import NovellaError
 from provisioning.compute import image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
-from provisioning.hosts import audits, commands, enrolment, liveness, reports
+from provisioning.hosts import audits, commands, enrolment, liveness, reports, versions
 from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.volumes import image_transfers as volume_images
@@ -102,7 +103,7 @@ class ScriptedAgent:
         with mock.patch.object(liveness, "compare"), mock.patch.object(audits, "compare"):
             liveness.connected(host.id, Hello(host=name))
             audits.audit(host.id, agent.audit(vcpus, memory_mb, disk_gb))
-        Host.objects.filter(id=host.id).update(contract_version=DOCUMENTS if documents else DOCUMENTS - 1)
+        Host.objects.filter(id=host.id).update(contract_version=CONTRACT_VERSION if documents else DOCUMENTS - 1)
         agent.host = Host.objects.get(id=host.id)
         return agent
 
@@ -142,7 +143,7 @@ class ScriptedAgent:
 
     def take(self, *, acknowledge: bool = True, begin: bool = True) -> list[Command]:
         """Receive what was commanded and not acknowledged, and ``begin`` to carry it out."""
-        waiting = commands.pending(self.host.id)
+        waiting = versions.orders(self.host.id)
         if acknowledge:
             commands.acknowledge(self.host.id, [command.id for command in waiting])
             if begin:
