@@ -211,6 +211,7 @@ def mac(text: str) -> bytes:
 
 def checksum(data: bytes) -> int:
     """The checksum of the Internet (RFC 1071)."""
+    data += b"\0" * (len(data) % 2)
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -245,7 +246,7 @@ def icmp6(source_mac: str, source: str, kind: int, body: bytes, target: tuple[st
     """An ICMPv6 message of a kind, to all nodes when nobody else is named."""
     plain = struct.pack("!BBH", kind, 0, 0) + body
     pseudo = ipaddress.IPv6Address(source).packed + ipaddress.IPv6Address(target[1]).packed
-    pseudo += struct.pack("!II", len(plain), 58) + plain + (b"\0" if len(plain) % 2 else b"")
+    pseudo += struct.pack("!II", len(plain), 58) + plain
     return six_frame(source_mac, source, target, 58, plain[:2] + struct.pack("!H", checksum(pseudo)) + plain[4:])
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from compute_agent.contract.build import SecurityRule
 from compute_agent.network.filters import ranges
 from compute_agent.network.filters.connections import Flow
-from compute_agent.network.filters.identity import METADATA_V4, METADATA_V6, TABLE, q
+from compute_agent.network.filters.identity import METADATA_V4, METADATA_V6, TABLE, q, reassembled
 from compute_agent.network.filters.plan import FilteredPort, Plan, group_key
 from compute_agent.network.filters.ranges import Ranges
 from compute_agent.network.filters.tables import Chain, Elements, Table
@@ -38,6 +38,9 @@ def table(plan: Plan) -> Table:
             sets |= each.sets()
         for way, rules in _rules(plan, key).items():
             chains[f"group-{key}-{way}"] = Chain(rules)
+    secured = [port for port in plan.ports if port.secured and port.enabled]
+    chains |= {f"self-{port.number}": Chain(reassembled(port)) for port in secured}
+    sets["self"] = Elements("mark : verdict", {str(port.number): f"jump self-{port.number}" for port in secured})
     filtered = [port for port in plan.ports if port.secured or not port.enabled]
     for way in WAYS:
         chains |= {f"{way}-{port.number}": Chain(_port(port, way)) for port in filtered}
@@ -73,22 +76,29 @@ def _base(plan: Plan) -> dict[str, Chain]:
     zones = ", ".join(f"{q(bridge)} : {zone}" for bridge, zone in sorted(plan.zones.items()))
     stateless = {f"{q(port.bridge)} . {port.mac}" for port in plan.ports if _is_stateless(port, plan)}
     services = ", ".join(plan.service_macs)
-    raw = [f"ct zone set iifname map {{ {zones} }}"] if zones else []
+    zoned = [f"ct zone set iifname map {{ {zones} }}"] if zones else []
+    untracked = []
     if stateless:
         listed = ", ".join(sorted(stateless))
-        # Before the zones: what has a zone is tracked.
-        sides = ("saddr", "daddr")
-        raw = [*(f"iifname . ether {side} {{ {listed} }} notrack accept" for side in sides), *raw]
+        sides = [f"iifname . ether {side} {{ {listed} }}" for side in ("saddr", "daddr")]
+        untracked = [f"{side} notrack" for side in sides]
+        # What has a zone is tracked, so only fragments have one: it keeps those of two networks apart.
+        whole = ("ip frag-off & 0x3fff == 0", "exthdr frag missing")
+        zoned = [*(f"{side} {each} accept" for side in sides for each in whole), *zoned]
+    guests = ("iifname != @bridges accept", "meta mark 0 accept")
     passes = ("ct state established,related accept", "ct state invalid drop")
-    bridged = ("iifname != @bridges accept", "meta mark 0 accept", *passes)
     served = [f"ether saddr {{ {services} }} accept"] if services else []
     return {
-        "zones": Chain(raw, hook="type filter hook prerouting priority -300; policy accept;"),
+        # Before packets are put together (-400): fragments of two networks with equal ranges are not one packet.
+        "zones": Chain(zoned, hook="type filter hook prerouting priority -450; policy accept;"),
+        "untracked": Chain(untracked, hook="type filter hook prerouting priority -300; policy accept;"),
         "out-of-guests": Chain(
-            (*bridged, "meta mark vmap @out"), hook="type filter hook prerouting priority -150; policy accept;"
+            (*guests, "meta mark vmap @self", *passes, "meta mark vmap @out"),
+            hook="type filter hook prerouting priority -150; policy accept;",
         ),
         "into-guests": Chain(
-            (*bridged, *served, "meta mark vmap @in"), hook="type filter hook forward priority filter; policy accept;"
+            (*guests, *passes, *served, "meta mark vmap @in"),
+            hook="type filter hook forward priority filter; policy accept;",
         ),
     }
 

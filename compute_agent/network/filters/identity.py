@@ -1,4 +1,9 @@
-"""The bridge's table: who a frame comes from, what a guest may send as, and what never crosses a network."""
+"""The bridge's table: who a frame comes from, what a guest may send as, and what never crosses a network.
+
+It sees each fragment of a packet by itself, and the target of a neighbour message may be in a later one.  Fragments of
+ICMPv6 other than of echo messages are dropped (RFC 6980 forbids fragments of neighbour discovery), and ``reassembled``
+checks again what only the whole packet shows.
+"""
 
 import functools
 import ipaddress
@@ -17,6 +22,10 @@ TAGGED = "ether type { 8021q, 8021ad } drop"
 """Frames with a VLAN tag: the kernel does not show them to the filters of IP, and receivers may take the tag off."""
 OUTSIDE = ("vx", "nvp")
 """What names of bridges' ports towards other hosts and physical networks begin with."""
+ECHO = "{ echo-request, echo-reply }"
+"""The only messages of ICMPv6 that are larger than a packet: errors keep to the minimum MTU (RFC 4443)."""
+PARSED = "meta l4proto != ipv6-frag"
+"""Matches packets whose upper-layer protocol the kernel has found, whichever it is; a fragment header is none."""
 BASE = {
     "prerouting": Chain(
         hook="type filter hook prerouting priority -300; policy accept;",
@@ -30,6 +39,12 @@ BASE = {
         ),
     ),
     "from-hosts": Chain((f"ip daddr {METADATA_V4} drop", f"ip6 daddr {METADATA_V6} drop")),
+    "fragments": Chain(
+        (
+            f"frag frag-off 0 icmpv6 type {ECHO} return",
+            "frag frag-off 0 meta l4proto icmpv6 drop",
+        )
+    ),
     "forward": Chain(
         hook="type filter hook forward priority -300; policy accept;",
         rules=("meta mark set 0", "meta mark set oifname map @ports"),
@@ -74,9 +89,37 @@ def _from(port: FilteredPort) -> list[str]:
         "ether type ip udp sport 67 drop",
         "ether type ip6 udp sport 547 drop",
         "icmpv6 type { nd-router-advert, nd-redirect } drop",
+        "exthdr frag exists jump fragments",
         *(line for source in port.sources for line in _as(source, asks=source.mac == port.mac)),
         "drop",
     ]
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def reassembled(port: FilteredPort) -> list[str]:
+    """Return rules, for a table that sees whole packets, that drop what a port is not allowed to send as its own.
+
+    A check that cannot read a field drops the packet.
+    """
+    about = [
+        f"ether saddr {source.mac} icmpv6 type nd-neighbor-advert {ND_TARGET} {{ {_targets(source)} }} return"
+        for source in port.sources
+    ]
+    return [
+        "meta nfproto ipv4 udp sport 67 drop",
+        "meta nfproto ipv4 return",
+        # A packet within fragments of another one: some systems put it together, the kernel does not.
+        "exthdr frag exists drop",
+        "udp sport 547 drop",
+        *about,
+        "icmpv6 type { nd-router-advert, nd-neighbor-advert, nd-redirect } drop",
+        f"{PARSED} return",
+        "drop",
+    ]
+
+
+def _targets(source: Source) -> str:
+    return ", ".join(_number_range(each) for each in source.v6)
 
 
 def _number_range(text: str) -> str:
@@ -95,17 +138,22 @@ def _as(source: Source, *, asks: bool) -> list[str]:
     """Let through what is sent with one hardware address; ``asks``: it may ask for an address."""
     mac = f"ether saddr {source.mac}"
     v4, v6 = ", ".join(source.v4), ", ".join(source.v6)
-    targets = ", ".join(_number_range(each) for each in source.v6)
+    targets = _targets(source)
     lines = [
         # An announcement or answer names whose address it is about: only one's own.
         f"{mac} icmpv6 type nd-neighbor-advert {ND_TARGET} != {{ {targets} }} drop",
         f"{mac} ip6 saddr {{ {v6} }} accept",
         f"{mac} ip6 saddr :: icmpv6 type nd-neighbor-solicit {ND_TARGET} {{ {targets} }} accept",
         f"{mac} ip6 saddr :: icmpv6 type {{ mld2-listener-report, mld-listener-report }} accept",
-        f"{mac} arp saddr ether {source.mac} arp saddr ip {{ 0.0.0.0{', ' if v4 else ''}{v4} }} accept",
     ]
     if v4:
-        lines.append(f"{mac} ip saddr {{ {v4} }} accept")
+        own = f"{mac} arp saddr ether {source.mac} arp saddr ip"
+        lines += [
+            f"{own} {{ {v4} }} accept",
+            # A probe (RFC 5227) for another's address makes its owner give it up.
+            f"{own} 0.0.0.0 arp daddr ip {{ {v4} }} accept",
+            f"{mac} ip saddr {{ {v4} }} accept",
+        ]
     if asks:
         lines.append(f"{mac} ip saddr 0.0.0.0 ip daddr 255.255.255.255 udp sport 68 udp dport 67 accept")
     return lines
