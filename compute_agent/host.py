@@ -52,6 +52,8 @@ CHECK_EVERY = 5.0
 PRUNE_EVERY = 3600.0
 IMAGE_AGE = 7 * 24 * 3600.0
 """Seconds an image stays in the cache after it was last asked for."""
+DOCUMENTS_EVERY = 60.0
+"""Seconds between two audits that list the documents: many follow each other when many commands end."""
 START_PAUSE = 0.5
 START_PAUSE_MAX = 10.0
 
@@ -85,6 +87,7 @@ class Host:
         self._checking: asyncio.Task[None] | None = None
         self._mended: deque[Mended] = deque(maxlen=MOST_MENDED)
         self._certificate_trouble: list[str] = []
+        self._documents_listed = -DOCUMENTS_EVERY
 
     # ----- start and stop -------------------------------------------------------------------------------------------
 
@@ -199,7 +202,10 @@ class Host:
         busy |= self._runner.at_work()
         found = leftovers.without(report.leftovers, {subject.id for subject in busy})
         warnings = services.network.warnings() + self._certificate_trouble
-        return replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
+        documents = None
+        if time.monotonic() - self._documents_listed >= DOCUMENTS_EVERY:
+            self._documents_listed, documents = time.monotonic(), await self.documents()
+        return replace(report, leftovers=found, warnings=warnings, mended=list(self._mended), documents=documents)
 
     def _certificates(self) -> str | None:
         if self._services.certificates is None:

@@ -89,6 +89,8 @@ class Owned(Frozen, frozen=True):
     subject_kind: str
     subject_id: str
     generation: int
+    digest: str = ""  # of a document: what the command that told it was marked with; empty: not said
+    in_use: bool | None = None  # of a document: whether a guest of the host needs it; None: not said
 
 
 class Enrol(Message, frozen=True):
@@ -178,6 +180,7 @@ class ResourceAudit(Message, frozen=True):
     pools: list[PoolState] | None = None  # of volumes, that this host serves; None: it does not say
     mended: list[Mended] = []  # since the agent started, at most MOST_MENDED, the newest last
     certificates: str | None = None  # ``certificates.digest_of`` what it has; empty: not all; None: it needs none
+    documents: list[Owned] | None = None  # as in Hello, now and then; they may be older than what was told meanwhile
 
 
 class Heartbeat(Message, frozen=True):
@@ -204,8 +207,10 @@ class AgentEvent(Frozen, frozen=True):
       ``finished``      the command ended well; ``power_state`` is set for servers; ``detail`` is what its request says
       ``failed``        the command ended badly and its steps are undone; ``error_code``, ``message``, ``retryable``;
                         besides the codes of ``compute_agent.virt.errors``: ``superseded`` (a newer generation was
-                        commanded, or the subject was removed; nothing to do), ``cancelled`` (a build stopped by a
-                        DestroyRequest, whose own ``finished`` follows), ``deadline_passed`` (never begun)
+                        commanded, or the subject was removed; ``detail["generation"]`` is the newest one that the
+                        host has seen: above that of the records it proves that records are lost), ``cancelled`` (a
+                        build stopped by a DestroyRequest, whose own ``finished`` follows), ``deadline_passed`` (never
+                        begun)
       ``posted``        the guest has posted ``detail["password"]``, encrypted, to its metadata service (no command)
       ``lease``         the guest has taken an address by DHCP, or given it back: ``detail`` has ``port_id``,
                         ``address`` and ``held`` (``true``, ``false``) (no command)

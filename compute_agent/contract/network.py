@@ -2,7 +2,8 @@
 
 A document is all that this host must know of its subject and replaces the one before; it says how things are to be,
 never what to do next.  The host keeps it on its disk, brings its kernel to it, and after a restart needs nobody to do
-so again.  Addresses are text without prefix length, ranges are CIDR; MAC addresses are lower case with colons; UUIDs
+so again.  The ``digest`` of a request tells one document from all others: the host keeps it and repeats it in
+``Hello``.  Addresses are text without prefix length, ranges are CIDR; MAC addresses are lower case with colons; UUIDs
 have dashes; MTU is in bytes.
 """
 
@@ -139,34 +140,37 @@ class SecurityGroupDocument(Frozen, frozen=True):
     address_groups: list[AddressRanges] = []  # those that the rules name
 
 
-class ApplyNetworkRequest(Message, frozen=True):
+class ApplyNetworkRequest(Message, frozen=True, omit_defaults=True):
     """Bring the network to this."""
 
     network: NetworkDocument
+    digest: str = ""
 
 
-class ApplyRouterRequest(Message, frozen=True):
+class ApplyRouterRequest(Message, frozen=True, omit_defaults=True):
     """Bring the router to this."""
 
     router: RouterDocument
+    digest: str = ""
 
 
-class ApplyFloatingIpRequest(Message, frozen=True):
+class ApplyFloatingIpRequest(Message, frozen=True, omit_defaults=True):
     """Bring the floating IP to this."""
 
     floating_ip: FloatingIpDocument
+    digest: str = ""
 
 
-class ApplySecurityGroupRequest(Message, frozen=True):
+class ApplySecurityGroupRequest(Message, frozen=True, omit_defaults=True):
     """Bring the security group to this, on running guests too."""
 
     security_group: SecurityGroupDocument
+    digest: str = ""
 
 
 class ForgetRequest(Message, frozen=True):
     """This host needs the subject no more: remove what is there of it.  Succeeds when there is nothing left."""
 
 
-DocumentRequest = (
-    ApplyNetworkRequest | ApplyRouterRequest | ApplyFloatingIpRequest | ApplySecurityGroupRequest | ForgetRequest
-)
+ApplyRequest = ApplyNetworkRequest | ApplyRouterRequest | ApplyFloatingIpRequest | ApplySecurityGroupRequest
+DocumentRequest = ApplyRequest | ForgetRequest

@@ -237,7 +237,7 @@ class CommandRunner:
         )
         failure = self._refusal(stored, handler)
         if failure is not None:
-            outcome = await handler.refuse(context, command.body, failure)
+            outcome = self._with_newest(command, await handler.refuse(context, command.body, failure))
         else:
             lane.running = Running(handler, context, self._workers[place])
             try:
@@ -258,6 +258,14 @@ class CommandRunner:
         if record is not None and generation <= record.removed:
             return SUPERSEDED
         return LATE if stored.timing.late and not (stored.begun and handler.resumes_late) else None
+
+    def _with_newest(self, command: Command, outcome: Outcome) -> Outcome:
+        """Add the newest generation that this host has seen to the end of a superseded command."""
+        record = self._store.subject(subject_of(command))
+        if record is None or outcome.failure is None or outcome.failure.code != SUPERSEDED.code:
+            return outcome
+        newest = str(max(record.generation, record.removed))
+        return replace(outcome, detail={**outcome.detail, "generation": newest})
 
     async def _run(self, running: Running) -> Outcome:
         """Wait for a worker, or until the command is told to stop; note the beginning and tell of it; let the handler

@@ -2,14 +2,14 @@
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 from uuid import UUID
 
 import msgspec
 
-from compute_agent.contract.build import Frozen
+from compute_agent.contract.build import Frozen, PortRef
 from compute_agent.contract.messages import Owned
 from compute_agent.contract.network import (
     FLOATING_IP,
@@ -39,11 +39,28 @@ TYPES: Mapping[str, type[Document]] = {
 class _Kept(Frozen, frozen=True):
     generation: int
     document: msgspec.Raw
+    digest: str = ""
+
+
+class Version(NamedTuple):
+    """Which document of its subject is kept."""
+
+    generation: int
+    digest: str = ""
+    """Empty: the portal gave none."""
 
 
 def kind_of(document: Document) -> str:
     """Return the kind of subjects that the document is about."""
     return next(kind for kind, made_of in TYPES.items() if isinstance(document, made_of))
+
+
+def needed_by(ports: Iterable[PortRef]) -> set[tuple[str, str]]:
+    """Return kind and id of the networks and the groups that guests with these interfaces need."""
+    ports = list(ports)
+    return {(NETWORK, port.network.id) for port in ports} | {
+        (SECURITY_GROUP, group_id) for port in ports for group_id in port.security_group_ids
+    }
 
 
 class Documents:
@@ -53,39 +70,52 @@ class Documents:
         """Read what is there; a file that cannot be read is left alone and logged: the portal sends it again."""
         self._folder = folder
         self._kept: dict[str, dict[str, Document]] = {kind: {} for kind in TYPES}
-        self._generations: dict[tuple[str, str], int] = {}
+        self._versions: dict[tuple[str, str], Version] = {}
         for kind in TYPES:
             for path in sorted((folder / kind).glob("*.json")):
                 self._read(kind, path)
 
-    def put(self, document: Document, generation: int) -> bool:
+    def put(self, document: Document, generation: int, digest: str = "") -> bool:
         """Keep the document in the place of the one before; say whether it is another one."""
         kind, subject_id = kind_of(document), str(UUID(document.id))
         known = self._kept[kind].get(subject_id)
-        if known == document and self._generations[kind, subject_id] == generation:
+        version = Version(generation, digest)
+        if known == document and self._versions[kind, subject_id] == version:
             return False
         path = self._path(kind, subject_id)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_suffix(".part")
-        part.write_bytes(msgspec.json.encode({"generation": generation, "document": document}))
+        part.write_bytes(msgspec.json.encode({**version._asdict(), "document": document}))
         part.replace(path)
         self._kept[kind][subject_id] = document
-        self._generations[kind, subject_id] = generation
+        self._versions[kind, subject_id] = version
         return known != document
 
     def remove(self, kind: str, subject_id: str) -> bool:
         """Forget the document; say whether it was there."""
         with contextlib.suppress(FileNotFoundError):
             self._path(kind, str(UUID(subject_id))).unlink()
-        self._generations.pop((kind, subject_id), None)
+        self._versions.pop((kind, subject_id), None)
         return self._kept[kind].pop(subject_id, None) is not None
 
-    def listed(self) -> list[Owned]:
-        """Return what is kept, with the generation of each."""
+    def listed(self, ports: Iterable[PortRef] = ()) -> list[Owned]:
+        """Return what is kept, with the version of each; ``ports``: the interfaces of this host's guests."""
+        used = needed_by(ports)
         return [
-            Owned(subject_kind=kind, subject_id=subject_id, generation=generation)
-            for (kind, subject_id), generation in sorted(self._generations.items())
+            Owned(
+                subject_kind=kind,
+                subject_id=subject_id,
+                generation=version.generation,
+                digest=version.digest,
+                in_use=(kind, subject_id) in used,
+            )
+            for (kind, subject_id), version in sorted(self._versions.items())
         ]
+
+    def holds(self, listed: Owned) -> bool:
+        """Return whether the document of that generation is still the one that is kept."""
+        version = self._versions.get((listed.subject_kind, listed.subject_id))
+        return version is not None and version.generation == listed.generation
 
     def of(self, made_of: type[D]) -> dict[str, D]:
         """Return a copy of the documents of one type, by id."""
@@ -102,4 +132,4 @@ class Documents:
         except (OSError, msgspec.MsgspecError) as error:
             log.warning("%s cannot be read: %s", path, error)
             return
-        self._generations[kind, path.stem] = kept.generation
+        self._versions[kind, path.stem] = Version(kept.generation, kept.digest)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.messages import Leftover, Owned
-from compute_agent.network.documents import TYPES, Document, Documents, kind_of
+from compute_agent.network.documents import TYPES, Document, Documents, kind_of, needed_by
 from compute_agent.network.host_network import HostNetwork, Target
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
@@ -22,12 +22,15 @@ class FakeNetwork(HostNetwork):
         """Ids of the ports of each instance that is plugged, in order."""
         self.told: dict[tuple[str, str], tuple[Document, int]] = {}
         """The documents with their generations, by kind and id."""
+        self._digests: dict[tuple[str, str], str] = {}
+        self._ports: dict[str, list[PortRef]] = {}
         self._kept = Documents(folder) if folder is not None else None
         if self._kept is not None:
-            generations = {(each.subject_kind, each.subject_id): each.generation for each in self._kept.listed()}
+            listed = {(each.subject_kind, each.subject_id): each for each in self._kept.listed()}
+            self._digests = {key: each.digest for key, each in listed.items()}
             for kind, made_of in TYPES.items():
                 for key, document in self._kept.of(made_of).items():
-                    self.told[kind, key] = document, generations[kind, key]
+                    self.told[kind, key] = document, listed[kind, key].generation
         self.listener: tuple[str, int] | None = None
         """Where connections to guests lead; None: nowhere, a simulated guest runs no programs."""
 
@@ -36,25 +39,28 @@ class FakeNetwork(HostNetwork):
 
     def plug(self, spec: InstanceSpec) -> None:
         self.plugged.add(spec.uuid)
-        self.interfaces[spec.uuid] = [port.id for port in spec.ports]
+        self._use(spec)
 
     def apply_firewall(self, spec: InstanceSpec) -> None:
         self.filtered.add(spec.uuid)
-        self.interfaces[spec.uuid] = [port.id for port in spec.ports]
+        self._use(spec)
 
     def unplug_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         if spec.uuid in self.plugged:
-            self.interfaces[spec.uuid] = [interface.id for interface in spec.ports]
+            self._use(spec)
 
     def unplug(self, uuid: str) -> None:
         self.plugged.discard(uuid)
         self.filtered.discard(uuid)
         self.interfaces.pop(uuid, None)
+        self._ports.pop(uuid, None)
 
     def restore(self, specs: list[InstanceSpec]) -> None:
         self.plugged = {spec.uuid for spec in specs}
         self.filtered = set(self.plugged)
-        self.interfaces = {spec.uuid: [port.id for port in spec.ports] for spec in specs}
+        self.interfaces, self._ports = {}, {}
+        for spec in specs:
+            self._use(spec)
 
     def guest_socket(self, instance_id: str, port_id: str, address: str, port: int) -> Target:
         """Lead every port of every guest to the ``listener``."""
@@ -70,23 +76,37 @@ class FakeNetwork(HostNetwork):
     def leftovers(self, guests: set[str]) -> list[Leftover]:
         return [Leftover(kind="plug", name=uuid, subject_id=uuid) for uuid in sorted(set(self.plugged) - guests)]
 
-    def apply(self, document: Document, generation: int) -> None:
+    def apply(self, document: Document, generation: int, digest: str = "") -> None:
         self.told[kind_of(document), document.id] = (document, generation)
+        self._digests[kind_of(document), document.id] = digest
         if self._kept is not None:
-            self._kept.put(document, generation)
+            self._kept.put(document, generation, digest)
 
     def forget(self, kind: str, subject_id: str) -> None:
         self.told.pop((kind, subject_id), None)
+        self._digests.pop((kind, subject_id), None)
         if self._kept is not None:
             self._kept.remove(kind, subject_id)
 
     def documents(self) -> list[Owned]:
+        used = needed_by(port for ports in list(self._ports.values()) for port in ports)
         return [
-            Owned(subject_kind=kind, subject_id=subject_id, generation=generation)
+            Owned(
+                subject_kind=kind,
+                subject_id=subject_id,
+                generation=generation,
+                digest=self._digests.get((kind, subject_id), ""),
+                in_use=(kind, subject_id) in used,
+            )
             for (kind, subject_id), (_, generation) in self.told.items()
         ]
 
     def forget_outdated(self, outdated: Collection[Owned]) -> None:
         for each in outdated:
-            if each in self.documents():
+            _, generation = self.told.get((each.subject_kind, each.subject_id), (None, None))
+            if generation == each.generation:
                 self.forget(each.subject_kind, each.subject_id)
+
+    def _use(self, spec: InstanceSpec) -> None:
+        self.interfaces[spec.uuid] = [port.id for port in spec.ports]
+        self._ports[spec.uuid] = list(spec.ports)

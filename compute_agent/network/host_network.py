@@ -95,8 +95,8 @@ class HostNetwork(abc.ABC):
         """List what is plugged, leased or filtered here for none of ``guests`` (uuids); changes nothing."""
 
     @abc.abstractmethod
-    def apply(self, document: Document, generation: int) -> None:
-        """Keep the document in the place of the one before, and bring the host to it.
+    def apply(self, document: Document, generation: int, digest: str = "") -> None:
+        """Keep the document with its digest in the place of the one before, and bring the host to it.
 
         It is kept even when that fails: ``check`` tries again.
         """
@@ -107,7 +107,7 @@ class HostNetwork(abc.ABC):
 
     @abc.abstractmethod
     def documents(self) -> list[Owned]:
-        """List the documents that are kept."""
+        """List the documents that are kept, and say which of them guests of this host need."""
 
     @abc.abstractmethod
     def forget_outdated(self, outdated: Collection[Owned]) -> None:

@@ -7,6 +7,7 @@ from compute_agent.contract.network import (
     SECURITY_GROUP,
     ApplyFloatingIpRequest,
     ApplyNetworkRequest,
+    ApplyRequest,
     ApplyRouterRequest,
     ApplySecurityGroupRequest,
     ForgetRequest,
@@ -18,8 +19,6 @@ from compute_agent.engine.store import SubjectRecord
 from compute_agent.engine.threads import Threads, in_thread
 from compute_agent.network.documents import Document
 from compute_agent.network.host_network import HostNetwork
-
-ApplyRequest = ApplyNetworkRequest | ApplyRouterRequest | ApplyFloatingIpRequest | ApplySecurityGroupRequest
 
 BODIES: dict[str, type[ApplyRequest]] = {
     NETWORK: ApplyNetworkRequest,
@@ -41,7 +40,7 @@ class Apply(CommandHandler[ApplyRequest]):
 
     async def run(self, context: CommandContext, body: ApplyRequest) -> Outcome:
         document: Document = getattr(body, self._kind)
-        await in_thread(self._threads.network, lambda: self._network.apply(document, context.generation))
+        await in_thread(self._threads.network, lambda: self._network.apply(document, context.generation, body.digest))
         return Outcome()
 
 

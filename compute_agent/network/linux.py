@@ -184,9 +184,9 @@ class LinuxNetwork(HostNetwork):
         with self._lock:
             return leftovers.listed(self._records, self._folder, guests)
 
-    def apply(self, document: Document, generation: int) -> None:
+    def apply(self, document: Document, generation: int, digest: str = "") -> None:
         with self._lock:
-            self._documents.put(document, generation)
+            self._documents.put(document, generation, digest)
             self._bring(Touched(frozenset({(kind_of(document), document.id)})))
         self._filter_all.patiently()
         if kind_of(document) == SECURITY_GROUP:
@@ -201,11 +201,11 @@ class LinuxNetwork(HostNetwork):
 
     def documents(self) -> list[Owned]:
         with self._lock:
-            return self._documents.listed()
+            return self._documents.listed(each.port for each in self._records.local_ports())
 
     def forget_outdated(self, outdated: Collection[Owned]) -> None:
         with self._lock:
-            gone = [each for each in self._documents.listed() if each in outdated]
+            gone = [each for each in outdated if self._documents.holds(each)]
             for each in gone:
                 self._documents.remove(each.subject_kind, each.subject_id)
             if gone:

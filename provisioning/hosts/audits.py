@@ -50,6 +50,8 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         with transaction.atomic():
             for handler in handlers():
                 handler.moved(host_id)
+    if known and report.documents is not None:
+        compare_documents(host_id, report.documents, complete=False)
     if known and report.pools is not None:
         take_pools(host_id, report.pools)
     if known:
@@ -81,16 +83,16 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
 
 
 @when_broken_off
-def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned]) -> None:
+def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned], *, complete: bool) -> None:
     """Let every service look whether the host has the documents that it was told, in their newest generations."""
-    known: defaultdict[str, dict[uuid.UUID, int]] = defaultdict(dict)
-    for said in documents:
-        key = read_id(said.subject_id)
+    said: defaultdict[str, dict[uuid.UUID, Owned]] = defaultdict(dict)
+    for each in documents:
+        key = read_id(each.subject_id)
         if key is not None:
-            known[said.subject_kind][key] = said.generation
+            said[each.subject_kind][key] = each
     with transaction.atomic():
         for handler in handlers():
-            handler.compare_documents(host_id, known[handler.kind])
+            handler.compare_documents(host_id, said[handler.kind], complete=complete)
 
 
 def _amount(value: int) -> int:

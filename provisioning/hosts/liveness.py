@@ -54,7 +54,7 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
     )
     compare(host_id, hello.guests, complete=True)
     if hello.documents is not None:
-        compare_documents(host_id, hello.documents)
+        compare_documents(host_id, hello.documents, complete=True)
 
 
 def ownership(host_id: uuid.UUID) -> Ownership:

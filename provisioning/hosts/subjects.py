@@ -6,11 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from compute_agent.contract.messages import AgentEvent, GuestState
+from compute_agent.contract.messages import AgentEvent, GuestState, Owned
 from compute_agent.contract.volume import PoolState
 from provisioning.hosts.models import HostCommand, Leftover
 
 S = TypeVar("S")
+MOST_DIGITS = 19
+"""Numbers of so many digits may not fit into 64 bits."""
 
 
 class Subject(NamedTuple):
@@ -74,10 +76,10 @@ class SubjectHandler(ABC, Generic[S]):
         ``complete`` (a ``Hello``): the list is all there is now; that of an audit may be stale.
         """
 
-    def compare_documents(self, host_id: uuid.UUID, known: Mapping[uuid.UUID, int]) -> None:
-        """Bring the records and the documents of this kind that a host says it has together: subject → generation.
+    def compare_documents(self, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
+        """Bring the records and the documents of this kind that a host says it has together, by their subjects.
 
-        Called when the host says hello, and only if it says what it has.
+        ``complete`` as in ``compare``.  Not called when the host does not say what it has.
         """
 
     def moved(self, host_id: uuid.UUID) -> None:
@@ -99,6 +101,12 @@ _HANDLERS: dict[str, SubjectHandler[Any]] = {}
 
 def register(handler: SubjectHandler[Any]) -> None:
     _HANDLERS[handler.kind] = handler
+
+
+def newest_of(event: AgentEvent) -> int | None:
+    """Return the newest generation that the host of a ``superseded`` command has seen; None: it does not say."""
+    text = event.detail.get("generation", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS else None
 
 
 def handler_of(kind: str) -> SubjectHandler[Any] | None:

@@ -18,4 +18,5 @@ class NetworkConfig(AppConfig):
         import_module("provisioning.network.ec2_kinds").register()
         import_module("provisioning.network.delivery.handlers")
         import_module("provisioning.network.delivery.jobs")
+        import_module("provisioning.network.delivery.restored")
         import_module("provisioning.network.upkeep")

@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compute_agent.contract.build import Segment
 from compute_agent.contract.commands import CommandBody
@@ -30,7 +31,7 @@ from compute_agent.network.documents import Document, Documents, kind_of
 from compute_agent.network.fake import FakeNetwork
 from tests.agent.cast import Stage, build, make_spec, make_stage, on_stage
 
-ONE, TWO = (f"5f1d2c3b-0000-4000-8000-00000000000{number}" for number in (1, 2))
+ONE, TWO, THREE = (f"5f1d2c3b-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
 NET = NetworkDocument(
     id=ONE, name="net", bridge="br5f1d2c3b000", mtu=1450, segment=Segment(type="vxlan", id=7), subnets=[]
 )
@@ -107,3 +108,30 @@ def test_a_document_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     Documents(tmp_path).put(NET, 1)
     (tmp_path / NETWORK / f"{TWO}.json").write_text("{")
     assert [each.subject_id for each in Documents(tmp_path).listed()] == [ONE]
+
+
+async def test_a_refusal_says_the_newest_number_that_was_seen(tmp_path: Path) -> None:
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(command(NETWORK, ALL[NETWORK][1], 7))
+        refused = await stage.do(command(NETWORK, ALL[NETWORK][1], 3))
+        assert (refused.error_code, refused.detail) == ("superseded", {"generation": "7"})
+        await stage.do(command(NETWORK, ForgetRequest(), 9))
+        assert (await stage.do(command(NETWORK, ALL[NETWORK][1], 9))).detail == {"generation": "9"}
+
+
+async def test_a_document_is_listed_with_its_digest_and_whether_a_guest_needs_it(tmp_path: Path) -> None:
+    async with on_stage(make_stage(tmp_path)) as stage:
+        spec = make_spec()
+        await stage.do(command(NETWORK, ApplyNetworkRequest(network=NET, digest="d1")))
+        other = ApplyNetworkRequest(network=replace(NET, id=THREE), digest="d2")
+        await stage.do(replace(command(NETWORK, other), subject_id=THREE))
+        await stage.do(build(spec))
+        assert spec.ports[0].network.id == ONE
+        said = {(each.subject_id, each.digest, each.in_use) for each in await stage.host.documents()}
+        assert said == {(ONE, "d1", True), (THREE, "d2", False)}
+
+
+def test_digests_outlive_the_agent(tmp_path: Path) -> None:
+    Documents(tmp_path).put(NET, 4, "d1")
+    assert Documents(tmp_path).put(NET, 4, "d2") is False
+    assert [each.digest for each in Documents(tmp_path).listed()] == ["d2"]

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from unittest import mock
 
-import msgspec
-
 from compute_agent.contract.commands import (
     BuildRequest,
     CommandBody,
@@ -35,6 +33,7 @@ from compute_agent.contract.messages import (
     GuestState,
     Hello,
     Leftover,
+    Owned,
     ResourceAudit,
 )
 from compute_agent.contract.network import ForgetRequest
@@ -82,6 +81,10 @@ class ScriptedAgent:
     """Kind of command about a volume → why the next one fails."""
     documents: dict[tuple[str, str], tuple[int, Any]] = field(default_factory=dict)
     """What it was told of networks and the like: kind and id → generation and document."""
+    digests: dict[tuple[str, str], str] = field(default_factory=dict)
+    """The digests of the documents, by kind and id."""
+    used: set[tuple[str, str]] = field(default_factory=set)
+    """Kind and id of the networks and groups that its guests need."""
 
     @classmethod
     def join(
@@ -141,6 +144,19 @@ class ScriptedAgent:
         if not values.keys() & {"documents", "contract"}:  # as ``join`` has it
             Host.objects.filter(id=self.host.id).update(contract_version=self.host.contract_version)
 
+    def listed(self) -> list[Owned]:
+        """List the documents as an agent does in ``Hello`` and in audits."""
+        return [
+            Owned(
+                subject_kind=kind,
+                subject_id=key,
+                generation=generation,
+                digest=self.digests.get((kind, key), ""),
+                in_use=(kind, key) in self.used,
+            )
+            for (kind, key), (generation, _) in self.documents.items()
+        ]
+
     def take(self, *, acknowledge: bool = True, begin: bool = True) -> list[Command]:
         """Receive what was commanded and not acknowledged, and ``begin`` to carry it out."""
         waiting = versions.orders(self.host.id)
@@ -163,7 +179,8 @@ class ScriptedAgent:
         """Carry out one command as a host does: fenced by attempts, with a report for each step and one for the end."""
         key = command.subject_id
         if command.generation < self.fences.get(key, 0):
-            self.report(command, "failed", error_code="superseded", message="A newer command was seen.")
+            newest = {"generation": str(self.fences[key])}
+            self.report(command, "failed", error_code="superseded", message="A newer command was seen.", detail=newest)
             return
         self.fences[key] = command.generation
         match command.body:
@@ -193,8 +210,9 @@ class ScriptedAgent:
             case body if command.subject_kind in (VOLUME, VOLUME_COPY):
                 self.carry_out_of_volume(command, body)
             case body if command.subject_kind != SERVER:
-                (document,) = msgspec.structs.astuple(body)
+                document = getattr(body, command.subject_kind)
                 self.documents[command.subject_kind, key] = (command.generation, document)
+                self.digests[command.subject_kind, key] = body.digest
                 self.report(command, "finished")
             case body:
                 power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])

@@ -66,6 +66,30 @@ def stuck() -> Iterator[Finding]:
     yield from _untold()
 
 
+@check("newer_documents")
+def newer() -> Iterator[Finding]:
+    """Find hosts that had newer documents than the records, and what they keep for guests that no record knows there.
+
+    Either proves that records are lost: a copy of the database was put back, or a failure took the last transactions.
+    """
+    for host in Host.objects.filter(id__in=Delivery.objects.exclude(newer_at=None).values("host_id")).order_by("name"):
+        rows = Delivery.objects.filter(host_id=host.id).exclude(newer_at=None)
+        last = max(row.newer_at for row in rows if row.newer_at is not None)
+        sentence = f"It had newer versions than the records of {len(rows)} networks, routers, groups or floating IPs"
+        sentence += f", last at {last:%Y-%m-%d %H:%M:%S}: records are lost. It is told again what the records say."
+        mend = alone(partial(_take_note, host.id))
+        yield Finding("warning", f"host {host.name}", sentence, "Take note, and report it no more.", mend, last)
+    names = dict(Host.objects.values_list("id", "name"))
+    for row in Delivery.objects.filter(kept=True).order_by("host_id", "kind", "subject_id"):
+        sentence = f"It keeps the {_named(row)} for a guest that no record places there. It is left alone."
+        yield Finding("warning", f"host {names.get(row.host_id, row.host_id)}", sentence, evidence=_named(row))
+
+
+def _take_note(host_id: uuid.UUID) -> str | None:
+    many = Delivery.objects.filter(host_id=host_id).exclude(newer_at=None).update(newer_at=None)
+    return "It is reported no more." if many else None
+
+
 def _named(row: Delivery) -> str:
     return f"{WORDS.get(row.kind, row.kind)} {row.subject_id}"
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import netaddr
 from msgspec.structs import replace
 
-from compute_agent.contract.base import Message
 from compute_agent.contract.build import SecurityRule
 from compute_agent.contract.network import (
     FLOATING_IP,
@@ -17,6 +16,7 @@ from compute_agent.contract.network import (
     AddressRanges,
     ApplyFloatingIpRequest,
     ApplyNetworkRequest,
+    ApplyRequest,
     ApplyRouterRequest,
     ApplySecurityGroupRequest,
     ExternalGateway,
@@ -40,7 +40,7 @@ from provisioning.network.owners import AGENT_GATEWAY, COMPUTE, DHCP, GUESTS, RO
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
 from provisioning.network.selectors.visibility import saying, shared_with_others
 
-Documents = Mapping[uuid.UUID, Message]
+Documents = Mapping[uuid.UUID, ApplyRequest]
 """Host → the command that brings it to its document."""
 
 

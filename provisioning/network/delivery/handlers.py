@@ -6,25 +6,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
 
-from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.messages import AgentEvent, Owned
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from provisioning.hosts.models import HostCommand
-from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
-from provisioning.network.announcements import announce
-from provisioning.network.delivery import sending
+from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, newest_of, register
+from provisioning.network.delivery import comparing, conditions, sending
 from provisioning.network.marks import HOST, mark
 from provisioning.network.models import Delivery, FloatingIP, Network, Router, SecurityGroup
 
 Told = list[Delivery]
 """What hosts were told of one subject."""
+NEWER = "A host has a newer version of it than the records. It is told again what the records say."
 
 
 class DocumentHandler(SubjectHandler[Told]):
     """What is the same for the four kinds."""
 
     model: ClassVar[type[Any]]
-    says = True
-    """Whether the records say how their hosts are."""
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Told]:
         found: defaultdict[uuid.UUID, Told] = defaultdict(list)
@@ -42,31 +40,18 @@ class DocumentHandler(SubjectHandler[Told]):
         row = next((row for row in subject if row.host_id == command.host_id), None)
         if row is None:
             return
-        failed = event.kind == "failed" and event.error_code != "superseded"
-        error = event.message or event.error_code if failed else ""
-        if sending.ended(row, command, error=error):
-            mark(self.kind, [row.subject_id])
-        elif failed:
-            row.digest = "?"
+        failed = event.kind == "failed"
+        reason = event.message or event.error_code if failed else ""
+        if failed and event.error_code == "superseded":
+            again = sending.refused(row, command, newest_of(event), NEWER)
+        elif not (again := sending.ended(row, command, error=reason)) and failed:
+            row.digest = sending.UNKNOWN
             row.save(update_fields=["digest"])
-        self.note(row.subject_id, [each for each in subject if each.digest])
+        if again:
+            mark(self.kind, [row.subject_id])
+        conditions.note(self.kind, row.subject_id, subject)
         if not row.digest and not self.model._base_manager.filter(pk=row.subject_id).exists():
             row.delete()
-
-    def note(self, subject_id: uuid.UUID, told: Told) -> None:
-        """Write down at the record whether its hosts are as they were told."""
-        if not self.says:
-            return
-        error = next((row.error for row in told if row.error), "")
-        status = "ERROR" if error else self.status(told)
-        rows: Any = self.model._base_manager.filter(pk=subject_id)
-        for row in rows.exclude(status=status, error=error):
-            rows.update(status=status, error=error)
-            announce(row)
-
-    def status(self, told: Told) -> str:
-        """Return the status of a record whose hosts have not failed."""
-        return "ACTIVE"
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         rows = Delivery.objects.filter(host_id=host_id, kind=self.kind).exclude(digest="")
@@ -75,12 +60,8 @@ class DocumentHandler(SubjectHandler[Told]):
             for key, generation in rows.order_by("subject_id").values_list("subject_id", "generation")
         ]
 
-    def compare_documents(self, host_id: uuid.UUID, known: Mapping[uuid.UUID, int]) -> None:
-        rows = Delivery.objects.select_for_update().filter(host_id=host_id, kind=self.kind)
-        for row in rows.order_by("subject_id"):
-            if not sending.as_told(row, known):
-                sending.tell_again(row)
-                mark(self.kind, [row.subject_id])
+    def compare_documents(self, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
+        comparing.compare(self.kind, host_id, said, complete=complete)
 
 
 class NetworkHandler(DocumentHandler):
@@ -89,9 +70,10 @@ class NetworkHandler(DocumentHandler):
     kind = NETWORK
     model = Network
 
-    def compare_documents(self, host_id: uuid.UUID, known: Mapping[uuid.UUID, int]) -> None:
-        super().compare_documents(host_id, known)
-        mark(HOST, [host_id])
+    def compare_documents(self, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
+        super().compare_documents(host_id, said, complete=complete)
+        if complete:
+            mark(HOST, [host_id])
 
     def moved(self, host_id: uuid.UUID) -> None:
         told = Delivery.objects.filter(host_id=host_id, kind=self.kind).exclude(digest="")
@@ -99,28 +81,24 @@ class NetworkHandler(DocumentHandler):
 
 
 class RouterHandler(DocumentHandler):
-    """Routers: ACTIVE, or ERROR while a host could not be brought to one."""
+    """Routers."""
 
     kind = ROUTER
     model = Router
 
 
 class FloatingIpHandler(DocumentHandler):
-    """Floating IPs: ACTIVE while a host bears them."""
+    """Floating IPs."""
 
     kind = FLOATING_IP
     model = FloatingIP
 
-    def status(self, told: Told) -> str:
-        return "ACTIVE" if any(row.command_id is None for row in told) else "DOWN"
-
 
 class SecurityGroupHandler(DocumentHandler):
-    """Security groups: they have no status, so that what hosts say of them is not kept."""
+    """Security groups."""
 
     kind = SECURITY_GROUP
     model = SecurityGroup
-    says = False
 
 
 for _handler in (SecurityGroupHandler(), NetworkHandler(), RouterHandler(), FloatingIpHandler()):

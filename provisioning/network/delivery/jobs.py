@@ -40,10 +40,13 @@ def deliver_again() -> None:
         for row in lost.order_by("subject_id", "host_id"):
             sending.tell_again(row)
             mark(row.kind, [row.subject_id])
-    for row in Delivery.objects.filter(~Q(error=""), command_id=None, digest="?"):
+    for row in Delivery.objects.filter(~Q(error=""), command_id=None, digest=sending.UNKNOWN):
         wait = timedelta(seconds=min(15 * 2 ** min(row.tries, MOST_TRIES), 3600))
         if row.changed_at is None or row.changed_at + wait <= now:
             mark(row.kind, [row.subject_id])
+    waiting = Delivery.objects.filter(again=True, command_id=None)
+    for kind, key in waiting.order_by("kind", "subject_id").values_list("kind", "subject_id").distinct():
+        mark(kind, [key])
     for kind, key in DeliveryMark.objects.filter(marked_at__lt=now - LOST_AFTER).values_list("kind", "subject_id"):
         cast(TOPIC, JOB, kind=kind, subject_id=str(key))
 

@@ -11,7 +11,7 @@ from compute_agent.contract.messages import DOCUMENTS
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from provisioning.hosts.models import Host
 from provisioning.network.delivery.bearers import bearer
-from provisioning.network.models import FloatingIP, Network, Port, PortForwarding, Router, SecurityGroupRule
+from provisioning.network.models import Delivery, FloatingIP, Network, Port, PortForwarding, Router, SecurityGroupRule
 from provisioning.network.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 
 Subject = tuple[str, uuid.UUID]
@@ -19,7 +19,13 @@ Membership = Port.security_groups.through
 
 
 class Needs:
-    """What the records say now, read as far as it is asked for; for one transaction."""
+    """What the records say now, read as far as it is asked for; for one transaction.
+
+    ``kept``: with what hosts keep for guests that no record places there.
+    """
+
+    def __init__(self, *, kept: bool = True) -> None:
+        self._with_kept = kept
 
     @cached_property
     def hosts(self) -> dict[str, Host]:
@@ -29,6 +35,18 @@ class Needs:
     @cached_property
     def by_id(self) -> dict[uuid.UUID, Host]:
         return {host.id: host for host in self.hosts.values()}
+
+    @cached_property
+    def _kept(self) -> list[tuple[str, uuid.UUID, uuid.UUID]]:
+        """Kind and id of what hosts keep for such guests, and the host."""
+        if not self._with_kept:
+            return []
+        return list(Delivery.objects.filter(kept=True).values_list("kind", "subject_id", "host_id"))
+
+    def _kept_by(self, kind: str, ids: Collection[uuid.UUID]) -> set[str]:
+        """Return the names of the hosts that keep one of these."""
+        hosts = {host_id for each, key, host_id in self._kept if each == kind and key in ids}
+        return {self.by_id[host_id].name for host_id in hosts if host_id in self.by_id}
 
     @cached_property
     def _legs(self) -> list[tuple[uuid.UUID, uuid.UUID]]:
@@ -73,7 +91,9 @@ class Needs:
         """Return the hosts of the group's ports, and of ports in groups with rules that name it."""
         naming = SecurityGroupRule.objects.filter(remote_group_id=group_id).values("group_id")
         rows = Port.objects.filter(Q(security_groups=group_id) | Q(security_groups__in=naming)).exclude(host="")
-        return self._named(rows.values_list("host", flat=True).distinct())
+        return self._named(
+            {*rows.values_list("host", flat=True).distinct(), *self._kept_by(SECURITY_GROUP, [group_id])}
+        )
 
     def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
         """Return the hosts that must know it, the one that bears it first: that of its port; with forwardings only, the
@@ -92,7 +112,10 @@ class Needs:
     def of_host(self, host: Host) -> set[Subject]:
         """Return everything that a host needs."""
         here = list(Port.objects.filter(GUESTS, host=host.name).values_list("id", "network_id"))
-        networks, routers = self.connected({network for _, network in here})
+        kept = {(kind, key) for kind, key, host_id in self._kept if host_id == host.id}
+        networks, routers = self.connected(
+            {network for _, network in here} | {key for kind, key in kept if kind == NETWORK}
+        )
         leading = Router.objects.filter(id__in=routers, gateway_port__isnull=False)
         networks |= set(leading.values_list("gateway_port__network_id", flat=True))
         ports = [port for port, _ in here]
@@ -104,7 +127,8 @@ class Needs:
             Q(fixed_port__in=ports) | Q(fixed_port=None, port_forwardings__internal_port__in=ports) | borne
         )
         return (
-            {(NETWORK, key) for key in networks}
+            kept
+            | {(NETWORK, key) for key in networks}
             | {(ROUTER, key) for key in routers}
             | {(SECURITY_GROUP, key) for key in groups}
             | {(FLOATING_IP, key) for key in floating.values_list("id", flat=True)}
@@ -116,7 +140,7 @@ class Needs:
 
     def _with_guests(self, network_ids: Collection[uuid.UUID]) -> set[str]:
         rows = Port.objects.filter(GUESTS, network_id__in=network_ids).exclude(host="")
-        return set(rows.values_list("host", flat=True).distinct())
+        return {*rows.values_list("host", flat=True).distinct(), *self._kept_by(NETWORK, network_ids)}
 
     def _named(self, names: Iterable[str]) -> list[Host]:
         return [self.hosts[name] for name in sorted(set(names)) if name in self.hosts]

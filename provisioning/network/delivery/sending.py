@@ -3,24 +3,33 @@
 import hashlib
 import logging
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from datetime import timedelta
 
 from django.db import transaction
 from django.utils import timezone
+from msgspec.structs import replace
 
-from compute_agent.contract.base import Message
 from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, encode
-from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ForgetRequest
+from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ApplyRequest, ForgetRequest
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
-from provisioning.network.delivery import documents
+from provisioning.network.delivery import conditions, documents
 from provisioning.network.delivery.needs import Needs, networks_of_router
 from provisioning.network.marks import HOST, mark
 from provisioning.network.models import Delivery, DeliveryMark
 
 log = logging.getLogger(__name__)
 
+UNKNOWN = "?"
+"""The digest of what a host was told when that does not count any more."""
+LEAP = 1_000
+"""Added to the number of a document that a host refuses as older without saying what number it has."""
+HIGHEST = 2**62
+"""A host's number above this one is not believed: the next ones must fit into the column."""
+LARGE, PER_SECOND = 256 * 1024, 64 * 1024
+"""Versions of a network of so many bytes follow each other on a host so slowly that they take so many a second."""
 ORDER = (SECURITY_GROUP, NETWORK, ROUTER, FLOATING_IP)
 
 
@@ -73,6 +82,8 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
             rows, wanted = lock(kind, [subject_id]), documents.of(kind, subject_id)
         for row in rows:
             _tell(row, wanted.get(row.host_id))
+        if any(row.error for row in rows):
+            conditions.note(kind, subject_id, rows)
 
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
@@ -81,34 +92,44 @@ def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
     return list(rows.order_by("subject_id", "host_id"))
 
 
-def _tell(row: Delivery, document: Message | None) -> None:
-    encoded = encode(document) if document is not None else b""
-    if len(encoded) > MAX_DOCUMENT:
-        _too_long(row, len(encoded))
+def _tell(row: Delivery, document: ApplyRequest | None) -> None:
+    if document is None and row.kept:
         return
+    encoded = encode(document) if document is not None else b""
     digest = hashlib.sha256(encoded).hexdigest() if encoded else ""
     if row.digest == digest:
-        if row.again:
-            row.again = False
-            row.save(update_fields=["again"])
-        return
-    if row.command_id is not None:
-        if not row.again:
-            row.again = True
-            row.save(update_fields=["again"])
-        return
-    row.generation += 1
-    body = document if document is not None else ForgetRequest()
-    subject = Subject(row.kind, row.subject_id, row.generation)
-    row.command_id = commands.send(row.host_id, subject, body, None).id  # type: ignore[arg-type]
-    row.digest, row.again, row.changed_at = digest, False, timezone.now()
-    row.save()
+        _want(row, again=False)
+    elif row.command_id is not None or _too_soon(row, len(encoded)):
+        _want(row, again=True)
+    elif len(encoded) > MAX_DOCUMENT:
+        _too_long(row, len(encoded))
+    else:
+        row.generation += 1
+        body = replace(document, digest=digest) if document is not None else ForgetRequest()
+        subject = Subject(row.kind, row.subject_id, row.generation)
+        row.command_id = commands.send(row.host_id, subject, body, None).id
+        row.digest, row.again, row.changed_at = digest, False, timezone.now()
+        row.save()
+
+
+def _want(row: Delivery, *, again: bool) -> None:
+    if row.again != again:
+        row.again = again
+        row.save(update_fields=["again"])
+
+
+def _too_soon(row: Delivery, length: int) -> bool:
+    """Return whether the next version of a large network waits: each port that changes gives it another one."""
+    if row.kind != NETWORK or length < LARGE or row.changed_at is None:
+        return False
+    return timezone.now() < row.changed_at + timedelta(seconds=length / PER_SECOND)
 
 
 def _too_long(row: Delivery, length: int) -> None:
-    """Keep the reason why a host is not told, for the doctor: no agent takes such a message, however often it comes."""
+    """Show that a host is not told: no agent takes such a message.  The clock looks again whether it is shorter."""
     row.error, row.tries = f"Its description has {length} bytes; an agent takes {MAX_DOCUMENT}.", row.tries + 1
-    row.save(update_fields=["error", "tries"])
+    row.digest, row.again, row.changed_at = UNKNOWN, False, timezone.now()
+    row.save()
     log.error("Host %s is not told of %s %s: %s", row.host_id, row.kind, row.subject_id, row.error)
 
 
@@ -120,27 +141,36 @@ def ended(row: Delivery, command: HostCommand, *, error: str = "") -> bool:
     if row.command_id != command.id:
         return False
     row.command_id, row.error = None, error[:255]
-    row.tries = row.tries + 1 if error else 0
+    row.tries, row.copied = (row.tries + 1, row.copied) if error else (0, None)
     again, row.again = row.again, False
     row.changed_at = timezone.now()
     row.save()
     return again
 
 
-def as_told(row: Delivery, known: Mapping[uuid.UUID, int]) -> bool:
-    """Whether a host that has ``known`` (subject → generation) has what it was told, or is going to."""
-    if not row.digest:
-        return True
-    if known.get(row.subject_id, -1) >= row.generation:
-        return True
-    if row.command_id is None:
+def refused(row: Delivery, command: HostCommand, newest: int | None, reason: str) -> bool:
+    """Take the refusal of a command whose number is older than that of the host; return whether to tell it at once.
+
+    ``newest``: the host's number, None: it does not say.  A host that refuses the next number, too, is told by the
+    clock.
+    """
+    if row.command_id != command.id:
         return False
-    return HostCommand.objects.filter(id=row.command_id, acknowledged_at=None, finished_at=None).exists()
+    first = not row.tries
+    row.generation = taken_over(max(newest if newest is not None else row.generation + LEAP, row.generation))
+    row.newer_at, row.digest = timezone.now(), UNKNOWN
+    ended(row, command, error=reason)
+    return first
+
+
+def taken_over(generation: int) -> int:
+    """Return a host's number as it is written down."""
+    return min(generation, HIGHEST)
 
 
 def tell_again(row: Delivery) -> None:
     """Forget that the host was told: the next look commands it anew."""
-    row.digest, row.command_id, row.again = "?", None, False
+    row.digest, row.command_id, row.again = UNKNOWN, None, False
     row.save()
 
 

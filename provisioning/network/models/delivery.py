@@ -30,6 +30,11 @@ class Delivery(models.Model):
     error = models.CharField(max_length=255, blank=True)  # how the last one ended badly
     tries = models.PositiveSmallIntegerField(default=0)  # since one ended well
     changed_at = models.DateTimeField(default=None, null=True)
+    newer_at = models.DateTimeField(default=None, null=True)  # when its host was seen to have a newer one than these
+    copied = models.PositiveBigIntegerField(
+        default=None, null=True
+    )  # its number in a restored copy, until the host is told
+    kept = models.BooleanField(default=False)  # a guest there needs it that no record places there
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["kind", "subject_id", "host_id"], name="one_delivery")]

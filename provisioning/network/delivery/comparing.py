@@ -1,0 +1,113 @@
+"""Compares the documents that a host has with the records.
+
+Records win: they say how networks are meant to be.  A host that has a newer document than it was told proves that
+records are lost (a copy of the database was put back, or the last transactions before a failure).  Its number is taken
+over, and it is told the document of the records again, above that number.
+"""
+
+import logging
+import uuid
+from collections.abc import Collection, Mapping
+
+from django.utils import timezone
+
+from compute_agent.contract.messages import Owned
+from compute_agent.contract.network import NETWORK, SECURITY_GROUP
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.restored import LEAP
+from provisioning.network.delivery import sending
+from provisioning.network.delivery.needs import Needs
+from provisioning.network.marks import mark
+from provisioning.network.models import Delivery
+
+log = logging.getLogger(__name__)
+
+KEPT_FOR_GUESTS = (NETWORK, SECURITY_GROUP)
+"""Kinds of documents that a guest needs to keep its address and its rules.
+
+A router or a floating IP that the records do not know is forgotten all the same: its addresses may be given to others.
+"""
+
+
+def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, complete: bool) -> None:
+    """Bring the deliveries of one kind and the documents that a host has together, in the caller's transaction.
+
+    ``complete`` (a ``Hello``): nothing else is there.  Otherwise the list may be older than what the host was told.
+    """
+    rows = _locked(kind, host_id)
+    missing = {key for key, owned in said.items() if owned.in_use is not None} - {row.subject_id for row in rows}
+    if missing:
+        new = (Delivery(host_id=host_id, kind=kind, subject_id=key) for key in sorted(missing))
+        Delivery.objects.bulk_create(new, ignore_conflicts=True)
+        rows = _locked(kind, host_id)
+    used = {key for key, owned in said.items() if owned.in_use} if kind in KEPT_FOR_GUESTS else set()
+    if not complete:  # the last Hello has said the rest
+        used &= missing | {row.subject_id for row in rows if row.kept}
+    unplaced = _unplaced(kind, host_id, used)
+    for row in rows:
+        owned = said.get(row.subject_id)
+        newer_at = row.newer_at
+        again = _must_be_told(row, owned, known=row.subject_id not in missing, complete=complete)
+        kept = row.subject_id in unplaced
+        changed = kept != row.kept or row.newer_at != newer_at
+        row.kept = kept
+        if again or changed:
+            sending.tell_again(row)
+            mark(kind, [row.subject_id])
+
+
+def _locked(kind: str, host_id: uuid.UUID) -> list[Delivery]:
+    rows = Delivery.objects.select_for_update().filter(host_id=host_id, kind=kind)
+    return list(rows.order_by("subject_id"))
+
+
+def _unplaced(kind: str, host_id: uuid.UUID, used: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return the subjects that guests of the host need though no record places these guests there."""
+    host = Host.objects.filter(id=host_id).first() if used else None
+    if host is None:
+        return set()
+    placed = Needs(kept=False).of_host(host)
+    return {key for key in used if (kind, key) not in placed}
+
+
+def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: bool) -> bool:
+    """Return whether the host has another document than it was told, and will not get that one by a command.
+
+    Takes over the number of a host that has a newer one.
+    """
+    if owned is not None and _is_newer(row, owned):
+        row.generation = sending.taken_over(owned.generation)
+        if known:
+            _note_newer(row)
+        return True
+    if owned is not None and row.copied is not None and row.copied < owned.generation < row.copied + LEAP:
+        _note_newer(row)
+    if owned is not None and owned.generation == row.generation:
+        return False
+    if not complete:
+        return False
+    if not row.digest:  # to be forgotten
+        return owned is not None and not _on_its_way(row)
+    return not _on_its_way(row)
+
+
+def _note_newer(row: Delivery) -> None:
+    row.newer_at = timezone.now()
+    log.warning(
+        "Host %s has a newer version of %s %s than the records: records are lost. It is told again.",
+        row.host_id, row.kind, row.subject_id,
+    )  # fmt: skip
+
+
+def _is_newer(row: Delivery, owned: Owned) -> bool:
+    if owned.generation != row.generation:
+        return owned.generation > row.generation
+    if row.digest in ("", sending.UNKNOWN):  # that number was one of a command to forget it, or is told again anyhow
+        return not row.digest and row.command_id is None
+    return bool(owned.digest) and owned.digest != row.digest
+
+
+def _on_its_way(row: Delivery) -> bool:
+    if row.command_id is None:
+        return False
+    return HostCommand.objects.filter(id=row.command_id, acknowledged_at=None, finished_at=None).exists()
