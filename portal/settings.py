@@ -122,6 +122,7 @@ if ROLE == "worker":  # no face: its group of processes took 115 MiB (PSS) after
 
 MIDDLEWARE = [
     "portal.common.request_id.RequestIdMiddleware",
+    "portal.web.compression.CompressionMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "portal.common.security_headers.SecurityHeadersMiddleware",
     "portal.web.static_files.StaticFilesMiddleware",
@@ -253,7 +254,7 @@ STATICFILES_FINDERS = [
 ]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
 WHITENOISE_USE_FINDERS = DEBUG
 

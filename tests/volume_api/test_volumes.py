@@ -203,7 +203,7 @@ def test_metadata_is_written_only_where_it_is_as_the_caller_saw_it(world: World)
     for path, body in ((where, {"metadata": {"b": "2"}}), (f"{where}/a", {"meta": {"a": "2"}})):
         assert world.alice.put(path, body, **NEWEST, **stale).status_code == 412
     assert world.show(ident)["metadata"] == {"a": "1"}
-    assert world.alice.put(where, {"metadata": {"b": "2"}}, **NEWEST, If_Match=f'"x", {seen}').status_code == 200
+    assert world.alice.put(where, {"metadata": {"b": "2"}}, **NEWEST, If_Match=f'"x", W/{seen}').status_code == 200
     assert world.alice.put(f"{where}/b", {"meta": {"b": "3"}}, **NEWEST, If_Match=seen).status_code == 412
     assert world.alice.put(f"{where}/b", {"meta": {"b": "3"}}, **at("3.14"), **stale).status_code == 200
     assert world.show(ident)["metadata"] == {"b": "3"}

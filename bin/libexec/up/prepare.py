@@ -169,7 +169,7 @@ class Preparation:
         own = [path for path in CHECKOUT.glob("static/**/*") if path.is_file()]
         finder = CHECKOUT / "portal/common/npm_finder.py"
         locks = [CHECKOUT / "package-lock.json", CHECKOUT / "requirements/base.lock"]
-        key = fingerprint([*own, *locks, finder])
+        key = fingerprint([*own, *locks, finder], "compressed")
         if (self.data.portal / "static").is_dir() and self.data.done("static", key):
             return
         self._call(manage("collectstatic", "--no-input", "--clear", "--verbosity", "0"))
