@@ -94,7 +94,7 @@ class RouterDocument(Frozen, frozen=True):
 
 
 class PortForward(Frozen, frozen=True):
-    """Ports of a floating IP that lead to ports of a guest's address; both ranges are equally long."""
+    """Ports of a floating IP that lead to ports of a guest's address; the internal range is as long, or one port."""
 
     protocol: str  # "tcp", "udp", "icmp", "dccp", "sctp"
     external_first: int

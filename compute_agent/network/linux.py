@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
 from compute_agent.contract.messages import Leftover, Owned
 from compute_agent.contract.network import (
+    FLOATING_IP,
     NETWORK,
     SECURITY_GROUP,
     FloatingIpDocument,
@@ -71,11 +72,8 @@ class LinuxNetwork(HostNetwork):
         networks = self._folder / "networks"
         user = dhcp_user.choose(settings.dhcp_user)
         self._services = Services(networks, settings.netns, user, self._uplink, metadata)
-        self._parts: list[Part] = [
-            Bridges(networks, segments),
-            self._services,
-            Routing(settings, self._underlay),
-        ]
+        self._routing = Routing(settings, self._underlay)
+        self._parts: list[Part] = [Bridges(networks, segments), self._services, self._routing]
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
@@ -191,6 +189,8 @@ class LinuxNetwork(HostNetwork):
         self._filter_all.patiently()
         if kind_of(document) == SECURITY_GROUP:
             self._filters.check_group(document.id)
+        if kind_of(document) == FLOATING_IP:
+            self._routing.check_floating_ip(document.id)
 
     def forget(self, kind: str, subject_id: str) -> None:
         with self._lock:

@@ -8,6 +8,7 @@ import pytest
 
 from provisioning.network import services
 from provisioning.network.models import FloatingIP, Network, Port, PortForwarding
+from provisioning.network.services.port_forwardings import MOST_ELEMENTS
 from tests.network.test_security_groups_api import V2, refused
 from tests.support.cast import Api, Person
 
@@ -60,6 +61,32 @@ def test_several_are_made_at_once_all_or_none(alice: Person, url: str, port: Por
     for wrong in ([], {}, [{}], [wanted(port, 81, 81), {**wanted(port, 82, 82), "external_port": None}]):
         refused(Api(alice).post(url, {"port_forwardings": wrong}), 400, "HTTPBadRequest")
     assert PortForwarding.objects.count() == 3
+
+
+def test_ranges_end_at_the_last_port_and_are_one_port_or_equally_long(alice: Person, url: str, port: Port) -> None:
+    api = Api(alice)
+    for external, internal in (("65000:65010", 65530), ("9000:9005", "65530:65535"), (65535, 65535), ("1:10", "1:10")):
+        assert api.post(url, {"port_forwarding": wanted(port, external, internal)}).status_code == 201
+    for external, internal in (
+        ("100:110", "65530:65540"), ("65530:65540", 80), ("100:110", "100:105"), ("110:100", 80), ("0:10", 80),
+    ):  # fmt: skip
+        refused(api.post(url, {"port_forwarding": wanted(port, external, internal)}), 400, "BadRequest")
+
+
+def test_a_floating_ip_has_so_many_forwardings_as_hosts_can_load(alice: Person, url: str, port: Port) -> None:
+    """Ranges that keep their ports, or lead to one, are one however long; each port that is moved is one."""
+    api = Api(alice)
+    body = wanted(port, f"1:{MOST_ELEMENTS}", f"2001:{2000 + MOST_ELEMENTS}")
+    assert api.post(url, {"port_forwarding": body}).status_code == 201
+    for external, internal in ((5000, 80), ("5000:6000", 80), ("5000:6000", "5000:6000")):
+        refused(api.post(url, {"port_forwarding": wanted(port, external, internal)}), 400, "BadRequest")
+    (row,) = PortForwarding.objects.all()
+    changed = {"port_forwarding": {"external_port_range": "1:65000", "internal_port_range": "1:65000"}}
+    assert api.put(f"{url}/{row.id}", changed).status_code == 200
+    body = wanted(port, "1:65000", 80, protocol="udp")
+    assert api.post(url, {"port_forwarding": body}).status_code == 201
+    body = wanted(port, "1:60000", "1001:61000", protocol="sctp")
+    refused(api.post(url, {"port_forwarding": body}), 400, "BadRequest")
 
 
 def test_filters(alice: Person, url: str, port: Port) -> None:

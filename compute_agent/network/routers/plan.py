@@ -13,11 +13,13 @@ from compute_agent.contract.network import (
     ExternalGateway,
     FloatingIpDocument,
     NetworkDocument,
+    PortForward,
     RouterDocument,
     RouterInterface,
     ServicePort,
 )
 from compute_agent.network import names
+from compute_agent.network.routers.forwards import Answer, answers_of
 from compute_agent.network.routers.words import mac_address, of_version
 from compute_agent.network.shared_macs import alias
 from compute_agent.network.wanted import Wanted
@@ -100,8 +102,7 @@ class Detour:
     leg: str
     mac: str
     """The alias of the other host's router."""
-    answers: tuple[tuple[str, str, int, int], ...]
-    """Protocol, internal address, first and last internal port."""
+    answers: tuple[Answer, ...]
 
     @property
     def next_hop(self) -> str:
@@ -383,17 +384,15 @@ def _on_link(network: NetworkDocument, leg: Leg) -> Iterator[Way]:
 
 
 def _detours(legs: Iterable[Leg], elsewhere: Iterable[FloatingIpDocument]) -> Iterator[Detour]:
-    answers: dict[tuple[str, str], list[tuple[str, str, int, int]]] = {}
+    found: dict[tuple[str, str], list[PortForward]] = {}
     macs = {}
     for floating in elsewhere:
         for forward in floating.forwards:
             leg = next((leg for leg in legs if leg.reaches(forward.internal_address)), None)
             if leg is not None:
                 macs[leg.name] = leg.mac
-                answers.setdefault((leg.name, floating.bearer), []).append(
-                    (forward.protocol, _four(forward.internal_address), forward.internal_first, forward.internal_last)
-                )
-    for (name, bearer), found in sorted(answers.items()):
+                found.setdefault((leg.name, floating.bearer), []).append(forward)
+    for (name, bearer), forwards in sorted(found.items(), key=lambda each: each[0]):
         digest = hashlib.sha256(f"{name} {bearer}".encode()).digest()
         number = int.from_bytes(digest[:4]) % (DETOURS.num_addresses - 2) + 1
-        yield Detour(number, name, alias(macs[name], bearer), tuple(sorted(set(found))))
+        yield Detour(number, name, alias(macs[name], bearer), answers_of(forwards))

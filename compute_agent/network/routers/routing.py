@@ -12,6 +12,7 @@ from compute_agent.network.reach import Reach, reach_of
 from compute_agent.network.routers import flows, gateways, kernel
 from compute_agent.network.routers.advertise import Advertiser, configuration, folder_of
 from compute_agent.network.routers.announce import Announcements
+from compute_agent.network.routers.forwards import RefusedForwardError, readable
 from compute_agent.network.routers.machine import MachineNetworks
 from compute_agent.network.routers.numbers import Numbers
 from compute_agent.network.routers.plan import (
@@ -54,6 +55,8 @@ class Routing(Part):
         """What is in the kernel, as far as this process knows."""
         self._externals: dict[str, ExternalPlan] = {}
         self._advertised: dict[str, str] = {}
+        self._refused: dict[str, list[str]] = {}
+        """What is wrong with floating IPs, by id."""
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
@@ -61,7 +64,12 @@ class Routing(Part):
         """There is nothing that all routers share."""
 
     def bring(self, wanted: Wanted, touched: Touched) -> None:
-        """Make routers with their filters, then the ways between them and external networks, then their routes."""
+        """Make routers with their filters, then the ways between them and external networks, then their routes.
+
+        What cannot be carried out of a floating IP is left out (``check_floating_ip``).
+        """
+        floating, self._refused = readable(wanted.floating_ips)
+        wanted = dataclasses.replace(wanted, floating_ips=floating)
         changed = touched.everything
         if changed or any(kind == ROUTER for kind, _ in touched.subjects):
             reach = self._reach_now(wanted)
@@ -98,6 +106,14 @@ class Routing(Part):
         lost = self._machine.lost(wanted.networks)
         for_each(lost, lambda each: self._bring_machine(wanted.networks[each]))
         return [f"the machine's way to network {each}" for each in lost] + self._check_routers(wanted)
+
+    def check_floating_ip(self, floating_id: str) -> None:
+        """Raise RefusedForwardError when some of a floating IP is not in place."""
+        if wrong := self._refused.get(floating_id):
+            raise RefusedForwardError(
+                "The host cannot carry out some of this floating IP, which leads nowhere.",
+                detail="; ".join(wrong)[:500],
+            )
 
     def _check_routers(self, wanted: Wanted) -> list[str]:
         broken = self._broken(wanted)

@@ -9,15 +9,13 @@ Nobody sends as somebody on another network of the router (``sources``), or on t
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compute_agent.contract.network import FloatingIpDocument, PortForward
 from compute_agent.network.reach import Reach
+from compute_agent.network.routers.forwards import KEY, PORTED, Maps, maps_of
 from compute_agent.network.routers.plan import LINKS, ExternalPlan, RouterPlan, networks_of
 from compute_agent.network.routers.sources import CHAIN, source_chain, source_sets
 from compute_agent.network.routers.words import nft_map, nft_set, of_version, replaced
 
 TABLE = "novella"
-PORTED = frozenset({"tcp", "udp", "sctp", "dccp"})
-PORTLESS = frozenset({"icmp"})
 ERRORS = "icmp type { destination-unreachable, time-exceeded, parameter-problem } accept"
 ERRORS_SIX = "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } accept"
 ASKED = (
@@ -48,6 +46,8 @@ def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
     lines += source_sets(plan)
     lines += nft_map("floating", "ipv4_addr : ipv4_addr", {a: f for a, f in with_guest.items() if f})
     lines += nft_map("fixed", "ipv4_addr : ipv4_addr", {f: a for a, f in with_guest.items() if f})
+    forwards = maps_of(plan.floating)
+    lines += forwards.declared()
     lines += [
         "  chain untracked {",
         "    type filter hook prerouting priority raw; policy accept;",
@@ -55,8 +55,8 @@ def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
         "    iifname @inner ip saddr @inside ip daddr @inside notrack",
         "    iifname @inner ip6 saddr @inside6 ip6 daddr @inside6 notrack",
         "  }",
-        *_detour_chain(plan),
-        *_translation(plan),
+        *_detours(plan),
+        *_translation(plan, forwards),
         *source_chain(plan),
         *_forward(plan),
         *_input(plan),
@@ -95,27 +95,35 @@ def external_ruleset(plan: ExternalPlan) -> str:
     )
 
 
-def _detour_chain(plan: RouterPlan) -> Iterator[str]:
+def _detours(plan: RouterPlan) -> Iterator[str]:
+    """Render the sets that answers are recognized by, then the chain that marks them."""
+    rules = []
+    for detour in plan.detours:
+        for protocol in sorted({each[0] for each in detour.answers}):
+            name = f"answers-{detour.number}-{protocol}"
+            found = [each[1:] for each in detour.answers if each[0] == protocol]
+            if protocol in PORTED:
+                listed = [f"{address} . {first}-{last}" for address, first, last in found]
+                yield f"  set {name} {{ type {KEY}; flags interval; elements = {{ {', '.join(listed)} }}; }}"
+                match = f"ip saddr . {protocol} sport @{name}"
+            else:
+                yield from nft_set(name, "ipv4_addr", [address for address, _, _ in found])
+                match = f"meta l4proto {protocol} ip saddr @{name}"
+            rules.append(f'    iifname "{detour.leg}" {match} meta mark set {detour.number}')
     if not plan.detours:
         return
     yield "  chain answers {"
     yield "    type filter hook prerouting priority mangle; policy accept;"
     yield "    iifname != @inner return"
     yield "    ip daddr @inside return"
-    for detour in plan.detours:
-        for protocol, address, first, last in detour.answers:
-            known = _protocol(protocol)
-            match = f"{known} sport {first}-{last}" if known in PORTED else f"meta l4proto {known}"
-            yield f'    iifname "{detour.leg}" ip saddr {address} {match} meta mark set {detour.number}'
+    yield from rules
     yield "  }"
 
 
-def _translation(plan: RouterPlan) -> Iterator[str]:
+def _translation(plan: RouterPlan, forwards: Maps) -> Iterator[str]:
     yield "  chain prerouting {"
     yield "    type nat hook prerouting priority dstnat; policy accept;"
-    for each in plan.floating:
-        for forward in each.forwards:
-            yield from _forwarded(each, forward)
+    yield from forwards.rules()
     yield "    dnat ip to ip daddr map @floating"
     yield "  }"
     yield "  chain postrouting {"
@@ -130,30 +138,6 @@ def _translation(plan: RouterPlan) -> Iterator[str]:
         if plan.enable_snat and plan.gateway is not None and plan.source is not None:
             yield f'    iifname @inner oifname "{plan.gateway.name}" snat ip to {plan.source}'
     yield "  }"
-
-
-def _forwarded(floating: FloatingIpDocument, forward: PortForward) -> Iterator[str]:
-    """Render one port forwarding; each external port leads to the internal one at the same place of its range."""
-    address, protocol = forward.internal_address, _protocol(forward.protocol)
-    of_version(4, [address, floating.address])  # raises
-    if protocol not in PORTED:
-        yield f"    ip daddr {floating.address} meta l4proto {protocol} dnat ip to {address}"
-        return
-    first, last = int(forward.external_first), int(forward.external_last)
-    shift = int(forward.internal_first) - first
-    target = address
-    if shift and first == last:
-        target = f"{address}:{first + shift}"
-    elif shift:
-        pairs = ", ".join(f"{port} : {port + shift}" for port in range(first, last + 1))
-        target = f"{address} : {protocol} dport map {{ {pairs} }}"
-    yield f"    ip daddr {floating.address} {protocol} dport {first}-{last} dnat ip to {target}"
-
-
-def _protocol(name: str) -> str:
-    if name.lower() not in PORTED | PORTLESS:
-        raise ValueError(f"no port forwarding for protocol {name!r}")
-    return name.lower()
 
 
 def _forward(plan: RouterPlan) -> list[str]:

@@ -29,11 +29,11 @@ def nft_set(name: str, kind: str, elements: Iterable[str], *, ranges: bool = Fal
     return [f"  set {name} {{ type {kind}; {flags}{_elements(sorted(set(elements)))}}}"]
 
 
-def nft_map(name: str, kind: str, elements: Mapping[str, str]) -> list[str]:
-    """Render a map; ``kind`` says what it leads from and to."""
-    return [
-        f"  map {name} {{ type {kind}; {_elements([f'{key} : {value}' for key, value in sorted(elements.items())])}}}"
-    ]
+def nft_map(name: str, kind: str, elements: Mapping[str, str], *, ranges: bool = False) -> list[str]:
+    """Render a map; ``kind`` says what it leads from and to, and with ``ranges`` the keys may be ranges."""
+    flags = "flags interval; " if ranges else ""
+    listed = [f"{key} : {value}" for key, value in sorted(elements.items())]
+    return [f"  map {name} {{ type {kind}; {flags}{_elements(listed)}}}"]
 
 
 def _elements(listed: Sequence[str]) -> str:

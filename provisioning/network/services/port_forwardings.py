@@ -18,6 +18,8 @@ from provisioning.network.services import records
 from provisioning.network.services.floating_ips import Way, belong_to_none, lock_way
 
 PROTOCOLS = ("tcp", "udp", "icmp", "dccp", "sctp")
+MOST_ELEMENTS = 1000
+"""Of one floating IP in hosts' tables: a forwarding is one, but one for each port when a range is moved to others."""
 Ports = tuple[int, int]
 """The first and the last port of a range."""
 
@@ -117,9 +119,27 @@ def _check(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
         )
     others = floating.port_forwardings.filter(protocol=wanted.protocol).exclude(pk=row.pk)
     first, last = wanted.external
+    _check_size(floating, row, wanted)
     if others.filter(external_port_first__lte=last, external_port_last__gte=first).exists():
         msg = "A duplicate port forwarding entry with same attributes already exists, conflicting values are"
         raise BadRequestError(f"Bad port_forwarding request: {msg} {wanted.protocol} {first}.")
+
+
+def _check_size(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
+    """Refuse more than hosts can load quickly."""
+    names = ("external_port_first", "external_port_last", "internal_port_first", "internal_port_last")
+    others = floating.port_forwardings.exclude(pk=row.pk).values_list(*names)
+    elements = sum(_elements((outer, end), (inner, last)) for outer, end, inner, last in others)
+    if elements + _elements(wanted.external, wanted.internal) > MOST_ELEMENTS:
+        raise BadRequestError(
+            f"Bad port_forwarding request: Floating IP {floating.id} can have {MOST_ELEMENTS} port forwardings; "
+            "of a range that is forwarded to other ports, each port counts as one."
+        )
+
+
+def _elements(external: Ports, internal: Ports) -> int:
+    moved = external != internal and internal[0] != internal[1]
+    return external[1] - external[0] + 1 if moved else 1
 
 
 def _changed(floating: FloatingIP) -> None:

@@ -1,0 +1,165 @@
+"""Port forwardings as maps of nftables: one element for a range that keeps its ports or leads to one port.
+
+nftables adds nothing to a port, so a range that is moved to other ports takes an element for each of them; the portal
+bounds their number.
+"""
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from compute_agent.contract.network import FloatingIpDocument, PortForward
+from compute_agent.network.routers.words import nft_map
+from compute_agent.virt.errors import RetryableHostError
+
+PORTED = frozenset({"tcp", "udp", "sctp", "dccp"})
+PORTLESS = frozenset({"icmp"})
+LAST_PORT = 65535
+KEY = "ipv4_addr . inet_service"
+
+
+class RefusedForwardError(RetryableHostError):
+    """Some of a floating IP cannot be carried out; it leads nowhere, and everything else is in place."""
+
+
+Answer = tuple[str, str, int, int]
+"""Protocol, internal address, first and last internal port."""
+
+
+@dataclass(frozen=True)
+class Maps:
+    """What the external ports of floating IPs lead to, by protocol: "address . ports" → target."""
+
+    kept: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Ranges that keep their ports, and their addresses."""
+    single: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Ranges that lead to one port, as "address . port"."""
+    moved: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Single ports that lead to another one."""
+    portless: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Addresses and addresses, of protocols without ports."""
+
+    def declared(self) -> Iterator[str]:
+        """Render the maps."""
+        for protocol, elements in sorted(self.kept.items()):
+            yield from nft_map(f"kept-{protocol}", f"{KEY} : ipv4_addr", elements, ranges=True)
+        for protocol, elements in sorted(self.single.items()):
+            yield from nft_map(f"single-{protocol}", f"{KEY} : {KEY}", elements, ranges=True)
+        for protocol, elements in sorted(self.moved.items()):
+            yield from nft_map(f"moved-{protocol}", f"{KEY} : {KEY}", elements)
+        for protocol, elements in sorted(self.portless.items()):
+            yield from nft_map(f"portless-{protocol}", "ipv4_addr : ipv4_addr", elements)
+
+    def rules(self) -> Iterator[str]:
+        """Render the rules that translate by the maps."""
+        for name in ("kept", "single", "moved"):
+            for protocol in sorted(getattr(self, name)):
+                yield f"    dnat ip to ip daddr . {protocol} dport map @{name}-{protocol}"
+        for protocol in sorted(self.portless):
+            yield f"    meta l4proto {protocol} dnat ip to ip daddr map @portless-{protocol}"
+
+
+def maps_of(floating: Iterable[FloatingIpDocument]) -> Maps:
+    """Return the maps of floating IPs that are ``readable``."""
+    found = Maps()
+    for each in floating:
+        for forward in each.forwards:
+            _enter(found, each.address, forward)
+    return found
+
+
+def _enter(maps: Maps, address: str, forward: PortForward) -> None:
+    protocol, target = forward.protocol.lower(), forward.internal_address
+    if protocol in PORTLESS:
+        maps.portless.setdefault(protocol, {})[address] = target
+        return
+    first, last, inner = forward.external_first, forward.external_last, forward.internal_first
+    if forward.internal_last == inner:
+        maps.single.setdefault(protocol, {})[f"{address} . {first}-{last}"] = f"{target} . {inner}"
+    elif first == inner:
+        maps.kept.setdefault(protocol, {})[f"{address} . {first}-{last}"] = target
+    else:
+        moved = maps.moved.setdefault(protocol, {})
+        moved |= {f"{address} . {port}": f"{target} . {port - first + inner}" for port in range(first, last + 1)}
+
+
+def readable(
+    documents: Mapping[str, FloatingIpDocument],
+) -> tuple[dict[str, FloatingIpDocument], dict[str, list[str]]]:
+    """Return floating IPs without what cannot be carried out, and what is wrong, by their ids.
+
+    One floating IP or forwarding that is wrong costs the others of its router nothing.
+    """
+    found, wrong = {}, {}
+    for key, document in documents.items():
+        try:
+            found[key], reasons = _readable(document)
+        except ValueError as error:
+            reasons = [str(error)]
+        if reasons:
+            wrong[key] = reasons
+    return found, wrong
+
+
+def _readable(document: FloatingIpDocument) -> tuple[FloatingIpDocument, list[str]]:
+    ipaddress.IPv4Address(document.address)
+    if document.fixed_address is not None:
+        ipaddress.IPv4Address(document.fixed_address)
+    good: list[PortForward] = []
+    wrong = []
+    taken: dict[str, list[tuple[int, int]]] = {}
+    for forward in document.forwards:
+        try:
+            first, last = _checked(forward)
+        except ValueError as error:
+            wrong.append(str(error))
+            continue
+        others = taken.setdefault(forward.protocol.lower(), [])
+        if any(first <= end and last >= start for start, end in others):
+            wrong.append(f"ports that another forwarding has: {forward.protocol} {first}-{last}")
+            continue
+        others.append((first, last))
+        good.append(forward)
+    return (replace(document, forwards=good) if wrong else document), wrong
+
+
+def _checked(forward: PortForward) -> tuple[int, int]:
+    """Return the external ports of a forwarding, all of them for a protocol without ports; raises ValueError."""
+    protocol = forward.protocol.lower()
+    ipaddress.IPv4Address(forward.internal_address)
+    if protocol in PORTLESS:
+        return 0, LAST_PORT
+    if protocol not in PORTED:
+        raise ValueError(f"no port forwarding for protocol {forward.protocol!r}")
+    sides = (
+        (forward.external_first, forward.external_last),
+        (forward.internal_first, forward.internal_last),
+    )
+    if not all(1 <= first <= last <= LAST_PORT for first, last in sides):
+        raise ValueError(f"not a range of ports: {sides}")
+    outer, inner = (last - first for first, last in sides)
+    if inner not in {0, outer}:
+        raise ValueError(f"ranges of different lengths: {sides}")
+    return sides[0]
+
+
+def answers_of(forwards: Iterable[PortForward]) -> tuple[Answer, ...]:
+    """Return where answers of forwarded connections come from; ranges of one address are merged."""
+    ranges: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for each in forwards:
+        ranges.setdefault((each.protocol.lower(), each.internal_address), []).append(
+            (each.internal_first, each.internal_last)
+        )
+    return tuple((*key, *each) for key in sorted(ranges) for each in _merged(ranges[key]))
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
