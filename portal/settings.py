@@ -231,9 +231,17 @@ PASSWORD_CHANGE_ON_FIRST_USE = env.bool("NOVELLA_PASSWORD_CHANGE_ON_FIRST_USE", 
 """Whether a password that somebody else set has to be changed before it signs anybody in."""
 RATE_LIMITS = rates(
     "NOVELLA_RATE_LIMITS",
-    {"launches": (300, 60), "writes": (1800, 60), "searches": (600, 60), "dry_runs": (600, 60)},
+    {
+        "launches": (300, 60),
+        "writes": (1800, 60),
+        "daily_writes": (100_000, 86_400),
+        "searches": (600, 60),
+        "dry_runs": (600, 60),
+    },  # fmt: skip
 )
-"""How many servers, changes, searches by pattern and dry runs one person may ask for in how many seconds."""
+"""How many servers, changes, changes in a day, searches by pattern and dry runs one person may ask for in how many
+seconds.
+"""
 TOTP = env.bool("NOVELLA_TOTP", default=False)
 """Whether passcodes of authenticator apps are a way to sign in."""
 IDENTITY_V2 = env.bool("NOVELLA_IDENTITY_V2", default=True)

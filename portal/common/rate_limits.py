@@ -22,6 +22,10 @@ from provisioning.common.machine_cache import MachineCache
 
 CACHE = "rates"
 LAUNCHES, WRITES, SEARCHES, DRY_RUNS = "launches", "writes", "searches", "dry_runs"
+DAILY_WRITES = "daily_writes"
+"""Counted with ``WRITES``: each change leaves records that are kept for weeks, so a rate alone does not bound them."""
+_BUDGETS = {WRITES: (WRITES, DAILY_WRITES)}
+"""Kind → the limits that it counts for, where there is more than one."""
 PROJECT_SHARE = 4
 """What one person asks for must not use up what the others of the project may."""
 _WORDS = {LAUNCHES: "servers", WRITES: "changes", SEARCHES: "searches", DRY_RUNS: "dry runs"}
@@ -41,38 +45,46 @@ def check(context: RequestContext, kind: str, many: int = 1) -> None:
 
 def seconds_to_wait(context: RequestContext, kind: str, many: int = 1) -> int:
     """Count as ``check``, and return 0; or return in how many seconds it may be asked for again."""
-    number, seconds = settings.RATE_LIMITS.get(kind, (0, 1))
-    if not number or context.is_admin or context.user_id is None:
+    if context.is_admin or context.user_id is None:
         return 0
-    per_one = seconds / number
-    shares = {f"{kind}:user:{context.user_id}": per_one}
-    if context.project_id is not None:
-        shares[f"{kind}:project:{context.project_id}"] = per_one / PROJECT_SHARE
-    wait = _take({key: min(many, number) * each for key, each in shares.items()}, seconds)
-    return math.ceil(wait)
+    shares: dict[str, tuple[float, float]] = {}
+    for limit in _BUDGETS.get(kind, (kind,)):
+        number, seconds = settings.RATE_LIMITS.get(limit, (0, 1))
+        if not number:
+            continue
+        cost = min(many, number) * seconds / number
+        shares[f"{limit}:user:{context.user_id}"] = cost, seconds
+        if context.project_id is not None:
+            shares[f"{limit}:project:{context.project_id}"] = cost / PROJECT_SHARE, seconds
+    return math.ceil(_take(shares)) if shares else 0
 
 
 def refusal(kind: str, wait: int) -> TooManyRequestsError:
-    number, seconds = settings.RATE_LIMITS[kind]
+    limits = [settings.RATE_LIMITS.get(limit, (0, 1)) for limit in _BUDGETS.get(kind, (kind,))]
+    allowed = " and ".join(f"{number} {_WORDS[kind]} in {seconds} seconds" for number, seconds in limits if number)
     return TooManyRequestsError(
-        f"This request was rate-limited: one person may ask for {number} {_WORDS[kind]} in {seconds} seconds, and one"
-        f" project for {PROJECT_SHARE} times as many. Try again in {wait} {'second' if wait == 1 else 'seconds'}.",
+        f"This request was rate-limited: one person may ask for {allowed}, and one project for {PROJECT_SHARE} times"
+        f" as many. Try again in {wait} {'second' if wait == 1 else 'seconds'}.",
         retry_after=wait,
     )
 
 
-def _take(costs: Mapping[str, float], window: float) -> float:
-    """Add to each key so many seconds; all or none, so that none is more than ``window`` seconds from now.
+def _take(costs: Mapping[str, tuple[float, float]]) -> float:
+    """Add to each key its cost in seconds, of all keys or of none, so that none is more than its window ahead of now.
 
-    A key has the time at which nothing of it is used any more (the generic cell rate algorithm).  Returns 0, or how
-    many seconds are too many.  The counts are a hint and no record: when they cannot be used, everybody is let through.
+    ``costs``: key → cost and window, in seconds.  A key holds the time at which all of its share is free again (the
+    generic cell rate algorithm).  Returns 0, or how many seconds are too many.  The counts are a hint and no record:
+    when they cannot be used, nobody is limited.
     """
     counts, now = cast("MachineCache", caches[CACHE]), time.time()
     try:
         with counts.exclusive():
             # A clock that was set back must not lock anybody out.
-            ends = {key: min(max(float(counts.get(key, now)), now), now + window) + costs[key] for key in costs}
-            wait = max(ends.values()) - now - window
+            ends = {
+                key: min(max(float(counts.get(key, now)), now), now + window) + cost
+                for key, (cost, window) in costs.items()
+            }
+            wait = max(end - now - costs[key][1] for key, end in ends.items())
             if wait > 1e-6:
                 return wait
             for key, end in ends.items():

@@ -5,6 +5,7 @@ and view, which costs more than most requests themselves.  Everything here is sy
 its first signal to its last in one thread of a pool; these threads also keep their SQLite connection.
 """
 
+import asyncio
 import contextvars
 import functools
 from tempfile import SpooledTemporaryFile
@@ -27,6 +28,15 @@ HOST_THREADS = 16
 """Requests of hosts at the same time: no user's upload holds up a snapshot."""
 HOSTS = "/agent/"
 """Where the paths of hosts begin."""
+MOST_HELD_BACK = 128
+"""Responses of one process that wait to be sent, without a thread; beyond these a response is sent immediately."""
+LONGEST_HELD_BACK = 1.0
+"""Seconds."""
+
+
+def hold_back(response: HttpResponseBase, seconds: float) -> None:
+    """Send the response ``seconds`` later (at most ``LONGEST_HELD_BACK``); no thread and no database connection waits."""
+    response.held_back = min(seconds, LONGEST_HELD_BACK)  # type: ignore[attr-defined]
 
 
 class PooledHandler(ASGIHandler):
@@ -38,6 +48,7 @@ class PooledHandler(ASGIHandler):
         self._pool = RequestThreads(THREADS, "http")
         self._uploads = RequestThreads(UPLOAD_THREADS, "upload")
         self._hosts = RequestThreads(HOST_THREADS, "host")
+        self._held_back = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         try:
@@ -48,10 +59,22 @@ class PooledHandler(ASGIHandler):
         context = contextvars.copy_context()
         response = await pool.run(functools.partial(context.run, self._respond, scope, body))
         try:
+            await self._wait(response)
             await self.send_response(response, send)
         finally:
             if response.streaming:
                 await pool.run(response.close)
+
+    async def _wait(self, response: HttpResponseBase) -> None:
+        """Wait as long as ``hold_back`` asked for."""
+        seconds = getattr(response, "held_back", 0.0)
+        if not seconds or self._held_back >= MOST_HELD_BACK:
+            return
+        self._held_back += 1
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self._held_back -= 1
 
     def _pool_for(self, scope: dict[str, Any]) -> RequestThreads:
         if scope["path"].startswith(HOSTS):

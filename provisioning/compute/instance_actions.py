@@ -14,17 +14,34 @@ from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.compute.models import InstanceAction, InstanceActionEvent
 
 SUCCESS, ERROR = "Success", "Error"
+MOST_OF_SERVER = 500
+"""Finished actions of one server that are kept: a member who starts more than that loses the oldest records."""
+REMOVED_AT_ONCE = 20
+"""Actions that one new action removes at most."""
 
 
 def begin(context: RequestContext, instance_id: uuid.UUID, action: str, started: datetime) -> InstanceAction:
-    """Write the action; a request that is repeated with the same id finds the one it wrote."""
-    row, _ = InstanceAction.objects.get_or_create(
+    """Write the action; a request that is repeated with the same id finds the one it wrote.
+
+    Removes the oldest finished actions beyond ``MOST_OF_SERVER``, except the one that created the server.
+    """
+    row, created = InstanceAction.objects.get_or_create(
         instance_id=instance_id,
         request_id=context.request_id,
         action=action,
         defaults={"user_id": context.user_id, "project_id": context.project_id, "started_at": started},
     )
+    if created:
+        _remove_oldest(instance_id)
     return row
+
+
+def _remove_oldest(instance_id: uuid.UUID) -> None:
+    rows = InstanceAction.objects.filter(instance_id=instance_id, counted=True, finished_at__isnull=False)
+    rows = rows.exclude(action="create").order_by("-id")
+    beyond = list(rows.values_list("id", flat=True)[MOST_OF_SERVER : MOST_OF_SERVER + REMOVED_AT_ONCE])
+    if beyond:
+        InstanceAction.objects.filter(id__in=beyond).delete()
 
 
 def current(instance_id: uuid.UUID, action: str) -> InstanceAction | None:

@@ -58,6 +58,7 @@ class SpentSignature(models.Model):
     """A signed request that changed something, kept until its time is over: nobody sends it a second time."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of access key and signature, hex
+    spent_at = models.DateTimeField(null=True)  # null: recorded before there was this column
     ends_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:

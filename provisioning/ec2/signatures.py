@@ -8,9 +8,8 @@ from django.utils import timezone
 
 from provisioning.common.errors import NotAuthenticatedError, TooManyRequestsError
 from provisioning.ec2.models import SpentSignature
+from provisioning.identity.ec2_signatures import SignedRequest
 
-KEPT = timedelta(days=7, minutes=15)
-"""As long as a signature can be good at all."""
 ALIKE = timedelta(seconds=1)
 """Signatures name the second: what a client asks for twice in one is signed alike."""
 
@@ -24,19 +23,20 @@ class SignedAlikeError(TooManyRequestsError):
         self.wait = wait
 
 
-def spend(access: str, signature: str) -> None:
-    """Write down that a request is used.
+def spend(signed: SignedRequest) -> None:
+    """Record that a signed request was used, for as long as its signature is valid.
 
-    When it was before, raises SignedAlikeError within a second after that, and NotAuthenticatedError from then on.
+    A repeated request raises SignedAlikeError within a second of the first one, and NotAuthenticatedError after that.
     """
-    digest = hashlib.sha256(f"{access}\0{signature}".encode()).hexdigest()
+    digest = hashlib.sha256(f"{signed.access}\0{signed.signature}".encode()).hexdigest()
     now = timezone.now()
     try:
         with transaction.atomic():
-            SpentSignature.objects.create(digest=digest, ends_at=now + KEPT)
+            SpentSignature.objects.create(digest=digest, spent_at=now, ends_at=signed.valid_until)
     except IntegrityError as error:
         known = SpentSignature.objects.filter(digest=digest).first()
-        left = known.ends_at - KEPT + ALIKE - now if known is not None else timedelta(0)
+        spent_at = known.spent_at if known is not None else None
+        left = spent_at + ALIKE - now if spent_at is not None else timedelta(0)
         if left > timedelta(0):
             raise SignedAlikeError(min(left, ALIKE)) from error
         raise NotAuthenticatedError("This signed request was used before. Sign a new one.") from error

@@ -21,8 +21,9 @@ from django.utils.crypto import constant_time_compare
 ALGORITHM = "AWS4-HMAC-SHA256"
 MOST_OLD = timedelta(minutes=15)
 """How far the time of a request may be from ours, either way."""
-LONGEST_EXPIRY = timedelta(days=7)
-"""How far ahead of us a request of version 2 may say that it ends."""
+LONGEST_EXPIRY = timedelta(hours=1)
+"""How far ahead of now the ``Expires`` of a request of version 2 may be: a signature that was used is recorded until then.
+"""
 _STAMP = "%Y%m%dT%H%M%SZ"
 _V2_METHODS = {"HmacSHA256": "sha256", "HmacSHA1": "sha1"}
 
@@ -55,6 +56,12 @@ class SignedRequest:
             return _is_timely_2(self.params)
         moment = self.headers.get("x-amz-date") or self.params.get("X-Amz-Date", "")
         return _is_recent_stamp(moment, moment[:8]) and not _is_over(moment, self.params.get("X-Amz-Expires", ""))
+
+    @property
+    def valid_until(self) -> datetime:
+        """The last moment at which ``is_timely`` can hold."""
+        expires = _iso(self.params.get("Expires", "")) if "Timestamp" not in self.params else None
+        return max(timezone.now() + 2 * MOST_OLD, expires) if expires is not None else timezone.now() + 2 * MOST_OLD
 
     def _version_2(self, secret: str) -> bool:
         method = _V2_METHODS.get(self.params.get("SignatureMethod", ""))

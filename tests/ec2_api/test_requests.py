@@ -86,7 +86,7 @@ def test_a_presigned_address_works_until_it_ends(keys: KEYS) -> None:
 def test_version_2_is_answered_by_timestamp_and_by_expiry(keys: KEYS) -> None:
     for when in ({"Timestamp": _in(0)}, {"Expires": _in(60)}):
         assert Client().get(_version_2(keys, **when)).status_code == 200
-    for when in ({"Timestamp": _in(-1000)}, {"Expires": _in(-1)}, {"Expires": _in(700_000)}, {}, {"Timestamp": "soon"}):
+    for when in ({"Timestamp": _in(-1000)}, {"Expires": _in(-1)}, {"Expires": _in(3700)}, {}, {"Timestamp": "soon"}):
         assert _code(Client().get(_version_2(keys, **when))) == "RequestExpired"
 
 
@@ -148,18 +148,28 @@ def test_a_changed_body_and_a_wrong_clock_are_refused(keys: KEYS) -> None:
 
 def test_what_changes_something_counts_once(keys: KEYS, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two alike within a second may be two requests of one client, which then sends the second again."""
-    waits: list[float] = []
-    monkeypatch.setattr("portal.api.ec2.views.time.sleep", waits.append)
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("a request's thread waits"))
     body = urlencode({"Action": "CreateTags", **VERSION, "ResourceId.1": "x-12345678", "Tag.1.Key": "a"})
     headers = _signed(keys, body)
     assert _code(_post(body, dict(headers))) == "InvalidID"
     again = _post(body, dict(headers))
     assert (_code(again), again.status_code) == ("RequestLimitExceeded", 503)
-    assert 0 < waits[0] <= 1
+    assert 0 < again.held_back <= 1, "the client's next try has another second in its signature"
+    assert again["Retry-After"] == "1"
     with time_machine.travel(datetime.now(UTC) + timedelta(seconds=2)):
         assert _code(_post(body, dict(headers))) == "RequestExpired"
         assert _code(_post(body, _signed(keys, body))) == "InvalidID"
     assert SpentSignature.objects.count() == 2
+
+
+def test_a_used_signature_is_recorded_for_as_long_as_it_is_valid(keys: KEYS) -> None:
+    ids = {"ResourceId.1": "x-12345678", "Tag.1.Key": "a"}
+    for when in ({"Timestamp": _in(0)}, {"Expires": _in(3000)}):
+        assert _code(Client().get(_version_2(keys, **when, **ids, Action="CreateTags"))) == "InvalidID"
+    by_timestamp, by_expiry = SpentSignature.objects.order_by("ends_at").values_list("ends_at", flat=True)
+    now = datetime.now(UTC)
+    assert timedelta(minutes=29) < by_timestamp - now <= timedelta(minutes=30)
+    assert timedelta(seconds=2900) < by_expiry - now <= timedelta(seconds=3000)
 
 
 def test_what_only_reads_may_be_sent_again(keys: KEYS) -> None:

@@ -110,6 +110,18 @@ def test_the_openapi_document_tells_of_the_refusal(people: People, cloud: Cloud,
     assert "429" in make_document(MICROVERSIONS.maximum)["paths"][path][method.lower()]["responses"]
 
 
+def test_changes_have_a_budget_for_the_day_too(people: People, settings: Any) -> None:
+    settings.RATE_LIMITS = {"writes": (100, 1), "daily_writes": (3, HOUR)}
+    for _ in range(3):
+        rate_limits.check(people.alice.context, "writes")
+    with pytest.raises(TooManyRequestsError) as refused:
+        rate_limits.check(people.alice.context, "writes")
+    assert refused.value.retry_after > 1, "the limit of a second is not the one that was reached"
+    rate_limits.check(people.bob.context, "writes")
+    settings.RATE_LIMITS = {"writes": (100, 1), "daily_writes": (0, 1)}
+    rate_limits.check(people.alice.context, "writes")
+
+
 def test_one_person_does_not_use_up_the_project(people: People, cloud: Cloud) -> None:
     limit(launches=1)
     assert [launch(cloud, people.alice).status_code for _ in range(2)] == [202, 429]
@@ -202,7 +214,7 @@ backend = "provisioning.common.machine_cache.MachineCache"
 settings.configure(CACHES={"default": {"BACKEND": backend, "LOCATION": "/dev/null"},
                            "rates": {"BACKEND": backend, "LOCATION": sys.argv[1]}})
 from portal.common.rate_limits import _take
-sys.stdout.write(str(sum(not _take({"a": 60.0, "b": 1.0}, 3000.0) for _ in range(60))))
+sys.stdout.write(str(sum(not _take({"a": (60.0, 3000.0), "b": (1.0, 3000.0)}) for _ in range(60))))
 """
 
 

@@ -1,6 +1,5 @@
 """The one view of the EC2 API: reads a signed request, finds who asks and what, and answers in XML."""
 
-import time
 from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
@@ -20,6 +19,7 @@ from portal.api.ec2.protocol.signed import OF_PROTOCOL, signed_request
 from portal.api.ec2.registry import ALWAYS_TAKEN, Action, Call, actions
 from portal.api.ec2.versions import version_of
 from portal.common import rate_limits
+from portal.web.handler import hold_back
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.ids import NOBODY
@@ -56,6 +56,7 @@ class Ec2View(View):
     def _answer(self, request: HttpRequest) -> HttpResponse:
         request_id: str = request.request_id  # type: ignore[attr-defined]
         action: Action | None = None
+        wait = 0.0
         try:
             pairs = _pairs(request)
             signed = signed_request(request, pairs)
@@ -70,8 +71,13 @@ class Ec2View(View):
         except Exception as error:  # noqa: BLE001 - everything is told in EC2's shape
             status, code, message = faults.code_of(error, action, request_id)
             body = fault(code, message, request_id)
+            if isinstance(error, signatures.SignedAlikeError):
+                wait = error.wait.total_seconds()
         answer = HttpResponse(body, status=status, content_type=CONTENT_TYPE)
         answer["Cache-Control"] = "no-store"
+        if wait:
+            answer["Retry-After"] = "1"
+            hold_back(answer, wait)
         answer._has_been_logged = status == 503  # type: ignore[attr-defined]  # to Django it is an error of ours
         answer["X-Amzn-Requestid"] = request_id
         return answer
@@ -205,13 +211,10 @@ def _may_come_again(action: Action, call: Call, signed: SignedRequest) -> bool:
 def _spend(signed: SignedRequest) -> None:
     """Let the request count once; Ec2Error RequestExpired when it did before.
 
-    Within a second it may be an honest client's next one, signed alike: that is told to try again, which clients of AWS
-    do by themselves, once they sign in another way (SignedAlikeError).
+    Within the same second it may be an honest client's next request with an equal signature.  The client is asked to
+    retry (SignedAlikeError), and gets that answer when its next signature differs: AWS clients retry immediately.
     """
     try:
-        signatures.spend(signed.access, signed.signature)
-    except signatures.SignedAlikeError as error:
-        time.sleep(error.wait.total_seconds())
-        raise
+        signatures.spend(signed)
     except NotAuthenticatedError as error:
         raise Ec2Error("RequestExpired", error.message) from error

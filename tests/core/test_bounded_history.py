@@ -1,0 +1,44 @@
+"""The history of one server is bounded, however often a member lets it begin something."""
+
+from __future__ import annotations
+
+import pytest
+
+from provisioning.compute import instance_actions
+from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.models import InstanceAction, InstanceActionEvent
+from tests.support.clouds import Cloud, context
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+
+
+def test_a_living_server_keeps_its_newest_actions_and_how_it_was_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_actions, "MOST_OF_SERVER", 4)
+    cloud = Cloud.make()
+    cloud.add_host("one")
+    server, other = (cloud.launch(context("alice")) for _ in range(2))
+    cloud.run()
+    for _ in range(6):
+        lock(context("alice"), server.id)
+        unlock(context("alice"), server.id)
+    InstanceAction.objects.update(counted=True)
+    lock(context("alice"), server.id)
+    kept = list(InstanceAction.objects.filter(instance=server).order_by("id").values_list("action", flat=True))
+    assert kept == ["create", "lock", "unlock", "lock", "unlock", "lock"]
+    assert not InstanceActionEvent.objects.filter(action=None).exists()
+    assert InstanceAction.objects.filter(instance=other).count() == 1
+
+
+def test_an_action_in_progress_or_not_in_the_metrics_yet_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instance_actions, "MOST_OF_SERVER", 0)
+    cloud = Cloud.make()
+    cloud.add_host("one")
+    server = cloud.launch(context("alice"))
+    cloud.run()
+    lock(context("alice"), server.id)
+    unlock(context("alice"), server.id)
+    InstanceAction.objects.filter(action="lock").update(counted=True, finished_at=None)
+    lock(context("alice"), server.id)
+    assert list(InstanceAction.objects.order_by("id").values_list("action", flat=True)) == [
+        "create", "lock", "unlock", "lock",
+    ]  # fmt: skip
