@@ -237,7 +237,7 @@ RATE_LIMITS = rates(
         "daily_writes": (100_000, 86_400),
         "searches": (600, 60),
         "dry_runs": (600, 60),
-    },  # fmt: skip
+    },
 )
 """How many servers, changes, changes in a day, searches by pattern and dry runs one person may ask for in how many
 seconds.

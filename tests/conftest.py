@@ -11,7 +11,7 @@ import pytest
 from django.core.cache import caches
 from django.test.signals import setting_changed
 
-from provisioning.identity import policy
+from provisioning.identity import keys, policy
 from provisioning.identity.hashers import Argon2Hasher
 
 pytest_plugins = ["tests.support.cast", "tests.support.databases", "tests.support.lanes", "tests.support.ceph"]
@@ -69,8 +69,19 @@ def _cheap_hashes() -> None:
     Argon2Hasher.time_cost, Argon2Hasher.memory_cost = 1, 8
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _keys_of_the_cloud() -> None:
+    """Every cloud has keys before its first request: ``manage.py bootstrap`` creates them."""
+    keys.TOKENS.ensure()
+    keys.CREDENTIALS.ensure()
+
+
 def _look_at_the_policy_file(*, setting: str, **_: object) -> None:
-    """A test that names another policy file has it read at the next question, as at the start of a process."""
+    """A test that names another policy file has it read at the next question, as at the start of a process; one that
+    names another folder of keys has its first key there.
+    """
+    if setting in {"TOKEN_KEYS_DIR", "CREDENTIAL_KEYS_DIR"}:
+        (keys.TOKENS if setting == "TOKEN_KEYS_DIR" else keys.CREDENTIALS).ensure()
     if setting == "POLICY_FILE" and policy._in_force is not None:
         policy._in_force.look_at = 0.0
 

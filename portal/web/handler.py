@@ -35,7 +35,7 @@ LONGEST_HELD_BACK = 1.0
 
 
 def hold_back(response: HttpResponseBase, seconds: float) -> None:
-    """Send the response ``seconds`` later (at most ``LONGEST_HELD_BACK``); no thread and no database connection waits."""
+    """Send the response ``seconds`` later, at most ``LONGEST_HELD_BACK``; no thread or database connection waits."""
     response.held_back = min(seconds, LONGEST_HELD_BACK)  # type: ignore[attr-defined]
 
 

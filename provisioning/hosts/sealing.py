@@ -27,7 +27,7 @@ def opened(body: B) -> B | None:
     """Return a kept command as the host gets it; None when the key of its password is gone."""
     try:
         return _with_password(body, lambda password: keys.CREDENTIALS.current().decrypt(password.encode()).decode())
-    except InvalidToken:
+    except (InvalidToken, keys.KeysMissingError):
         log.error("The key of a command's password is gone; the command ends with its deadline.")  # noqa: TRY400
         return None
 

@@ -6,6 +6,7 @@ from django.apps import AppConfig
 from django.core import checks
 
 from provisioning.identity.checks import check_policy_file
+from provisioning.jobs import registry
 
 
 class IdentityConfig(AppConfig):
@@ -18,6 +19,7 @@ class IdentityConfig(AppConfig):
         """Let Django look at the operator's rules, and make known the app's jobs, and what is kept and encrypted."""
         checks.register(check_policy_file)
         import_module("provisioning.identity.jobs")
+        registry.start_checks.append(import_module("provisioning.identity.key_records").agree_if_possible)
         import_module("provisioning.identity.retention").register()
         services = import_module("provisioning.identity.services.credentials")
         import_module("provisioning.identity.encrypted").register("credential", services.encrypt_again)

@@ -22,8 +22,7 @@ ALGORITHM = "AWS4-HMAC-SHA256"
 MOST_OLD = timedelta(minutes=15)
 """How far the time of a request may be from ours, either way."""
 LONGEST_EXPIRY = timedelta(hours=1)
-"""How far ahead of now the ``Expires`` of a request of version 2 may be: a signature that was used is recorded until then.
-"""
+"""How far ahead of now the ``Expires`` of a request of version 2 may be: a used signature is recorded until then."""
 _STAMP = "%Y%m%dT%H%M%SZ"
 _V2_METHODS = {"HmacSHA256": "sha256", "HmacSHA1": "sha1"}
 

@@ -1,6 +1,12 @@
-"""Keys that encrypt: files in a folder, numbered; the highest number encrypts, all decrypt."""
+"""Keys that encrypt: files in a folder, numbered; the highest number encrypts, all decrypt.
+
+A file ``<number>.next`` is a key that decrypts and does not encrypt yet: on several machines a new key is added to all
+of them before the first one uses it.
+"""
 
 import contextlib
+import hashlib
+import logging
 import os
 import secrets
 import threading
@@ -8,6 +14,16 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet, MultiFernet
 from django.conf import settings
+
+from provisioning.common.errors import UnavailableError
+
+NEXT = ".next"
+
+log = logging.getLogger(__name__)
+
+
+class KeysMissingError(UnavailableError):
+    """The folder has no keys; new ones are created by ``ensure`` alone, since they open nothing that exists."""
 
 
 class KeyFolder:
@@ -24,7 +40,7 @@ class KeyFolder:
         return Path(getattr(settings, self._setting))
 
     def current(self) -> MultiFernet:
-        """Return the keys, read again when the folder changed; the first key is made on first use."""
+        """Return the keys, read again when the folder changed; KeysMissingError when it has none."""
         folder = self.folder
         known = self._known
         with contextlib.suppress(FileNotFoundError):
@@ -32,27 +48,57 @@ class KeyFolder:
                 return known[2]
         with self._lock:
             if not _numbers(folder):
-                _write(folder, 1)
+                log.error("There are no keys in %s: restore the folder, or run manage.py bootstrap.", folder)
+                raise KeysMissingError("The keys of this cloud cannot be read now.")
             changed = folder.stat().st_mtime_ns
-            names = sorted(_numbers(folder), reverse=True)
-            fernet = MultiFernet([Fernet((folder / str(number)).read_bytes().strip()) for number in names])
+            fernet = MultiFernet([Fernet(key) for key in self._keys()])
             self._known = (folder, changed, fernet)
             return fernet
 
+    def ensure(self) -> None:
+        """Create the first key unless there is one."""
+        if not _numbers(self.folder):
+            _write(self.folder, "1")
+
     def newest(self) -> Fernet:
         """Return the key that encrypts from now on, alone."""
-        return Fernet((self.folder / str(max(_numbers(self.folder)))).read_bytes().strip())
+        return Fernet(_read(self.folder / str(max(_numbers(self.folder)))))
 
     def add(self) -> int:
         """Add a key that encrypts from now on, and return its number."""
         number = max(_numbers(self.folder), default=0) + 1
-        _write(self.folder, number)
+        _write(self.folder, str(number))
+        return number
+
+    def add_next(self) -> int:
+        """Add a key that decrypts only, until ``use_next``; returns its number, also when it was added before."""
+        number = max(_numbers(self.folder), default=0) + 1
+        _write(self.folder, f"{number}{NEXT}")
+        return number
+
+    def use_next(self) -> int | None:
+        """Let the key of ``add_next`` encrypt from now on; returns its number, or None when there is no such key."""
+        number = max(_numbers(self.folder), default=0) + 1
+        try:
+            (self.folder / f"{number}{NEXT}").rename(self.folder / str(number))
+        except FileNotFoundError:
+            return None
         return number
 
     def drop(self, keep: int) -> None:
         """Drop the oldest keys beyond ``keep``: what they encrypted is lost."""
         for old in sorted(_numbers(self.folder))[:-keep]:
             (self.folder / str(old)).unlink(missing_ok=True)
+
+    def fingerprints(self) -> list[str]:
+        """Return the fingerprints of all keys: first the one that encrypts, the one that is next last."""
+        return [fingerprint(key) for key in self._keys()]
+
+    def _keys(self) -> list[bytes]:
+        folder = self.folder
+        names = [str(number) for number in sorted(_numbers(folder), reverse=True)]
+        names += sorted(path.name for path in folder.glob(f"*{NEXT}") if path.stem.isdigit())
+        return [_read(folder / name) for name in names]
 
 
 TOKENS = KeyFolder("TOKEN_KEYS_DIR")
@@ -75,21 +121,30 @@ def rotate(keep: int = 3) -> int:
     return number
 
 
+def fingerprint(key: bytes) -> str:
+    """Return 16 hex digits that name a key and disclose nothing of it."""
+    return hashlib.sha256(b"novella key\0" + key).hexdigest()[:16]
+
+
+def _read(path: Path) -> bytes:
+    return path.read_bytes().strip()
+
+
 def _numbers(folder: Path) -> list[int]:
     if not folder.is_dir():
         return []
     return [int(path.name) for path in folder.iterdir() if path.name.isdigit()]
 
 
-def _write(folder: Path, number: int) -> None:
-    """Write a new key whole or not at all; when two processes make the same one, the first wins."""
+def _write(folder: Path, name: str) -> None:
+    """Write a new key whole or not at all; when two processes create the same one, the first wins."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = folder / f".{number}.{secrets.token_hex(4)}"
+    temporary = folder / f".{name}.{secrets.token_hex(4)}"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(Fernet.generate_key())
     try:
         with contextlib.suppress(FileExistsError):
-            (folder / str(number)).hardlink_to(temporary)
+            (folder / name).hardlink_to(temporary)
     finally:
         temporary.unlink()

@@ -29,6 +29,8 @@ def register() -> None:
                 ),
                 _BY_OPERATORS,
             ),
+            "identity.KeyRecord": "One row for each kind of key.",
+            "identity.KeyHolder": "One row for each machine and kind of key; manage.py keys --forget removes them.",
             "identity.RevokedToken": _FLUSHED,
             "identity.SignIn": _FLUSHED,
             "identity.KnownAddress": "Goes when nobody has signed in from there for 30 days: identity.flush.",

@@ -34,6 +34,8 @@ class PeriodicJob:
 
 jobs: dict[str, RegisteredJob] = {}
 periodic_jobs: dict[str, PeriodicJob] = {}
+start_checks: list[Callable[[], None]] = []
+"""Called before a worker group starts; a NovellaError stops the start with its message."""
 
 
 def job(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from provisioning.compute import passwords
 from provisioning.compute.actions.power import change_password
 from provisioning.compute.models import Instance
 from provisioning.hosts.models import HostCommand
+from provisioning.identity.models import KeyRecord
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 
@@ -36,29 +38,34 @@ def test_the_password_of_a_launch_is_sealed_until_it_is_sent(cloud: Cloud, alice
     assert order.body.instance.admin_password == PASSWORD
 
 
-def test_a_new_password_is_sealed_until_it_is_sent(
-    cloud: Cloud, alice: RequestContext, settings: Any, tmp_path: Path
-) -> None:
+@pytest.fixture
+def key_folder(cloud: Cloud, settings: Any, tmp_path: Path) -> Iterator[Path]:
+    """Credential keys of this test alone; whoever looks at the cloud afterwards finds no record of them."""
     settings.CREDENTIAL_KEYS_DIR = tmp_path / "keys"
+    yield tmp_path / "keys"
+    KeyRecord.objects.all().delete()
+
+
+def test_a_new_password_is_sealed_until_it_is_sent(
+    cloud: Cloud, alice: RequestContext, settings: Any, key_folder: Path
+) -> None:
     agent = cloud.add_host("h1")
     server = cloud.launch(alice)
     cloud.run()
     Instance.objects.filter(id=server.id).update(image_properties={"hw_qemu_guest_agent": "yes"})
     change_password(alice, server.id, PASSWORD)
     assert PASSWORD not in kept()
-    shutil.move(settings.CREDENTIAL_KEYS_DIR, tmp_path / "away")
+    shutil.move(settings.CREDENTIAL_KEYS_DIR, key_folder.with_name("away"))
     assert agent.take(acknowledge=False) == [], "without the key the order ends with its deadline"
-    shutil.rmtree(settings.CREDENTIAL_KEYS_DIR)
-    shutil.move(tmp_path / "away", settings.CREDENTIAL_KEYS_DIR)
+    shutil.move(key_folder.with_name("away"), settings.CREDENTIAL_KEYS_DIR)
     (order,) = agent.take()
     assert isinstance(order.body, PasswordRequest)
     assert order.body.password == PASSWORD
 
 
 def test_new_keys_take_over_the_passwords_that_are_on_their_way(
-    cloud: Cloud, alice: RequestContext, settings: Any, tmp_path: Path
+    cloud: Cloud, alice: RequestContext, settings: Any, key_folder: Path
 ) -> None:
-    settings.CREDENTIAL_KEYS_DIR = tmp_path / "keys"
     agent = cloud.add_host("h1")
     server = cloud.launch(alice, admin_password=PASSWORD)
     drain()
@@ -78,9 +85,8 @@ def test_new_keys_take_over_the_passwords_that_are_on_their_way(
 
 
 def test_no_key_goes_while_there_is_a_password_that_none_opens(
-    cloud: Cloud, alice: RequestContext, settings: Any, tmp_path: Path
+    cloud: Cloud, alice: RequestContext, settings: Any, key_folder: Path
 ) -> None:
-    settings.CREDENTIAL_KEYS_DIR = tmp_path / "keys"
     cloud.add_host("h1")
     server = cloud.launch(alice, admin_password=PASSWORD)
     drain()
@@ -91,4 +97,4 @@ def test_no_key_goes_while_there_is_a_password_that_none_opens(
             call_command("rotate_credential_keys", "--keep", "1")
         assert str(server.id) in str(refusal.value)
         assert str(command.id) in str(refusal.value)
-    assert sorted(path.name for path in settings.CREDENTIAL_KEYS_DIR.iterdir()) == ["1", "2"]
+    assert sorted(path.name for path in settings.CREDENTIAL_KEYS_DIR.iterdir()) == ["1", "2", "3"]

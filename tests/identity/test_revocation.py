@@ -186,11 +186,11 @@ def test_token_shows_nobody_what_is_in_it(alice: Person) -> None:
     assert tokens.read(value).user_id == alice.user.id
 
 
-def test_command_rotates(settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_rotates(db: None, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings.TOKEN_KEYS_DIR = tmp_path
     call_command("rotate_token_keys")
     call_command("rotate_token_keys", "--keep", "1")
-    assert [path.name for path in tmp_path.iterdir()] == ["2"]
-    assert f"Key 2 in {tmp_path} issues" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["3"]
+    assert f"Key 3 in {tmp_path} issues" in capsys.readouterr().out
     with pytest.raises(CommandError):
         call_command("rotate_token_keys", "--keep", "0")

@@ -18,6 +18,7 @@ from django.test import RequestFactory
 
 from portal.common.security_headers import SecurityHeadersMiddleware
 from portal.environment import database, secret_keys
+from provisioning.identity import key_records
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SHOW = """
@@ -34,7 +35,7 @@ def _no_keys_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_keys_given")
-def test_what_the_key_before_signed_is_accepted_until_it_is_dropped(tmp_path: Path, settings: Any) -> None:
+def test_what_the_key_before_signed_is_accepted_until_it_is_dropped(db: None, tmp_path: Path, settings: Any) -> None:
     paths = {name: tmp_path / "secrets" / name for name in ("secret_key", "bus_key")}
 
     def start() -> None:
@@ -44,15 +45,18 @@ def test_what_the_key_before_signed_is_accepted_until_it_is_dropped(tmp_path: Pa
 
     settings.PORTAL_DIR = tmp_path
     start()
+    key_records.agree()
     signed, old = signing.dumps("alice"), (settings.SECRET_KEY, settings.BUS_KEY)
     call_command("rotate_signing_keys")
     start()
+    key_records.agree()
     assert ([old[0]], [old[1]]) == (settings.SECRET_KEY_FALLBACKS, settings.BUS_KEY_FALLBACKS)
     assert len({*old, settings.SECRET_KEY, settings.BUS_KEY}) == 4
     assert signing.loads(signed) == "alice"
     assert {path.stat().st_mode & 0o777 for path in paths.values()} == {0o600}
     call_command("rotate_signing_keys", "--keep", "1")
     start()
+    key_records.agree()
     with pytest.raises(signing.BadSignature):
         signing.loads(signed)
 

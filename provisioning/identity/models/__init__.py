@@ -20,6 +20,7 @@ from provisioning.identity.models.directory import (
     Role,
     User,
 )
+from provisioning.identity.models.keys import KeyHolder, KeyRecord
 from provisioning.identity.models.limits import Limit, RegisteredLimit
 from provisioning.identity.models.sign_ins import (
     AccessRule,
@@ -44,6 +45,8 @@ __all__ = [
     "Group",
     "GroupMembership",
     "ImpliedRole",
+    "KeyHolder",
+    "KeyRecord",
     "KnownAddress",
     "Limit",
     "Project",

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from portal.ops import seed
 from provisioning.common.errors import NovellaError
 from provisioning.hosts.selectors import enrolled_hosts
+from provisioning.identity import key_records
 
 
 class Command(BaseCommand):
@@ -46,6 +47,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Made {', '.join(result.made)}." if result.made else "Nothing to make: the cloud is seeded.")
 
     def _seed(self, path: Path | None, options: dict[str, Any]) -> seed.Seed:
+        key_records.agree()
         result = seed.Seed()
         contexts = seed.people(Path(settings.PORTAL_DIR) / "secrets", result)
         seed.flavors(contexts["admin"], result)

@@ -9,6 +9,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.environment import add_secret_key
+from provisioning.identity import key_records
+from provisioning.identity.models import KeyRecord
 
 KEYS = {"NOVELLA_SECRET_KEY": "secret_key", "NOVELLA_BUS_KEY": "bus_key"}
 
@@ -32,6 +34,16 @@ class Command(BaseCommand):
                 f"{' and '.join(given)} come from the environment: put the new key there and the old one into the"
                 " setting of that name with _FALLBACKS."
             )
+        others = sorted(
+            {*key_records.other_machines(key_records.SESSIONS), *key_records.other_machines(key_records.QUEUE)}
+        )
+        if others:
+            raise CommandError(
+                f"{', '.join(others)} uses these keys too: give the keys in the environment of all machines, the new"
+                " one first in the settings whose names end with _FALLBACKS."
+            )
         for name in KEYS.values():
             add_secret_key(Path(settings.PORTAL_DIR) / "secrets" / name, options["keep"])
+        if options["keep"] == 1:  # nobody has the recorded keys any more
+            KeyRecord.objects.filter(kind__in=[key_records.SESSIONS, key_records.QUEUE]).delete()
         self.stdout.write("New keys sign from the next start of web and workers on; restart them now.")

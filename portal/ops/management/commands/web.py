@@ -12,6 +12,8 @@ from django.urls import get_resolver
 
 from portal.web.loader import Loader, listen
 from portal.web.master import RESUME, State
+from provisioning.common.before_fork import in_child
+from provisioning.identity import key_records
 
 APPLICATION = "portal.asgi:application"
 PRELOAD = (
@@ -49,6 +51,8 @@ class Command(BaseCommand):
         daphne = ["--proxy-headers"] if options["proxy_headers"] else []
         daphne += ["--access-log", options["access_log"]] if options["access_log"] else []
         resumed: State | None = options["resume"]
+        if resumed is None and (problem := in_child(key_records.agree_if_possible)):
+            raise CommandError(problem)
         try:
             listening = socket.socket(fileno=resumed.listening) if resumed else listen(options["bind"], options["port"])
         except OSError as error:

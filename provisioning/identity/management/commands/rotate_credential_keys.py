@@ -3,10 +3,9 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from provisioning.identity import keys
+from provisioning.identity import key_records, keys, rotation
 from provisioning.identity.encrypted import encrypt_all_again
 
 
@@ -19,16 +18,18 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take how many keys stay."""
-        parser.add_argument("--keep", type=int, default=2, help="keys that stay, the new one included (default 2)")
+        """Take how many keys stay, and which of the two steps to do."""
+        rotation.add_arguments(parser, keep=2)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Rotate and say what was encrypted again; nothing is dropped while there is something that no key opens."""
+        """Rotate and report what was encrypted again; nothing is dropped while there is something that no key opens."""
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
-        number = keys.CREDENTIALS.add()
+        number = rotation.step(key_records.CREDENTIALS, keys.CREDENTIALS, options, self.stdout.write)
+        if number is None:
+            return
         changed, lost = encrypt_all_again(keys.CREDENTIALS.newest())
-        where = settings.CREDENTIAL_KEYS_DIR
+        where = keys.CREDENTIALS.folder
         if lost:
             raise CommandError(
                 f"No key in {where} opens these: {', '.join(lost)}. "

@@ -3,23 +3,25 @@
 from argparse import ArgumentParser
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from provisioning.identity import keys
+from provisioning.identity import key_records, keys, rotation
 
 
 class Command(BaseCommand):
     """Adds a key and drops the oldest; running processes notice by themselves."""
 
-    help = "Add a key for tokens and drop the oldest. Tokens of a dropped key end at once."
+    help = "Add a key for tokens and drop the oldest. Tokens of a dropped key end immediately."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take how many keys stay."""
-        parser.add_argument("--keep", type=int, default=3, help="keys that stay, the new one included (default 3)")
+        """Take how many keys stay, and which of the two steps to do."""
+        rotation.add_arguments(parser, keep=3)
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["keep"] < 1:
             raise CommandError("--keep must be 1 or more.")
-        number = keys.rotate(options["keep"])
-        self.stdout.write(f"Key {number} in {settings.TOKEN_KEYS_DIR} issues tokens from now on.")
+        number = rotation.step(key_records.TOKENS, keys.TOKENS, options, self.stdout.write)
+        if number is None:
+            return
+        keys.TOKENS.drop(options["keep"])
+        self.stdout.write(f"Key {number} in {keys.TOKENS.folder} issues tokens from now on.")

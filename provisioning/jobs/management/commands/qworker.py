@@ -6,6 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from provisioning.common.errors import NovellaError
 from provisioning.jobs import registry
 from provisioning.jobs.master import run_group
 
@@ -29,4 +30,9 @@ class Command(BaseCommand):
             raise CommandError(f"No job is registered for {', '.join(unknown)}; there are: {', '.join(sorted(known))}.")
         if not 1 <= options["workers"] <= 64:
             raise CommandError("--workers must be from 1 to 64.")
+        try:
+            for check in registry.start_checks:
+                check()
+        except NovellaError as error:
+            raise CommandError(error.message) from error
         sys.exit(run_group(topics, options["workers"], periodic=options["periodic"]))

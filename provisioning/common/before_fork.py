@@ -1,0 +1,26 @@
+"""Work that a process does before it forks others, in a child that ends: it leaves no thread and no open database."""
+
+import os
+from collections.abc import Callable
+
+
+def in_child(work: Callable[[], None]) -> str:
+    """Run ``work`` in a child process and return the text of the error that it raised, or an empty text.
+
+    Only for a process that has one thread.
+    """
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        text = ""
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - the parent decides about it
+            text = str(error) or type(error).__name__
+        os.write(writing, text.encode()[:4000])
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as file:
+        text = file.read().decode(errors="replace")
+    os.waitpid(child, 0)
+    return text

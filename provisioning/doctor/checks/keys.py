@@ -1,0 +1,22 @@
+"""Keys: those of this machine and of the others against the keys that the cloud uses."""
+
+from collections.abc import Iterator
+
+from provisioning.common.errors import NovellaError
+from provisioning.doctor.finding import Finding, check
+from provisioning.identity import key_records
+from provisioning.identity.models import KeyHolder, KeyRecord
+
+
+@check("keys")
+def keys_that_differ() -> Iterator[Finding]:
+    """Find machines whose keys are not those of the cloud: tokens and secrets of one are void at the other."""
+    try:
+        key_records.agree()
+    except NovellaError as error:
+        yield Finding("error", f"machine {key_records.this_machine()}", error.message, evidence="keys")
+    current = dict(KeyRecord.objects.values_list("kind", "current"))
+    for holder in KeyHolder.objects.order_by("machine", "kind"):
+        if holder.machine != key_records.this_machine() and current.get(holder.kind) not in holder.fingerprints:
+            sentence = f"Its keys of {holder.kind} were without key {current.get(holder.kind)} when it last started."
+            yield Finding("error", f"machine {holder.machine}", sentence, evidence=holder.kind)

@@ -1,0 +1,156 @@
+"""The keys of all machines are the same: each process compares its own with the cloud's before it starts to serve."""
+
+import logging
+import socket
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+
+from provisioning.common.errors import ConflictError
+from provisioning.identity import keys
+from provisioning.identity.models import KeyHolder, KeyRecord
+
+TOKENS, CREDENTIALS, SESSIONS, QUEUE = "tokens", "credentials", "sessions", "queue"
+KINDS = (TOKENS, CREDENTIALS, SESSIONS, QUEUE)
+
+log = logging.getLogger(__name__)
+
+
+class KeyMismatchError(ConflictError):
+    """The keys of this machine are not those of the cloud; the message names the place and the way out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The keys of one kind on this machine."""
+
+    kind: str
+    place: str
+    fingerprints: Sequence[str]
+    """First that of the key that writes."""
+
+    @property
+    def newest(self) -> str:
+        return self.fingerprints[0]
+
+
+def this_machine() -> str:
+    """Name this machine and its data folder: two clouds may run on one machine, and share nothing."""
+    return f"{socket.gethostname()[:100]}:{str(settings.DATA_DIR)[-150:]}"
+
+
+def held() -> list[Held]:
+    """Return the keys of each kind on this machine; a kind without any has no fingerprints."""
+    secrets = Path(settings.PORTAL_DIR) / "secrets"
+    lines = (
+        (SESSIONS, "NOVELLA_SECRET_KEY", secrets / "secret_key", [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]),
+        (QUEUE, "NOVELLA_BUS_KEY", secrets / "bus_key", [settings.BUS_KEY, *settings.BUS_KEY_FALLBACKS]),
+    )
+    return [
+        *(
+            Held(kind, str(folder.folder), folder.fingerprints())
+            for kind, folder in ((TOKENS, keys.TOKENS), (CREDENTIALS, keys.CREDENTIALS))
+        ),
+        *(
+            Held(kind, f"{path} or {setting}", [keys.fingerprint(key.encode()) for key in signing])
+            for kind, setting, path, signing in lines
+        ),
+    ]
+
+
+def create_first() -> None:
+    """Create the keys of a new cloud: of the kinds of which no key was ever recorded."""
+    known = set(KeyRecord.objects.values_list("kind", flat=True))
+    for kind, folder in ((TOKENS, keys.TOKENS), (CREDENTIALS, keys.CREDENTIALS)):
+        if kind not in known:
+            folder.ensure()
+
+
+@transaction.atomic
+def agree() -> None:
+    """Compare the keys of this machine with the cloud's, record those of a new cloud, and follow a rotation.
+
+    Raises KeyMismatchError when this machine could not read what others write, or they not what it writes.
+    """
+    create_first()
+    for each in held():
+        record = _record(each)
+        if record.current != each.newest:
+            _follow(record, each)
+        KeyHolder.objects.update_or_create(
+            machine=this_machine(), kind=each.kind, defaults={"fingerprints": list(each.fingerprints)}
+        )
+
+
+def agree_if_possible() -> None:
+    """``agree`` at the start of a process; a database that is away is no reason not to start."""
+    try:
+        agree()
+    except DatabaseError as error:
+        log.warning("The keys of this machine could not be compared with the cloud's: %s", error)
+
+
+@transaction.atomic
+def accept(kinds: Iterable[str] = KINDS) -> list[Held]:
+    """Record the keys of this machine as the cloud's, whatever was recorded before; returns them.
+
+    A kind without any gets its first key.
+    """
+    for folder in (keys.TOKENS, keys.CREDENTIALS):
+        folder.ensure()
+    found = [each for each in held() if each.kind in set(kinds) and each.fingerprints]
+    for each in found:
+        KeyRecord.objects.update_or_create(kind=each.kind, defaults={"current": each.newest, "previous": ""})
+        KeyHolder.objects.update_or_create(
+            machine=this_machine(), kind=each.kind, defaults={"fingerprints": list(each.fingerprints)}
+        )
+    return found
+
+
+def forget(machine: str) -> int:
+    """Forget the keys of a machine that runs no process of this cloud any more; returns how many kinds it had."""
+    return KeyHolder.objects.filter(machine=machine).delete()[0]
+
+
+def other_machines(kind: str, *, without: str | None = None) -> list[str]:
+    """Return the other machines with keys of this kind, or only those ``without`` the key of that fingerprint."""
+    others = KeyHolder.objects.filter(kind=kind).exclude(machine=this_machine()).order_by("machine")
+    return [each.machine for each in others if without is None or without not in each.fingerprints]
+
+
+def _record(each: Held) -> KeyRecord:
+    """Return the record of this kind under a lock; a new cloud's is created."""
+    rows = KeyRecord.objects.select_for_update().filter(kind=each.kind)
+    record = rows.first()
+    if record is None and each.fingerprints:
+        KeyRecord.objects.bulk_create([KeyRecord(kind=each.kind, current=each.newest)], ignore_conflicts=True)
+        record = rows.first()
+    if record is None or not each.fingerprints:
+        raise KeyMismatchError(
+            f"There are no keys of {each.kind} in {each.place}, and this cloud has some. Copy them from another machine"
+            " or from the backup of the keys."
+        )
+    return record
+
+
+def _follow(record: KeyRecord, each: Held) -> None:
+    """Accept another key than the recorded one when it is part of a rotation."""
+    if record.current not in each.fingerprints:
+        raise KeyMismatchError(
+            f"The keys of {each.kind} in {each.place} are not those of this cloud: key {record.current} is missing."
+            " Copy them from another machine or from the backup of the keys. If that key is lost for good, or was"
+            " withdrawn on purpose, run manage.py keys --accept: what it encrypted or signed is void then."
+        )
+    if record.previous and each.newest == record.previous:
+        return  # other machines use the next key already, and this one reads what they write
+    if behind := other_machines(each.kind, without=each.newest):
+        raise KeyMismatchError(
+            f"The newest key of {each.kind} in {each.place} is not on every machine: {', '.join(behind)} would not read"
+            " what it writes. Copy it there and run manage.py keys, or run manage.py keys --forget MACHINE for a"
+            " machine that is gone."
+        )
+    record.previous, record.current = record.current, each.newest
+    record.save(update_fields=["previous", "current", "changed_at"])
