@@ -17,7 +17,7 @@ from portal.dashboard.api_access.views import ApiAccess
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
 from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
 from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
-from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageUpload
+from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
@@ -65,6 +65,7 @@ urlpatterns = [
     path("network-map/", TopologyPage.as_view(), name="topology"),
     path("images/", ImageList.as_view(), name="images"),
     path("images/upload/", ImageUpload.as_view(), name="image_upload"),
+    path("images/<uuid:image_id>/upload/", ImageResume.as_view(), name="image_resume"),
     path("images/<uuid:image_id>/data/", ImageData.as_view(), name="image_data"),
     path("images/<uuid:image_id>/share/", ImageShare.as_view(), name="image_share"),
     path("images/<uuid:image_id>/share/<uuid:project_id>/", ImageUnshare.as_view(), name="image_unshare"),

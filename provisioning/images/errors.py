@@ -1,6 +1,6 @@
 """What can go wrong with images, in words for their users."""
 
-from provisioning.common.errors import InvalidInputError, NotFoundError, NovellaError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError, NovellaError
 
 
 class ImageContentError(InvalidInputError):
@@ -31,3 +31,13 @@ class DownloadError(NovellaError):
     """The file at the URL could not be fetched whole."""
 
     code = "download"
+
+
+class UploadOffsetError(ConflictError):
+    """A part of an upload does not begin where the data ends, at byte ``offset``."""
+
+    code = "upload_offset"
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"The data that arrived ends at byte {offset}.")
+        self.offset = offset

@@ -1,7 +1,7 @@
 """The files of the image store: ``IMAGE_DIR/<image id>``; written as ``<image id>.part``, locked, synced and renamed.
 
-Data that waits for its import is ``<image id>.staged``.  The lock belongs to the open file, not to its name: whoever
-can take it knows that nobody writes or imports it.
+Data that waits for its import is ``<image id>.staged``, that of an upload in parts ``<image id>.arriving``.  The lock
+belongs to the open file, not to its name: whoever can take it knows that nobody writes or imports it.
 """
 
 import errno
@@ -48,6 +48,11 @@ def staged_of(image_id: uuid.UUID) -> Path:
     return Path(settings.IMAGE_DIR) / f"{image_id}.staged"
 
 
+def arriving_of(image_id: uuid.UUID) -> Path:
+    """Return where an upload in parts is written."""
+    return Path(settings.IMAGE_DIR) / f"{image_id}.arriving"
+
+
 @contextmanager
 def new_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
     """Open the upload's file, locked while the block runs; gone afterwards unless it was renamed.
@@ -70,6 +75,18 @@ def staged_file(image_id: uuid.UUID) -> Iterator[IO[bytes]]:
     Raises FileNotFoundError when there is none, ConflictError when somebody else imports it.
     """
     with _claimed(staged_of(image_id), os.O_RDWR) as file:
+        yield file
+
+
+@contextmanager
+def arriving_file(image_id: uuid.UUID, *, create: bool = False) -> Iterator[IO[bytes]]:
+    """Open the data of an upload in parts, locked while the block runs; it stays afterwards.
+
+    Raises FileNotFoundError when there is none, ConflictError when somebody else writes it, UnavailableError when it
+    does not fit.
+    """
+    flags = os.O_RDWR | (os.O_CREAT if create else 0)
+    with _while_it_fits(), _claimed(arriving_of(image_id), flags) as file:
         yield file
 
 
@@ -123,12 +140,23 @@ def publish(image_id: uuid.UUID, file: IO[bytes], source: Path | None = None) ->
 def remove(image_id: uuid.UUID) -> None:
     """Remove an image's bits, staged ones too; whoever has them open reads on."""
     path_of(image_id).unlink(missing_ok=True)
+    remove_waiting(image_id)
+
+
+def remove_waiting(image_id: uuid.UUID) -> None:
+    """Remove data that waits: for its import, or for its next part."""
     staged_of(image_id).unlink(missing_ok=True)
+    arriving_of(image_id).unlink(missing_ok=True)
+
+
+def is_waiting(image_id: uuid.UUID) -> bool:
+    """Whether there is data that waits for its import or for its next part."""
+    return staged_of(image_id).exists() or arriving_of(image_id).exists()
 
 
 def upload_is_alive(image_id: uuid.UUID) -> bool:
     """Whether some process is still writing or importing this image."""
-    for path in (part_of(image_id), staged_of(image_id), path_of(image_id)):
+    for path in (part_of(image_id), staged_of(image_id), arriving_of(image_id), path_of(image_id)):
         try:
             with path.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -149,7 +177,7 @@ def unfinished() -> list[tuple[uuid.UUID, Path]]:
     """Return what is not under its final name, with the image's id."""
     found = []
     for path in Path(settings.IMAGE_DIR).glob("*.*"):
-        if path.suffix in {".part", ".staged"}:
+        if path.suffix in {".part", ".staged", ".arriving"}:
             with suppress(ValueError):
                 found.append((uuid.UUID(path.stem), path))
     return found

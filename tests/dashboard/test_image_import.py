@@ -29,7 +29,7 @@ def store(settings: Settings, tmp_path: Path) -> None:
 
 def post(client: Client, uri: str, **values: str) -> Any:
     given = {"source": "web", "uri": uri, "name": "debian", "disk_format": "raw", **values}
-    return client.post("/images/upload/", given)
+    return client.post("/images/upload/", given, headers={"Accept": "application/json"})
 
 
 def live(person: Person) -> str:
@@ -119,3 +119,10 @@ def test_another_projects_images_are_not_shown(alice: Person, charlie: Person, d
     image = Image.objects.create(project_id=charlie.project_id, name="private thing", visibility="private")
     imports.announce(alice.project_id, image.id, "importing", 5)
     assert "private thing" not in live(alice)
+
+
+def test_an_address_needs_no_scripts(at_alice: Client, web: Web, db: None) -> None:  # noqa: F811
+    given = {"source": "web", "uri": web.url("/disk.raw"), "name": "debian", "disk_format": "raw"}
+    answer = at_alice.post("/images/upload/", given)
+    assert (answer.status_code, answer["Location"]) == (303, "/images/")
+    assert Image.objects.get().status == "importing"

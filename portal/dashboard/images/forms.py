@@ -19,7 +19,7 @@ def formats() -> list[tuple[str, str]]:
 
 
 class UploadForm(Form):
-    """What is known of a new image before its data; upload.js sends the file itself afterwards."""
+    """Describes a new image before its data: upload.js sends the file itself.  ``size``: the file's bytes."""
 
     service_fields = {"properties": "login"}
     notes = {
@@ -43,6 +43,7 @@ class UploadForm(Form):
         widget=forms.FileInput({"accept": ".qcow2,.img,.raw,.iso,.vmdk,.vhd,.vhdx,.vdi"}),
         help_text="A disk that has cloud-init or an equivalent.",
     )
+    size = WholeNumberField(required=False, max_value=1 << 60, widget=forms.HiddenInput)
     name = forms.CharField(max_length=255)
     disk_format = OfferedField(label="Format", initial="qcow2", widget=forms.Select)
     min_ram = WholeNumberField(label="Least memory", required=False, widget=forms.NumberInput({"placeholder": "0"}))
@@ -64,6 +65,13 @@ class UploadForm(Form):
             *([("public", "everybody: it is in every project's list")] if can_publish else []),
         ]
         self.offer("visibility", audiences)
+
+    def clean(self) -> dict[str, Any]:
+        """Ask for a file; the script fills in its size."""
+        typed = super().clean() or {}
+        if typed.get("source") != "web" and typed.get("size") is None:
+            self.add_error("file", "Choose a file.")
+        return typed
 
     @property
     def focused(self) -> str:

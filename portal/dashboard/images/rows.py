@@ -12,6 +12,7 @@ from provisioning.images.models import Image, ImageMember, ImageTask
 from provisioning.images.selectors.tasks import newest_tasks
 
 Row = dict[str, Any]
+MOST_UNFINISHED = 20
 
 
 def rows_for(
@@ -22,7 +23,20 @@ def rows_for(
         answers = {answer.image_id: answer for answer in selectors.answers_for(context)}
     unready = [image.id for image in images if image.status in (Image.Status.IMPORTING, Image.Status.QUEUED)]
     tasks = newest_tasks(context, unready)
-    return [{**_row(context, image, answers.get(image.id)), **_import(image, tasks.get(image.id))} for image in images]
+    return [
+        {
+            **_row(context, image, answers.get(image.id)),
+            **_import(image, tasks.get(image.id)),
+            **_upload(context, image),
+        }
+        for image in images
+    ]
+
+
+def rows_of_unfinished(context: RequestContext) -> list[Row]:
+    """Describe the uploads of the project that wait for their next part."""
+    images = selectors.images_for(context, {"status": [Image.Status.UPLOADING]}, limit=MOST_UNFINISHED)
+    return [row for row in rows_for(context, images, {}) if row.get("can_resume")]
 
 
 def may_delete(context: RequestContext, image: Image) -> bool:
@@ -58,6 +72,15 @@ def _import(image: Image, task: ImageTask | None) -> Row:
     elif task is not None and task.status == ImageTask.Status.FAILURE:
         reason = task.message
     return {"percent": percent, "reason": reason}
+
+
+def _upload(context: RequestContext, image: Image) -> Row:
+    """Say how much of an upload in parts has arrived, and whether the caller may go on with it."""
+    arrived = selectors.arrived_of(image)
+    if arrived is None:
+        return {}
+    can_resume = image.project_id == context.project_id and policy.allows(context, "upload_image")
+    return {"percent": 100 * arrived // (image.size or 1), "arrived": arrived, "can_resume": can_resume}
 
 
 def said_of(row: Row) -> str:

@@ -1,7 +1,9 @@
 """Images: the list, uploading, deleting."""
 
+import base64
 import uuid
-from typing import cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 from django.conf import settings
 from django.contrib import messages
@@ -9,19 +11,30 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.urls import reverse
 
+from portal.common.error_status import status_of
 from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import UploadForm
-from portal.dashboard.images.rows import rows_for
+from portal.dashboard.images.rows import rows_for, rows_of_unfinished
 from portal.dashboard.pages import FormPage, Page
 from portal.web import upload_shares
 from portal.web.streams import BodyInterruptedError, body_of
-from provisioning.common.errors import NotFoundError, NovellaError
+from provisioning.common.errors import (
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    NovellaError,
+    TooLargeError,
+)
 from provisioning.identity import policy
 from provisioning.images import selectors, services
+from provisioning.images.errors import ImageContentError, UploadOffsetError
 from provisioning.images.models import Image, ImageMember
 
 PAGE_SIZE = 100
 WEB_DOWNLOAD = "web-download"
+COMPARED = 1024
+"""Bytes before the place where an upload goes on, by which a browser sees that it is the same file."""
+LONGEST_NUMBER = 18
 
 
 class ImagePage(Page):
@@ -58,7 +71,7 @@ class ImageList(ImagePage):
 
 
 class ImageUpload(FormPage, ImagePage):
-    """The form for a new image; the browser then sends the file to ImageData."""
+    """The form for a new image; the script upload.js then sends the file to ImageData."""
 
     rule = "add_image"
     template = "dashboard/images/upload.html"
@@ -72,47 +85,110 @@ class ImageUpload(FormPage, ImagePage):
         )
 
     def save(self, form: Form) -> HttpResponse:
-        """Make the record and say where the file goes, or have it fetched."""
+        """Create the record and return where the file goes, or have it fetched."""
         typed, record = form.cleaned_data, cast("UploadForm", form).image
         if typed["source"] != "web":
-            image = services.create(self.context, **record)
+            policy.enforce(self.context, "upload_image")
+            image = services.begin_upload(self.context, typed["size"], **record)
             return JsonResponse({"upload": reverse("dashboard:image_data", args=[image.id])}, status=201)
         policy.enforce(self.context, "modify_image")
         with transaction.atomic():
             image = services.create(self.context, **record)
             services.import_image(self.context, image.id, services.ImportRequest(WEB_DOWNLOAD, uri=typed["uri"]))
+        if not self._is_script():
+            return self.go("dashboard:images")
         return JsonResponse({"next": reverse("dashboard:images")}, status=201)
 
     def show(self, form: Form, *, status: int = 200) -> HttpResponse:
         """Show the form; to the script, which keeps the file that was chosen, say what is wrong with which field."""
-        if not form.is_bound:
+        if not form.is_bound or not self._is_script():
             return super().show(form, status=status)
         field, errors = next(iter(form.errors.items()))
         place = field if field in form.fields else ""
         return JsonResponse({"field": place, "message": errors[0]}, status=status)
 
+    def further(self) -> Mapping[str, Any]:
+        return {"unfinished": rows_of_unfinished(self.context)}
 
-class ImageData(ImagePage):
-    """The file of a new image, streamed as it arrives."""
+    def _is_script(self) -> bool:
+        return self.request.headers.get("Accept") == "application/json"
+
+
+class ImageResume(ImagePage):
+    """The form in which the file of an unfinished upload is chosen again."""
 
     rule = "upload_image"
-    http_method_names = ["put"]
+
+    def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
+        image = selectors.image_for(self.context, image_id)
+        arrived = selectors.arrived_of(image)
+        if arrived is None:
+            return self.go("dashboard:images")
+        return self.page("dashboard/images/resume.html", {"image": image, "arrived": arrived})
+
+
+class ImageData(ImagePage):
+    """The file of a new image, sent in parts by upload.js.
+
+    ``GET`` tells how many bytes have arrived and the last of them, ``PUT`` adds a part at ``Upload-Offset``, ``DELETE``
+    gives the upload up.  Answers are JSON: ``offset`` and ``size`` in bytes, ``next`` (an address) when the image is
+    ready, ``field`` and ``message`` of an error.
+    """
+
+    rule = "upload_image"
+    http_method_names = ["get", "put", "delete"]
+
+    def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
+        image = selectors.image_for(self.context, image_id)
+        if image.status == Image.Status.ACTIVE:
+            return self._ready(image)
+        arrived = selectors.arrived_of(image)
+        if arrived is None:
+            raise NotFoundError("Nothing is being uploaded to this image.")
+        end = base64.b64encode(selectors.end_of_arrived(image, COMPARED)).decode()
+        return JsonResponse({"offset": arrived, "size": image.size, "end": end})
 
     def put(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
-        """Store and inspect it.  A file that is refused takes its record along: the person begins anew."""
+        """Add a part; the last one has the whole inspected.  Data that is refused takes its record along."""
+        offset = request.headers.get("Upload-Offset", "")
+        if not (offset.isascii() and offset.isdigit() and len(offset) <= LONGEST_NUMBER):
+            raise InvalidInputError("Upload-Offset must be a whole number of bytes.")
         image = selectors.image_for(self.context, image_id)
         try:
             with upload_shares.share_of(self.context):
-                services.upload(self.context, image.id, body_of(request))
+                image = services.append(self.context, image.id, int(offset), body_of(request))
         except BodyInterruptedError as error:
-            self._forget(image.id)
             return JsonResponse({"message": str(error)}, status=400)
-        except NovellaError as error:
-            if image.status == Image.Status.QUEUED:
-                self._forget(image.id)
+        except UploadOffsetError as error:
+            return JsonResponse({"message": error.message, "offset": error.offset}, status=409)
+        except (ImageContentError, TooLargeError) as error:
+            self._forget(image.id)
             return JsonResponse({"field": "file", "message": error.message}, status=422)
-        messages.success(request, f"{image.name or 'The image'} is ready.")
-        return JsonResponse({"next": reverse("dashboard:images")}, status=201)
+        if image.status == Image.Status.ACTIVE:
+            return self._ready(image, say=True)
+        return JsonResponse({"offset": selectors.arrived_of(image), "size": image.size})
+
+    def delete(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
+        """Give up an upload that has not ended, with its record."""
+        image = selectors.image_for(self.context, image_id)
+        if selectors.arrived_of(image) is None:
+            raise NotFoundError("Nothing is being uploaded to this image.")
+        self._forget(image.id)
+        return HttpResponse(status=204)
+
+    def refused(self, error: NovellaError) -> HttpResponse:
+        return JsonResponse({"message": error.message}, status=status_of(error, "image") or 422)
+
+    def forbidden(self, error: ForbiddenError) -> HttpResponse:
+        return self.refused(error)
+
+    def _sign_in(self, request: HttpRequest) -> HttpResponse:
+        return JsonResponse({"message": "You were signed out in the meantime."}, status=401)
+
+    def _ready(self, image: Image, *, say: bool = False) -> HttpResponse:
+        if say:
+            messages.success(self.request, f"{image.name or 'The image'} is ready.")
+        return JsonResponse({"next": reverse("dashboard:images")}, status=201 if say else 200)
 
     def _forget(self, image_id: uuid.UUID) -> None:
         try:

@@ -1,7 +1,7 @@
 """Images as a caller may see them."""
 
 from provisioning.images.selectors.access import image_for, images_by_id, visible_images
-from provisioning.images.selectors.data import data_for, locations_for, open_data
+from provisioning.images.selectors.data import arrived_of, data_for, end_of_arrived, locations_for, open_data
 from provisioning.images.selectors.lists import NEWEST_FIRST, SORT_KEYS, images_for
 from provisioning.images.selectors.members import answers_for, member_for, members_for
 from provisioning.images.selectors.storage import storage_left, storage_used
@@ -11,7 +11,9 @@ __all__ = [
     "NEWEST_FIRST",
     "SORT_KEYS",
     "answers_for",
+    "arrived_of",
     "data_for",
+    "end_of_arrived",
     "image_for",
     "images_by_id",
     "images_for",

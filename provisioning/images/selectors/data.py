@@ -1,5 +1,6 @@
 """Where an image's bits are, for those who may read them."""
 
+import os
 import uuid
 from pathlib import Path
 from typing import Any
@@ -43,3 +44,20 @@ def data_for(context: RequestContext, image: Image) -> Path:
     if image.status == Image.Status.DEACTIVATED and not policy.allows(context, "novella:download_deactivated_image"):
         raise ForbiddenError("The requested image has been deactivated. Image data download is forbidden.")
     return open_data(image)
+
+
+def arrived_of(image: Image) -> int | None:
+    """Return how many bytes of an upload in parts have arrived; None when the image waits for no part."""
+    if image.status != Image.Status.UPLOADING:
+        return None
+    try:
+        return store.arriving_of(image.id).stat().st_size
+    except FileNotFoundError:
+        return None
+
+
+def end_of_arrived(image: Image, most: int) -> bytes:
+    """Return the last bytes that have arrived: a sender compares them with its file before it goes on."""
+    with store.arriving_of(image.id).open("rb") as file:
+        file.seek(-min(most, file.seek(0, os.SEEK_END)), os.SEEK_END)
+        return file.read(most)

@@ -5,12 +5,15 @@ from provisioning.images.services.launch_permissions import change_permissions, 
 from provisioning.images.services.members import add_member, remove_member, set_member_status
 from provisioning.images.services.records import create, deactivate, delete, patch, reactivate, set_tag, update
 from provisioning.images.services.recovery import recover_interrupted_uploads
+from provisioning.images.services.resumable import append, begin_upload
 from provisioning.images.services.staging import stage, unstage
 from provisioning.images.services.uploads import upload
 
 __all__ = [
     "ImportRequest",
     "add_member",
+    "append",
+    "begin_upload",
     "change_permissions",
     "create",
     "deactivate",

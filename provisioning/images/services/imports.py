@@ -40,7 +40,6 @@ WEB_DOWNLOAD, GLANCE_DIRECT = "web-download", "glance-direct"
 STARTS_FROM = {WEB_DOWNLOAD: Image.Status.QUEUED, GLANCE_DIRECT: Image.Status.UPLOADING}
 REPORT_EVERY = 1.0
 """Seconds between two notes of an import's progress; it also looks then whether the image is still there."""
-PIECE = 1 << 20
 
 log = logging.getLogger(__name__)
 
@@ -167,7 +166,7 @@ def _transfer(task: ImageTask, image: Image) -> None:
         size = store.staged_of(image.id).stat().st_size
         wanted = intake.Wanted(str(image.disk_format), limit=limit, size=size)
         progress = _reporter(task, image, size)
-        facts = intake.receive(file, wanted, _pieces(file), progress=progress, keep=False)
+        facts = intake.receive(file, wanted, intake.pieces(file), progress=progress, keep=False)
         _publish(task, image, file, facts, staged=True)
 
 
@@ -269,8 +268,3 @@ def _state(*, importing: str = "", failed: str = "", task: ImageTask | None = No
     """The attributes by which an image shows its import."""
     shown = {"os_glance_importing_to_stores": importing, "os_glance_failed_import": failed}
     return shown if task is None else {**shown, "os_glance_import_task": str(task.id)}
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    while piece := file.read(PIECE):
-        yield piece

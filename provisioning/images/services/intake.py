@@ -21,6 +21,7 @@ from provisioning.images.services.access import move
 from provisioning.images.services.storage import hold_storage, too_large
 
 HASH_ALGORITHM = "sha512"
+PIECE = 1 << 20
 Progress = Callable[[int], None]
 """Called with the bytes that have come so far; an exception of it ends the transfer."""
 
@@ -129,6 +130,12 @@ def publish(
         raise _gone(image_id)
 
 
+def pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a file's data from its present position."""
+    while piece := file.read(PIECE):
+        yield piece
+
+
 def _gone(image_id: uuid.UUID) -> GoneError:
     msg = f"Image {image_id} could not be found after upload. The image may have been deleted during the upload."
     return GoneError(msg)
@@ -138,7 +145,7 @@ def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator
     """Pass the data through while it is not too much for its limit or for the disk."""
     size = 0
     if keep:
-        _check_room(wanted.size or 0)
+        check_room(wanted.size or 0)
     if wanted.size is not None and wanted.size > wanted.limit:
         raise too_large(wanted.limit)
     for chunk in chunks:
@@ -146,10 +153,11 @@ def _bounded(chunks: Iterable[bytes], wanted: Wanted, *, keep: bool) -> Iterator
         if size > wanted.limit:
             raise too_large(wanted.limit)
         if keep:
-            _check_room(len(chunk))
+            check_room(len(chunk))
         yield chunk
 
 
-def _check_room(more: int) -> None:
+def check_room(more: int) -> None:
+    """Raise UnavailableError when ``more`` bytes do not fit into the store."""
     if not store.has_room(more):
         raise UnavailableError(store.NO_ROOM)

@@ -36,10 +36,10 @@ def recover_interrupted_uploads() -> int:
 
 
 def clear_staging() -> int:
-    """Give up data that was staged and never imported, or not to its end; return of how many images."""
+    """Give up data that was staged and never imported, or that never became complete; return of how many images."""
     cleared = 0
     for image in Image.objects.filter(status=Image.Status.UPLOADING, updated_at__lt=_ago(SETTLE_TIME)):
-        waits = store.staged_of(image.id).exists() and image.updated_at > _ago(settings.STAGING_TIMEOUT)
+        waits = store.is_waiting(image.id) and image.updated_at > _ago(settings.STAGING_TIMEOUT)
         if waits or store.upload_is_alive(image.id):
             continue
         if unstage(image.id):

@@ -47,7 +47,7 @@ def unstage(image_id: uuid.UUID) -> bool:
     with transaction.atomic():
         moved = move(image_id, Image.Status.UPLOADING, Image.Status.QUEUED, size=None)
         if moved:
-            transaction.on_commit(lambda: store.staged_of(image_id).unlink(missing_ok=True))
+            transaction.on_commit(lambda: store.remove_waiting(image_id))
     return moved
 
 
