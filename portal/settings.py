@@ -405,14 +405,16 @@ POWER_TIMEOUT = integer("NOVELLA_POWER_TIMEOUT", 180, 1, 86_400)
 """Seconds that a power action, and every action that makes and sends no disk, may take."""
 TASK_TIMEOUTS = seconds_by_name("NOVELLA_TASK_TIMEOUTS", 1, 2_592_000)
 """Seconds for single task_states, in place of the setting that says theirs."""
+VOLUME_TIMEOUTS = seconds_by_name("NOVELLA_VOLUME_TIMEOUTS", 1, 2_592_000)
+"""Seconds that a host may be silent about a volume, by the volume's status, in place of the usual ones."""
 BUILD_TIMEOUT = integer("NOVELLA_BUILD_TIMEOUT", 600, 5, 86_400)
 """Seconds a task_state of a launch may last before the reaper looks after it."""
 CROSS_AZ_ATTACH = env.bool("NOVELLA_CROSS_AZ_ATTACH", default=True)
 """Whether servers may have volumes of another availability zone than their own."""
 HOST_QUEUE_TIMEOUT = integer("NOVELLA_HOST_QUEUE_TIMEOUT", 1800, 5, 604_800)
 """Seconds that a command may wait its turn on a host that is alive."""
-PROGRESS_LIMIT = integer("NOVELLA_PROGRESS_LIMIT", 4, 1, 1000)
-"""How many times its timeout a command may take in all that keeps making progress."""
+PROGRESS_LIMIT = integer("NOVELLA_PROGRESS_LIMIT", 0, 0, 1000)
+"""How many times its timeout a command that keeps making progress may take in total; 0: no limit."""
 CLOCK_DIFFERENCE_LIMIT = integer("NOVELLA_CLOCK_DIFFERENCE_LIMIT", 60, 1, 86_400)
 """Seconds that a host's clock may differ from the portal's before that is told."""
 SHELVED_OFFLOAD_TIME = integer("NOVELLA_SHELVED_OFFLOAD_TIME", 0, -1, 31_536_000)

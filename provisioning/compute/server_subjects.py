@@ -10,7 +10,7 @@ from compute_agent.contract.messages import SERVER, AgentEvent, GuestState
 from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
-from provisioning.compute import reports, state
+from provisioning.compute import reports, state, volume_commands
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import leftovers, reconcile, strange_disks
@@ -37,6 +37,9 @@ class ServerHandler(SubjectHandler[Instance]):
 
     def take_life(self, subject: Instance, command: HostCommand, until: datetime) -> None:
         reports.take_life(subject, command, until)
+
+    def take_life_beside(self, subject: Instance, command: HostCommand, until: datetime) -> None:
+        volume_commands.goes_on(command, until)
 
     def take_end(self, subject: Instance, event: AgentEvent, command: HostCommand) -> None:
         reports.take_end(subject, event, command)

@@ -5,14 +5,14 @@ which locks in that order: where somebody waits for the next step, it runs as so
 """
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from django.db import transaction
 from django.db.models import Q
 
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import block_devices, host_commands, instance_actions, state, volume_progress
+from provisioning.compute import block_devices, host_commands, instance_actions, state, volume_commands, volume_progress
 from provisioning.compute.actions.rebuild import REBUILD
 from provisioning.compute.actions.swap_volume import SWAP
 from provisioning.compute.actions.volumes import ATTACH, DETACH, send_refresh, send_removal
@@ -21,6 +21,7 @@ from provisioning.compute.launch.retry import cast_schedule, fail
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import TaskState
 from provisioning.compute.volume_rebuilds import NOT_WRITTEN
+from provisioning.hosts.models import HostCommand
 from provisioning.jobs.cast import cast, cast_here
 from provisioning.jobs.registry import job
 from provisioning.volumes import uses
@@ -82,6 +83,12 @@ class Servers(uses.VolumeUser):
 
     def swap(self, old: Attachment, new: Attachment) -> None:
         cast(TOPIC, MOVED, attachment_id=str(old.id), new_attachment_id=str(new.id))
+
+    def working(self, attachment: Attachment) -> Sequence[HostCommand]:
+        return volume_commands.unfinished(attachment)
+
+    def is_swapping(self, new: Attachment) -> bool:
+        return any(command.kind == volume_commands.SWAP for command in volume_commands.unfinished(new))
 
 
 uses.register(Servers())
@@ -187,7 +194,7 @@ def released(attachment_id: str) -> None:
             send_removal(instance, device.volume_id, attachment_id)
         if device.swap_volume_id is not None:
             SWAP.drop(device)
-        elif device.swap_attachment_id is not None:
+        elif device.swap_attachment_id is not None and not _goes_over(device):
             swapped(device.swap_attachment_id, failed=TAKEN)
         if device.is_root:
             row.update(attachment_id=None, plugged=False, swap_attachment_id=None)
@@ -197,6 +204,12 @@ def released(attachment_id: str) -> None:
 
     if not Attachment.objects.filter(id=attachment_id).exists():
         _with_server(attachment_id, forget)
+
+
+def _goes_over(device: BlockDevice) -> bool:
+    """Return whether a host was told to move the guest to its volume's new data, and has not reported the end."""
+    new = Attachment.objects.filter(id=device.swap_attachment_id or NOBODY).first()
+    return new is not None and uses.user().is_swapping(new)
 
 
 def _close_actions(instance: Instance, device: BlockDevice) -> None:

@@ -24,6 +24,8 @@ from provisioning.hosts.subjects import Subject
 
 NOTED_EVERY = timedelta(seconds=5)
 """A command's signs of life are written down no more often."""
+MARGIN = timedelta(seconds=10)
+"""The deadline of whatever waits for a command is so much later than the command's own."""
 KEPT = timedelta(days=1)
 """How long finished commands are kept for whoever looks into a fault."""
 
@@ -75,7 +77,7 @@ def pending(host_id: uuid.UUID) -> list[Command]:
             body=body,
             begin_within=(command.ends_at - now).total_seconds() if command.ends_at else None,
             timeout=command.timeout,
-            total=command.timeout * settings.PROGRESS_LIMIT if command.timeout else None,
+            total=command.timeout * settings.PROGRESS_LIMIT or None if command.timeout else None,
             deadline=command.deadline.timestamp() if command.deadline else 0.0,
         )
         for command in _WAITING(host_id=host_id)
@@ -103,14 +105,15 @@ def goes_on(command: HostCommand, *, begun: bool) -> datetime | None:
     None, and nothing is written, without a deadline, when as much was noted just now, and for a first sign that comes
     soon: most commands end before another one (``begun``: the host says so).
     """
-    if command.timeout is None or command.deadline is None or command.ends_at is None:
+    if command.timeout is None or command.deadline is None:
         return None
     now, timeout = timezone.now(), timedelta(seconds=command.timeout)
     if command.begun_at is None:
         if not begun and now - command.created_at < NOTED_EVERY:
             return None
-        command.begun_at, command.ends_at = now, now + settings.PROGRESS_LIMIT * timeout
-    deadline = min(now + timeout, command.ends_at)
+        limit: int = settings.PROGRESS_LIMIT
+        command.begun_at, command.ends_at = now, now + limit * timeout if limit else None
+    deadline = now + timeout if command.ends_at is None else min(now + timeout, command.ends_at)
     if command.begun_at != now and deadline - command.deadline < NOTED_EVERY:
         return None
     command.deadline = deadline
@@ -128,6 +131,22 @@ def waits_there(command: HostCommand, host: Host | None) -> datetime | None:
     if command.begun_at is not None or command.ends_at <= now:
         return None
     return min(now + timedelta(seconds=command.timeout), command.ends_at)
+
+
+def awaited_until(unfinished_now: Iterable[HostCommand]) -> datetime | None:
+    """Return until when to look again after commands, None when no host works on one of them.
+
+    One counts that waits its turn on a host that is alive, and one whose host has given a sign of life in time.
+    """
+    now, found, rows = timezone.now(), list[datetime](), list(unfinished_now)
+    hosts = {host.id: host for host in Host.objects.filter(id__in=[row.host_id for row in rows])}
+    for row in rows:
+        until = waits_there(row, hosts.get(row.host_id))
+        if until is not None:
+            found.append(until + MARGIN)
+        elif row.deadline is not None and row.deadline > now:
+            found.append(row.deadline + MARGIN)
+    return max(found, default=None)
 
 
 def postpone(by: timedelta) -> None:

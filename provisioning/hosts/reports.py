@@ -122,7 +122,11 @@ def _take_life(handler: SubjectHandler[Any], subject: Any, event: AgentEvent, re
     if command is None or event.command_id in records.ending:
         return
     until = commands.goes_on(command, begun=event.kind in _SIGNS)
-    if until is not None and not command.beside:
+    if until is None:
+        return
+    if command.beside:
+        handler.take_life_beside(subject, command, until)
+    else:
         handler.take_life(subject, command, until)
 
 

@@ -50,6 +50,9 @@ class SubjectHandler(ABC, Generic[S]):
     def take_life(self, subject: S, command: HostCommand, until: datetime) -> None:
         """Hear that a host works on a command, and until when it is waited for now."""
 
+    def take_life_beside(self, subject: S, command: HostCommand, until: datetime) -> None:
+        """Hear the same of a command that belongs to no task of the subject: something else may wait for it."""
+
     @abstractmethod
     def take_end(self, subject: S, event: AgentEvent, command: HostCommand) -> None:
         """Take the end of a command (``finished`` or ``failed``), which is closed already.

@@ -3,6 +3,7 @@
 import uuid
 
 from provisioning.images.services import imports, recovery, tasks
+from provisioning.jobs.absence import absence
 from provisioning.jobs.registry import job, periodic
 
 INTERVAL = 60.0
@@ -27,6 +28,9 @@ def recover_interrupted_uploads() -> int:
 @periodic("images.clean_up", every=INTERVAL)
 def clean_up() -> None:
     """Clear the staging area, find lost imports, and forget tasks of long ago."""
+    gap = absence("images.clean_up")
+    if gap is not None:
+        recovery.forgive(gap)
     recovery.clear_staging()
     recovery.sweep()
     recovery.find_lost_imports()

@@ -13,6 +13,7 @@ class VolumesConfig(AppConfig):
 
     def ready(self) -> None:
         """Make known what projects own here, what quotas limit, what is encrypted, and what hosts are told."""
+        import_module("provisioning.volumes.deadlines").check()
         import_module("provisioning.volumes.ownership").register()
         import_module("provisioning.volumes.holdings").register()
         again = import_module("provisioning.volumes.keys").encrypt_again

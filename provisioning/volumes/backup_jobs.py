@@ -5,13 +5,14 @@ import uuid
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from compute_agent.contract.volume import VOLUME_COPY
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import read_id
 from provisioning.hosts import commands
-from provisioning.hosts.models import Host
+from provisioning.jobs.absence import absence
 from provisioning.jobs.registry import job, periodic
 from provisioning.quotas.services import ledger
 from provisioning.volumes import backup_data
@@ -65,6 +66,9 @@ def discard_backup_data(backup_id: str) -> None:
 @periodic("volumes.overdue_backups", every=15.0)
 def end_overdue() -> int:
     """End backups of which no host has said anything in time, and restores whose volume is gone; return how many."""
+    gap = absence("volumes.overdue_backups")
+    if gap is not None:
+        Backup.objects.filter(status=BackupStatus.CREATING).update(deadline=F("deadline") + gap)
     overdue = Backup.objects.filter(status=BackupStatus.CREATING, deadline__lt=timezone.now())
     ended = 0
     for backup_id in list(overdue.values_list("id", flat=True)):
@@ -82,11 +86,8 @@ def end_overdue() -> int:
 
 
 def _waits(backup_id: uuid.UUID) -> datetime | None:
-    """Return until when to look again after a command that waits its turn on a host that is alive; else None."""
-    command = commands.unfinished(VOLUME_COPY, backup_id).first()
-    if command is None:
-        return None
-    return commands.waits_there(command, Host.objects.filter(id=command.host_id).first())
+    """Return until when to look again after the host's command, None when no host works on it."""
+    return commands.awaited_until(commands.unfinished(VOLUME_COPY, backup_id))
 
 
 @periodic("volumes.sweep_backup_store", every=3600.0)

@@ -3,7 +3,6 @@
 import json
 import uuid
 from collections.abc import Mapping
-from datetime import timedelta
 
 import msgspec
 from django.db.models import QuerySet
@@ -17,9 +16,9 @@ from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
+from provisioning.volumes.deadlines import connecting, deadline_of
 from provisioning.volumes.keys import encryption_of
 from provisioning.volumes.models import StoragePool, Volume
-from provisioning.volumes.state import CONNECTING, deadline_of
 
 NO_HOST = "No host serves the pool of this volume."
 DEAD = "The host of this volume is down."
@@ -80,7 +79,7 @@ def send(
     ``status``: whose deadline it has (that of the volume); ``beside``: it belongs to no task of the volume.
     """
     subject = Subject(VOLUME, volume.id, volume.generation)
-    deadline = deadline_of(status or volume.status) or timezone.now() + timedelta(seconds=CONNECTING)
+    deadline = deadline_of(status or volume.status) or timezone.now() + connecting()
     return commands.send(host_id or host_of(volume), subject, body, deadline, beside=beside)
 
 

@@ -7,7 +7,6 @@ need a volume locks it (``lock``, ``keep_still``) before anything of its project
 
 import uuid
 from collections.abc import Collection, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
@@ -17,33 +16,9 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError
 from provisioning.volumes import modifications
 from provisioning.volumes.announcements import announce
+from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.states import LEGAL, AttachStatus, VolumeStatus
-
-MINUTE = 60
-TIMEOUTS: Mapping[VolumeStatus, int] = {
-    VolumeStatus.CREATING: 10 * MINUTE,
-    VolumeStatus.DOWNLOADING: 30 * MINUTE,
-    VolumeStatus.DELETING: 10 * MINUTE,
-    VolumeStatus.EXTENDING: 5 * MINUTE,
-    VolumeStatus.REVERTING: 10 * MINUTE,
-    VolumeStatus.UPLOADING: 30 * MINUTE,
-    VolumeStatus.RETYPING: 60 * MINUTE,
-    VolumeStatus.MAINTENANCE: 60 * MINUTE,
-    VolumeStatus.BACKING_UP: 60 * MINUTE,
-    VolumeStatus.RESTORING_BACKUP: 60 * MINUTE,
-}
-"""Seconds for which a host may be silent about what goes on; each sign of life gives that time again."""
-
-
-CONNECTING = 3 * MINUTE
-"""Seconds in which a storage daemon lets a client in, once its host has begun."""
-
-
-def deadline_of(status: str, now: datetime | None = None) -> datetime | None:
-    """Return until when something must be heard of what a status says is going on; None: nothing goes on."""
-    seconds = TIMEOUTS.get(VolumeStatus(status))
-    return (now or timezone.now()) + timedelta(seconds=seconds) if seconds else None
 
 
 def lock(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Volume]:

@@ -1,41 +1,57 @@
 """What the clock does for volumes: nothing waits for ever, dead hosts keep nothing, and old messages go."""
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
+from provisioning.jobs.absence import absence
 from provisioning.jobs.registry import periodic
 from provisioning.volumes import overdue, state, uses
+from provisioning.volumes.deadlines import connecting
 from provisioning.volumes.models import Attachment, Message, PoolHost, Snapshot, Volume
-from provisioning.volumes.services import attachments, changes, messages, snapshots
+from provisioning.volumes.services import attachments, changes, messages, migrate, snapshots
 from provisioning.volumes.services.upload import UPLOADED_TO
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
-MARGIN = timedelta(seconds=10)
 AWAY = "The host that has its data is down. The data can be reached again when the host is back."
 
 
 @periodic("volumes.reap", every=5.0)
 def reap() -> None:
     """End what nothing is heard of any more; a late report may still mend it."""
+    _make_up_for_absence()
     now = timezone.now()
     for (key,) in list(Volume.objects.filter(deadline__lt=now).order_by("id").values_list("id")[:100]):
         _give_up(key, now)
     for (key,) in list(Snapshot.objects.filter(deadline__lt=now).order_by("id").values_list("volume_id")[:100]):
         _give_up_snapshots(key, now)
-    late = now - timedelta(seconds=state.CONNECTING)
+    late = now - connecting()
     silent = Attachment.objects.filter(status=AttachStatus.ATTACHING, connection={}, updated_at__lt=late)
     for (key,) in list(silent.values_list("volume_id")[:100]):
         _give_up_connecting(key, late)
     unused = Attachment.objects.filter(status=AttachStatus.ATTACHING, updated_at__lt=late).exclude(connection={})
     for (key,) in list(unused.filter(instance_id__isnull=False).values_list("volume_id")[:100]):
         _say_again(key, late)
+
+
+@when_broken_off
+def _make_up_for_absence() -> None:
+    """Move the deadlines of what hosts do with volumes by the time in which nobody looked after them."""
+    gap = absence("volumes.reap")
+    if gap is None:
+        return
+    waiting = Volume.objects.filter(deadline__isnull=False)
+    with transaction.atomic():
+        state.lock(waiting.values_list("id", flat=True))
+        waiting.update(deadline=F("deadline") + gap)
+        Snapshot.objects.filter(deadline__isnull=False).update(deadline=F("deadline") + gap)
+        Attachment.objects.filter(status=AttachStatus.ATTACHING).update(updated_at=F("updated_at") + gap)
 
 
 @when_broken_off
@@ -48,7 +64,7 @@ def _give_up(volume_id: object, now: datetime) -> None:
     if volume.status == VolumeStatus.UPLOADING:
         ids = [volume.admin_metadata.get(UPLOADED_TO)]
         open_now += HostCommand.objects.filter(subject_kind=VOLUME_COPY, subject_id__in=ids, finished_at=None)
-    until = _waiting(open_now)
+    until = commands.awaited_until([*open_now, *migrate.work_elsewhere(volume)])
     give_up = overdue.give_up_of(volume.status)
     if until is not None or give_up is None:
         Volume.objects.filter(id=volume.id).update(deadline=until)
@@ -56,26 +72,12 @@ def _give_up(volume_id: object, now: datetime) -> None:
     give_up(volume, overdue.SILENT)
 
 
-def _waiting(open_now: Iterable[HostCommand]) -> datetime | None:
-    """Return until when to look again: a command waits its turn on a host that is alive, or has just said something."""
-    now, found = timezone.now(), list[datetime]()
-    rows = list(open_now)
-    hosts = {host.id: host for host in Host.objects.filter(id__in=[row.host_id for row in rows])}
-    for row in rows:
-        until = commands.waits_there(row, hosts.get(row.host_id))
-        if until is not None:
-            found.append(until + MARGIN)
-        elif row.deadline is not None and row.deadline > now:
-            found.append(row.deadline + MARGIN)
-    return max(found, default=None)
-
-
 @when_broken_off
 @transaction.atomic
 def _give_up_snapshots(volume_id: object, now: datetime) -> None:
     for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
         kinds = ("snapshot_volume_request", "delete_snapshot_request")
-        until = _waiting(commands.unfinished(VOLUME, volume.id).filter(kind__in=kinds))
+        until = commands.awaited_until(commands.unfinished(VOLUME, volume.id).filter(kind__in=kinds))
         for snapshot in Snapshot.objects.filter(volume_id=volume.id, deadline__lt=now):
             if until is not None:
                 Snapshot.objects.filter(id=snapshot.id).update(deadline=until)
@@ -87,7 +89,7 @@ def _give_up_snapshots(volume_id: object, now: datetime) -> None:
 @transaction.atomic
 def _give_up_connecting(volume_id: object, late: datetime) -> None:
     for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
-        if _waiting(commands.unfinished(VOLUME, volume.id).filter(kind=attachments.KIND)) is not None:
+        if commands.awaited_until(commands.unfinished(VOLUME, volume.id).filter(kind=attachments.KIND)) is not None:
             continue
         waiting = Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, connection={})
         for attachment in waiting.filter(updated_at__lt=late).select_related("volume", "host"):

@@ -1,8 +1,9 @@
 """Who uses volumes: the service above registers here and is called back, inside the transaction of the change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from provisioning.hosts.models import HostCommand
 from provisioning.volumes.models import Attachment, Volume
 
 
@@ -51,6 +52,16 @@ class VolumeUser(Protocol):
         ``new`` is connected.  ``migrate.swapped`` says how it ended.
         """
 
+    def working(self, attachment: Attachment) -> Sequence[HostCommand]:
+        """Return what the guest's host was told of an attachment that a task of its volume waits for, and has not
+        ended.
+        """
+
+    def is_swapping(self, new: Attachment) -> bool:
+        """Whether a host was told to move a guest to ``new``, and has not reported how it ended: only the host knows
+        which volume the guest writes to meanwhile.
+        """
+
 
 class Nobody:
     """Stands in while no service is registered: nobody waits."""
@@ -64,6 +75,12 @@ class Nobody:
     def changed(self, volume: Volume) -> None: ...
     def released(self, attachment: Attachment) -> None: ...
     def swap(self, old: Attachment, new: Attachment) -> None: ...
+    def working(self, attachment: Attachment) -> Sequence[HostCommand]:
+        return ()
+
+    def is_swapping(self, new: Attachment) -> bool:
+        return False
+
     def has(self, attachment: Attachment) -> bool:
         return False
 

@@ -2,20 +2,19 @@
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY, PoolState
+from provisioning.common.ids import NOBODY
 from provisioning.common.numbers import MAX_INTEGER
+from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
 from provisioning.volumes import copies, pools, state, uses
 from provisioning.volumes.ends import end_of
 from provisioning.volumes.models import Attachment, PoolHost, Volume
-from provisioning.volumes.services import attachments
-
-MARGIN = timedelta(seconds=10)
-"""A volume's own deadline is so much later than that of the command it waits for."""
+from provisioning.volumes.services import attachments, migrate
 
 
 class VolumeHandler(SubjectHandler[Volume]):
@@ -24,7 +23,9 @@ class VolumeHandler(SubjectHandler[Volume]):
     kind = VOLUME
 
     def load(self, ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, Volume]:
-        return state.lock(ids)
+        """Lock also the volumes that hidden ones are made for: what is heard of these counts for them."""
+        rows = Volume.objects.filter(id__in=ids, migration_of__isnull=False).values_list("migration_of", flat=True)
+        return state.lock({*ids, *(key for key in rows if key is not None)})
 
     def take_steps(self, subject: Volume, steps: Sequence[Reported]) -> None:
         for event, command in steps:
@@ -32,8 +33,13 @@ class VolumeHandler(SubjectHandler[Volume]):
 
     def take_life(self, subject: Volume, command: HostCommand, until: datetime) -> None:
         if subject.deadline is not None and command.generation == subject.generation:
-            subject.deadline = until + MARGIN
-            Volume.objects.filter(id=subject.id).update(deadline=subject.deadline)
+            waiting = [subject, *Volume.objects.filter(id=subject.migration_of or NOBODY, status__in=migrate.MOVING)]
+            migrate.goes_on(waiting, until)
+
+    def take_life_beside(self, subject: Volume, command: HostCommand, until: datetime) -> None:
+        """The daemon of a volume that is moved is being started, for one."""
+        if subject.status in migrate.MOVING or subject.migration_of is not None:
+            self.take_life(subject, command, until)
 
     def take_progress(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
         done, total = (number_of(event, name) for name in ("done", "total"))
@@ -76,7 +82,7 @@ class CopyHandler(SubjectHandler[copies.Copy]):
             self.take_progress(subject, event, command)
 
     def take_life(self, subject: copies.Copy, command: HostCommand, until: datetime) -> None:
-        subject.take_life(until + MARGIN)
+        subject.take_life(until + commands.MARGIN)
 
     def take_progress(self, subject: copies.Copy, event: AgentEvent, command: HostCommand) -> None:
         done, total = (number_of(event, name) for name in ("done", "total"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.commands import AttachVolumeRequest, DetachVolumeRequest, SwapVolumeRequest
+from compute_agent.contract.commands import AttachVolumeRequest, DetachVolumeRequest
 from compute_agent.contract.messages import Command
 from provisioning.compute import volume_user
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction
@@ -18,11 +17,10 @@ from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.upkeep import follow_dead_hosts, reap
 from tests.compute_api.conftest import V21, launch
-from tests.compute_api.test_volumes import attach, cloud, commands_of, from_image, new_volume, status
+from tests.compute_api.test_volumes import attach, cloud, from_image, new_volume, status
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
-from tests.support.scripted_pool import ScriptedPool
 
 __all__ = ["cloud"]
 
@@ -203,29 +201,6 @@ def test_what_an_operator_takes_while_it_is_attached_is_taken_from_the_guest(
     (removal,) = [each.body for each in told(cloud) if isinstance(each.body, DetachVolumeRequest)]
     assert (removal.disk.id, removal.force) == (str(volume.id), True)
     assert (status(volume), BlockDevice.objects.count(), open_actions()) == ("available", 0, [])
-
-
-def test_a_guest_whose_move_an_operator_has_ended_gets_back_what_it_had(api: Api, cloud: Cloud, people: People) -> None:
-    agent = cloud.agents["h1"]
-    agent.serve(ScriptedPool(name="other"))
-    server, volume = launch(api, cloud), new_volume(people, cloud)
-    attach(api, server, volume)
-    cloud.run()
-    before, there = Attachment.objects.get(), Volume.objects.get(id=volume.id).pool_id
-    target = next(uuid.UUID(each.id) for each in agent.pools.values() if each.id != str(there))
-    volumes.migrate_volume(people.operator.context, volume.id, target)
-    (swap,) = commands_of(cloud, SwapVolumeRequest)
-    assert isinstance(swap.body, SwapVolumeRequest)
-    volumes.reset_status(people.operator.context, volume.id, status="in-use")
-    agent.carry_out(swap)
-    drain()
-    bodies = [command.body for command in told(cloud)]
-    moves = [each for each in bodies if isinstance(each, AttachVolumeRequest | DetachVolumeRequest)]
-    assert [type(each) for each in moves] == [DetachVolumeRequest, AttachVolumeRequest]
-    assert [each.disk.attachment_id for each in moves] == [swap.body.new.attachment_id, str(before.id)]
-    device = BlockDevice.objects.get()
-    assert (device.attachment_id, device.swap_attachment_id, status(volume)) == (before.id, None, "in-use")
-    assert (Volume.objects.get().pool_id, Attachment.objects.get().id) == (there, before.id)
 
 
 def told(cloud: Cloud) -> list[Command]:

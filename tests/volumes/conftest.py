@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
 from compute_agent.contract.build import GuestDisk
 from provisioning.common.context import RequestContext
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import Host, HostCommand
 from provisioning.volumes import selectors, uses
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.requests import VolumeRequest
@@ -62,6 +63,12 @@ class Guests:
 
     def swap(self, old: Attachment, new: Attachment) -> None:
         self.told.append(("swap", new.id))
+
+    def working(self, attachment: Attachment) -> Sequence[HostCommand]:
+        return ()
+
+    def is_swapping(self, new: Attachment) -> bool:
+        return False
 
 
 @dataclass

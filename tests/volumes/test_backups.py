@@ -33,6 +33,7 @@ from provisioning.volumes.services.backups import create_backup, delete_backup
 from tests.support.backup_host import BackupHost, ClientLink, MemoryCopies
 from tests.support.clouds import context
 from tests.support.jobs import drain
+from tests.support.passing_time import pass_time
 from tests.volumes.conftest import Town
 
 
@@ -155,7 +156,7 @@ def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: Memo
     assert Message.objects.get().resource_type == "VOLUME_BACKUP"
     silent = create_backup(town.alice, BackupRequest(volume_id=str(volume.id)))
     current().put(str(silent.id), "00000000-half", b"half")
-    Backup.objects.filter(id=silent.id).update(deadline=timezone.now() - timedelta(seconds=1))
+    pass_time(86_400)
     assert backup_jobs.end_overdue() == 1
     drain()
     silent.refresh_from_db()

@@ -12,13 +12,13 @@ from chaos.wrongs import wrong
 from provisioning.compute.models import Instance
 from provisioning.doctor.checks.allocations import AT_A_HOST
 from provisioning.doctor.finding import Finding
-from provisioning.volumes import state
+from provisioning.volumes import deadlines
 from provisioning.volumes.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Backup, Snapshot, StoragePool, Volume
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus, VolumeStatus
 
 GIB = 1 << 30
-MOVING = (VolumeStatus.ATTACHING, VolumeStatus.DETACHING, *state.TIMEOUTS)
+MOVING = (VolumeStatus.ATTACHING, VolumeStatus.DETACHING, *deadlines.TASKS)
 ON_THE_WAY = (AttachStatus.ATTACHING, AttachStatus.DETACHING)
 COPYING = (BackupStatus.CREATING, BackupStatus.RESTORING, BackupStatus.DELETING)
 HALF = (VolumeStatus.ERROR, VolumeStatus.ERROR_DELETING)

@@ -374,6 +374,8 @@ class TasklessAction(HostAction[R, B], Generic[R, B]):
     task = None
     one_at_a_time: ClassVar[bool] = False
     """Whether another one is refused while the host has not ended this one; no task in the records would do it."""
+    ends_by_report: ClassVar[bool] = False
+    """Whether only the host's report ends it: silence does not say what the guest has now."""
 
     def start(self, context: RequestContext, instance: Instance, request: R, started: datetime) -> Instance:
         """Check, notify, record and command, inside the caller's transaction."""

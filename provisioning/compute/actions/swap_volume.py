@@ -54,6 +54,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
     from_states: ClassVar[tuple[VmState, ...]] = (VmState.ACTIVE, VmState.PAUSED, VmState.RESIZED)
     timeout = "BUILD_TIMEOUT"
     body = SwapVolumeRequest
+    ends_by_report = True
 
     def start(self, context: RequestContext, instance: Instance, request: Swap, started: datetime) -> Instance:
         """Reserve the new volume and have it connected; the command follows when it is."""
@@ -117,6 +118,8 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
             return False
         if device.swap_attachment_id is not None:
             return str(device.swap_attachment_id) == new_attachment_id
+        if not Attachment.objects.filter(id=new_attachment_id).exists():
+            return False
         device.swap_attachment_id = uuid.UUID(new_attachment_id)
         BlockDevice.objects.filter(id=device.id).update(swap_attachment_id=device.swap_attachment_id)
         self.go_on(instance, device)
@@ -136,17 +139,19 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
     def end(self, instance: Instance, body: SwapVolumeRequest, outcome: Outcome) -> Instance | None:
         """The guest has the new volume and the old one is given back; or it is as it was.
 
-        A guest that has a volume which was taken from it meanwhile gets back what it had before.
+        A guest that has a volume which was taken from it meanwhile gets back what it had before.  Where the data of one
+        volume moves, the volume has the data that the guest has.
         """
         device = BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).first()
-        if not Attachment.objects.filter(id=body.new.attachment_id).exists():
+        there = Attachment.objects.filter(id=body.new.attachment_id).exists()
+        if there and body.new.id == body.old.id:
+            _moved(instance, device, body, outcome)
+        elif not there:
             BlockDevice.objects.filter(swap_attachment_id=body.new.attachment_id).update(
                 swap_attachment_id=None, swap_volume_id=None
             )
             if outcome.well:
                 _put_back(instance, body)
-        elif device is not None and device.swap_volume_id is None:
-            _moved(device, outcome)
         elif device is not None and outcome.well:
             attachments.complete(_key(device.swap_attachment_id), device.device_name)
             BlockDevice.objects.filter(id=device.id).update(
@@ -170,14 +175,21 @@ def _put_back(instance: Instance, body: SwapVolumeRequest) -> None:
         send_attach(instance, device)
 
 
-def _moved(device: BlockDevice, outcome: Outcome) -> None:
-    """Tell the volume whether the guest goes on with its data in the other pool."""
-    new = _key(device.swap_attachment_id)
+def _moved(instance: Instance, device: BlockDevice | None, body: SwapVolumeRequest, outcome: Outcome) -> None:
+    """Tell the volume whether the guest goes on with its data in the other pool.
+
+    ``device`` None: an operator has taken the volume from the server meanwhile; the guest loses its new disk as well.
+    """
+    new = uuid.UUID(body.new.attachment_id)
     columns: dict[str, uuid.UUID | None] = {"swap_attachment_id": None}
     if outcome.well:
         columns["attachment_id"] = new
-    BlockDevice.objects.filter(id=device.id).update(**columns)
+    if device is not None:
+        BlockDevice.objects.filter(id=device.id).update(**columns)
     swapped(new, failed="" if outcome.well else outcome.message or COULD_NOT)
+    if device is None and outcome.well:
+        send_removal(instance, uuid.UUID(body.new.id), body.new.attachment_id)
+        attachments.release(new)
 
 
 SWAP = register(SwapVolume())

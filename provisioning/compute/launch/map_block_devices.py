@@ -1,6 +1,7 @@
 """Map block devices: the volumes of a guest whose host is known are made, reserved and connected to that host."""
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from django.conf import settings
 from django.utils import timezone
@@ -23,6 +24,8 @@ from provisioning.volumes.services import attachments
 from provisioning.volumes.state import keep_still
 from provisioning.volumes.states import VolumeStatus
 
+LATE = timedelta(seconds=60)
+"""After its deadline a volume's own reaper has this long to extend the deadline or to give the volume up."""
 REFUSED = "Invalid volume: {message}"
 
 
@@ -93,9 +96,12 @@ def map_block_devices(
 
 
 def volumes_are_made(instance: Instance) -> bool:
-    """Whether a volume that the build waits for is still being made: that has a deadline of its own."""
+    """Whether a volume that the build waits for is still being made: that has a deadline of its own, and its reaper
+    looks after it a moment after that.
+    """
     ids = [device.volume_id for device in block_devices.volumes_of(instance.id) if device.volume_id]
-    return Volume.objects.filter(id__in=ids, status__in=block_devices.BEING_MADE, deadline__gt=timezone.now()).exists()
+    being_made = Volume.objects.filter(id__in=ids, status__in=block_devices.BEING_MADE)
+    return being_made.filter(deadline__gt=timezone.now() - LATE).exists()
 
 
 def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:

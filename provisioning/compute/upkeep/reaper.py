@@ -26,8 +26,8 @@ from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
 from provisioning.hosts import commands, rejected
 from provisioning.hosts.selectors import alive, is_alive
+from provisioning.jobs.absence import absence
 from provisioning.jobs.registry import periodic
-from provisioning.jobs.selectors import last_finished
 from provisioning.quotas.services.ledger import commit
 
 log = logging.getLogger(__name__)
@@ -37,10 +37,6 @@ BATCH = 200
 """Instances of one round; the next round takes the others."""
 ASK_AGAIN = timedelta(seconds=60)
 """How long a host that failed to remove something is left in peace."""
-AWAY = timedelta(seconds=30)
-"""Nobody looked when the last round is longer ago, or further ahead, than this: the cloud was down, or a clock was set.
-What passed meanwhile does not count, for hosts may have reports that wait for us.
-"""
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
 VOLUMES_LATE = "The server's volumes were not there in time."
@@ -65,13 +61,9 @@ def reap() -> None:
 @when_broken_off
 def _make_up_for_absence() -> None:
     """Move the deadlines of what hosts do by the time in which nobody looked after them."""
-    last = last_finished("compute.reaper")
-    if last is None:
+    gap = absence("compute.reaper")
+    if gap is None:
         return
-    gap = timezone.now() - last - timedelta(seconds=INTERVAL)
-    if abs(gap) <= AWAY:
-        return
-    log.warning("Nobody looked after what hosts do for %.0f seconds: that time does not count.", gap.total_seconds())
     at_hosts = Instance.objects.filter(task_state__in=[TaskState.SPAWNING, *of_task], task_deadline__isnull=False)
     with transaction.atomic():
         state.lock(at_hosts.values_list("id", flat=True))

@@ -1,7 +1,12 @@
 """Orders that go on beside an instance's tasks and stay without a word past their deadline."""
 
+from datetime import timedelta
+
+from django.utils import timezone
+
 from compute_agent.contract.messages import SERVER, decode_command_body
 from provisioning.compute import host_commands, state
+from provisioning.compute.actions.base import TasklessAction
 from provisioning.compute.actions.registry import awaiting
 from provisioning.compute.models import Instance
 from provisioning.compute.outcome import silent_since
@@ -18,7 +23,8 @@ def overdue(most: int) -> list[Instance]:
 def end(found: Instance) -> None:
     """End what was ordered beside the tasks of an instance and is overdue, inside the caller's transaction.
 
-    What waits its turn on a host that is alive is waited for.  A command of an older attempt means nothing any more.
+    What waits its turn on a host that is alive is waited for, and so is a command that only its host can end
+    (``TasklessAction.ends_by_report``).  A command of an older attempt means nothing any more.
     """
     state.lock([found.id])
     instance = Instance.objects.select_related("host").get(id=found.id)
@@ -30,8 +36,12 @@ def end(found: Instance) -> None:
             HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=until)
             continue
         body = decode_command_body(command.body)
+        current = instance.attempt == command.generation and instance.host_id == command.host_id
+        action = awaiting(instance, body) if current else None
+        if isinstance(action, TasklessAction) and action.ends_by_report:
+            later = timezone.now() + timedelta(seconds=command.timeout or 0)
+            HostCommand.objects.filter(pk=command.pk, finished_at=None).update(deadline=later)
+            continue
         commands.finish(command.host_id, command.id)
-        if instance.attempt == command.generation and instance.host_id == command.host_id:
-            action = awaiting(instance, body)
-            if action is not None:
-                action.end(instance, body, silent_since(command.created_at))
+        if action is not None:
+            action.end(instance, body, silent_since(command.created_at))

@@ -30,7 +30,7 @@ from provisioning.hosts.commands import send, unfinished
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import alive
 from provisioning.hosts.subjects import Subject
-from provisioning.volumes import placement, state
+from provisioning.volumes import deadlines, placement, state
 from provisioning.volumes.host_commands import data_id_of, spec_of
 from provisioning.volumes.host_commands import send as tell
 from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, StoragePool, Volume
@@ -58,7 +58,7 @@ def volumes() -> Iterator[Finding]:
             sentence = f"It is {volume.status}, and by its attachments it would be {should}."
             mend = alone(lambda key=volume.id: _settle(key))  # type: ignore[misc]
             yield Finding("error", _named(volume), sentence, "Follow the attachments.", mend, volume.version)
-    busy = Volume.objects.filter(status__in=state.TIMEOUTS)
+    busy = Volume.objects.filter(status__in=deadlines.TASKS)
     late = timezone.now() - LONG_PAST
     snapshots = Snapshot.objects.filter(status__in=[SnapshotStatus.CREATING, SnapshotStatus.DELETING])
     for snapshot in (snapshots.filter(deadline=None) | snapshots.filter(deadline__lt=late)).order_by("id"):

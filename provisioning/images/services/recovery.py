@@ -5,6 +5,7 @@ import logging
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from provisioning.images import store
@@ -33,6 +34,12 @@ def recover_interrupted_uploads() -> int:
         recovered += move(image.id, Image.Status.SAVING, Image.Status.QUEUED)
         log.warning("The upload of image %s had died; the image is queued again.", image.id)
     return recovered
+
+
+def forgive(gap: datetime.timedelta) -> None:
+    """Let time in which nobody looked not count for images that are written, staged or imported."""
+    Image.objects.filter(status__in=BEING_WRITTEN).update(updated_at=F("updated_at") + gap)
+    ImageTask.objects.filter(status__in=tasks.OPEN).update(updated_at=F("updated_at") + gap)
 
 
 def clear_staging() -> int:

@@ -18,7 +18,7 @@ from provisioning.volumes.services.create import create_volume
 from provisioning.volumes.services.delete import check_deletable, delete_volume
 from provisioning.volumes.services.extend import extend_volume
 from provisioning.volumes.services.limits import follow_limits
-from provisioning.volumes.services.migrate import migrate_volume, swapped
+from provisioning.volumes.services.migrate import guest_goes_on, migrate_volume, swapped
 from provisioning.volumes.services.modify import modify_volume
 from provisioning.volumes.services.reimage import check_reimage, reimage, reimage_of_server
 from provisioning.volumes.services.retype import retype
@@ -51,6 +51,7 @@ __all__ = [
     "force_detach",
     "give_back_of_dead_host",
     "give_back_of_host",
+    "guest_goes_on",
     "messages",
     "migrate_volume",
     "modify_volume",

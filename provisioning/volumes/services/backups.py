@@ -19,6 +19,7 @@ from provisioning.volumes.backup_announcements import announce_backup
 from provisioning.volumes.backup_errors import BackupNotFoundError, InvalidBackupError
 from provisioning.volumes.backup_requests import BackupRequest
 from provisioning.volumes.backup_store import current
+from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Snapshot, Volume
 from provisioning.volumes.selectors.access import snapshot_for, volume_for
@@ -65,7 +66,7 @@ def create_backup(context: RequestContext, request: BackupRequest) -> Backup:
         volume_id=volume.id,
         snapshot_id=snapshot.id if snapshot else None,
         parent=parent,
-        deadline=state.deadline_of(VolumeStatus.BACKING_UP),
+        deadline=deadline_of(VolumeStatus.BACKING_UP),
         size_gb=snapshot.size_gb if snapshot else volume.size_gb,
         container=request.container or store.container(),
         service=store.service,

@@ -15,7 +15,7 @@ from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeEr
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.selectors import attachment_for
 from provisioning.volumes.services import attachments, extend, migrate
-from provisioning.volumes.services.checks import check_metadata, check_texts, locked_volume
+from provisioning.volumes.services.checks import MIGRATING, check_metadata, check_texts, locked_volume
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 Bag = Literal["metadata", "admin_metadata", "image_metadata"]
@@ -127,7 +127,8 @@ def reset_status(
     """Give a volume a status by an operator's word; what is still heard of older commands changes nothing then.
 
     ``attach_status`` ``detached`` gives its attachments back.  Moving and growing end there, and what was claimed
-    for them is given back.  Raises ForbiddenError, InvalidInputError.
+    for them is given back; but a guest that is moving to the volume's new data goes on, and the volume has the data
+    that the guest has in the end.  Raises ForbiddenError, InvalidInputError.
     """
     if not context.is_admin:
         raise ForbiddenError("Only operators reset the status of a volume.")
@@ -141,7 +142,8 @@ def reset_status(
             _give_back(attachment)
         state.reread(volume)
     changes: dict[str, Any] = {"deadline": None}
-    if volume.migration_status == migrate.MIGRATING and (status or migration_status not in (None, migrate.MIGRATING)):
+    moving = volume.migration_status == MIGRATING and migrate.is_swapping(volume)
+    if volume.migration_status == MIGRATING and (status or migration_status not in (None, MIGRATING)) and not moving:
         migrate.abort(volume, RESET)
         state.reread(volume)
         changes["migration_status"] = migrate.FAILED
@@ -150,7 +152,7 @@ def reset_status(
         changes["wanted_gb"] = None
     if status is not None:
         changes |= {"generation": volume.generation + 1, "progress_bytes": 0, "progress_total": 0}
-    if migration_status is not None:
+    if migration_status is not None and not moving:
         changes["migration_status"] = "" if migration_status == "none" else migration_status[:24]
     return state.move(volume, VolumeStatus(status or volume.status), changes=changes, reset=True)
 
@@ -204,12 +206,20 @@ def give_back_of_host(host_id: uuid.UUID, *, only_moving: bool = False) -> int:
     """Give back the attachments of a host that an operator says is dead; returns how many.
 
     ``only_moving``: those that are attached stay with their servers, which may be rebuilt elsewhere; so do those of
-    servers that are being built, whose next try may be elsewhere.
+    servers that are being built, whose next try may be elsewhere, and those that a guest is moving to.  The new data
+    of a volume whose guest is moving to it is kept in any case: the guest may write to it already.
     """
-    rows = Attachment.objects.filter(host_id=host_id)
+    rows = Attachment.objects.filter(host_id=host_id).select_related("volume")
     if only_moving:
         rows = rows.exclude(status=AttachStatus.ATTACHED)
-    found = [each for each in rows.order_by("volume_id") if not (only_moving and uses.user().is_building(each))]
+    found = [each for each in rows.order_by("volume_id") if not _stays(each, only_moving=only_moving)]
     for attachment in found:
         _give_back(attachment)
     return len(found)
+
+
+def _stays(attachment: Attachment, *, only_moving: bool) -> bool:
+    """Return whether ``give_back_of_host`` leaves an attachment as it is."""
+    if only_moving and uses.user().is_building(attachment):
+        return True
+    return bool(only_moving or attachment.volume.migration_of) and uses.user().is_swapping(attachment)

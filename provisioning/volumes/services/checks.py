@@ -17,6 +17,8 @@ from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.access import volume_for
 
+MIGRATING = "migrating"
+"""``Volume.migration_status`` while the data is moved."""
 LONGEST = 255
 MOST_METADATA = 128
 LARGEST_GB = MAX_INTEGER // 1024
@@ -83,8 +85,17 @@ def check_zone(zone: str) -> None:
         raise InvalidInputError(f"Availability zone '{zone[:255]}' is invalid.", field="availability_zone")
 
 
+def check_not_moving(volume: Volume) -> None:
+    """Raise InvalidVolumeError while the data of a volume is moved, whatever status an operator has given it."""
+    if volume.migration_status == MIGRATING:
+        raise InvalidVolumeError(f"The data of volume {volume.id} is being moved.")
+
+
 def check_thawed(volume: Volume) -> None:
-    """Raise InvalidVolumeError when an operator has frozen the volume's pool: nothing is changed in it."""
+    """Raise InvalidVolumeError when nothing may be changed in a volume's pool now: an operator has frozen it, or the
+    volume's data is being moved out of it.
+    """
+    check_not_moving(volume)
     if volume.pool is not None and volume.pool.frozen:
         raise InvalidVolumeError(f"The storage pool of volume {volume.id} is frozen; an operator is at work there.")
 

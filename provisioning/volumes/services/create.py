@@ -21,6 +21,7 @@ from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import PoolRequest, zones_of
 from provisioning.volumes import keys, placement, quota, state, uses
 from provisioning.volumes.announcements import announce
+from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Group, StoragePool, Volume, VolumeType
@@ -93,7 +94,7 @@ def _place(volume: Volume, wanted: PoolRequest, source: Source, request_id: str)
         return
     volume.pool = StoragePool.objects.get(id=pool_id)
     Volume.objects.filter(id=volume.id).update(
-        pool=volume.pool, deadline=state.deadline_of(volume.status), availability_zone=volume.pool.availability_zone
+        pool=volume.pool, deadline=deadline_of(volume.status), availability_zone=volume.pool.availability_zone
     )
     volume.availability_zone = volume.pool.availability_zone
     send(volume, CreateVolumeRequest(volume=spec_of(volume), source=source.body))
@@ -223,7 +224,7 @@ def _elsewhere(volume: Volume, event: AgentEvent, body: CreateVolumeRequest) -> 
     send(volume, DeleteVolumeRequest(volume=spec_of(volume)), beside=True)
     placement.release(volume.pool_id, volume.size_gb)
     pool = StoragePool.objects.get(id=pool_id)
-    columns = {"pool": pool, "generation": volume.generation + 1, "deadline": state.deadline_of(volume.status)}
+    columns = {"pool": pool, "generation": volume.generation + 1, "deadline": deadline_of(volume.status)}
     state.update(volume, columns)
     send(volume, CreateVolumeRequest(volume=spec_of(volume), source=body.source))
     return True

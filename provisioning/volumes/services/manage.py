@@ -24,6 +24,7 @@ from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import decide_pool
 from provisioning.volumes import placement, quota, state
 from provisioning.volumes.announcements import announce
+from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import NO_HOST, hosts_of, send, spec_of
@@ -124,7 +125,7 @@ def _manage(context: RequestContext, pool: StoragePool, request: ManageRequest, 
         multiattach=placement.allows_multiattach(kind),
         bootable=request.bootable,
         metadata=dict(request.metadata),
-        deadline=state.deadline_of(VolumeStatus.CREATING),
+        deadline=deadline_of(VolumeStatus.CREATING),
     )
     announce(volume, "create.start")
     send(volume, CreateVolumeRequest(volume=spec_of(volume), source=VolumeSource(unmanaged=disk.name)))

@@ -4,9 +4,15 @@ A hidden volume (``migration_of``) is made in the new pool.  Nobody has the volu
 pool's host, which fetches it.  A server has it: the hidden one is connected to the same guest, which copies its disk
 to it while it runs (``VolumeUser.swap``, ``swapped``).  Then the two exchange their data, and the hidden one goes with
 the old data.  A failure leaves the volume as it was.
+
+Signs of life of the hidden volume's commands, and of the command that copies the guest's disk, count for the volume:
+a move takes as long as it makes progress.  Once a host was told to move the guest, nothing but its report ends the
+move, because only the host knows which data the guest writes to: not silence, nor an operator's reset.
 """
 
 import uuid
+from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -19,19 +25,36 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, UnavailableError
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
+from provisioning.hosts import commands
+from provisioning.hosts.models import HostCommand
 from provisioning.quotas.services.ledger import release as release_quota
 from provisioning.volumes import keys, placement, quota, state, uses
+from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import NO_HOST, connection_for, host_of, hosts_of, send, spec_of
+from provisioning.volumes.host_commands import (
+    NO_HOST,
+    connection_for,
+    host_of,
+    hosts_of,
+    open_commands,
+    send,
+    spec_of,
+)
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import attachments, create, messages
-from provisioning.volumes.services.checks import check_in_no_group, check_thawed, locked_volume, pool_of
+from provisioning.volumes.services.checks import (
+    MIGRATING,
+    check_in_no_group,
+    check_thawed,
+    locked_volume,
+    pool_of,
+)
 from provisioning.volumes.services.delete import delete
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
-MIGRATING, SUCCESS, FAILED = "migrating", "success", "error"
+SUCCESS, FAILED = "success", "error"
 
 
 @when_broken_off
@@ -85,7 +108,7 @@ def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, sta
         volume_type=volume_type,
         availability_zone=pool.availability_zone,
         migration_of=volume.id,
-        deadline=state.deadline_of(status),
+        deadline=deadline_of(status),
         **keys.new_columns(getattr(volume_type, "encryption", None)),
     )
     verb = "retype.start" if status == VolumeStatus.RETYPING else "migrate.start"
@@ -195,6 +218,38 @@ def swapped(new_attachment_id: uuid.UUID, *, failed: str = "") -> None:
     _exchange(volume, hidden)
 
 
+def is_swapping(volume: Volume) -> bool:
+    """Return whether a host was told to move a guest to the volume's new data, and has not reported how it ended."""
+    coming = Attachment.objects.filter(volume__migration_of=volume.id)
+    return any(uses.user().is_swapping(each) for each in coming)
+
+
+def work_elsewhere(volume: Volume) -> list[HostCommand]:
+    """Return what hosts have not ended and a task of the volume waits for, beside the volume's own commands: those of
+    the hidden volume that its data is moved to, and those about its guests' disks.
+    """
+    hidden = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
+    given = [command for key in hidden for command in open_commands(key)]
+    for attachment in Attachment.objects.filter(volume_id__in=[volume.id, *hidden]):
+        given += uses.user().working(attachment)
+    return given
+
+
+def guest_goes_on(attachment_id: uuid.UUID, until: datetime) -> None:
+    """Hear that a host works on a guest's disk, and until when the host is waited for now."""
+    found = Attachment.objects.select_related("volume").filter(id=attachment_id).first()
+    if found is not None:
+        goes_on(state.lock([found.volume_id, found.volume.migration_of or NOBODY]).values(), until)
+
+
+def goes_on(locked: Iterable[Volume], until: datetime) -> None:
+    """Wait longer for what goes on with these volumes."""
+    for volume in locked:
+        if volume.deadline is not None:
+            volume.deadline = until + commands.MARGIN
+            Volume.objects.filter(id=volume.id).update(deadline=volume.deadline)
+
+
 def _volume_of(hidden: Volume) -> Volume | None:
     """Return the volume, locked, that a hidden one is made for; None when it is not being moved any more."""
     if hidden.migration_of is None:
@@ -213,12 +268,16 @@ def _exchange(volume: Volume, hidden: Volume) -> None:
     mine["data_id"], theirs["data_id"] = volume.data_id or volume.id, hidden.data_id or hidden.id
     Volume.objects.filter(id=hidden.id).update(**mine)
     old_type, new_type = volume.volume_type, hidden.volume_type
-    retyping = volume.status == VolumeStatus.RETYPING
+    retyping = hidden.volume_type_id != volume.volume_type_id
     if retyping:
         _settle_quota(volume, old_type, new_type)
         theirs |= {"volume_type": new_type, "multiattach": placement.allows_multiattach(new_type)}
     verb = "retype.end" if retyping else "migrate.end"
-    state.end_task(volume, verb, changes={**theirs, "migration_status": SUCCESS})
+    changes = {**theirs, "migration_status": SUCCESS}
+    if volume.status in MOVING:
+        state.end_task(volume, verb, changes=changes)
+    else:  # an operator has given it another status meanwhile
+        state.settle(volume, verb, changes=changes)
     state.reread(volume)
     gone = state.lock([hidden.id])[hidden.id]
     delete(gone, force=True)
@@ -230,9 +289,18 @@ def _settle_quota(volume: Volume, old: VolumeType | None, new: VolumeType | None
         release_quota(volume.id, only=list(quota.of_type(old, volume.size_gb)))
 
 
-@when_overdue(VolumeStatus.MAINTENANCE, VolumeStatus.RETYPING)
+MOVING = (VolumeStatus.MAINTENANCE, VolumeStatus.RETYPING)
+
+
+@when_overdue(*MOVING)
 def abort(volume: Volume, reason: str) -> None:
-    """The data could not be moved: the volume is as it was, and what was made for it goes."""
+    """The data could not be moved: the volume is as it was, and what was made for it is deleted.
+
+    Nothing while a host moves a guest to the new data: its report ends the move.
+    """
+    if is_swapping(volume):
+        Volume.objects.filter(id=volume.id).update(deadline=deadline_of(volume.status))
+        return
     retyping = volume.status == VolumeStatus.RETYPING
     messages.of_volume(volume, messages.RETYPE if retyping else messages.MIGRATE, reason)
     hidden_ids = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
@@ -241,7 +309,9 @@ def abort(volume: Volume, reason: str) -> None:
             release_quota(volume.id, only=list(quota.of_type(hidden.volume_type, volume.size_gb)))
         Attachment.objects.filter(volume_id=hidden.id).delete()
         delete(hidden, force=True)
-    if volume.status in (VolumeStatus.RETYPING, VolumeStatus.MAINTENANCE):
+    if volume.status in MOVING:
         state.end_task(volume, changes={"migration_status": FAILED})
+    else:
+        state.settle(volume, changes={"migration_status": FAILED})
     if not Attachment.objects.filter(volume_id=volume.id).exists():
         attachments.tell_clients(volume)

@@ -16,7 +16,13 @@ from provisioning.volumes.models import Snapshot, StoragePool, Volume, VolumeTyp
 from provisioning.volumes.selectors import type_for
 from provisioning.volumes.selectors.guests import limits_of
 from provisioning.volumes.services import limits
-from provisioning.volumes.services.checks import check_in_no_group, check_may_share, locked_volume, pool_of
+from provisioning.volumes.services.checks import (
+    check_in_no_group,
+    check_may_share,
+    check_not_moving,
+    locked_volume,
+    pool_of,
+)
 from provisioning.volumes.services.migrate import begin, check_movable
 from provisioning.volumes.states import VolumeStatus
 
@@ -42,6 +48,7 @@ def retype(
     if volume.status not in (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE):
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available or in-use.")
     pool_of(volume)
+    check_not_moving(volume)
     check_in_no_group(volume)
     encrypted = hasattr(wanted, "encryption")
     multiattach = placement.allows_multiattach(wanted)

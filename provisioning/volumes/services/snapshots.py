@@ -18,6 +18,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.quotas.services.ledger import hold
 from provisioning.volumes import quota, state
 from provisioning.volumes.announcements import announce_snapshot
+from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
 from provisioning.volumes.host_commands import send, spec_of
@@ -80,7 +81,7 @@ def create_snapshot(
         size_gb=volume.size_gb,
         metadata=dict(metadata or {}),
         group_snapshot=group_snapshot,
-        deadline=state.deadline_of(VolumeStatus.CREATING),
+        deadline=deadline_of(VolumeStatus.CREATING),
     )
     announce_snapshot(snapshot, "create.start")
     body = SnapshotVolumeRequest(volume=spec_of(volume), snapshot_id=str(key))
@@ -105,7 +106,7 @@ def delete(snapshot: Snapshot, volume: Volume, *, force: bool = False) -> None:
     check_thawed(volume)
     if volume.status == VolumeStatus.REVERTING:
         raise InvalidSnapshotError(f"Volume {volume.id} is being reverted.")
-    _move(snapshot, SnapshotStatus.DELETING, "delete.start", deadline=state.deadline_of(VolumeStatus.DELETING))
+    _move(snapshot, SnapshotStatus.DELETING, "delete.start", deadline=deadline_of(VolumeStatus.DELETING))
     body = DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id))
     send(volume, body, status=VolumeStatus.DELETING, beside=True)
 
