@@ -15,6 +15,7 @@ import os
 import shutil
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,7 @@ class Daemons:
         self._kept = KeptDescriptions(kept)
         self._address = address
         self._locks: dict[str, threading.RLock] = {}
+        self._waiting: Counter[str] = Counter()
         self._guard = threading.Lock()
 
     @property
@@ -99,12 +101,26 @@ class Daemons:
         """
         with self._guard:
             lock = self._locks.setdefault(volume_id, threading.RLock())
-        taken = lock.acquire(blocking=wait)
+        taken = lock.acquire(blocking=False)
+        if wait and not taken:
+            self._count_waiting(volume_id, 1)
+            try:
+                taken = lock.acquire()
+            finally:
+                self._count_waiting(volume_id, -1)
         try:
             yield taken
         finally:
             if taken:
                 lock.release()
+
+    def awaited(self, volume_id: str) -> bool:
+        """Return whether another thread waits for the lock of ``locked``: work that can wait stops for it."""
+        return self._waiting[volume_id] > 0
+
+    def _count_waiting(self, volume_id: str, more: int) -> None:
+        with self._guard:
+            self._waiting[volume_id] += more
 
     # ----- what there is --------------------------------------------------------------------------------------------
 

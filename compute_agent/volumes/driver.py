@@ -27,6 +27,9 @@ GIB = 1 << 30
 ROOT = "root-"
 """How the ids of guests' root disks begin, which are no volumes of the cloud."""
 TOO_LARGE = "The image is larger than the volume."
+NO_ROOM = "The pool has no room for a copy of what the volume reads of other volumes."
+KEPT_FREE = 0.05
+"""The share of a pool that stays free when data of other volumes is copied: a full pool pauses guests."""
 
 
 class OpenVolume(Protocol):
@@ -97,6 +100,8 @@ class VolumeDriver(abc.ABC):
     """Whether its calls wait for other machines, which may be silent for long."""
     capabilities: ClassVar[Mapping[str, str]] = {}
     """What is told of the pool (``PoolState.capabilities``)."""
+    flattens_alone: ClassVar[bool] = False
+    """Whether ``flatten`` needs no storage daemon."""
     daemons_needed: ClassVar[bool] = True
     """False for simulated pools: volumes are never opened by a storage daemon."""
 
@@ -231,6 +236,24 @@ class VolumeDriver(abc.ABC):
     def merge(self, volume: VolumeSpec, daemon: OpenVolume, stopped: Stopped) -> None:  # noqa: B027 - nothing to merge
         """Merge it by a daemon that has the volume open and exports nothing.  Raises StoppedError when ``stopped``
         returns True first; what is merged by then stays so.
+        """
+
+    def depth(self, volume_id: str) -> int:
+        """Return how many other volumes, deleted ones included, the volume reads its data from."""
+        return 0
+
+    def crowded(self) -> list[str]:
+        """List the volumes that alone keep data of several deleted volumes, which could be copied (``flatten``)."""
+        return []
+
+    def flatten(  # noqa: B027 - nothing to copy
+        self, volume: VolumeSpec, daemon: OpenVolume | None, stopped: Stopped, *, everything: bool = False
+    ) -> None:
+        """Copy into the volume the data that it alone reads of deleted volumes, or ``everything`` that it reads of
+        other volumes, so that these are needed no more.  The volume can be in use, and reads the same at every moment.
+
+        ``daemon`` has the volume open; drivers with ``flattens_alone`` need none.  Raises StoppedError when
+        ``stopped`` returns True first, and continues the next time; PoolUnavailableError when there is no room.
         """
 
     @abc.abstractmethod

@@ -13,13 +13,14 @@ which of them its snapshots are: it is replaced in one step, and a file that it 
   images, pool.
 - A live grow is a new, larger top.  Layers that nobody's snapshot is are merged downwards (``block-commit``) once
   another is on top of them, unless clones need them: what is merged is frozen, so no crash can lose a write.
+- Layers of deleted volumes that one layer alone reads are copied into that one (``flattening``).
 """
 
 import contextlib
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -143,6 +144,10 @@ class Layers:
                     layer = states[owner].layers.get(int(below)) if owner in states else None
                     name = layer.below if layer is not None else ""
         return found
+
+    def used(self, names: Iterable[str]) -> int:
+        """Return the bytes that these layers take of the file system."""
+        return sum(self.path(name).stat().st_blocks * 512 for name in names if self.path(name).exists())
 
     def is_tidy(self, volume_id: str, needed: set[str]) -> bool:
         """Whether ``collect`` would find nothing to remove, where these layers are needed."""

@@ -44,9 +44,9 @@ def mergeable(layers: Layers, volume_id: str, state: State) -> Three | None:
 
 def settle(layers: Layers, volume_id: str, state: State, daemon: OpenVolume) -> None:
     """Bring to an end what an agent that was killed has begun to merge: what is merged is written down."""
-    for job in _jobs(daemon):
+    for job in jobs_named(daemon, JOB):
         three = _three(job["id"])
-        failed = _concluded(daemon, job["id"], lambda: True).get("error")
+        failed = concluded(daemon, job["id"], lambda: True).get("error")
         if not failed and three[1] in state.layers:
             _write_down(layers, volume_id, state, three)
         _forget(volume_id, state, three, daemon)
@@ -64,7 +64,7 @@ def _merge(layers: Layers, volume_id: str, state: State, three: Three, daemon: O
         backing_file=str(layers.path(f"{volume_id}/{lower}")),
         auto_dismiss=False,
     )
-    failed = _concluded(daemon, job, stopped).get("error")
+    failed = concluded(daemon, job, stopped).get("error")
     if not failed:
         _write_down(layers, volume_id, state, three)
     _forget(volume_id, state, three, daemon)
@@ -86,7 +86,7 @@ def _write_down(layers: Layers, volume_id: str, state: State, three: Three) -> N
 
 def _forget(volume_id: str, state: State, three: Three, daemon: OpenVolume) -> None:
     """Let the daemon forget a job that has ended and is written down, and the layer that is merged."""
-    daemon.execute("job-dismiss", id=JOB + "-".join(map(str, three)))
+    dismissed(daemon, JOB + "-".join(map(str, three)))
     if three[1] not in state.layers:
         try:
             daemon.execute("blockdev-del", node_name=node_name(f"{volume_id}/{three[1]}"))
@@ -95,20 +95,26 @@ def _forget(volume_id: str, state: State, three: Three, daemon: OpenVolume) -> N
                 raise
 
 
-def _jobs(daemon: OpenVolume) -> list[dict[str, Any]]:
-    return [job for job in daemon.execute("query-jobs") if job["id"].startswith(JOB)]
-
-
 def _three(job: str) -> Three:
     over, upper, lower = map(int, job.removeprefix(JOB).split("-"))
     return over, upper, lower
 
 
-def _concluded(daemon: OpenVolume, job_id: str, stopped: Stopped) -> dict[str, Any]:
+def jobs_named(daemon: OpenVolume, prefix: str) -> list[dict[str, Any]]:
+    """Return the daemon's jobs whose names begin so."""
+    return [job for job in daemon.execute("query-jobs") if job["id"].startswith(prefix)]
+
+
+def dismissed(daemon: OpenVolume, job_id: str) -> None:
+    """Let the daemon forget a job that has ended and is written down."""
+    daemon.execute("job-dismiss", id=job_id)
+
+
+def concluded(daemon: OpenVolume, job_id: str, stopped: Stopped) -> dict[str, Any]:
     """Wait until a job has ended, which stays known until it is dismissed, and return it."""
     watched = progress.Watched()
     while True:
-        (job,) = [each for each in _jobs(daemon) if each["id"] == job_id]
+        (job,) = [each for each in jobs_named(daemon, job_id) if each["id"] == job_id]
         if job["status"] == "concluded":
             return job
         if stopped():

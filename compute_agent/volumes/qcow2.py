@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,9 +15,11 @@ from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageUnacceptableError, StoppedError
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
-from compute_agent.volumes import luks, merging
+from compute_agent.volumes import flattening, luks, merging
 from compute_agent.volumes.driver import (
     GIB,
+    KEPT_FREE,
+    NO_ROOM,
     TOO_LARGE,
     Extent,
     Opening,
@@ -27,7 +29,7 @@ from compute_agent.volumes.driver import (
     VolumeDriver,
 )
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.layers import IMAGE, Layer, Layers, State, keep, node_name, replace
+from compute_agent.volumes.layers import IMAGE, POOL_LOCK, Layer, Layers, State, keep, node_name, replace
 from compute_agent.volumes.qmp import DaemonError
 from compute_agent.volumes.unmanaged import UnmanageableError, UnmanagedDisks
 
@@ -62,6 +64,7 @@ class Qcow2Driver(VolumeDriver):
         try:
             for each in (folder, self.layers.volumes, self.layers.images):
                 each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / POOL_LOCK).touch(mode=0o600)
             if not (folder / POOL).exists():
                 with self.layers.locked_images():
                     if not (folder / POOL).exists():
@@ -218,9 +221,7 @@ class Qcow2Driver(VolumeDriver):
                 self.layers.collect(volume_id)
         except VolumeNotFoundError:
             return
-        for owner in {name.partition("/")[0] for name in below if not name.startswith(IMAGE)} - {volume_id}:
-            with contextlib.suppress(VolumeNotFoundError), self.layers.locked(owner):
-                self.layers.collect(owner)
+        self._collect_others(below, volume_id)
         if any(name.startswith(IMAGE) for name in below):
             self.layers.collect_images()
 
@@ -302,6 +303,52 @@ class Qcow2Driver(VolumeDriver):
             self._merge(volume.id, state, daemon, stopped)
             self.layers.collect(volume.id)
 
+    def depth(self, volume_id: str) -> int:
+        return flattening.depth(self.layers, volume_id, self.layers.get(volume_id))
+
+    def crowded(self) -> list[str]:
+        readers = flattening.readers_of(self.layers)
+        return [name for name, state in self.layers.states().items() if self._lone_below(name, state, readers)]
+
+    def _lone_below(self, volume_id: str, state: State, readers: Mapping[str, set[str]]) -> flattening.Run | None:
+        if state.gone:
+            return None
+        with contextlib.suppress(PoolUnavailableError):  # a layer is missing: nothing can be read
+            return flattening.lone_below(self.layers, volume_id, state, readers)
+        return None
+
+    def flatten(
+        self, volume: VolumeSpec, daemon: OpenVolume | None, stopped: Stopped, *, everything: bool = False
+    ) -> None:
+        if daemon is None:  # pragma: no cover (a contract of callers)
+            raise VolumeInUseError("The volume's storage daemon does not run.")
+        with self._changing(volume, daemon) as state:
+            if everything:
+                run = flattening.all_below(self.layers, volume.id, state)
+            else:
+                run = self._lone_below(volume.id, state, flattening.readers_of(self.layers))
+            if run is None:
+                return
+            self._check_room(run.layers)
+            if run.number == state.top:
+                self._push(volume, state, state.size)
+            self._follow(volume, state, daemon)
+            flattening.flatten(self.layers, volume.id, state, run, daemon, stopped)
+            self.layers.collect(volume.id)
+        self._collect_others(run.layers, volume.id)
+
+    def _check_room(self, names: Sequence[str]) -> None:
+        """Refuse to copy layers that would fill the pool."""
+        capacity = self.capacity()
+        if self.layers.used(names) > capacity.free - capacity.total * KEPT_FREE:
+            raise PoolUnavailableError(NO_ROOM)
+
+    def _collect_others(self, names: Iterable[str], volume_id: str) -> None:
+        """Remove layers of other volumes that nobody needs any more."""
+        for owner in sorted({name.partition("/")[0] for name in names if not name.startswith(IMAGE)} - {volume_id}):
+            with contextlib.suppress(VolumeNotFoundError), self.layers.locked(owner):
+                self.layers.collect(owner)
+
     def _merge(self, volume_id: str, state: State, daemon: OpenVolume, stopped: Stopped) -> None:
         """Merge what can be merged now; what somebody reads stays for another time."""
         try:
@@ -325,6 +372,7 @@ class Qcow2Driver(VolumeDriver):
         with self.layers.locked(volume.id):
             state = self.layers.get(volume.id)
             if daemon is not None:
+                flattening.settle(daemon)
                 merging.settle(self.layers, volume.id, state, daemon)
                 yield state
                 return

@@ -33,13 +33,13 @@ from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.driver import GIB, ROOT, TOO_LARGE, VolumeDriver
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError
 from compute_agent.volumes.exports import Description
-from compute_agent.volumes.qmp import Qmp
+from compute_agent.volumes.open_volumes import MERGE_SECONDS, OpenVolumes
 from compute_agent.volumes.watch import ANSWERS_WITHIN, PoolWatch
 
 log = logging.getLogger(__name__)
 
-MERGE_SECONDS = 20.0
-"""For which a closed volume is merged: somebody may be about to open it."""
+MOST_DEPTH = 5
+"""Volumes that a new one may read its data from, one below the other (as Cinder's ``rbd_max_clone_depth``)."""
 REIMAGE = "reimage-"
 UNFINISHED = ("restore-", REIMAGE)
 """What files in the staging folder begin with: a killed agent leaves them."""
@@ -92,6 +92,7 @@ class Volumes:
         self._watches = [PoolWatch(driver) for driver in drivers]
         self._mended: deque[str] = deque()
         self._moments: set[str] = set()
+        self._open = OpenVolumes(daemons)
 
     # ----- pools ----------------------------------------------------------------------------------------------------
 
@@ -174,19 +175,39 @@ class Volumes:
         elif source.unmanaged:
             driver.adopt(volume, source.unmanaged)
         elif source.snapshot_id:
-            driver.create_from_snapshot(volume, source.volume_id, source.snapshot_id)
+            self._clone(driver, volume, source.volume_id, source.snapshot_id, stopped)
         elif source.volume_id:
             name = moments.moment(driver, moments.CLONE, volume.id)
             with self._moment(driver, replace(volume, id=source.volume_id), name, stopped):
-                driver.create_from_snapshot(volume, source.volume_id, name)
+                self._clone(driver, volume, source.volume_id, name, stopped)
         else:
             driver.create(volume)
+
+    def _clone(self, driver: VolumeDriver, volume: VolumeSpec, source_id: str, name: str, stopped: Stopped) -> None:
+        """Clone a snapshot; a volume that would read too many others gets a copy of all it reads."""
+        driver.create_from_snapshot(volume, source_id, name)
+        if driver.depth(volume.id) > MOST_DEPTH:
+            with self.daemons.locked(volume.id):
+                self._open.flatten(driver, volume, stopped, everything=True)
 
     def delete(self, volume: VolumeSpec) -> None:
         """End the volume's daemon and remove it."""
         with self.daemons.locked(volume.id):
             self.daemons.disconnect(volume.id)
             self.driver(volume.pool_id).delete(volume.id)
+        self._look_for_layers(volume.pool_id)
+
+    def _look_for_layers(self, pool_id: str) -> None:
+        """Have the next check look for layers of deleted volumes that one volume alone reads."""
+        watch = self._watch(pool_id)
+        if watch is not None:
+            watch.crowded = True
+
+    def flatten(self, pool_id: str) -> None:
+        """Copy what volumes alone read of several deleted volumes into them, each for a while."""
+        watch = self._watch(pool_id)
+        if watch is not None:
+            self._open.flatten_lone(watch)
 
     def unmanaged(self, pool_id: str) -> list[UnmanagedDisk]:
         """List the disks in a pool that are nobody's."""
@@ -229,7 +250,7 @@ class Volumes:
         """Make the volume larger; return the export with the new size when it is open."""
         driver = self.driver(volume.pool_id)
         with self.daemons.locked(volume.id):
-            with self._opened(driver, volume.id) as daemon:
+            with self._open.opened(driver, volume.id) as daemon:
                 driver.grow(volume, daemon)
             if not driver.daemons_needed:
                 clients = driver.clients(volume.id)
@@ -239,32 +260,17 @@ class Volumes:
     def snapshot(self, volume: VolumeSpec, snapshot_id: str) -> None:
         """Freeze what the volume has now."""
         driver = self.driver(volume.pool_id)
-        with self.daemons.locked(volume.id), self._opened(driver, volume.id) as daemon:
+        with self.daemons.locked(volume.id), self._open.opened(driver, volume.id) as daemon:
             driver.snapshot(volume, snapshot_id, daemon)
 
     def delete_snapshot(self, volume: VolumeSpec, snapshot_id: str, stopped: Stopped) -> None:
         """Remove a snapshot."""
         driver = self.driver(volume.pool_id)
-        with self.daemons.locked(volume.id), self._opened(driver, volume.id) as daemon:
+        with self.daemons.locked(volume.id), self._open.opened(driver, volume.id) as daemon:
             driver.delete_snapshot(volume, snapshot_id, daemon, stopped)
             if daemon is None:
-                self._merge(driver, volume, stopped)
-
-    def _merge(self, driver: VolumeDriver, volume: VolumeSpec, stopped: Stopped) -> None:
-        """Merge what a closed volume needs no more, for a while; what is left then waits for the next time."""
-        until = time.monotonic() + MERGE_SECONDS
-        try:
-            if not driver.can_merge(volume.id):
-                return
-            held = driver.hold(volume.id)
-            try:
-                with self.daemons.at_work(f"merge-{volume.id}", driver.opening(volume), held) as daemon:
-                    driver.merge(volume, daemon, lambda: stopped() or time.monotonic() > until)
-            finally:
-                for descriptor in held:
-                    os.close(descriptor)
-        except HostError as error:
-            log.info("Layers of volume %s stay for now: %s %s", volume.id, error.message, error.detail)
+                self._open.merge(driver, volume, stopped)
+        self._look_for_layers(volume.pool_id)
 
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
         """Give a closed volume what its newest snapshot has."""
@@ -329,6 +335,8 @@ class Volumes:
                 watch.mend(partial(self._mend, found))
         for watch in self._watches:
             watch.ask_again()
+            if watch.crowded and watch.id and not watch.away:
+                watch.flattening.start(partial(self._open.flatten_lone, watch))
         return [self._mended.popleft() for _ in range(len(self._mended))]
 
     def _mend(self, descriptions: Sequence[Description]) -> None:
@@ -355,8 +363,10 @@ class Volumes:
         self._clean(lambda driver: self._forget_moments(driver) + driver.sweep())
 
     def prune(self) -> None:
-        """Remove the images of pools that no volume has needed for long."""
+        """Remove the images of pools that no volume has needed for long, and look for layers to copy."""
         self._clean(lambda driver: driver.prune())
+        for watch in self._watches:
+            watch.crowded = True
 
     def _forget_moments(self, driver: VolumeDriver) -> list[str]:
         """Remove what was frozen for copies that were cut off: a copy that is made again freezes anew."""
@@ -370,7 +380,7 @@ class Volumes:
                 with self.daemons.locked(volume_id):
                     if name in self._moments:  # it is made again by now
                         continue
-                    with self._opened(driver, volume_id) as daemon:
+                    with self._open.opened(driver, volume_id) as daemon:
                         driver.delete_snapshot(volume, name, daemon, lambda: time.monotonic() > until)
                 removed.append(f"snapshot {name} of volume {volume_id}")
             except HostError as error:
@@ -390,15 +400,6 @@ class Volumes:
             log.warning("Pool %s was not cleaned: %s %s", driver.settings.name, error.message, error.detail)
 
     # ----- inside ---------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _opened(self, driver: VolumeDriver, volume_id: str) -> Iterator[Qmp | None]:
-        """Give the volume's daemon, started again if it has died."""
-        description = self.daemons.description(volume_id)
-        if description is not None:
-            self.daemons.mend(driver, description)
-        with self.daemons.opened(volume_id) as daemon:
-            yield daemon
 
     @contextlib.contextmanager
     def _moment(self, driver: VolumeDriver, volume: VolumeSpec, name: str, stopped: Stopped) -> Iterator[None]:

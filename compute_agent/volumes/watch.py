@@ -71,6 +71,9 @@ class PoolWatch:
         """Empty until the pool has answered once."""
         name = driver.settings.name
         self.cleaning, self.mending = Aside(f"cleaning pool {name}"), Aside(f"mending daemons of pool {name}")
+        self.flattening = Aside(f"flattening volumes of pool {name}")
+        self.crowded = True
+        """Whether to look for layers of deleted volumes that one volume alone reads."""
         self._measuring = Aside(f"measuring pool {name}")
         self._preparing = threading.Lock()
         self.known: PoolState | None = None

@@ -12,6 +12,7 @@ import os
 import socket
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,11 +24,21 @@ from compute_agent.images.use import NAME as CACHED_NAME
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageUnacceptableError
 from compute_agent.volumes import luks
-from compute_agent.volumes.driver import GIB, Extent, Opening, OpenVolume, PoolCapacity, PoolSettings, VolumeDriver
+from compute_agent.volumes.driver import (
+    GIB,
+    KEPT_FREE,
+    NO_ROOM,
+    Extent,
+    Opening,
+    OpenVolume,
+    PoolCapacity,
+    PoolSettings,
+    VolumeDriver,
+)
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.qmp import DaemonError
 from compute_agent.volumes.rbd.bases import IMAGE, UNFINISHED, ImageBases, base_name
-from compute_agent.volumes.rbd.images import COPY, NAMESPACE, CephError, CephImages
+from compute_agent.volumes.rbd.images import COPY, NAMESPACE, CephError, CephImages, Parent
 from compute_agent.volumes.rbd.location import parse
 
 log = logging.getLogger(__name__)
@@ -42,7 +53,7 @@ class RbdDriver(VolumeDriver):
     """A pool of Ceph: ``--volume-pool NAME=rbd:POOL?conf=FILE&id=CLIENT``."""
 
     name = "rbd"
-    shared = remote = True
+    shared = remote = flattens_alone = True
     capabilities: ClassVar[dict[str, str]] = {
         "multiattach": "true",
         "online_extend": "true",
@@ -197,6 +208,49 @@ class RbdDriver(VolumeDriver):
         self, volume: VolumeSpec, snapshot_id: str, daemon: OpenVolume | None = None, stopped: Stopped = never
     ) -> None:
         self.images.remove_snapshot(_image(volume.id), snapshot_id)
+
+    def depth(self, volume_id: str) -> int:
+        """Count the volumes that the image is a clone of, one of the other; images of the cloud do not count."""
+        with _missing():
+            found, parent = 0, self.images.parent(_image(volume_id))
+            while parent is not None and parent.image.startswith(VOLUME):
+                found += 1
+                parent = self.images.parent(parent.number if parent.deleted else parent.image, number=parent.deleted)
+        return found
+
+    def crowded(self) -> list[str]:
+        """List volumes that alone need a deleted volume which itself needs another deleted one.
+
+        Ceph is asked about each volume only when several deleted ones are there.
+        """
+        deleted = {number for number, name in self.images.trash().items() if name.startswith(VOLUME)}
+        if len(deleted) < 2:
+            return []
+        parents: dict[str, Parent] = {}
+        for image, is_number in [(_image(each), False) for each in self.names()] + [(each, True) for each in deleted]:
+            with contextlib.suppress(CephError):  # it was removed meanwhile
+                parent = self.images.parent(image, number=is_number)
+                if parent is not None:
+                    parents[image] = parent
+        clones = Counter(parent.number for parent in parents.values())
+        return sorted(
+            image.removeprefix(VOLUME)
+            for image, parent in parents.items()
+            if image not in deleted and clones[parent.number] == 1
+            if parent.number in deleted and parent.number in parents and parents[parent.number].number in deleted
+        )
+
+    def flatten(
+        self, volume: VolumeSpec, daemon: OpenVolume | None, stopped: Stopped, *, everything: bool = False
+    ) -> None:
+        """Let Ceph copy all that the image reads of others, also where it was asked for less."""
+        capacity = self.capacity()
+        if capacity.free < capacity.total * KEPT_FREE:
+            raise PoolUnavailableError(NO_ROOM)
+        with _missing():
+            self.images.flatten(_image(volume.id), stopped)
+        while self.images.sweep((VOLUME,)):
+            pass
 
     def revert(self, volume: VolumeSpec, snapshot_id: str) -> None:
         """Roll the image back; the time depends on how much it has."""

@@ -51,6 +51,16 @@ class Capacity:
     free: int
 
 
+@dataclass(frozen=True)
+class Parent:
+    """The image that another one is a clone of."""
+
+    image: str
+    number: str
+    """By which Ceph knows an image of the trash."""
+    deleted: bool
+
+
 class CephImages:
     """What one pool has; ``image`` is a name in it, ``snapshot`` a name in an image."""
 
@@ -207,6 +217,24 @@ class CephImages:
     def has_clones(self, image: str) -> bool:
         """Return whether clones need data of the image."""
         return bool(json.loads(self._rbd("children", "--all", self._spec(image), "--format", "json")))
+
+    def parent(self, image: str, *, number: bool = False) -> Parent | None:
+        """Return the image that this one is a clone of; None when it is none.  ``number``: ``image`` is one of the
+        trash, by its number.
+        """
+        whose = ("--pool", self.location.pool, "--image-id", image) if number else (self._spec(image),)
+        found = json.loads(self._rbd("info", *whose, "--format", "json")).get("parent")
+        if found is None:
+            return None
+        return Parent(found["image"], found.get("id", ""), deleted=bool(found.get("trash")))
+
+    def flatten(self, image: str, stopped: Stopped = never) -> None:
+        """Copy into the image what it reads of others, in use or not.  Raises StoppedError."""
+        try:
+            self._long(stopped, "flatten", "--no-progress", self._spec(image))
+        except CephError as error:
+            if error.number != errno.EINVAL or self.parent(image) is not None:  # it says so of what is no clone
+                raise
 
     def all_snapshots(self) -> dict[str, list[str]]:
         """List the images with their snapshots, oldest first, in one call."""

@@ -23,7 +23,7 @@ from compute_agent.contract.volume import VolumeClient, VolumeEncryption, Volume
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError
 from compute_agent.virt.processes import kill, read_pid
-from compute_agent.volumes import drivers
+from compute_agent.volumes import drivers, services
 from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.driver import GIB, Opening, PoolSettings
 from compute_agent.volumes.drivers.rbd import VOLUME, RbdDriver
@@ -336,3 +336,44 @@ def test_a_daemon_that_is_killed_loses_no_write_it_has_answered(pool: Pool) -> N
 def test_a_host_without_the_configuration_says_so(tmp_path: Path) -> None:
     with pytest.raises(PoolUnavailableError, match=r"ceph\.conf"):
         RbdDriver(PoolSettings("ceph", "rbd", f"volumes?conf={tmp_path}/ceph.conf", "host-1")).prepare()
+
+
+def test_clones_of_clones_keep_no_chain_of_deleted_volumes(driver: RbdDriver, daemons: Daemons) -> None:
+    volumes = Volumes([driver], daemons, Outside(None))  # type: ignore[arg-type]
+    (state,) = volumes.states()
+    volume = replace(spec(), pool_id=state.id)
+    volumes.create(volume, VolumeSource(), never)
+    for number in range(3):
+        assert "failed" not in io(driver.opening(volume), f"write -P {number + 1} {number * MIB} {MIB}")
+        volumes.snapshot(volume, "s")
+        clone = replace(spec(), pool_id=state.id)
+        volumes.create(clone, VolumeSource(volume_id=volume.id, snapshot_id="s"), never)
+        volumes.delete_snapshot(volume, "s", never)
+        volumes.delete(volume)
+        volume = clone
+    assert driver.crowded() == [volume.id]
+    volumes.flatten(state.id)
+    assert driver.crowded() == []
+    assert driver.depth(volume.id) == 0
+    assert not any(name.startswith(VOLUME) for name in driver.images.trash().values())
+    assert all(holds(driver.opening(volume), number + 1, number * MIB) for number in range(3))
+
+
+def test_a_clone_is_one_of_few_living_volumes(
+    driver: RbdDriver, daemons: Daemons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "MOST_DEPTH", 2)
+    volumes = Volumes([driver], daemons, Outside(None))  # type: ignore[arg-type]
+    (state,) = volumes.states()
+    chain = [replace(spec(), pool_id=state.id)]
+    volumes.create(chain[0], VolumeSource(), never)
+    assert "failed" not in io(driver.opening(chain[0]), f"write -P 5 0 {MIB}")
+    for _ in range(3):
+        volumes.snapshot(chain[-1], "s")
+        clone = replace(spec(), pool_id=state.id)
+        volumes.create(clone, VolumeSource(volume_id=chain[-1].id, snapshot_id="s"), never)
+        chain.append(clone)
+    assert [driver.depth(each.id) for each in chain] == [0, 1, 2, 0]
+    assert holds(driver.opening(chain[-1]), 5, 0)
+    for each in reversed(chain):
+        volumes.delete(each)

@@ -1,0 +1,90 @@
+"""Storage daemons that work on volumes: the one that serves a volume, or one that is started for the work alone."""
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Iterator
+
+from compute_agent.contract.volume import VolumeSpec
+from compute_agent.virt.driver import Stopped
+from compute_agent.virt.errors import HostError, StoppedError
+from compute_agent.volumes.daemon import Daemons
+from compute_agent.volumes.driver import VolumeDriver
+from compute_agent.volumes.qmp import Qmp
+from compute_agent.volumes.watch import PoolWatch
+
+log = logging.getLogger(__name__)
+
+MERGE_SECONDS = 20.0
+"""For which a volume's layers are merged or copied in one go: others may want to change the volume."""
+
+
+class OpenVolumes:
+    """Works on volumes of one host by their daemons.  The caller holds the volume's lock (``Daemons.locked``)."""
+
+    def __init__(self, daemons: Daemons) -> None:
+        self._daemons = daemons
+
+    @contextlib.contextmanager
+    def opened(self, driver: VolumeDriver, volume_id: str) -> Iterator[Qmp | None]:
+        """Give the volume's daemon, started again if it has died; None when none serves it."""
+        description = self._daemons.description(volume_id)
+        if description is not None:
+            self._daemons.mend(driver, description)
+        with self._daemons.opened(volume_id) as daemon:
+            yield daemon
+
+    @contextlib.contextmanager
+    def alone(self, driver: VolumeDriver, volume: VolumeSpec) -> Iterator[Qmp]:
+        """Give a daemon that has a closed volume open and exports nothing."""
+        held = driver.hold(volume.id)
+        try:
+            with self._daemons.at_work(f"merge-{volume.id}", driver.opening(volume), held) as daemon:
+                yield daemon
+        finally:
+            for descriptor in held:
+                os.close(descriptor)
+
+    def merge(self, driver: VolumeDriver, volume: VolumeSpec, stopped: Stopped) -> None:
+        """Merge what a closed volume needs no more, for a while; what is left then waits for the next time."""
+        until = time.monotonic() + MERGE_SECONDS
+        try:
+            if driver.can_merge(volume.id):
+                with self.alone(driver, volume) as daemon:
+                    driver.merge(volume, daemon, lambda: stopped() or time.monotonic() > until)
+        except HostError as error:
+            log.info("Layers of volume %s stay for now: %s %s", volume.id, error.message, error.detail)
+
+    def flatten(self, driver: VolumeDriver, volume: VolumeSpec, stopped: Stopped, *, everything: bool = False) -> None:
+        """Copy into the volume what it reads of other volumes (``VolumeDriver.flatten``), whether it is open or not."""
+        with self.opened(driver, volume.id) as daemon:
+            if daemon is not None or driver.flattens_alone:
+                driver.flatten(volume, daemon, stopped, everything=everything)
+                return
+        with self.alone(driver, volume) as daemon:
+            driver.flatten(volume, daemon, stopped, everything=everything)
+
+    def flatten_lone(self, watch: PoolWatch) -> None:
+        """Copy what volumes of a pool alone read of several deleted volumes, each for a while.
+
+        It stops early for whoever wants to change the volume, and the next check continues.  A volume that cannot be
+        opened waits for a later look: it is open on another host, or it is closed and nobody here has its key.
+        """
+        watch.crowded = False
+        for volume_id in watch.driver.crowded():
+            try:
+                with self._daemons.locked(volume_id, wait=False) as taken:
+                    if taken:
+                        self._flatten_for_a_while(watch.driver, watch.id, volume_id)
+                watch.crowded = True
+            except StoppedError:
+                watch.crowded = True
+            except HostError as error:
+                log.info("Volume %s keeps data of deleted ones: %s %s", volume_id, error.message, error.detail)
+
+    def _flatten_for_a_while(self, driver: VolumeDriver, pool_id: str, volume_id: str) -> None:
+        until = time.monotonic() + MERGE_SECONDS
+        description = self._daemons.description(volume_id)
+        volume = VolumeSpec(id=volume_id, pool_id=pool_id, size_gb=0) if description is None else description.volume
+        self.flatten(driver, volume, lambda: self._daemons.awaited(volume_id) or time.monotonic() > until)
