@@ -68,12 +68,12 @@ class LinuxNetwork(HostNetwork):
         self._unfinished = False
         """Whether the kernel is not what is wanted, because something failed; ``check`` tries again."""
         self._underlay = Underlay(settings, self._original)
-        segments = Segments(self._underlay, settings.physical_networks)
+        self._segments = Segments(self._underlay, settings.physical_networks)
         networks = self._folder / "networks"
         user = dhcp_user.choose(settings.dhcp_user)
         self._services = Services(networks, settings.netns, user, self._uplink, metadata)
         self._routing = Routing(settings, self._underlay)
-        self._parts: list[Part] = [Bridges(networks, segments), self._services, self._routing]
+        self._parts: list[Part] = [Bridges(networks, self._segments), self._services, self._routing]
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
@@ -189,6 +189,8 @@ class LinuxNetwork(HostNetwork):
         self._filter_all.patiently()
         if kind_of(document) == SECURITY_GROUP:
             self._filters.check_group(document.id)
+        if kind_of(document) == NETWORK:
+            self._segments.check_network(document.id)
         if kind_of(document) == FLOATING_IP:
             self._routing.check_floating_ip(document.id)
 

@@ -1,6 +1,7 @@
 """What joins a network's bridges on different hosts: a VXLAN device, or an interface of a physical network."""
 
 import errno
+import ipaddress
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -10,6 +11,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from compute_agent.contract.build import Segment
 from compute_agent.contract.network import NetworkDocument
 from compute_agent.network import links, names, namespace, shared_macs
+from compute_agent.network.dhcp_config import MAC
 from compute_agent.network.underlay import Underlay
 from compute_agent.virt.errors import RetryableHostError
 
@@ -21,6 +23,10 @@ EVERYONE = "00:00:00:00:00:00"
 """Stands in a VXLAN device's forwarding table for broadcasts and addresses that are not known."""
 MACHINE = "machine"
 """The physical network that is this machine itself: a pair of interfaces leads to its own namespace."""
+
+
+class UnreachablePeerError(RetryableHostError):
+    """Some other hosts of a network cannot be sent to; the others are reached."""
 
 
 def port_of(segment: Segment, network_id: str) -> str:
@@ -43,6 +49,8 @@ class Segments:
         """``physical_networks``: name → interface or bridge of the machine's own namespace."""
         self._underlay = underlay
         self._physical = physical_networks
+        self._unreachable: dict[str, list[str]] = {}
+        """Peers that nothing can be sent to, by their network."""
 
     def ensure(self, network: NetworkDocument) -> None:
         """Let the network's bridge have its segment; raises RetryableHostError in words for an operator."""
@@ -53,6 +61,14 @@ class Segments:
             self._physical_port(network)
         else:
             raise RetryableHostError(f"This host knows no segments of type {kind}.")
+
+    def check_network(self, network_id: str) -> None:
+        """Raise UnreachablePeerError when other hosts of a network cannot be reached."""
+        if wrong := self._unreachable.get(network_id):
+            raise UnreachablePeerError(
+                "The host cannot send to some other hosts of this network; it reaches the others.",
+                detail="; ".join(wrong)[:500],
+            )
 
     # --- VXLAN ------------------------------------------------------------------------------------------------------
 
@@ -67,7 +83,7 @@ class Segments:
                 self._make_vxlan(name, network, local)
             index = _join(route, name, network)
             route.brport("set", index=index, learning=0)  # who is where is told, and what is not known goes to all
-            _bring_forwarding(route, index, network)
+            self._unreachable[network.id] = _bring_forwarding(route, index, network, local)
 
     def _make_vxlan(self, name: str, network: NetworkDocument, local: str) -> None:
         """Make the device in the machine's namespace, which its packets travel through, and move it to the agent's."""
@@ -163,11 +179,16 @@ def _is_vxlan(link: Any, number: int | None, local: str) -> bool:
     return bool(data.get_attr("IFLA_VXLAN_ID") == number and have == local)
 
 
-def _bring_forwarding(route: Any, index: int, network: NetworkDocument) -> None:
-    """Let the device's forwarding table hold the peers and the remote ports, and nothing else."""
-    wanted = {(EVERYONE, peer) for peer in network.peers}
-    wanted |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
-    wanted |= set(shared_macs.aliases(network))
+def _bring_forwarding(route: Any, index: int, network: NetworkDocument, local: str) -> list[str]:
+    """Let the device's forwarding table hold the peers and the remote ports, and nothing else.
+
+    Peers that nothing can be sent to from ``local`` are left out; returns what is wrong with them.
+    """
+    told = {(EVERYONE, peer) for peer in network.peers}
+    told |= {(port.mac_address, port.underlay) for port in network.remote_ports if port.underlay}
+    told |= set(shared_macs.aliases(network))
+    wanted = {(mac, peer) for mac, peer in told if _is_reached(peer, local) and MAC.fullmatch(mac)}
+    wrong = {f"{mac} at {peer}": "it is not reached from here" for mac, peer in told - wanted}
     here = {mac for mac, _ in wanted} - {EVERYONE}
     have, known = set(), set()
     for row in route.fdb("dump", ifindex=index):
@@ -179,8 +200,24 @@ def _bring_forwarding(route: Any, index: int, network: NetworkDocument) -> None:
     for mac, target in have - wanted:
         route.fdb("del", ifindex=index, lladdr=mac, dst=target, flags=links.NTF_SELF)
     for mac, target in wanted - have:
-        route.fdb("append", ifindex=index, lladdr=mac, dst=target, flags=links.NTF_SELF, state=links.NUD_PERMANENT)
+        try:
+            route.fdb("append", ifindex=index, lladdr=mac, dst=target, flags=links.NTF_SELF, state=links.NUD_PERMANENT)
+        except (NetlinkError, OSError) as error:
+            wrong[f"{mac} at {target}"] = str(error)
     for mac in known - here:
         route.fdb("del", ifindex=index, lladdr=mac, flags=links.NTF_MASTER)
     for mac in here - known:
         route.fdb("replace", ifindex=index, lladdr=mac, flags=links.NTF_MASTER, state=links.NUD_NOARP)
+    for peer, why in sorted(wrong.items()):
+        log.warning("network %s: hardware address %s is left out: %s", network.id, peer, why)
+    return [f"{peer}: {why}" for peer, why in sorted(wrong.items())]
+
+
+def _is_reached(peer: str, local: str) -> bool:
+    """Return whether packets from the address ``local`` can be sent to a peer: both are of one kind."""
+    try:
+        here, there = ipaddress.ip_address(local), ipaddress.ip_address(peer)
+    except ValueError:
+        return False
+    several = there.is_multicast or there.is_unspecified or str(there) == "255.255.255.255"
+    return not several and here.version == there.version and here.is_loopback == there.is_loopback

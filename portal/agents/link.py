@@ -118,6 +118,11 @@ class AgentConsumer(Consumer):
             logger.exception("The link of host %s fails.", self._host.name if self._host else "(unknown)")
             await self._end(FAILED)
 
+    @property
+    def _address(self) -> str:
+        """The address that the link comes from."""
+        return str((self.scope.get("client") or ("",))[0])
+
     # --- letting in ---------------------------------------------------------------------------------------------
 
     async def _admit(self, message: ToPortal) -> None:
@@ -127,8 +132,7 @@ class AgentConsumer(Consumer):
             await in_thread(liveness.heartbeat, host.id)
         elif isinstance(message, Hello):
             name = handshake.header(self.scope, "x-novella-host")
-            address = str((self.scope.get("client") or ("",))[0])
-            host = await in_thread(liveness.admit, name, handshake.bearer(self.scope), message, address)
+            host = await in_thread(liveness.admit, name, handshake.bearer(self.scope), message, self._address)
         else:
             text = "A link begins with enrol or hello."
             raise ContractError(text)
@@ -239,7 +243,7 @@ class AgentConsumer(Consumer):
             case Heartbeat(time=clock):
                 await in_thread(liveness.heartbeat, host_id, clock)
             case ResourceAudit():
-                await in_thread(audits.audit, host_id, message)
+                await in_thread(audits.audit, host_id, message, self._address)
                 await self._ask_for_certificate(host_id, message.certificates)
             case CallReply(id=call_id, result=result):
                 await in_thread(calls.answer, host_id, call_id, result)

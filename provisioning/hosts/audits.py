@@ -14,17 +14,19 @@ from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.common.text import one_line
-from provisioning.hosts import cached_images, leftovers
+from provisioning.hosts import addresses, cached_images, leftovers
 from provisioning.hosts.models import Host
 from provisioning.hosts.subjects import handlers
 
 MOST_WARNINGS = 20
 
 
-def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
-    """Record what the host has and uses, and compare its guests with the records."""
-    address = one_line(report.host_ip, 45)
-    moved = Host.objects.filter(id=host_id).exclude(host_ip=address).exists()
+def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
+    """Record what the host has and uses, and compare its guests with the records.
+
+    ``link`` is the address that its link comes from, empty when that is unknown.
+    """
+    address = addresses.record(host_id, report.host_ip, link)
     known = Host.objects.filter(id=host_id).update(
         last_seen_at=timezone.now(),
         vcpus_total=_amount(report.vcpus),
@@ -37,16 +39,15 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         hypervisor_version=_amount(report.hypervisor_version),
         hypervisor_hostname=one_line(report.hypervisor_hostname, 255),
         architecture=one_line(report.architecture, 40),
-        host_ip=address,
         cpu_info={one_line(name, 40): one_line(said, 4096) for name, said in islice(report.cpu_info.items(), 50)},
         cached_images=[one_line(name, 255) for name in report.cached_images[:1000]],
         uptime=one_line(report.uptime, 255),
-        **_condition(report),
+        **_condition(report, address.warnings),
     )
     if known:
         cached_images.keep(host_id, report.cached_images)
     compare(host_id, report.guests, complete=False)
-    if moved:
+    if address.moved:
         with transaction.atomic():
             for handler in handlers():
                 handler.moved(host_id)
@@ -58,12 +59,16 @@ def audit(host_id: uuid.UUID, report: ResourceAudit) -> None:
         leftovers.take(host_id, report)
 
 
-def _condition(report: ResourceAudit) -> dict[str, object]:
-    """Return what the host says is wrong with it and was mended; nothing of an agent that does not say."""
+def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
+    """Return what is wrong with the host, ``more`` than it reports included, and what was mended.
+
+    An agent that reports neither leaves what is recorded of them.
+    """
     if report.warnings is None:
-        return {}
+        return {"warnings": [*more]} if more else {}
     mended = [{"at": _amount(each.at), "what": one_line(each.what, 255)} for each in report.mended[-MOST_MENDED:]]
-    return {"warnings": [one_line(said, 500) for said in report.warnings[:MOST_WARNINGS]], "mended": mended}
+    warnings = [one_line(text, 500) for text in [*more, *report.warnings][:MOST_WARNINGS]]
+    return {"warnings": warnings, "mended": mended}
 
 
 @when_broken_off

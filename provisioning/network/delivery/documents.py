@@ -31,7 +31,7 @@ from compute_agent.contract.network import (
     SecurityGroupDocument,
     ServicePort,
 )
-from provisioning.hosts.models import Host
+from provisioning.hosts.addresses import seen_from
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.delivery.places import agent_gateways
@@ -85,9 +85,9 @@ def _networks(key: uuid.UUID, needs: Needs) -> Documents:
                 external=network.external,
                 enabled=network.admin_state_up,
                 service=service,
-                peers=sorted(other.host_ip for other in hosts if other.id != host.id and other.host_ip),
+                peers=sorted(filter(None, (seen_from(host, other) for other in hosts if other.id != host.id))),
                 remote_ports=[
-                    _remote(port, network, addresses[port.id], needs.hosts.get(where))
+                    _remote(port, network, addresses[port.id], seen_from(host, needs.hosts.get(where)))
                     for port, where in told
                     if where != host.name
                 ],
@@ -124,12 +124,12 @@ def _service(port: Port, addresses: Sequence[FixedIP]) -> ServicePort:
     )
 
 
-def _remote(port: Port, network: Network, addresses: Sequence[FixedIP], host: Host | None) -> RemotePort:
+def _remote(port: Port, network: Network, addresses: Sequence[FixedIP], underlay: str) -> RemotePort:
     return RemotePort(
         id=str(port.id),
         mac_address=port.mac_address,
         addresses=[address.address for address in addresses],
-        underlay=host.host_ip if host is not None else "",
+        underlay=underlay,
         hostname=port.dns_name,
         dns_domain=project_domain(port, network, shared=network.shared_with_others),
     )
@@ -213,11 +213,10 @@ def _floating_ips(key: uuid.UUID, needs: Needs) -> Documents:
         ],
     )
     hosts = needs.of_floating_ip(floating)
-    others = [replace(document, bearer=hosts[0].host_ip) for _ in hosts[1:]]
-    return {
-        host.id: ApplyFloatingIpRequest(floating_ip=said)
-        for host, said in zip(hosts, [document, *others], strict=False)
-    }
+    # A document without a bearer is the bearer's own.
+    others = {host.id: replace(document, bearer=way) for host in hosts[1:] if (way := seen_from(host, hosts[0]))}
+    bearers = {host.id: document for host in hosts[:1]}
+    return {key: ApplyFloatingIpRequest(floating_ip=each) for key, each in (bearers | others).items()}
 
 
 def _groups(key: uuid.UUID, needs: Needs) -> Documents:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from compute_agent.contract.build import Segment
+from compute_agent.contract.network import RemotePort
 from compute_agent.network.names import service_mac
+from compute_agent.network.segments import UnreachablePeerError
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.lab import Interface, Space, links, until
 from tests.host.layer2.rack import Rack, document, interfaces
@@ -50,6 +53,33 @@ def test_the_forwarding_table_has_what_was_told_and_nothing_else(rack: Rack) -> 
     assert table() == {everybody} | told
     one.process.network.apply(net, 90)  # nobody else any more
     assert table() == set()
+    rack.forget(net)
+
+
+def test_a_peer_that_cannot_be_sent_to_is_left_out_and_reported(rack: Rack) -> None:
+    """An address that is none, of another IP version, of many machines, of this one: the others are reached."""
+    one, two = rack.hosts
+    net = document(35)
+    there = rack.plug(two, net, 3)
+    mine = rack.plug(one, net, 1)
+    good = [each for each in one.process.network.documents() if each.subject_id == net.id]
+    wrong = ["not an address; x", "2001:db8::1", "224.0.0.1", "0.0.0.0", "255.255.255.255", "127.0.0.1"]  # noqa: S104
+    remote = [
+        RemotePort(id=str(at), mac_address=f"fa:16:3e:99:00:{at:02x}", addresses=[], underlay=peer)
+        for at, peer in enumerate(wrong)
+    ]
+    remote.append(
+        RemotePort(id="there", mac_address=there.port.mac_address, addresses=[there.address], underlay=two.underlay)
+    )
+    told = replace(net, peers=[*wrong, two.underlay], remote_ports=remote, shared_macs=["fa:16:3f:00:00:09"])
+    with pytest.raises(UnreachablePeerError):
+        one.process.network.apply(told, good[0].generation + 100)
+    table = one.inside.run("bridge", "fdb", "show", "dev", "vx35")
+    assert {line.split("dst ")[1].split()[0] for line in table.splitlines() if "dst " in line} == {two.underlay}
+    mine.configure()
+    there.configure()
+    assert pings(mine, there)
+    rack.clear()
     rack.forget(net)
 
 

@@ -15,7 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance
-from provisioning.hosts import liveness
+from provisioning.hosts import audits, liveness
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network import services
 from provisioning.network.delivery import jobs, sending
@@ -465,11 +465,33 @@ def test_a_host_that_lost_its_documents_is_told_again(
 def test_another_underlay_address_is_told_to_the_others(cloud: Cloud, alice: RequestContext) -> None:
     _, _, one, two = two_guests(cloud, alice)
     two.host.host_ip = "192.0.2.99"
-    two.measured()
+    audits.audit(two.host.id, two.audit(8, 8192, 100), "192.0.2.99")
     cloud.run()
     document = known(one, NETWORK, cloud.network.id)
     assert document.peers == ["192.0.2.99"]
     assert {port.underlay for port in document.remote_ports} == {"192.0.2.99"}
+
+
+@pytest.mark.parametrize("claimed", ["the other's", "192.0.2.99", "not an address; x", "224.0.0.1", "127.0.0.1"])
+def test_an_address_that_is_not_a_hosts_own_is_told_to_nobody(
+    cloud: Cloud, alice: RequestContext, claimed: str
+) -> None:
+    _, _, one, two = two_guests(cloud, alice)
+    own = two.host.host_ip
+    two.host.host_ip = one.host.host_ip if claimed == "the other's" else claimed
+    audits.audit(two.host.id, two.audit(8, 8192, 100), own)
+    cloud.run()
+    assert known(one, NETWORK, cloud.network.id).peers == [own]
+    assert len(Host.objects.get(id=two.host.id).warnings) == 1
+
+
+def test_hosts_of_another_machine_are_not_told_of_loopback_addresses(cloud: Cloud, alice: RequestContext) -> None:
+    _, _, one, two = two_guests(cloud, alice)
+    Host.objects.filter(id=two.host.id).update(host_ip="127.0.0.1")
+    mark(NETWORK, [cloud.network.id])
+    cloud.run()
+    document = known(one, NETWORK, cloud.network.id)
+    assert (document.peers, {port.underlay for port in document.remote_ports}) == ([], {""})
 
 
 def test_a_command_that_was_lost_is_sent_anew(cloud: Cloud, alice: RequestContext) -> None:
