@@ -25,6 +25,7 @@ from compute_agent.contract.messages import (
     ResourceAudit,
 )
 from compute_agent.contract.power import PowerState
+from compute_agent.contract.volume import KnownVolume
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.runner import CommandRunner
 from compute_agent.engine.store import StateStore
@@ -42,6 +43,7 @@ from compute_agent.virt.driver import Guest
 from compute_agent.virt.errors import HostError, HypervisorUnavailableError, RetryableHostError
 from compute_agent.virt.programs import ProgramError
 from compute_agent.volumes.kind import volume_kinds
+from compute_agent.volumes.memory import VolumeMemory
 
 T = TypeVar("T")
 
@@ -53,7 +55,7 @@ PRUNE_EVERY = 3600.0
 IMAGE_AGE = 7 * 24 * 3600.0
 """Seconds an image stays in the cache after it was last asked for."""
 DOCUMENTS_EVERY = 60.0
-"""Seconds between two audits that list the documents: many follow each other when many commands end."""
+"""Seconds between two audits that list documents and volumes: many follow each other when many commands end."""
 START_PAUSE = 0.5
 START_PAUSE_MAX = 10.0
 
@@ -68,6 +70,7 @@ class Host:
         self._services = services
         self._store = StateStore(store_path, durable=durable)
         self.outbox = Outbox(self._store)
+        self._volume_memory = VolumeMemory(self._store)
         self._runner = CommandRunner(
             self._store,
             self.outbox,
@@ -80,7 +83,7 @@ class Host:
         for kind in document_kinds(services.network, services.threads):
             self._runner.register(kind)
         if services.volumes is not None:
-            for each in volume_kinds(services.volumes):
+            for each in volume_kinds(services.volumes, self._volume_memory):
                 self._runner.register(each)
         self._calls = CallHandler(services)
         self._forgetting: asyncio.Task[None] | None = None
@@ -186,6 +189,10 @@ class Host:
         """List what this host was told of networks, routers, floating IPs and security groups."""
         return await in_thread(self._services.threads.calls, self._services.network.documents)
 
+    def known_volumes(self) -> list[KnownVolume]:
+        """List what this host knows of volumes by the commands that it was given."""
+        return self._volume_memory.listed()
+
     async def audit(self, host_ip: str) -> ResourceAudit:
         """Measure the host, and look for what is left over.  Raises HypervisorUnavailableError."""
         services, described, busy = self._services, self.servers.records.described(), self._runner.at_work()
@@ -202,10 +209,11 @@ class Host:
         busy |= self._runner.at_work()
         found = leftovers.without(report.leftovers, {subject.id for subject in busy})
         warnings = services.network.warnings() + self._certificate_trouble
-        documents = None
-        if time.monotonic() - self._documents_listed >= DOCUMENTS_EVERY:
-            self._documents_listed, documents = time.monotonic(), await self.documents()
-        return replace(report, leftovers=found, warnings=warnings, mended=list(self._mended), documents=documents)
+        report = replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
+        if time.monotonic() - self._documents_listed < DOCUMENTS_EVERY:
+            return report
+        self._documents_listed = time.monotonic()
+        return replace(report, documents=await self.documents(), volumes=self.known_volumes())
 
     def _certificates(self) -> str | None:
         if self._services.certificates is None:

@@ -15,7 +15,7 @@ from compute_agent.contract.build import Frozen
 from compute_agent.contract.calls import Call, CallBody, CallResult
 from compute_agent.contract.certificates import Certificate, CertificateRequest, RenewCertificate
 from compute_agent.contract.commands import CommandBody
-from compute_agent.contract.volume import PoolState
+from compute_agent.contract.volume import KnownVolume, PoolState
 
 T = TypeVar("T")
 
@@ -116,6 +116,7 @@ class Hello(Message, frozen=True):
     time: float | None = None  # Unix time of the host's clock
     machine: str = ""  # as in Enrol
     documents: list[Owned] | None = None  # what it was told of networks and the like; None: it does not say
+    volumes: list[KnownVolume] | None = None  # at most MOST_KNOWN; None: it does not say
 
 
 class NewCredential(Message, frozen=True):
@@ -181,6 +182,7 @@ class ResourceAudit(Message, frozen=True):
     mended: list[Mended] = []  # since the agent started, at most MOST_MENDED, the newest last
     certificates: str | None = None  # ``certificates.digest_of`` what it has; empty: not all; None: it needs none
     documents: list[Owned] | None = None  # as in Hello, now and then; they may be older than what was told meanwhile
+    volumes: list[KnownVolume] | None = None  # likewise
 
 
 class Heartbeat(Message, frozen=True):

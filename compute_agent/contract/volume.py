@@ -36,6 +36,7 @@ class VolumeSpec(Frozen, frozen=True):
     size_gb: int
     encryption: VolumeEncryption | None = None
     multiattach: bool = False  # several guests may have it open: it is exported so that other hosts reach it, too
+    version: int = 0  # of the record when the command was sent; 0: not said
 
 
 class VolumeSource(Frozen, frozen=True):
@@ -54,6 +55,27 @@ class VolumeClient(Frozen, frozen=True):
     host_id: str  # of the guest; its certificate bears this id
     local: bool  # the guest runs on the host that gets the command
     read_only: bool = False
+
+
+class KnownVolume(Frozen, frozen=True):
+    """The data of a volume as a host knows it by the commands that it was given.
+
+    A command of an older ``VolumeSpec.version`` than the newest seen is refused with the code ``superseded``, and so is
+    a ``ConnectVolumeRequest`` of the same version that leaves somebody out: ``detail["known"]`` is then the JSON of
+    this struct.  A version above that of the record proves that records are lost.
+    """
+
+    data_id: str  # ``VolumeSpec.id``
+    version: int  # the newest that was seen
+    volume_id: str = ""  # the subject of the last command
+    pool_id: str = ""
+    size_gb: int = 0
+    clients: list[VolumeClient] | None = None  # None: not known
+    gone: bool = False  # it was deleted here
+
+
+MOST_KNOWN = 5_000
+"""Volumes that one message lists."""
 
 
 class CreateVolumeRequest(Message, frozen=True):

@@ -130,7 +130,7 @@ class StateStore:
                 "INSERT OR IGNORE INTO commands (id, body) VALUES (?, ?)", (command.id, msgspec.json.encode(command))
             ).rowcount
             if added:
-                self._see(subject_of(command), generation_of(command))
+                self.see(subject_of(command), generation_of(command))
         return added == 1
 
     def begin(self, command: Command, *, removes: bool = False) -> None:
@@ -206,6 +206,24 @@ class StateStore:
         rows = self._db.execute("SELECT kind, id, generation, removed FROM subjects WHERE leftover = 1")
         return [SubjectRecord(Subject(*row[:2]), row[2], row[3], leftover=True) for row in rows]
 
+    def remembered(self, kind: str, most: int) -> list[tuple[SubjectRecord, bytes | None]]:
+        """Return the subjects of a kind with their descriptions, the last touched first, at most so many."""
+        rows = self._db.execute(
+            "SELECT id, generation, removed, description FROM subjects WHERE kind = ? ORDER BY touched_at DESC LIMIT ?",
+            (kind, most),
+        )
+        return [(SubjectRecord(Subject(kind, row[0]), row[1], row[2]), row[3]) for row in rows]
+
+    def mark_removed(self, subject: Subject, generation: int) -> None:
+        """Note that nothing of the subject is left, by a command of that generation."""
+        self._mark_removed(subject, generation)
+        self.mark_gone(subject)
+
+    def description(self, subject: Subject) -> bytes | None:
+        """Return what the subject is made of, as far as this host knows."""
+        row = self._db.execute("SELECT description FROM subjects WHERE kind = ? AND id = ?", subject).fetchone()
+        return row[0] if row else None
+
     def descriptions(self, kind: str) -> dict[str, bytes]:
         """Return what the subjects of a kind are made of, by their ids, as far as this host knows."""
         return dict(
@@ -223,7 +241,8 @@ class StateStore:
             )
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _see(self, subject: Subject, generation: int) -> None:
+    def see(self, subject: Subject, generation: int) -> None:
+        """Remember the subject, and its generation if it is the newest."""
         self.adopt(subject, generation)
         self._update(subject, "touched_at = ?", time.time())
 

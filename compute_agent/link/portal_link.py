@@ -145,9 +145,15 @@ class PortalLink:
                 machine=machine,
             )
         guests = await self._host.guests()
-        documents = await self._host.documents()
+        documents, volumes = await self._host.documents(), self._host.known_volumes()
         return Hello(
-            host=name, agent_version=release, guests=guests, time=time.time(), machine=machine, documents=documents
+            host=name,
+            agent_version=release,
+            guests=guests,
+            time=time.time(),
+            machine=machine,
+            documents=documents,
+            volumes=volumes,
         )
 
     def _admitted(self, answer: object) -> Welcome:

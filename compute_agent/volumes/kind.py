@@ -23,19 +23,22 @@ from compute_agent.contract.volume import (
     SnapshotVolumeRequest,
     UnmanageVolumeRequest,
     UploadVolumeRequest,
+    VolumeCommand,
     VolumeSpec,
 )
 from compute_agent.engine.context import CommandContext
 from compute_agent.engine.handlers import CommandHandler, SubjectKind
-from compute_agent.engine.outcomes import Outcome
+from compute_agent.engine.outcomes import SUPERSEDED, Failure, Outcome
 from compute_agent.engine.store import SubjectRecord
 from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.volumes.backup_copies import PoolCopies
 from compute_agent.volumes.backups import Backup, Restore
+from compute_agent.volumes.memory import VolumeMemory
 from compute_agent.volumes.services import Volumes
 
 B = TypeVar("B", bound=CommandBody)
+V = TypeVar("V", bound=VolumeCommand)
 
 Work = Callable[[Volumes, B, Stopped], VolumeConnection | None]
 
@@ -121,6 +124,32 @@ def _upload(volumes: Volumes, body: UploadVolumeRequest, stopped: Stopped) -> No
     volumes.upload(body, stopped)
 
 
+class Fenced(CommandHandler[V]):
+    """Refuses commands of records that are older than what this host has seen, and lets another handler do the rest."""
+
+    def __init__(self, handler: CommandHandler[V], memory: VolumeMemory) -> None:
+        self.heavy, self.makes, self.removes = handler.heavy, handler.makes, handler.removes
+        self.resumes_late = handler.resumes_late
+        self._handler = handler
+        self._memory = memory
+
+    async def run(self, context: CommandContext, body: V) -> Outcome:
+        known = None if context.begun else self._memory.refuses(body)
+        if known is not None:
+            return Outcome(SUPERSEDED, detail={"known": msgspec.json.encode(known).decode()})
+        self._memory.begin(body)
+        outcome = await self._handler.run(context, body)
+        if outcome.failure is None:
+            self._memory.end(context.subject.id, body)
+        return outcome
+
+    def owner(self, context: CommandContext, body: V) -> str:
+        return self._handler.owner(context, body)
+
+    async def refuse(self, context: CommandContext, body: V, failure: Failure) -> Outcome:
+        return await self._handler.refuse(context, body, failure)
+
+
 class VolumeKind(SubjectKind):
     """The volumes of one host, or the copies of their data."""
 
@@ -141,7 +170,7 @@ class VolumeKind(SubjectKind):
         """Nothing waits for it."""
 
 
-def volume_kinds(volumes: Volumes) -> list[VolumeKind]:
+def volume_kinds(volumes: Volumes, memory: VolumeMemory) -> list[VolumeKind]:
     """Return the kinds of subjects of a host with volumes."""
     moments = PoolCopies(volumes, volumes.staging)
     changes: dict[type, CommandHandler[Any]] = {
@@ -161,4 +190,5 @@ def volume_kinds(volumes: Volumes) -> list[VolumeKind]:
         UploadVolumeRequest: VolumeHandler(volumes, _upload, heavy=True),
         BackupVolumeRequest: Backup(volumes.backups, moments),
     }
-    return [VolumeKind(VOLUME, changes, volumes), VolumeKind(VOLUME_COPY, copies, volumes)]
+    fenced: dict[type, CommandHandler[Any]] = {body: Fenced(each, memory) for body, each in changes.items()}
+    return [VolumeKind(VOLUME, fenced, volumes), VolumeKind(VOLUME_COPY, copies, volumes)]

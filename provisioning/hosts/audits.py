@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.messages import MOST_MENDED, GuestState, Owned, ResourceAudit
-from compute_agent.contract.volume import PoolState
+from compute_agent.contract.volume import KnownVolume, PoolState
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
@@ -53,6 +53,8 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
                 handler.moved(host_id)
     if known and report.documents is not None:
         compare_documents(host_id, report.documents, complete=False)
+    if known and report.volumes is not None:
+        compare_volumes(host_id, report.volumes)
     if known and report.pools is not None:
         take_pools(host_id, report.pools)
     if known:
@@ -98,6 +100,14 @@ def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned], *, complet
     with transaction.atomic():
         for handler in handlers():
             handler.compare_documents(host_id, said[handler.kind], complete=complete)
+
+
+@when_broken_off
+def compare_volumes(host_id: uuid.UUID, volumes: Sequence[KnownVolume]) -> None:
+    """Let the service of volumes look whether the host has seen newer changes than the records."""
+    with transaction.atomic():
+        for handler in handlers():
+            handler.compare_volumes(host_id, volumes)
 
 
 def _amount(value: int) -> int:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from compute_agent.contract.messages import Hello, Owned, Ownership
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.common.text import one_line
-from provisioning.hosts.audits import compare, compare_documents
+from provisioning.hosts.audits import compare, compare_documents, compare_volumes
 from provisioning.hosts.commands import awaited
 from provisioning.hosts.credentials import in_use
 from provisioning.hosts.enrolment import authenticate, check_contract, uses_next
@@ -55,6 +55,8 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
     compare(host_id, hello.guests, complete=True)
     if hello.documents is not None:
         compare_documents(host_id, hello.documents, complete=True)
+    if hello.volumes is not None:
+        compare_volumes(host_id, hello.volumes)
 
 
 def ownership(host_id: uuid.UUID) -> Ownership:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from compute_agent.contract.messages import AgentEvent, GuestState, Owned
-from compute_agent.contract.volume import PoolState
+from compute_agent.contract.volume import KnownVolume, PoolState
 from provisioning.hosts.models import HostCommand, Leftover
 
 S = TypeVar("S")
@@ -84,6 +84,9 @@ class SubjectHandler(ABC, Generic[S]):
 
         ``complete`` as in ``compare``.  Not called when the host does not say what it has.
         """
+
+    def compare_volumes(self, host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
+        """Bring the records and what a host knows of volumes together; not called when the host does not say."""
 
     def moved(self, host_id: uuid.UUID) -> None:
         """Hear that a host has another address among the hosts."""

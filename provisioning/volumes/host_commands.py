@@ -32,6 +32,7 @@ def spec_of(volume: Volume, *, size_gb: int | None = None, pool_id: uuid.UUID | 
         size_gb=size_gb or volume.size_gb,
         encryption=encryption_of(volume),
         multiattach=volume.multiattach,
+        version=volume.version,
     )
 
 

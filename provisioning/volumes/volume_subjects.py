@@ -4,14 +4,16 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from compute_agent.contract.messages import AgentEvent, decode_command_body
-from compute_agent.contract.volume import VOLUME, VOLUME_COPY, PoolState
+from compute_agent.contract.volume import VOLUME, VOLUME_COPY, KnownVolume, PoolState
 from provisioning.common.ids import NOBODY
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
-from provisioning.volumes import copies, pools, state, uses
+from provisioning.volumes import copies, older_records, pools, state, uses
 from provisioning.volumes.ends import end_of
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.services import attachments, migrate
@@ -49,9 +51,13 @@ class VolumeHandler(SubjectHandler[Volume]):
         uses.user().progressed(subject)
 
     def take_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
-        if event.error_code == "superseded" or not state.reread(subject) or command.generation != subject.generation:
+        if not state.reread(subject) or command.generation != subject.generation:
             return
         body = decode_command_body(command.body)
+        if event.error_code == "superseded":
+            if not older_records.refused(subject, event, body, command.host_id) or not state.reread(subject):
+                return
+            event = replace(event, message=older_records.REASON)
         take = end_of(body)
         if take is not None:
             take(subject, event, body, command.host_id)
@@ -59,6 +65,9 @@ class VolumeHandler(SubjectHandler[Volume]):
     def take_pools(self, host_id: uuid.UUID, pools_now: Sequence[PoolState]) -> None:
         for pool_id, unserved in pools.take(host_id, pools_now).items():
             attachments.serve_again(host_id, pool_id, unserved)
+
+    def compare_volumes(self, host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
+        older_records.compare(host_id, said)
 
     def owned_by(self, host_id: uuid.UUID) -> Iterable[Subject]:
         """A host owns the volumes of the pools that it serves, and those that it has a daemon or a guest of."""

@@ -14,12 +14,14 @@ from compute_agent.contract.commands import CommandBody, PowerRequest
 from compute_agent.contract.network import ForgetRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
+from compute_agent.engine.store import StateStore
 from compute_agent.network.kinds import BODIES
 from compute_agent.servers.base import HANDLERS, GuestHandler
 from compute_agent.virt.errors import HypervisorUnavailableError
 from compute_agent.virt.fake_images import FakeImageCache
 from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.kind import volume_kinds
+from compute_agent.volumes.memory import VolumeMemory
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.cast import FlakyDriver, Gate, build, destroy, make_spec, make_stage, on_stage, power
 from tests.agent.watched_driver import WatchedDriver
@@ -253,7 +255,7 @@ async def test_an_earlier_guest_that_cannot_be_removed_is_not_joined_by_another(
 
 def test_every_command_has_one_handler() -> None:
     volumes = Volumes([], Daemons(Path(), Path(), Address(str), Path()), Outside(FakeImageCache()))
-    of_volumes = [body for kind in volume_kinds(volumes) for body in kind.handlers]
+    of_volumes = [body for kind in volume_kinds(volumes, VolumeMemory(StateStore(None))) for body in kind.handlers]
     assert len(of_volumes) == len(set(of_volumes))
     handled = HANDLERS.keys() | {ForgetRequest, *BODIES.values(), *of_volumes}
     assert handled == set(get_args(CommandBody))

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 from unittest import mock
 
+import msgspec
+
 from compute_agent.contract.commands import (
     BuildRequest,
     CommandBody,
@@ -46,8 +48,10 @@ from compute_agent.contract.volume import (
     RestoreVolumeRequest,
     UploadVolumeRequest,
 )
+from compute_agent.engine.store import StateStore
 from compute_agent.virt import fake_disk
 from compute_agent.virt.errors import HostError
+from compute_agent.volumes.memory import VolumeMemory
 from provisioning.common.errors import NovellaError
 from provisioning.compute import image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
@@ -83,6 +87,8 @@ class ScriptedAgent:
     """What it was told of networks and the like: kind and id → generation and document."""
     digests: dict[tuple[str, str], str] = field(default_factory=dict)
     """The digests of the documents, by kind and id."""
+    memory: VolumeMemory = field(default_factory=lambda: VolumeMemory(StateStore(None)))
+    """What it has seen of volumes, by the agent's own code."""
     used: set[tuple[str, str]] = field(default_factory=set)
     """Kind and id of the networks and groups that its guests need."""
 
@@ -228,6 +234,14 @@ class ScriptedAgent:
 
     def carry_out_of_volume(self, command: Command, body: Any) -> None:
         """Carry out a command about a volume, or fail it as ``failing`` says."""
+        fenced = command.subject_kind == VOLUME
+        known = self.memory.refuses(body) if fenced else None
+        if known is not None:
+            detail = {"known": msgspec.json.encode(known).decode()}
+            self.report(command, "failed", error_code="superseded", message="A newer command was seen.", detail=detail)
+            return
+        if fenced:
+            self.memory.begin(body)
         message = self.failing.pop(str(type(body).__struct_config__.tag), None)
         if message is not None:
             self.report(command, "failed", error_code="failed", message=message)
@@ -240,7 +254,10 @@ class ScriptedAgent:
             images.upload(in_project_of(image), image.id, [fake_disk.qcow2(body.volume.size_gb << 30)])
             self.report(command, "finished")
             return
-        self.report(command, "finished", detail=self.pools[body.volume.pool_id].carry_out(body))
+        detail = self.pools[body.volume.pool_id].carry_out(body)
+        if fenced:
+            self.memory.end(command.subject_id, body)
+        self.report(command, "finished", detail=detail)
 
     def carry_out_of_backup(self, command: Command, body: BackupVolumeRequest | RestoreVolumeRequest) -> None:
         """Carry out a backup or a restore by the agent's own code."""

@@ -4,7 +4,8 @@ from importlib import import_module
 
 for _subject in (
     "tasks", "launches", "commands", "reports", "actions", "faults", "allocations", "addresses", "networks",
-    "deliveries", "quota", "images", "guests", "leftovers", "hosts", "certificates", "keys", "volumes", "guest_volumes",
+    "deliveries", "quota", "images", "guests", "leftovers", "hosts", "certificates", "keys", "volumes", "older_volumes",
+    "guest_volumes",
     "backups", "queue",
 ):  # fmt: skip
     import_module(f"{__name__}.{_subject}")

@@ -319,7 +319,12 @@ def _daemons(host: Host, known: dict[str, Volume], stored: dict[str, StoredVolum
             sentence = f"Of storage daemons for it, host {host.name} has {has} and should have {should}."
             evidence = (host.id, sorted(here.attachments), sorted(wanted), volume.version)
             yield Finding(
-                "warning", _named(volume), sentence, "Tell the host again.", _tell(volume.id, host.id), evidence
+                "warning",
+                _named(volume),
+                sentence,
+                "Tell the host again.",
+                None if volume.lost else _tell(volume.id, host.id),
+                evidence,
             )
 
 

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent
@@ -37,6 +37,9 @@ SwapReady = Callable[[Attachment, str], None]
 _exported: list[Exported] = []
 _swap_ready: list[SwapReady] = []
 KIND = "connect_volume_request"
+HELD_BY = "held_by"
+"""In the connector of an attachment: the id of the host that has the volume open for somebody whom no record knows."""
+HELD = "A host has the volume open for an attachment that was lost with records. Delete that attachment first."
 SHAREABLE = (VolumeStatus.AVAILABLE, VolumeStatus.RESERVED, VolumeStatus.ATTACHING, VolumeStatus.IN_USE)
 """Statuses in which a multiattach volume takes one more."""
 
@@ -103,6 +106,8 @@ def connect(attachment: Attachment, host: Host) -> None:
     In the caller's transaction.  Raises UnavailableError when no host serves the volume's pool.
     """
     attachment, volume = _locked(attachment.id)
+    if not volume.multiattach and is_held(volume.id):
+        raise UnavailableError(HELD)
     attachment.host, attachment.status = host, AttachStatus.ATTACHING
     attachment.connection = {}
     attachment.save(update_fields=["host", "status", "connection", "updated_at"])
@@ -209,6 +214,11 @@ def follow_refreshed(volume: Volume) -> None:
         Attachment.objects.filter(volume_id=volume.id, refreshing=True).update(refreshing=False)
         tell_clients(volume)
         state.end_task(volume, "resize.end")
+
+
+def is_held(volume_id: uuid.UUID) -> bool:
+    """Whether a volume is kept for somebody who has it open and whom no record knows."""
+    return Attachment.objects.filter(volume_id=volume_id, connector__has_key=HELD_BY).exists()
 
 
 def when_exported(function: Exported) -> None:
@@ -321,6 +331,8 @@ def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> 
         )
         for each in clients
     ]
+    Volume.objects.filter(id=volume.id).update(version=F("version") + 1)
+    volume.version += 1  # no two lists of clients have one number: a host refuses an older one
     body = ConnectVolumeRequest(volume=spec_of(volume), clients=told)
     send(volume, body, host_id=host_id, beside=True)
 

@@ -266,7 +266,9 @@ def _exchange(volume: Volume, hidden: Volume) -> None:
     mine: dict[str, Any] = {name: getattr(volume, name) for name in _DATA}
     theirs: dict[str, Any] = {name: getattr(hidden, name) for name in _DATA}
     mine["data_id"], theirs["data_id"] = volume.data_id or volume.id, hidden.data_id or hidden.id
-    Volume.objects.filter(id=hidden.id).update(**mine)
+    volume.version = max(volume.version, hidden.version)  # each goes on where the hosts of its data have seen the other
+    Volume.objects.filter(id=volume.id).update(version=volume.version)
+    Volume.objects.filter(id=hidden.id).update(**mine, version=volume.version)
     old_type, new_type = volume.volume_type, hidden.volume_type
     retyping = hidden.volume_type_id != volume.volume_type_id
     if retyping:

@@ -1,0 +1,279 @@
+"""A host that has seen newer changes of volumes than the records, because a copy of the database was put back or a
+failure took the last transactions: nothing is detached, shrunk, overwritten or deleted, and the doctor reports it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+from django.db.models import Model
+
+from compute_agent.contract.volume import ConnectVolumeRequest, DeleteVolumeRequest, KnownVolume
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError, UnavailableError
+from provisioning.doctor.examination import treat
+from provisioning.hosts import audits, liveness, restored
+from provisioning.hosts.models import HostCommand
+from provisioning.quotas.models import QuotaUsage, Reservation
+from provisioning.quotas.selectors import usage_of
+from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
+from provisioning.volumes.services import (
+    attachments,
+    create_snapshot,
+    delete_volume,
+    extend_volume,
+    migrate_volume,
+    revert_to_snapshot,
+)
+from provisioning.volumes.upkeep import reap
+from tests.core.doctor.findings import look
+from tests.support.scripted_agent import ScriptedAgent
+from tests.support.scripted_pool import ScriptedPool
+from tests.volumes.conftest import Town
+
+TABLES: tuple[type[Model], ...] = (StoragePool, Volume, Snapshot, Attachment, Reservation, QuotaUsage)
+
+
+class Copy:
+    """A copy of the tables that say who has which volume, and how it is put back."""
+
+    def __init__(self) -> None:
+        self._rows = {model: list(model._base_manager.values()) for model in TABLES}
+
+    def put_back(self) -> None:
+        HostCommand.objects.filter(finished_at=None).delete()
+        for model in reversed(TABLES):
+            model._base_manager.exclude(pk__in=[row["id"] for row in self._rows[model]]).delete()
+        for model, rows in self._rows.items():
+            for row in rows:
+                model._base_manager.update_or_create(pk=row["id"], defaults=row)
+
+
+def back(agent: ScriptedAgent) -> None:
+    """Let the host come back and say what it knows."""
+    liveness.compare_volumes(agent.host.id, agent.memory.listed())
+
+
+def after_restore(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restored, "LOOK_AGAIN", 0)
+    restored.after_restore()
+
+
+@pytest.fixture(params=["forgotten", "run"])
+def put_back(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[Copy], None]:
+    """Put a copy back, whether or not the operator runs ``manage.py after_restore``."""
+
+    def work(copy: Copy) -> None:
+        copy.put_back()
+        if request.param == "run":
+            after_restore(monkeypatch)
+
+    return work
+
+
+PutBack = Callable[[Copy], None]
+
+
+def test_an_attachment_since_the_copy_is_kept_and_nobody_else_is_let_in(town: Town, put_back: PutBack) -> None:
+    volume = town.make()
+    copy = Copy()
+    lost = town.attach(volume)
+    put_back(copy)
+    back(town.agent)
+    row = Attachment.objects.get(id=lost.id)
+    assert (row.host_id, row.instance_id) == (town.host.id, None)
+    assert town.fresh(volume).status == "in-use"
+    with pytest.raises(NovellaError):
+        attachments.reserve(town.alice, volume.id, uuid.uuid4())
+    town.agent.work()
+    assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(lost.id)]
+    assert {found.subject for found in look("newer_volumes")} == {f"volume {volume.id}"}
+    attachments.release(lost.id)
+    town.agent.work()
+    assert (town.fresh(volume).status, town.pool.clients) == ("available", {})
+    for found in look("newer_volumes"):
+        treat([found], repair=True)
+    assert look("newer_volumes") == []
+
+
+def test_an_attachment_elsewhere_before_the_host_is_back_cuts_nobody_off(town: Town) -> None:
+    """The link was never broken, and the next change has the numbers of the lost one."""
+    volume = town.make()
+    copy = Copy()
+    lost = town.attach(volume)
+    copy.put_back()
+    other = attachments.reserve(town.alice, volume.id, uuid.uuid4())
+    attachments.connect(other, town.host)
+    town.agent.work()
+    assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(lost.id)]
+    assert not Attachment.objects.filter(id=other.id).exists()
+    assert Message.objects.filter(resource_id=volume.id).exists()
+    assert town.fresh(volume).status == "in-use"
+
+
+def test_a_pending_attachment_fails_when_the_host_is_back(town: Town, put_back: PutBack) -> None:
+    volume = town.make()
+    copy = Copy()
+    lost = town.attach(volume)
+    put_back(copy)
+    other = attachments.reserve(town.alice, volume.id, uuid.uuid4())
+    attachments.connect(other, town.host)
+    Volume.objects.filter(id=volume.id, copied=None).update(version=2)  # fewer changes than were lost
+    back(town.agent)
+    town.agent.work()
+    assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(lost.id)]
+    assert set(Attachment.objects.values_list("id", flat=True)) == {lost.id}
+
+
+def test_one_who_has_let_go_since_the_copy_does_not_keep_another_out(town: Town, put_back: PutBack) -> None:
+    volume = town.make()
+    before = town.attach(volume)
+    copy = Copy()
+    attachments.begin_detaching(before.id)
+    attachments.release(before.id)
+    town.agent.work()
+    lost = town.attach(town.fresh(volume))
+    put_back(copy)
+    back(town.agent)
+    rows = {row.id: row.host_id for row in Attachment.objects.filter(volume_id=volume.id)}
+    assert rows == {before.id: None, lost.id: town.host.id}
+    with pytest.raises(UnavailableError):
+        attachments.connect(Attachment.objects.get(id=before.id), town.host)
+    town.agent.work()
+    assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(lost.id)]
+
+
+def test_a_larger_size_is_taken_over_and_never_shrunk(town: Town, put_back: PutBack) -> None:
+    volume = town.make(1)
+    copy = Copy()
+    extend_volume(town.alice, volume.id, 5)
+    town.agent.work()
+    put_back(copy)
+    back(town.agent)
+    assert town.fresh(volume).size_gb == 5
+    assert town.alice.project_id is not None
+    assert usage_of(town.alice.project_id)["gigabytes"] == 5
+    assert StoragePool.objects.get().allocated_gb == 5
+    extend_volume(town.alice, volume.id, 6)
+    town.agent.work()
+    assert (town.fresh(volume).size_gb, town.pool.volumes[str(volume.id)]) == (6, 6)
+
+
+def test_an_extension_that_the_copy_says_goes_on_is_finished(town: Town) -> None:
+    volume = town.make(1)
+    extend_volume(town.alice, volume.id, 5)
+    copy = Copy()
+    town.agent.work()
+    town.attach(town.fresh(volume))
+    copy.put_back()
+    back(town.agent)
+    assert town.fresh(volume).size_gb == 5
+    assert StoragePool.objects.get().allocated_gb == 5
+
+
+def test_data_that_is_gone_is_an_error_that_is_shown(town: Town, put_back: PutBack) -> None:
+    volume = town.make()
+    copy = Copy()
+    delete_volume(town.alice, volume.id)
+    town.agent.work()
+    put_back(copy)
+    back(town.agent)
+    assert town.fresh(volume).status == "error"
+    assert Message.objects.filter(resource_id=volume.id).exists()
+    for _ in range(2):
+        if Volume.objects.filter(id=volume.id).exists():
+            delete_volume(town.alice, volume.id)
+            town.agent.work()
+    assert not Volume.objects.filter(id=volume.id).exists()
+
+
+@pytest.mark.parametrize("order", ["revert", "delete"])
+def test_what_was_ordered_of_older_records_is_refused_and_shown(town: Town, order: str) -> None:
+    volume = town.make()
+    snapshot = create_snapshot(town.alice, volume.id)
+    town.agent.work()
+    copy = Copy()
+    gone = town.attach(town.fresh(volume))
+    attachments.begin_detaching(gone.id)
+    attachments.release(gone.id)
+    town.agent.work()
+    copy.put_back()
+    if order == "revert":
+        revert_to_snapshot(town.alice, volume.id, snapshot.id)
+    else:
+        delete_volume(town.alice, volume.id, cascade=True)
+    before = dict(town.pool.volumes)
+    town.agent.work()
+    assert town.pool.volumes == before
+    assert town.fresh(volume).status in ("error", "error_deleting")
+    assert look("newer_volumes")
+    delete_volume(town.alice, volume.id, cascade=True)
+    town.agent.work()
+    assert not Volume.objects.filter(id=volume.id).exists()
+
+
+def test_a_move_that_has_ended_since_the_copy_loses_no_data(town: Town, operator: RequestContext) -> None:
+    """The records give the move up and remove its target, which has the only data."""
+    volume = town.make()
+    other = town.cloud.add_host("nadel")
+    target = other.serve(ScriptedPool(name="fast", total_gb=10, free_gb=10))
+    migrate_volume(operator, volume.id, StoragePool.objects.get(name="fast").id)
+    town.agent.work()
+    other_work = other.take()
+    copy = Copy()
+    for command in other_work:
+        other.carry_out(command)
+    town.agent.work()
+    other.work()
+    (data,) = target.volumes
+    assert str(volume.id) not in town.pool.volumes
+    town.attach(town.fresh(volume))
+    other.work()
+    copy.put_back()
+    Volume.objects.update(deadline="2026-01-01T00:00:00Z")
+    reap()
+    other.work()
+    town.agent.work()
+    assert target.volumes == {data: 1}
+    back(town.agent)
+    assert town.fresh(volume).status == "error"
+    assert look("newer_volumes")
+
+
+def test_a_host_s_word_counts_for_volumes_of_its_own_only(town: Town) -> None:
+    volume = town.make()
+    evil = town.cloud.add_host("evil")
+    claim = KnownVolume(data_id=str(volume.id), version=500, volume_id=str(volume.id), size_gb=90, gone=True)
+    audits.compare_volumes(evil.host.id, [claim])
+    kept = town.fresh(volume)
+    assert (kept.size_gb, kept.status, kept.lost) == (1, "available", {})
+    audits.compare_volumes(town.host.id, [KnownVolume(data_id=str(volume.id), version=1 << 40, gone=True)])
+    assert town.fresh(volume).status == "available"
+
+
+def test_a_host_that_knows_no_more_than_the_records_changes_nothing(town: Town) -> None:
+    volume = town.make()
+    town.attach(volume)
+    before = Volume.objects.values().get()
+    back(town.agent)
+    assert Volume.objects.values().get() == before
+    assert look("newer_volumes", "volumes") == []
+
+
+def test_commands_that_overtake_each_other_are_sent_again(town: Town) -> None:
+    volume = town.make()
+    attachment = attachments.reserve(town.alice, volume.id, uuid.uuid4())
+    attachments.connect(attachment, town.host)
+    (command,) = town.agent.take()
+    town.agent.memory.begin(ConnectVolumeRequest(volume=command.body.volume, clients=[]))
+    with_newer = command.body.volume.__class__(
+        id=str(volume.id), pool_id="", size_gb=1, version=command.body.volume.version + 1
+    )
+    Volume.objects.filter(id=volume.id).update(version=with_newer.version)
+    town.agent.memory.begin(DeleteVolumeRequest(volume=with_newer))
+    town.agent.carry_out(command)
+    town.agent.work()
+    assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(attachment.id)]
+    assert town.fresh(volume).lost == {}
