@@ -33,6 +33,7 @@ from compute_agent.contract.messages import (
     decode_to_portal,
     encode,
 )
+from portal.agents.strangers import Strangers
 from portal.common import handshake
 from portal.common.consumer import Consumer
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError
@@ -60,7 +61,10 @@ CERTIFICATE_AGAIN = 30.0
 REFUSED, REPLACED, FAILED = 4401, 4409, 4500
 """Codes the link is closed with."""
 
+HOST_NAME = "x-novella-host"
+
 logger = logging.getLogger(__name__)
+strangers = Strangers()
 
 
 class AgentConsumer(Consumer):
@@ -71,7 +75,11 @@ class AgentConsumer(Consumer):
     """
 
     async def connect(self) -> None:
-        """Accept, and wait for the first frame; who cannot show a credential can only enrol."""
+        """Accept, and wait for the first frame.
+
+        A link whose handshake shows no host's credential can only enrol.  Few of those are open at a time, and the web
+        server keeps 64 KiB of what each of them sends; a further one is refused before it is accepted.
+        """
         self._host: Host | None = None
         self._closed = False
         self._link = uuid.uuid4().hex
@@ -85,12 +93,22 @@ class AgentConsumer(Consumer):
         self._certificate_asked_at: float | None = None
         self._subscription: Subscription | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._stranger = strangers.enter(self._address)
+        if not self._stranger:
+            self._closed = True
+            await self.close()
+            return
+        if await in_thread(self._shows_credential):
+            self._know()
         await self.accept()
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(FIRST_FRAME_WITHIN, lambda: self._start(self._end(REFUSED)))
 
     async def disconnect(self, code: int) -> None:
-        self._timer.cancel()
+        self._leave()
+        if self._timer is not None:
+            self._timer.cancel()
         self._closed = True
         for task in set(self._tasks):
             task.cancel()
@@ -123,6 +141,31 @@ class AgentConsumer(Consumer):
         """The address that the link comes from."""
         return str((self.scope.get("client") or ("",))[0])
 
+    # --- strangers ----------------------------------------------------------------------------------------------
+
+    def _shows_credential(self) -> bool:
+        """Whether the handshake has the credential of a host."""
+        name, credential = handshake.header(self.scope, HOST_NAME), handshake.bearer(self.scope)
+        if not name or not credential:
+            return False
+        try:
+            enrolment.authenticate(name, credential)
+        except NotAuthenticatedError:
+            return False
+        return True
+
+    def _know(self) -> None:
+        """The other end is a host: it may send whole reports, and is no stranger any more."""
+        self._leave()
+        admit = self.scope.get("admit")
+        if admit is not None:
+            admit()
+
+    def _leave(self) -> None:
+        if self._stranger:
+            self._stranger = False
+            strangers.leave(self._address)
+
     # --- letting in ---------------------------------------------------------------------------------------------
 
     async def _admit(self, message: ToPortal) -> None:
@@ -131,13 +174,15 @@ class AgentConsumer(Consumer):
             host = await in_thread(enrolment.enrol, message)
             await in_thread(liveness.heartbeat, host.id)
         elif isinstance(message, Hello):
-            name = handshake.header(self.scope, "x-novella-host")
+            name = handshake.header(self.scope, HOST_NAME)
             host = await in_thread(liveness.admit, name, handshake.bearer(self.scope), message, self._address)
         else:
             text = "A link begins with enrol or hello."
             raise ContractError(text)
-        self._timer.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._host = host
+        self._know()
         await self._tell(
             Welcome(
                 host=host.name,

@@ -9,6 +9,8 @@ Replaced by ``install``:
 * ``daphne.server.WebSocketFactory.protocol`` by ``websockets.BoundedWebSocket``
 * ``daphne.server.Server.handle_reply(protocol, message)`` by ``websockets.reply``, which waits until a peer or a client
   has read
+* ``daphne.server.Server.create_application(protocol, scope)`` by ``websockets.create_application``, which adds to the
+  scope
 * ``daphne.access.AccessLogGenerator.__call__(protocol, action, details)`` by ``access_log.log``
 * ``daphne.server.serverFromString(reactor, description)`` by ``process.run``: the endpoint is the socket that the
   master listens on
@@ -27,10 +29,10 @@ Overridden in StreamingRequest (Daphne's WebRequest, Twisted's Request): ``gotLe
 request.
 
 Overridden in BoundedWebSocket (Daphne's WebSocketProtocol, Autobahn's): ``onOpen``, ``onMessageFrameBegin``,
-``onMessage``, ``onClose``, ``handle_reply``, ``serverSend``.  Used there: ``application_queue``, ``path``, ``state``,
-``STATE_OPEN``, ``sendClose``, ``autoPingTimeout``, ``dropConnection``, ``message_data_total_length``, and of the
-transport ``producer``, ``registerProducer``, ``unregisterProducer``, ``pauseProducing``, ``resumeProducing``,
-``setTcpKeepAlive``.
+``onMessage``, ``onClose``, ``dataReceived``, ``handle_reply``, ``serverSend``.  Used there: ``application_queue``,
+``path``, ``data``, ``state``, ``STATE_CONNECTING``, ``STATE_OPEN``, ``sendClose``, ``autoPingTimeout``,
+``dropConnection``, ``message_data_total_length``, and of the transport ``producer``, ``registerProducer``,
+``unregisterProducer``, ``pauseProducing``, ``resumeProducing``, ``setTcpKeepAlive``.
 
 Of Django, in ``handler.PooledHandler``: ``ASGIHandler.read_body``, ``create_request``, ``send_response``,
 ``load_middleware(is_async=False)``, ``get_script_prefix``, and that ``BaseHandler.__init__`` loads nothing.
@@ -53,4 +55,5 @@ def install(refusal: http_requests.Refusal | None = None) -> None:
     http.HTTPChannel.lineLengthExceeded = http_requests.refuse_line  # type: ignore[method-assign]
     server.WebSocketFactory.protocol = websockets.BoundedWebSocket
     server.Server.handle_reply = websockets.reply
+    server.Server.create_application = websockets.create_application
     access.AccessLogGenerator.__call__ = access_log.log

@@ -22,10 +22,11 @@ LINK = b"/ws/agent"
 MOST_UNHANDLED = 400
 """Frames of one peer that wait for the application."""
 MOST_UNHANDLED_BYTES = 8 << 20
-"""Bytes of these frames, and of a single message however it is cut; who has shown no credential yet can send them too.
-"""
+"""Bytes of these frames, and of a single message however it is cut."""
 MOST_SAID = 64 << 10
-"""Bytes of a message from a page or a program, of which nothing is expected."""
+"""Bytes of a message from a page or a program, of which nothing is expected, and of all that waits of a link that has
+shown no credential yet.
+"""
 
 PATIENT = (b"/ws/servers/", b"/ws/agent/tunnels/")
 """Beginnings of the paths of tunnels to ports of guests: what is at their ends may read as slowly as it likes."""
@@ -74,6 +75,16 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
     _flow: _Flow | None = None
     _waiting: deque[int] | None = None
     _held_back = False
+    _admitted = False
+
+    def admit(self) -> None:
+        """The other end of an agents' link has shown its credential: it may send whole reports."""
+        self._admitted = True
+
+    @property
+    def unknown(self) -> bool:
+        """Whether this is an agents' link without a credential."""
+        return bool(self.path == LINK) and not self._admitted
 
     @property
     def paced(self) -> bool:
@@ -90,7 +101,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
         """Bytes of one message that comes in."""
         if self.paced:
             return MOST_PACED
-        return MOST_UNHANDLED_BYTES if self.path == LINK else MOST_SAID
+        return MOST_UNHANDLED_BYTES if self.path == LINK and self._admitted else MOST_SAID
 
     def onOpen(self) -> None:  # noqa: N802 - Autobahn's name
         """Register for word of how the peer keeps up, in the place of the HTTP channel that the connection began as."""
@@ -140,6 +151,13 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
                 logger.warning("A client of %s reads too slowly; it is disconnected.", self.path.decode())
                 self.dropConnection(abort=True)
 
+    def dataReceived(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        """Refuse what is sent before the handshake is answered, beyond a few bytes: it would be kept until then."""
+        if self.state == self.STATE_CONNECTING and len(self.data) + len(data) > MOST_SAID:
+            self.dropConnection(abort=True)
+            return
+        super().dataReceived(data)
+
     def onMessageFrameBegin(self, length: int) -> None:  # noqa: N802 - Autobahn's name
         """Refuse a message that is too long at its first byte too many; it would be kept until its end."""
         super().onMessageFrameBegin(length)
@@ -156,7 +174,8 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
                 self.transport.pauseProducing()
                 self._read_on()
             return
-        if self._unhandled(len(payload)) > MOST_UNHANDLED_BYTES or self.application_queue.qsize() >= MOST_UNHANDLED:
+        most = MOST_SAID if self.unknown else MOST_UNHANDLED_BYTES
+        if self._unhandled(len(payload)) > most or self.application_queue.qsize() >= MOST_UNHANDLED:
             logger.warning("A client of %s writes too fast; it is disconnected.", self.path.decode())
             self.dropConnection(abort=True)
             return
@@ -182,6 +201,14 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
 
 
 _send = server.Server.handle_reply
+_create = server.Server.create_application
+
+
+def create_application(self: Any, protocol: Any, scope: dict[str, Any]) -> Any:
+    """Give the application of a WebSocket a function ``admit`` in its scope (``BoundedWebSocket.admit``)."""
+    if isinstance(protocol, BoundedWebSocket):
+        scope["admit"] = protocol.admit
+    return _create(self, protocol, scope)
 
 
 async def reply(self: Any, protocol: Any, message: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import socket
 import struct
@@ -94,6 +95,16 @@ def test_a_message_without_end_is_refused_before_it_is_kept(port: int, people: P
     client = open_raw(port, "" if path == "/ws/agent" else people.alice.token, path)
     with pytest.raises((ConnectionResetError, BrokenPipeError)):
         begin_message(client, 64 << 20, whole=whole)
+    client.close()
+
+
+def test_a_link_without_a_credential_may_send_little(port: int) -> None:
+    client = open_raw(port, path="/ws/agent")
+    ended = b""
+    with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+        begin_message(client, 1 << 20, whole=True)
+        ended = client.recv(1)
+    assert ended == b""
     client.close()
 
 

@@ -35,6 +35,7 @@ def test_everything_is_replaced_and_by_the_like(monkeypatch: pytest.MonkeyPatch)
         (http.HTTPChannel, "lineLengthExceeded"),
         (server.WebSocketFactory, "protocol"),
         (Server, "handle_reply"),
+        (Server, "create_application"),
         (access.AccessLogGenerator, "__call__"),
     ):
         monkeypatch.setattr(owner, name, getattr(owner, name))
@@ -42,6 +43,7 @@ def test_everything_is_replaced_and_by_the_like(monkeypatch: pytest.MonkeyPatch)
     assert http_protocol.WebRequest is http_requests.StreamingRequest
     assert server.WebSocketFactory.protocol is websockets.BoundedWebSocket
     assert Server.handle_reply is websockets.reply
+    assert Server.create_application is websockets.create_application
     assert access.AccessLogGenerator.__call__ is access_log.log
     factory = http_protocol.HTTPFactory(None)
     factory.protocol = http.HTTPChannel
@@ -67,7 +69,7 @@ def test_a_request_overrides_what_there_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["onOpen", "onMessageFrameBegin", "onMessage", "onClose", "handle_reply", "serverSend"]
+    "name", ["onOpen", "onMessageFrameBegin", "onMessage", "onClose", "dataReceived", "handle_reply", "serverSend"]
 )
 def test_a_socket_overrides_what_there_is(name: str) -> None:
     assert parameters(getattr(websockets.BoundedWebSocket, name)) == parameters(getattr(SOCKET, name))
