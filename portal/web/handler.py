@@ -8,6 +8,7 @@ its first signal to its last in one thread of a pool; these threads also keep th
 import asyncio
 import contextvars
 import functools
+from collections.abc import Coroutine
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
@@ -15,6 +16,7 @@ from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.handlers.base import BaseHandler
+from django.http import JsonResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
@@ -26,6 +28,11 @@ UPLOAD_THREADS = 64
 """Uploads at the same time: each waits for its client, so they have threads of their own."""
 HOST_THREADS = 16
 """Requests of hosts at the same time: no user's upload holds up a snapshot."""
+HEALTH = "/healthz"
+HEALTH_WITHIN = 1.0
+"""Seconds after which it is answered with 503, whatever holds up its thread: load balancers do not wait."""
+USUAL_THREADS = "novella.usual_threads"
+"""In a scope: its request goes through the threads of pages also where its path has threads of its own."""
 HOSTS = "/agent/"
 """Where the paths of hosts begin."""
 MOST_HELD_BACK = 128
@@ -48,6 +55,7 @@ class PooledHandler(ASGIHandler):
         self._pool = RequestThreads(THREADS, "http")
         self._uploads = RequestThreads(UPLOAD_THREADS, "upload")
         self._hosts = RequestThreads(HOST_THREADS, "host")
+        self._health = RequestThreads(2, "health")
         self._held_back = 0
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -57,7 +65,8 @@ class PooledHandler(ASGIHandler):
             return
         pool = self._pool_for(scope)
         context = contextvars.copy_context()
-        response = await pool.run(functools.partial(context.run, self._respond, scope, body))
+        work = pool.run(functools.partial(context.run, self._respond, scope, body))
+        response = await (_in_time(work, body) if pool is self._health else work)
         try:
             await self._wait(response)
             await self.send_response(response, send)
@@ -77,6 +86,8 @@ class PooledHandler(ASGIHandler):
             self._held_back -= 1
 
     def _pool_for(self, scope: dict[str, Any]) -> RequestThreads:
+        if scope["path"] == HEALTH and not scope.get(USUAL_THREADS):
+            return self._health
         if scope["path"].startswith(HOSTS):
             return self._hosts
         return self._uploads if _is_upload(scope) else self._pool
@@ -96,6 +107,15 @@ class PooledHandler(ASGIHandler):
             return response
         finally:
             body.close()
+
+
+async def _in_time(work: Coroutine[Any, Any, HttpResponseBase], body: IO[bytes]) -> HttpResponseBase:
+    """Return the response of ``/healthz``, or 503 when it does not come in time."""
+    try:
+        return await asyncio.wait_for(work, HEALTH_WITHIN)
+    except TimeoutError:
+        body.close()  # no thread may have begun with it
+        return JsonResponse({"status": "no answer in time", "web": True, "workers": 0, "hosts_up": 0}, status=503)
 
 
 def _is_upload(scope: dict[str, Any]) -> bool:

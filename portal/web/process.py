@@ -16,6 +16,7 @@ from twisted.internet import defer
 
 from portal.web import board as shared
 from portal.web.board import Board
+from portal.web.handler import USUAL_THREADS
 from portal.web.shared_port import SharedPort
 from portal.web.slow_readers import SlowReaders
 
@@ -86,6 +87,7 @@ async def _ask(application: Any) -> bool:
         "headers": [(b"host", name.encode())],
         "client": None,
         "server": None,
+        USUAL_THREADS: True,
     }
     said: list[Any] = []
 

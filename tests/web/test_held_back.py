@@ -1,8 +1,9 @@
-"""Responses that are sent later wait without a thread."""
+"""Responses that are sent later wait without a thread, and health is answered whatever the threads do."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -39,7 +40,7 @@ def pooled(monkeypatch: pytest.MonkeyPatch) -> PooledHandler:
     return PooledHandler()
 
 
-async def _ask(pooled: PooledHandler, path: str) -> bytes:
+async def _ask(pooled: PooledHandler, path: str, **more: Any) -> bytes:
     sent: list[bytes] = []
 
     async def receive() -> dict[str, Any]:
@@ -48,7 +49,7 @@ async def _ask(pooled: PooledHandler, path: str) -> bytes:
     async def send(message: dict[str, Any]) -> None:
         sent.append(message.get("body", b""))
 
-    scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b""}
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [], "query_string": b"", **more}
     await pooled(scope, receive, send)
     return b"".join(sent)
 
@@ -86,3 +87,30 @@ def test_nothing_is_held_for_longer_than_the_bound() -> None:
     response = HttpResponse()
     hold_back(response, 3600)
     assert response.held_back == handler.LONGEST_HELD_BACK  # type: ignore[attr-defined]
+
+
+async def test_health_is_answered_in_time_while_every_thread_waits(
+    pooled: PooledHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the database accepts connections and answers nothing."""
+    goes_on = threading.Event()
+
+    def stuck(_: PooledHandler, scope: dict[str, Any], body: Any) -> HttpResponse:
+        body.close()
+        goes_on.wait(60)
+        return HttpResponse(scope["path"])
+
+    monkeypatch.setattr(PooledHandler, "_respond", stuck)
+    monkeypatch.setattr(handler, "HEALTH_WITHIN", 0.01)
+    pages = [asyncio.create_task(_ask(pooled, PLAIN)) for _ in range(THREADS)]
+    try:
+        async with asyncio.timeout(30):
+            for _ in range(4):
+                assert b"no answer in time" in await _ask(pooled, handler.HEALTH)
+        look = asyncio.create_task(_ask(pooled, handler.HEALTH, **{handler.USUAL_THREADS: True}))
+        await asyncio.wait([look], timeout=0.05)
+        assert not look.done(), "the master ends a process whose threads are stuck"
+    finally:
+        goes_on.set()
+    assert await asyncio.gather(*pages) == [PLAIN.encode()] * THREADS
+    assert await look == handler.HEALTH.encode()
