@@ -157,7 +157,7 @@ class AgentConsumer(Consumer):
     def _know(self) -> None:
         """The other end is a host: it may send whole reports, and is no stranger any more."""
         self._leave()
-        admit = self.scope.get("admit")
+        admit: Any = self.scope.get("admit")
         if admit is not None:
             admit()
 
