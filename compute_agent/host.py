@@ -19,6 +19,7 @@ from compute_agent.contract.messages import (
     SERVER,
     Command,
     GuestState,
+    Leftover,
     Mended,
     Owned,
     Ownership,
@@ -208,12 +209,19 @@ class Host:
         report = await in_thread(services.threads.calls, measure)
         busy |= self._runner.at_work()
         found = leftovers.without(report.leftovers, {subject.id for subject in busy})
+        if found is not None:
+            found = [replace(each, generation=self._seen(each)) for each in found]
         warnings = services.network.warnings() + self._certificate_trouble
         report = replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
         if time.monotonic() - self._documents_listed < DOCUMENTS_EVERY:
             return report
         self._documents_listed = time.monotonic()
         return replace(report, documents=await self.documents(), volumes=self.known_volumes())
+
+    def _seen(self, leftover: Leftover) -> int | None:
+        """Return the newest generation of the subject that something is left of; None: nothing is known of it."""
+        record = self._store.subject(Subject(leftover.subject_kind, leftover.subject_id))
+        return max(record.generation, record.removed) if record is not None else None
 
     def _certificates(self) -> str | None:
         if self._services.certificates is None:

@@ -141,6 +141,7 @@ class Leftover(Frozen, frozen=True):
     name: str
     subject_kind: str = SERVER  # what kind of things leaves such
     subject_id: str = ""  # whose it is, as far as the host can tell
+    generation: int | None = None  # the newest of the subject that the host has seen; None: it does not say
 
 
 MOST_LEFTOVERS = 500

@@ -117,6 +117,15 @@ def hold(instance: Instance, host_id: uuid.UUID) -> None:
     )
 
 
+def occupy(instance: Instance, host_id: uuid.UUID) -> None:
+    """Account for a guest that is on a host already, whatever room there is, and give back what was held elsewhere."""
+    give_back(instance.id)
+    hold(instance, host_id)
+    room = room_of(instance.flavor)
+    _move(Host.objects.filter(id=host_id), room)
+    Host.objects.filter(id=host_id).update(instances_allocated=F("instances_allocated") + 1)
+
+
 def give_back(instance_id: uuid.UUID) -> bool:
     """Give back what the instance holds, inside the caller's transaction; a repeat is harmless.  Returns whether it
     held anything.
@@ -182,6 +191,11 @@ def _fits(more: Room, wanted: Room) -> Q:
     if more.disk_gb:
         fits &= Q(disk_gb_allocated__lte=disk_limit() - more.disk_gb)
     return fits
+
+
+def raise_attempt(instance_id: uuid.UUID, before: int, after: int) -> None:
+    """Let the place of a server follow its attempt, which was raised without leaving the host."""
+    Allocation.objects.filter(instance_id=instance_id, attempt=before).update(attempt=after)
 
 
 def _difference(after: Room, before: Allocation) -> Room:

@@ -24,6 +24,6 @@ class ComputeConfig(AppConfig):
         import_module("provisioning.compute.jobs")
         for module in (
             "server_subjects", "volume_user", "launch.schedule", "upkeep.reaper", "upkeep.reclaim",
-            "upkeep.offload", "upkeep.confirm_resizes",
+            "upkeep.offload", "upkeep.confirm_resizes", "upkeep.restored",
         ):  # fmt: skip
             import_module(f"provisioning.compute.{module}")

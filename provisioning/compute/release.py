@@ -16,7 +16,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.compute import block_devices, host_commands, instance_actions, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.migration_records import close_migration
-from provisioning.compute.models import Allocation, Instance
+from provisioning.compute.models import Allocation, Instance, NewerGuest
 from provisioning.compute.sizes import quota_held
 from provisioning.compute.snapshot_images import remove_image
 from provisioning.compute.states import PowerState, TaskState, VmState
@@ -187,7 +187,10 @@ def give_back_of_dead(host_id: uuid.UUID) -> None:
 def send_destroy(instance_id: uuid.UUID, host_id: uuid.UUID, attempt: int) -> None:
     """Order a host to remove whatever it has of an instance; the order waits for the host as long as it takes.
 
-    It takes the place of what the host was ordered before.
+    It takes the place of what the host was ordered before.  A guest that is newer than its record stays until it is
+    decided about (``newer_guests``).
     """
+    if NewerGuest.objects.filter(instance_id=instance_id, host_id=host_id, outcome=NewerGuest.Outcome.OPEN).exists():
+        return
     host_commands.withdraw_destroys(host_id, instance_id, attempt)
     host_commands.send(host_id, instance_id, attempt, DestroyRequest(), None)

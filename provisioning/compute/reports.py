@@ -16,12 +16,13 @@ from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import BUILD_STEPS
 from provisioning.common.text import one_line
-from provisioning.compute import block_devices, guest_changes, instance_actions, passwords, state
+from provisioning.compute import block_devices, guest_changes, instance_actions, passwords, state, superseded
 from provisioning.compute.actions.registry import abandoned, action_of, awaiting
 from provisioning.compute.launch.build_kinds import build_kind_of
 from provisioning.compute.launch.finished import finished, is_spawning
 from provisioning.compute.launch.retry import cast_schedule, hold_again
 from provisioning.compute.models import Allocation, Instance, InstanceAction, InstanceActionEvent
+from provisioning.compute.newer_guests import is_current
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_delete, finish_offload, keeps_ports, leave_host, release_place
 from provisioning.compute.states import TaskState, VmState
@@ -81,6 +82,8 @@ def take_end(instance: Instance, event: AgentEvent, command: HostCommand) -> Non
     """A command has ended, well or badly: do what follows from it if the instance still waits for it."""
     body = decode_command_body(command.body)
     well = event.kind == "finished"
+    if not well and event.error_code == superseded.CODE and superseded.repeat(instance, event, command):
+        return
     if isinstance(body, DestroyRequest):
         if well:
             _destroyed(instance, command)
@@ -101,14 +104,14 @@ def _ended(instance: Instance, body: CommandBody, outcome: Outcome, ended: datet
 
 def take_power(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
     """A guest's power changed by itself; while a task of the instance goes on, that task's end says what is."""
-    if instance.host_id == host_id and instance.attempt == event.generation:
+    if instance.host_id == host_id and is_current(instance, event.generation):
         sync_power(instance, power_state_of(event.power_state))
 
 
 def take_posted(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
     """A guest has posted its password, encrypted with its owner's key; the first one counts."""
     password = event.detail.get("password", "")[: passwords.MOST]
-    if instance.host_id == host_id and instance.attempt == event.generation and password and not instance.password:
+    if instance.host_id == host_id and is_current(instance, event.generation) and password and not instance.password:
         state.update(instance, {"password": password})
         guest_changes.changed(instance, ["password"])
 
@@ -116,7 +119,7 @@ def take_posted(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> No
 def take_lease(host_id: uuid.UUID, instance: Instance, event: AgentEvent) -> None:
     """A guest has taken one of its addresses by DHCP, or given it back."""
     port_id, address = event.detail.get("port_id", ""), event.detail.get("address", "")
-    if instance.host_id != host_id or instance.attempt != event.generation:
+    if instance.host_id != host_id or not is_current(instance, event.generation):
         return
     since = _time(event.finished_at) if event.detail.get("held") == "true" else None
     if note_lease(instance.id, port_id, address, since):

@@ -131,6 +131,8 @@ def update(instance: Instance, columns: Mapping[str, Any], note: Note | None = N
 
 
 def _write(instance: Instance, columns: Mapping[str, Any], now: datetime, *, raised: int) -> bool:
+    if "attempt" in columns:  # the guest of another attempt is another guest, unless it is said to be the same
+        columns = {"guest_attempt": None, **columns}
     values = {**columns, "version": instance.version + raised, "updated_at": now}
     known = {name: getattr(instance, name) for name in _CONDITION if getattr(instance, name) is not None}
     if any(isinstance(value, _NOT_PREPARED) for value in values.values()):

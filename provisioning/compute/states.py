@@ -89,6 +89,8 @@ when it is registered.
 LEGAL: dict[tuple[str, State], State] = {}
 """(transition, where it starts) -> where it ends; a transition that is not here cannot happen."""
 TRANSITION_NAMES: set[str] = set()
+FOLLOWED = "follow_{}_guest"
+"""The transition of a record that is older than its guest, which is active, stopped or paused."""
 DISK_TASKS: set[TaskState] = {T.NETWORKING, T.BLOCK_DEVICE_MAPPING, T.SPAWNING}
 """What writes or reads much of a host's disks while it goes on."""
 STATUSES: dict[str, tuple[str, dict[str, str]]] = {
@@ -130,6 +132,12 @@ add_transitions(
         *(Transition("fail", (V.BUILDING, task), (V.ERROR, None)) for task in _LAUNCH),
         *(Transition("found_stopped", (vm, None), (V.STOPPED, None)) for vm in (V.ACTIVE, V.PAUSED)),
         *(Transition("found_running", (vm, None), (V.ACTIVE, None)) for vm in (V.STOPPED, V.SUSPENDED)),
+        *(
+            Transition(FOLLOWED.format(target.value), (vm, task), (target, None))
+            for target in (V.ACTIVE, V.STOPPED, V.PAUSED)
+            for vm in ALIVE
+            for task in (None, *(task for task in T if task != T.DELETING))
+        ),
     ]
 )
 

@@ -61,6 +61,27 @@ def send(
     return command
 
 
+def repeat(command: HostCommand, generation: int) -> HostCommand:
+    """Send a command that has ended once more, under another generation, with all its time; as ``send``."""
+    now = timezone.now()
+    timed = command.timeout is not None
+    again = HostCommand.objects.create(
+        host_id=command.host_id,
+        subject_kind=command.subject_kind,
+        subject_id=command.subject_id,
+        generation=generation,
+        kind=command.kind,
+        body=command.body,
+        deadline=now + timedelta(seconds=command.timeout or 0) if timed else None,
+        timeout=command.timeout,
+        ends_at=now + timedelta(seconds=settings.HOST_QUEUE_TIMEOUT) if timed else None,
+        beside=command.beside,
+        repeated=True,
+    )
+    events.record(topic(again.host_id), "command", {"id": str(again.id)})
+    return again
+
+
 def unfinished(kind: str, subject_id: uuid.UUID) -> QuerySet[HostCommand]:
     return HostCommand.objects.filter(subject_kind=kind, subject_id=subject_id, finished_at=None)
 

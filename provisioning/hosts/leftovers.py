@@ -15,12 +15,15 @@ from provisioning.common.text import one_line
 from provisioning.hosts.models import Leftover
 from provisioning.hosts.subjects import handlers
 
+MOST_GENERATION = 2**63
 MOST = 500
 """Rows kept of one host."""
 Thing = tuple[str, str]
 """Kind and name of a leftover."""
-Owner = tuple[str, uuid.UUID | None]
-"""Kind and id of the subject whose a leftover is; None: it bears nobody's name."""
+Owner = tuple[str, uuid.UUID | None, int | None]
+"""Kind and id of the subject whose a leftover is, None: it bears nobody's name; and the newest generation of it that
+the host has seen.
+"""
 
 
 @when_broken_off
@@ -36,11 +39,12 @@ def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
         things[one_line(each.kind, 20), one_line(each.name, 255)] = (
             one_line(each.subject_kind, 20),
             read_id(each.subject_id),
+            each.generation if each.generation is not None and 0 <= each.generation < MOST_GENERATION else None,
         )
     with transaction.atomic():
         for handler in handlers():
             unknown = sorted(handler.unknown(report.guests))
-            things |= {("guest", str(subject_id)): (handler.kind, subject_id) for subject_id in unknown}
+            things |= {("guest", str(subject_id)): (handler.kind, subject_id, None) for subject_id in unknown}
         record(host_id, things)
         named = list(settled().filter(host_id=host_id, subject_id__isnull=False).order_by("id"))
         for handler in handlers():
@@ -60,6 +64,9 @@ def record(host_id: uuid.UUID, things: Mapping[Thing, Owner]) -> None:
     same = [row.pk for thing, row in rows.items() if thing in kept]
     if same:
         Leftover.objects.filter(pk__in=same).update(last_seen_at=now)
+    for thing, row in rows.items():
+        if thing in kept and kept[thing][2] != row.generation:
+            Leftover.objects.filter(pk=row.pk).update(generation=kept[thing][2])
     fresh = [
         Leftover(
             host_id=host_id,
@@ -67,10 +74,11 @@ def record(host_id: uuid.UUID, things: Mapping[Thing, Owner]) -> None:
             name=name,
             subject_kind=owner,
             subject_id=subject_id,
+            generation=generation,
             first_seen_at=now,
             last_seen_at=now,
         )
-        for (kind, name), (owner, subject_id) in kept.items()
+        for (kind, name), (owner, subject_id, generation) in kept.items()
         if (kind, name) not in rows
     ]
     Leftover.objects.bulk_create(fresh, ignore_conflicts=True)

@@ -118,6 +118,7 @@ class Leftover(models.Model):
     name = models.CharField(max_length=255)
     subject_kind = models.CharField(max_length=20)  # whose leftovers are of this kind: "server", "network" …
     subject_id = models.UUIDField(null=True)
+    generation = models.PositiveBigIntegerField(null=True)  # the newest of the subject that the host has seen
     first_seen_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
 
@@ -172,6 +173,7 @@ class HostCommand(models.Model):
     ends_at = models.DateTimeField(null=True)
     begun_at = models.DateTimeField(null=True)
     beside = models.BooleanField(default=False)  # belongs to no task of its subject
+    repeated = models.BooleanField(default=False)  # sent again, because its host knew a higher generation
     created_at = models.DateTimeField(auto_now_add=True)
     acknowledged_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

@@ -183,12 +183,12 @@ def test_a_guest_of_a_deleted_server_is_destroyed(cloud: Cloud, alice: RequestCo
     cloud.run()
     delete(alice, instance.id)
     cloud.run()
-    agent.guests[str(instance.id)] = (5, PowerState.RUNNING)
+    agent.guests[str(instance.id)] = (2, PowerState.RUNNING)
     agent.hello()
     agent.hello()
     (order,) = agent.take()
     assert isinstance(order.body, DestroyRequest)
-    assert order.generation == 6
+    assert order.generation == 3
     agent.carry_out(order)
     assert state_of(instance) == ("deleted", None)
 

@@ -13,7 +13,7 @@ from compute_agent.contract.commands import DestroyRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands, selectors, state
+from provisioning.compute import host_commands, newer_guests, selectors, state
 from provisioning.compute.actions.base import Button, HostAction, Prepared, check_lock
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.snapshot import drop_unfinished
@@ -110,6 +110,7 @@ class Delete(HostAction[bool, DestroyRequest]):
         drop_unfinished(before)
         host_commands.withdraw(instance.id, raised)
         close_migration(instance.id)
+        newer_guests.remove_all(instance)
         if holder is None:
             finish_delete(instance, confirmed=True)
             return True

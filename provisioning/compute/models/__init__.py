@@ -11,7 +11,14 @@ from provisioning.compute.models.history import (
     Total,
     UsageAudit,
 )
-from provisioning.compute.models.instances import Allocation, ConsoleToken, Instance, InstanceFault, InstanceTag
+from provisioning.compute.models.instances import (
+    Allocation,
+    ConsoleToken,
+    Instance,
+    InstanceFault,
+    InstanceTag,
+    NewerGuest,
+)
 
 __all__ = [
     "Aggregate",
@@ -28,6 +35,7 @@ __all__ = [
     "InstanceTag",
     "KeyPair",
     "Migration",
+    "NewerGuest",
     "SchedulingDecision",
     "ServerGroup",
     "Total",

@@ -26,6 +26,8 @@ class Instance(models.Model):
     power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE.value)
     task_deadline = models.DateTimeField(null=True)
     attempt = models.PositiveIntegerField(default=0)  # the fencing number: raised by every schedule and every delete
+    guest_attempt = models.PositiveIntegerField(null=True)  # that its guest bears, when it is not the same
+    lost_attempts = models.JSONField(default=list)  # [[above, below, host id|null]]: given out after a restored copy
     version = models.PositiveIntegerField(default=1)  # raised by every change that a page shows
     host = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="instances")
     availability_zone = models.CharField(max_length=255, blank=True)  # asked for; empty: any
@@ -110,6 +112,40 @@ class Allocation(models.Model):
     memory_mb = models.PositiveIntegerField()
     disk_gb = models.PositiveIntegerField()
     created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} on {self.host_id}"
+
+
+class NewerGuest(models.Model):
+    """A guest on a host, or only its number, that is newer than the instance's record: records are lost.
+
+    Kept until an operator has acknowledged it.
+    """
+
+    class Outcome(models.TextChoices):
+        """What became of it."""
+
+        OPEN = "open", "left alone"
+        FOLLOWED = "followed", "the record follows it"
+        REMOVED = "removed", "removed"
+        GONE = "gone", "gone from its host"
+
+    instance = models.ForeignKey(Instance, on_delete=models.CASCADE, related_name="newer_guests")
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="newer_guests")
+    attempt = models.PositiveIntegerField()  # the host's
+    record_attempt = models.PositiveIntegerField()  # the record's when it was seen
+    record_state = models.CharField(max_length=20)  # the same
+    record_host = models.CharField(max_length=255, blank=True)  # the same
+    power_state = models.PositiveSmallIntegerField(default=PowerState.NOSTATE.value)
+    outcome = models.CharField(max_length=10, choices=Outcome, default=Outcome.OPEN)
+    first_seen_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    acknowledged_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["instance", "host"], name="newer_guest_once")]
+        verbose_name = "newer guest"
 
     def __str__(self) -> str:
         return f"{self.instance_id} on {self.host_id}"

@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from provisioning.compute import host_commands
+from provisioning.compute import host_commands, newer_guests
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.release import send_destroy
 from provisioning.compute.states import VmState
@@ -20,11 +20,20 @@ ORDERS_AT_ONCE = 50
 
 def is_left_over(row: Leftover, instance: Instance) -> bool:
     """Say whether a server is over, or elsewhere, so that nothing of it is needed on the host."""
+    if is_newer_here(row, instance):
+        return False
     if instance.vm_state == VmState.DELETED:
         return True
     if instance.task_state is not None or instance.host_id == row.host_id:
         return False
     return not Allocation.objects.filter(instance_id=instance.id, host_id=row.host_id).exists()
+
+
+def is_newer_here(row: Leftover, instance: Instance) -> bool:
+    """Say whether the host has seen more of a server than its record has, or may have: then nothing is removed."""
+    if row.generation is None:
+        return bool(instance.lost_attempts)
+    return row.generation > instance.attempt or newer_guests.was_lost(instance, row.host_id, row.generation)
 
 
 def clear(host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:

@@ -10,17 +10,21 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
+from compute_agent.contract.commands import BuildRequest
 from compute_agent.contract.messages import SERVER
+from compute_agent.contract.power import PowerState
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.registry import of_task
 from provisioning.compute.deadlines import seconds_of
 from provisioning.compute.faults import record_fault
+from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.build_kinds import UNSHELVE, is_waiting
+from provisioning.compute.launch.finished import finished
 from provisioning.compute.launch.map_block_devices import volumes_are_made
 from provisioning.compute.launch.retry import cast_schedule, fail, retry
 from provisioning.compute.models import Allocation, Instance
-from provisioning.compute.outcome import SILENT
+from provisioning.compute.outcome import SILENT, Outcome
 from provisioning.compute.release import finish_delete, send_destroy
 from provisioning.compute.states import TaskState, VmState
 from provisioning.compute.upkeep import side_commands
@@ -37,6 +41,10 @@ BATCH = 200
 """Instances of one round; the next round takes the others."""
 ASK_AGAIN = timedelta(seconds=60)
 """How long a host that failed to remove something is left in peace."""
+LONGEST_ABSENCE = timedelta(hours=20)
+"""After more than this what the records say is under way comes too late: they may be a copy, and hosts recognize a
+command that comes again for a day only (``compute_agent.engine.store.KEEP_DONE``).
+"""
 DOWN = "The host stopped answering while it built the server."
 NOT_CONFIRMED = "The host that failed to build the server has not confirmed that nothing is left of it."
 VOLUMES_LATE = "The server's volumes were not there in time."
@@ -62,7 +70,7 @@ def reap() -> None:
 def _make_up_for_absence() -> None:
     """Move the deadlines of what hosts do by the time in which nobody looked after them."""
     gap = absence("compute.reaper")
-    if gap is None:
+    if gap is None or gap > LONGEST_ABSENCE:
         return
     at_hosts = Instance.objects.filter(task_state__in=[TaskState.SPAWNING, *of_task], task_deadline__isnull=False)
     with transaction.atomic():
@@ -170,9 +178,14 @@ def _before_hand_off(instance: Instance) -> None:
 
 def _spawning(instance: Instance) -> None:
     """The host has not said how the build ended."""
-    host = instance.host
+    host, now = instance.host, timezone.now()
     if host is None:
         fail(instance, TOO_LONG, clean=True)
+    elif instance.guest_attempt == instance.attempt and is_alive(host, now):
+        log.warning("Instance %s runs on its host, whose report of that is lost.", instance.id)
+        well = Outcome(well=True, begun_at=instance.updated_at, ended_at=now, power=PowerState.RUNNING)
+        finished(instance, BuildRequest(instance=guest_spec(instance)), well, now)
+        host_commands.withdraw_of_tasks(instance.id)
     elif is_alive(host, timezone.now()):
         retry(instance, host.id, SILENT.format(seconds=seconds_of(TaskState.SPAWNING)), clean=False)
     else:

@@ -1,5 +1,5 @@
-"""Comparing what a host has with the records: strangers are removed, power states are brought up to date, owners are
-told when their guest is gone, and what is left of servers that are over is ordered away.
+"""Comparing what a host has with the records: guests of older attempts are removed, records follow what is newer than
+they are, power states are brought up to date, and owners are notified when their guest is gone.
 """
 
 import logging
@@ -18,11 +18,12 @@ from provisioning.common.context import new_request_id
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import host_commands
+from provisioning.compute import host_commands, newer_guests, state
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.release import send_destroy
 from provisioning.compute.reports import power_differs, power_state_of, sync_power
-from provisioning.compute.states import VmState
+from provisioning.compute.states import TaskState, VmState
+from provisioning.compute.upkeep import adoption
 
 log = logging.getLogger(__name__)
 
@@ -46,11 +47,11 @@ GONE = (
 def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
     """Bring records and guests together.
 
-    A guest of an instance that is deleted, was never built or is placed elsewhere is ordered to be destroyed.  One of
-    an instance without a task gives its power state, and one without a guest is found stopped.  ``complete`` (a
-    ``Hello``): the list is all there is now; the list of an audit may be stale, so it moves only what has been quiet
-    for a while.  Guests of instances that the records do not know at all are left alone, and logged: the records may be
-    the ones that are lost.
+    A guest of an instance that is deleted, was never built or is placed elsewhere is ordered to be destroyed, unless
+    it is newer than the record (``newer_guests``).  One of an instance without a task gives its power state, and one
+    without a guest is found stopped.  ``complete`` (a ``Hello``): the list is all there is now; the list of an audit
+    may be stale, so it moves only what has been quiet for a while.  Guests of instances that the records do not know at
+    all are left alone, and logged: the records may be the ones that are lost.
     """
     seen: dict[uuid.UUID, GuestState] = {}
     senseless = []
@@ -69,15 +70,29 @@ def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool)
             instance, guest = rows.get(instance_id), seen[instance_id]
             if instance is None:
                 strangers.append(str(instance_id))
-            elif instance.host_id != host_id or instance.vm_state == VmState.DELETED:
-                _remove(host_id, instance, guest)
-            elif guest.attempt == instance.attempt and (quiet is None or instance.updated_at < quiet):
-                sync_power(instance, power_state_of(guest.power_state))
+            else:
+                _compare_one(host_id, instance, guest, quiet)
         missing = set(_HERE(host_id=host_id)) - seen.keys()
         if missing:
             _take_missing(host_id, missing, quiet)
+        if complete:
+            newer_guests.gone(host_id, set(seen))
     _log_many("Host %s has %s guests of unknown instances; they are left alone: %s", host_id, strangers)
     _log_many("Host %s has %s guests with ids that are none: %s", host_id, senseless)
+
+
+def _compare_one(host_id: uuid.UUID, instance: Instance, guest: GuestState, quiet: datetime | None) -> None:
+    """Deal with one guest that is not as its record says."""
+    if newer_guests.is_newer(instance, host_id, guest.attempt):
+        adoption.take_newer(host_id, instance, guest)
+    elif instance.host_id != host_id or instance.vm_state == VmState.DELETED:
+        _remove(host_id, instance, guest)
+    elif instance.task_state == TaskState.SPAWNING:
+        newer_guests.seen_running(instance, guest.attempt)
+    elif quiet is None or instance.updated_at < quiet:
+        if not newer_guests.is_current(instance, guest.attempt) and instance.task_state is None:
+            state.update(instance, {"guest_attempt": guest.attempt})
+        sync_power(instance, power_state_of(guest.power_state))
 
 
 def _log_many(text: str, host_id: uuid.UUID, names: Sequence[str]) -> None:
@@ -97,6 +112,7 @@ class _Known(NamedTuple):
     task_state: str | None
     power_state: int
     attempt: int
+    guest_attempt: int | None
     updated_at: datetime
 
 
@@ -113,8 +129,14 @@ def _is_odd(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: datetim
     """Whether there is anything to be done about a guest: nearly all are as the records say, and are not read."""
     if known.host_id != host_id or known.vm_state == VmState.DELETED:
         return True
-    if guest.attempt != known.attempt or known.task_state is not None or (quiet and known.updated_at >= quiet):
+    if guest.attempt > known.attempt:
+        return True
+    if known.task_state == TaskState.SPAWNING:
+        return guest.attempt != known.guest_attempt and guest.power_state == PowerState.RUNNING
+    if known.task_state is not None or (quiet and known.updated_at >= quiet):
         return False
+    if guest.attempt not in (known.attempt, known.guest_attempt):
+        return True
     return power_differs(VmState(known.vm_state), known.power_state, power_state_of(guest.power_state))
 
 
@@ -126,6 +148,7 @@ def _take_missing(host_id: uuid.UUID, missing: Collection[uuid.UUID], quiet: dat
     for instance in (lost.filter(updated_at__lt=quiet) if quiet else lost).order_by("id"):
         log.warning("Host %s has no guest of instance %s any more.", host_id, instance.id)
         sync_power(instance, PowerState.NOSTATE)
+        adoption.settle(instance)
     _tell_owners(absent)
 
 
@@ -152,8 +175,6 @@ def _tell_owners(absent: QuerySet[Instance]) -> None:
 
 def _remove(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
     """Order the guest's end, unless that is under way."""
-    if instance.attempt <= guest.attempt and instance.host_id is None and instance.vm_state == VmState.BUILDING:
-        return  # a host may not speak of an attempt that was never given to it
     if not host_commands.destroys_awaited().filter(host_id=host_id, subject_id=instance.id).exists():
         log.warning("Host %s still has a guest of instance %s (%s).", host_id, instance.id, instance.vm_state)
         send_destroy(instance.id, host_id, max(instance.attempt, guest.attempt + 1))

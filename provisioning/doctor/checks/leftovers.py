@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from compute_agent.contract.messages import SERVER
 from provisioning.compute.models import Instance
-from provisioning.compute.upkeep.leftovers import ask_to_remove, is_left_over
+from provisioning.compute.upkeep.leftovers import ask_to_remove, is_left_over, is_newer_here
 from provisioning.doctor.finding import Finding, Mend, check, number
 from provisioning.doctor.repairs import of_instance
 from provisioning.hosts.leftovers import settled
@@ -40,7 +40,7 @@ def leftovers() -> Iterator[Finding]:
             foreign.setdefault(row.host.name, []).append(row.name)
         else:
             instance = known.get(row.subject_id) if row.subject_id else None
-            if instance is None or row.kind == "domain" or is_left_over(row, instance):
+            if instance is None or row.kind == "domain" or _is_told(row, instance):
                 found = _left_over(row, instance)
                 strange[row.host.name] += found.mend is None
                 if found.mend is not None or strange[row.host.name] <= TOLD:
@@ -55,12 +55,23 @@ def leftovers() -> Iterator[Finding]:
         yield Finding("note", f"host {host}", sentence)
 
 
+def _is_told(row: Leftover, instance: Instance) -> bool:
+    """Say whether a thing of a server needs a look: its own host keeps what is newer for it."""
+    return is_left_over(row, instance) or (instance.host_id != row.host_id and is_newer_here(row, instance))
+
+
 def _left_over(row: Leftover, instance: Instance | None) -> Finding:
     what = WORDS.get(row.kind, row.kind)
     subject, evidence = f"host {row.host.name}", (row.kind, row.name)
     if instance is None:
         whose = f"of the server {row.subject_id}, which no record knows" if row.subject_id else "of no server"
         sentence = f"It has {what} ({row.name}) {whose}. It is left alone: the records may be what is lost."
+        return Finding("warning", subject, sentence, evidence=evidence)
+    if is_newer_here(row, instance):
+        sentence = (
+            f"It has {what} ({row.name}) of the server {instance.id}, of which the host has seen more than the record"
+            " has: records are lost. It is left alone; keep the disk, or remove it by hand."
+        )
         return Finding("warning", subject, sentence, evidence=evidence)
     if not is_left_over(row, instance):
         sentence = f"It has {what} ({row.name}) of the server {instance.id}, which is {instance.vm_state} and there."

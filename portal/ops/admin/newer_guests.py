@@ -1,0 +1,45 @@
+"""Guests that are newer than their records: the record follows them, or they are removed, as operators decide."""
+
+from django.contrib import admin
+
+from portal.ops.admin.base import Readable, row_action
+from provisioning.common.context import RequestContext
+from provisioning.compute.models import NewerGuest
+from provisioning.compute.upkeep import adoption
+
+
+@admin.register(NewerGuest)
+class NewerGuestAdmin(Readable):
+    """One row for each server and host; those that were not acknowledged first."""
+
+    rules = dict.fromkeys(("view", "adopt", "discard", "acknowledge"), adoption.RULE)
+    list_display = (
+        "instance", "host", "attempt", "record_attempt", "record_state", "record_host", "outcome", "last_seen_at",
+        "acknowledged_at",
+    )  # fmt: skip
+    list_filter = ("outcome", "host")
+    list_select_related = ("instance", "host")
+    search_fields = ("instance__id__startswith", "instance__name")
+    search_help_text = "Id or name of an instance"
+    ordering = ("acknowledged_at", "-id")
+    actions = ("adopt", "discard", "acknowledge")
+
+    @row_action(
+        "Let the record follow the guest",
+        "Records that follow their guest",
+        question="Let the records follow these guests? What the former hosts have of the servers is removed there.",
+    )
+    def adopt(self, context: RequestContext, row: NewerGuest) -> None:
+        adoption.adopt(context, row)
+
+    @row_action(
+        "Remove the guest with its disk",
+        "Guests to be removed",
+        question="Remove these guests with their disks? This cannot be undone.",
+    )
+    def discard(self, context: RequestContext, row: NewerGuest) -> None:
+        adoption.discard(context, row)
+
+    @row_action("Acknowledge", "Acknowledged")
+    def acknowledge(self, context: RequestContext, row: NewerGuest) -> None:
+        adoption.acknowledge(context, row)

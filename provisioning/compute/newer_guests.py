@@ -1,0 +1,117 @@
+"""Guests that are newer than their records.
+
+The record has an attempt before any host has.  So a guest whose attempt is higher than its record's, or the same while
+the record says that no host has it, proves that records are lost: a copy was restored, or the last transactions before
+a failure.  Such a guest is never removed on that ground.
+"""
+
+import uuid
+
+from django.utils import timezone
+
+from provisioning.compute import host_commands
+from provisioning.compute.models import Instance, NewerGuest
+from provisioning.compute.release import send_destroy
+from provisioning.compute.states import TaskState, VmState
+from provisioning.hosts import commands
+from provisioning.hosts.restored import LEAP
+
+MOST = 2**31 - 1 - 2 * LEAP
+"""The highest number that is believed of a host: there must be room above it."""
+OPEN, FOLLOWED, REMOVED, GONE = NewerGuest.Outcome
+
+
+def is_newer(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
+    """Whether a guest of this attempt on the host proves that the instance's record has lost something."""
+    if attempt > instance.attempt:
+        return True
+    if instance.vm_state != VmState.DELETED and attempt == instance.attempt and instance.host_id is None:
+        return True
+    return was_lost(instance, host_id, attempt)
+
+
+def was_lost(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
+    """Whether an attempt on a host is one that was given out after the copy which was restored later."""
+    for above, below, holder in instance.lost_attempts:
+        if above < attempt < below:
+            return True
+        if attempt == above and holder != str(host_id) and instance.vm_state != VmState.DELETED:
+            return True
+    return False
+
+
+def is_current(instance: Instance, attempt: int) -> bool:
+    """Whether an attempt is that of the guest which the record means."""
+    return attempt in (instance.attempt, instance.guest_attempt)
+
+
+def seen_running(instance: Instance, attempt: int) -> None:
+    """Remember that a guest runs whose build has not been reported as finished: the report may be what is lost."""
+    same = Instance.objects.filter(id=instance.id, attempt=instance.attempt, task_state=TaskState.SPAWNING)
+    if attempt == instance.attempt:
+        same.update(guest_attempt=attempt)
+
+
+def note(
+    host_id: uuid.UUID,
+    instance: Instance,
+    attempt: int,
+    power_state: int,
+    outcome: NewerGuest.Outcome,
+    *,
+    record_attempt: int | None = None,
+) -> None:
+    """Record it for the operators, in the caller's transaction; ``record_attempt``: the record's before it followed."""
+    now = timezone.now()
+    values = {
+        "attempt": attempt,
+        "power_state": max(0, min(power_state, 2**15 - 1)),
+        "outcome": outcome,
+        "last_seen_at": now,
+    }
+    rows = NewerGuest.objects.filter(instance=instance, host_id=host_id)
+    known = rows.first()
+    if known is None:
+        older = instance.attempt if record_attempt is None else record_attempt
+        before = {"record_attempt": older, "record_state": str(instance.vm_state)}
+        before["record_host"] = instance.host_name
+        NewerGuest.objects.create(instance=instance, host_id=host_id, first_seen_at=now, **values, **before)
+        return
+    if (known.attempt, known.outcome) != (attempt, outcome):
+        values["acknowledged_at"] = None
+    rows.update(**values)
+
+
+def open_of(instance_id: uuid.UUID) -> list[NewerGuest]:
+    """Return the guests of an instance that are left alone."""
+    rows = NewerGuest.objects.select_related("host").filter(instance_id=instance_id, outcome=OPEN)
+    return list(rows.order_by("-attempt", "id"))
+
+
+def gone(host_id: uuid.UUID, seen: set[uuid.UUID]) -> None:
+    """Hear which guests a host has now: those that are not among them any more need nobody's decision."""
+    missing = NewerGuest.objects.filter(host_id=host_id, outcome=OPEN).exclude(instance_id__in=seen)
+    missing.update(outcome=GONE, last_seen_at=timezone.now())
+
+
+def remove(row: NewerGuest, instance: Instance) -> None:
+    """Order the end of a guest that was left alone, under a number that its host takes."""
+    NewerGuest.objects.filter(pk=row.pk).update(outcome=REMOVED, acknowledged_at=timezone.now())
+    send_destroy(instance.id, row.host_id, max(instance.attempt, row.attempt + 1))
+
+
+def remove_all(instance: Instance) -> None:
+    """Order the end of every guest that was left alone: their server is deleted."""
+    for row in open_of(instance.id):
+        remove(row, instance)
+
+
+def hold_back(host_id: uuid.UUID, instance: Instance) -> None:
+    """Withdraw what a host was ordered about a server by older records."""
+    commands.withdraw(host_commands.unfinished(instance.id).filter(host_id=host_id))
+
+
+def may_be_followed(instance: Instance) -> bool:
+    """Whether the record can follow a guest on another host: it is a server that ran, and nothing is done with it."""
+    ran = instance.launched_at is not None and instance.vm_state != VmState.DELETED
+    return ran and instance.task_state in (None, TaskState.UNSHELVING)

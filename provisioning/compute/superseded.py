@@ -1,0 +1,59 @@
+"""Commands that a host calls superseded although they are the newest of their records: the host has seen a higher
+attempt, so records are lost.  The record takes the number over, and the command is sent again, once.
+"""
+
+import logging
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.power import PowerState
+from provisioning.compute import newer_guests, state
+from provisioning.compute.allocations import raise_attempt
+from provisioning.compute.models import Instance
+from provisioning.compute.states import TaskState
+from provisioning.hosts import commands
+from provisioning.hosts.models import HostCommand
+from provisioning.hosts.restored import LEAP
+
+log = logging.getLogger(__name__)
+
+CODE = "superseded"
+GENERATION = "generation"
+"""What a host says with it: the newest generation that it has seen.  Older agents do not."""
+_BUILD, _DESTROY = "build_request", "destroy_request"
+
+
+def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
+    """Send the command again above the host's number, in the caller's transaction.
+
+    False, and nothing is done, when the record has moved on since, when it was sent again already, and for a removal
+    that nobody asked for by deleting the server: there may be a newer guest.
+    """
+    if command.repeated or command.generation != instance.attempt:
+        return False
+    if command.kind == _DESTROY and instance.task_state != TaskState.DELETING:
+        return False
+    if command.kind != _DESTROY and instance.host_id != command.host_id:
+        return False
+    before, seen = instance.attempt, _seen(event)
+    number = seen + 1 if seen >= before else before + LEAP
+    same_guest = command.kind not in (_BUILD, _DESTROY)
+    guest = (instance.guest_attempt or before) if same_guest else None
+    if number > newer_guests.MOST + LEAP or not state.update(instance, {"attempt": number, "guest_attempt": guest}):
+        return False
+    raise_attempt(instance.id, before, number)
+    newer_guests.note(
+        command.host_id, instance, max(seen, before), PowerState.NOSTATE, newer_guests.FOLLOWED, record_attempt=before
+    )
+    commands.repeat(command, number)
+    state.extend_deadline(instance)
+    log.warning(
+        "Host %s has seen attempt %s of instance %s, the record says %s: %s is sent again.",
+        command.host_id, seen or "a higher", instance.id, before, command.kind,
+    )  # fmt: skip
+    return True
+
+
+def _seen(event: AgentEvent) -> int:
+    """Return the newest generation that the host says it has seen; 0 when it does not say."""
+    text = event.detail.get(GENERATION, "")
+    return min(int(text), newer_guests.MOST) if text.isascii() and text.isdigit() and len(text) < 12 else 0

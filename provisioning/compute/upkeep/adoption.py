@@ -1,0 +1,217 @@
+"""Letting a record that is older than its guest follow the guest: its number, its host, its state."""
+
+import logging
+import uuid
+from copy import copy
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from compute_agent.contract.messages import GuestState
+from compute_agent.contract.power import PowerState
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, NovellaError
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import block_devices, host_commands, instance_actions, newer_guests, state
+from provisioning.compute.actions.snapshot import drop_unfinished
+from provisioning.compute.allocations import occupy, raise_attempt
+from provisioning.compute.launch.finished import OFF_THE_SHELF
+from provisioning.compute.migration_records import close_migration
+from provisioning.compute.models import Instance, NewerGuest
+from provisioning.compute.newer_guests import FOLLOWED, OPEN, REMOVED
+from provisioning.compute.release import send_destroy
+from provisioning.compute.reports import power_state_of, sync_power
+from provisioning.compute.sizes import quota_held
+from provisioning.compute.snapshot_images import remove_image
+from provisioning.compute.states import AT_REST, TaskState, VmState
+from provisioning.compute.states import FOLLOWED as FOLLOW
+from provisioning.hosts.models import Host
+from provisioning.identity import policy
+from provisioning.network import services as network
+from provisioning.quotas.services.ledger import commit
+from provisioning.quotas.services.sizes import grow
+from provisioning.volumes.models import Attachment
+from provisioning.volumes.services import attachments
+
+log = logging.getLogger(__name__)
+
+RULE = "os_compute_api:os-admin-actions:reset_state"
+SAID = (
+    "The cloud's records of this server were older than the server itself, and follow it again. Image, size and"
+    " interfaces may have been changed since: compare them with the server."
+)
+CANNOT = "The record cannot follow this guest: the server is deleted, was never built, or something is done with it."
+_AFTER: dict[str, Any] = {
+    **OFF_THE_SHELF,
+    "old_flavor": None,
+    "resized_at": None,
+    "soft_deleted_at": None,
+    "rescue_image_id": None,
+    "previous_vm_state": "",
+}
+_STATE_OF = {PowerState.RUNNING: VmState.ACTIVE, PowerState.PAUSED: VmState.PAUSED}
+
+
+def take_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> None:
+    """Deal with a guest that is newer than its record, in the caller's transaction.
+
+    On the record's own host the record follows it.  Elsewhere it is left alone and recorded, and what older records
+    ordered there is withdrawn; the record follows when an operator has attested that records are lost and no other host
+    may have a guest of it.
+    """
+    power = power_state_of(guest.power_state) or PowerState.NOSTATE
+    if guest.attempt > newer_guests.MOST:
+        log.warning("Host %s claims an attempt of instance %s that no record can have had.", host_id, instance.id)
+        return
+    here = instance.host_id == host_id and instance.vm_state != VmState.DELETED
+    if here and (guest.attempt == instance.guest_attempt or _is_ordered(instance, guest.attempt)):
+        return
+    if here and instance.task_state == TaskState.DELETING:
+        _insist(host_id, instance, guest.attempt)
+        return
+    if here:
+        newer_guests.note(host_id, instance, guest.attempt, power, FOLLOWED)
+        _follow(instance, guest.attempt, power)
+        return
+    newer_guests.hold_back(host_id, instance)
+    newer_guests.note(host_id, instance, guest.attempt, power, OPEN)
+    log.warning(
+        "Host %s has a guest of instance %s that is newer than its record; it is left alone.", host_id, instance.id
+    )
+    if newer_guests.was_lost(instance, host_id, guest.attempt):
+        settle(instance)
+
+
+def settle(instance: Instance) -> None:
+    """Let the record follow a guest on another host where nothing speaks against it: no other host has one."""
+    rows = newer_guests.open_of(instance.id)
+    alone = instance.host_id is None or instance.power_state == PowerState.NOSTATE
+    if len(rows) != 1 or not alone or not newer_guests.may_be_followed(instance):
+        return
+    (row,) = rows
+    if newer_guests.was_lost(instance, row.host_id, row.attempt):
+        _move_to(instance, row)
+
+
+@when_broken_off
+def adopt(context: RequestContext, row: NewerGuest) -> None:
+    """Let the record follow this guest, as an operator decides.  What its former host has of it is removed there.
+
+    Raises ForbiddenError, and ConflictError for a server that is deleted, was never built, or is busy.
+    """
+    policy.enforce(context, RULE)
+    with transaction.atomic():
+        instance = _locked(row)
+        if not newer_guests.may_be_followed(instance):
+            raise ConflictError(CANNOT)
+        former = instance.host_id
+        _move_to(instance, row)
+        if former is not None and former != row.host_id:
+            send_destroy(instance.id, former, instance.attempt)
+
+
+@when_broken_off
+def discard(context: RequestContext, row: NewerGuest) -> None:
+    """Remove this guest with its disk, as an operator decides.  Raises ForbiddenError, ConflictError."""
+    policy.enforce(context, RULE)
+    with transaction.atomic():
+        newer_guests.remove(row, _locked(row))
+
+
+def acknowledge(context: RequestContext, row: NewerGuest) -> None:
+    """Show it no longer.  Raises ForbiddenError, and ConflictError while the guest is left alone."""
+    policy.enforce(context, RULE)
+    closed = NewerGuest.objects.filter(pk=row.pk).exclude(outcome=OPEN)
+    if not closed.update(acknowledged_at=timezone.now()):
+        raise ConflictError("Decide first: adopt the guest, or remove it.")
+
+
+def _locked(row: NewerGuest) -> Instance:
+    """Lock the server and return it; ConflictError when the guest is not left alone any more."""
+    state.lock([row.instance_id])
+    if not NewerGuest.objects.filter(pk=row.pk, outcome=OPEN).exists():
+        raise ConflictError("This guest is not left alone any more.")
+    return Instance.objects.select_related("host").get(id=row.instance_id)
+
+
+def _is_ordered(instance: Instance, attempt: int) -> bool:
+    """Whether a guest of an attempt below the record's has been ordered to do something since the records were
+    restored: the order is carried out on it.
+    """
+    return attempt < instance.attempt and instance.task_state not in (None, TaskState.SPAWNING)
+
+
+def _insist(host_id: uuid.UUID, instance: Instance, attempt: int) -> None:
+    """Order the end of a server under a number that its host takes: a delete cannot be taken back."""
+    number = max(attempt, instance.attempt) + 1
+    if state.update(instance, {"attempt": number}):
+        newer_guests.note(host_id, instance, attempt, PowerState.NOSTATE, REMOVED)
+        send_destroy(instance.id, host_id, number)
+
+
+def _follow(instance: Instance, attempt: int, power: PowerState) -> None:
+    """Take over the number of a guest on the record's own host, and its state where the record's cannot be so."""
+    changes = _numbers(instance, attempt)
+    if instance.task_state is None and instance.vm_state in AT_REST:
+        before = instance.attempt
+        if state.update(instance, changes):
+            raise_attempt(instance.id, before, instance.attempt)
+            host_commands.withdraw(instance.id, instance.attempt)
+            sync_power(instance, power)
+        return
+    if _end_what_was_under_way(instance, changes, power) and instance.host_id is not None:
+        newer_guests.hold_back(instance.host_id, instance)
+
+
+def _move_to(instance: Instance, row: NewerGuest) -> None:
+    """Let the record follow a guest on another host."""
+    host, power = row.host, power_state_of(row.power_state) or PowerState.NOSTATE
+    if not _end_what_was_under_way(instance, {**_numbers(instance, row.attempt), "host_id": host.id}, power):
+        return
+    instance.host = host
+    occupy(instance, host.id)
+    network.bind_ports(instance.id, host.name)
+    network.set_ports_status(instance.id, "ACTIVE")
+    _connect_volumes(instance, host)
+    NewerGuest.objects.filter(pk=row.pk).update(outcome=FOLLOWED, last_seen_at=timezone.now())
+    log.warning("The record of instance %s follows its guest on host %s.", instance.id, host.name)
+
+
+def _numbers(instance: Instance, attempt: int) -> dict[str, Any]:
+    """Return the columns of a record whose guest bears this attempt; its own number never goes back."""
+    number = max(instance.attempt, attempt)
+    return {"attempt": number, "guest_attempt": attempt if attempt != number else None}
+
+
+def _end_what_was_under_way(instance: Instance, changes: dict[str, Any], power: PowerState) -> bool:
+    """Put a record into the state of its guest, and end what the older record says is done; False when it moved."""
+    target, image_id, before = _STATE_OF.get(power, VmState.STOPPED), instance.snapshot_image_id, instance.attempt
+    was, columns = copy(instance), {**_AFTER, **changes, "power_state": int(power)}
+    if instance.launched_at is None:
+        columns["launched_at"] = timezone.now()
+    moved = state.advance(instance, FOLLOW.format(target.value), attempt=before, changes=columns)
+    if moved is None:
+        return False
+    raise_attempt(moved.id, before, moved.attempt)
+    drop_unfinished(was)
+    host_commands.withdraw(moved.id, moved.attempt + 1)
+    close_migration(moved.id)
+    grow(moved.project_id, moved.id, quota_held(moved.flavor), refuse=False)
+    commit(moved.id)
+    network.set_ports_status(moved.id, "ACTIVE")
+    instance_actions.finish(moved.id, message=SAID)
+    if image_id is not None:
+        remove_image(image_id)
+    return True
+
+
+def _connect_volumes(instance: Instance, host: Host) -> None:
+    """Let the guest's host open the volumes that the record says are the server's."""
+    keys = [device.attachment_id for device in block_devices.volumes_of(instance.id) if device.attachment_id]
+    for attachment in Attachment.objects.filter(id__in=keys).exclude(host_id=host.id).order_by("id"):
+        try:
+            with transaction.atomic():
+                attachments.connect(attachment, host)
+        except NovellaError as error:
+            log.warning("Volume %s of instance %s: %s", attachment.volume_id, instance.id, error.message)

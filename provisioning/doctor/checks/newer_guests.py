@@ -1,0 +1,45 @@
+"""Guests that are newer than their records, and hosts that were not heard of since the records were restored."""
+
+from collections.abc import Iterator
+
+from provisioning.common.prepared import Prepared
+from provisioning.compute.models import NewerGuest
+from provisioning.compute.newer_guests import OPEN
+from provisioning.doctor.finding import Finding, check
+from provisioning.hosts import restored
+from provisioning.hosts.models import Host
+
+UNSETTLED = Prepared(
+    lambda: NewerGuest.objects.select_related("instance", "host").filter(acknowledged_at=None).order_by("id")
+)
+WAYS = (
+    "It is left alone. Operators decide at /admin/compute/newerguest/: let the record follow it, or remove it with its"
+    " disk."
+)
+
+
+@check("newer_guests")
+def newer_guests() -> Iterator[Finding]:
+    """Find guests that prove that records are lost, until an operator has acknowledged them."""
+    for row in UNSETTLED():
+        where = f"on host {row.record_host}" if row.record_host else "on no host"
+        sentence = (
+            f"The record is older than host {row.host.name}: the host knows attempt {row.attempt} of it, the record"
+            f" said {row.record_attempt}, {row.record_state} {where}."
+        )
+        if row.outcome == OPEN:
+            yield Finding("error", f"instance {row.instance_id}", f"{sentence} {WAYS}", evidence=(row.pk, row.outcome))
+        else:
+            said = f"{sentence} Now: {row.get_outcome_display()}. Acknowledge it at /admin/compute/newerguest/."
+            yield Finding("warning", f"instance {row.instance_id}", said, evidence=(row.pk, row.outcome))
+
+
+@check("restored_hosts")
+def unheard() -> Iterator[Finding]:
+    """Find hosts that have not said what they have since the records were restored."""
+    last = restored.latest()
+    if last is None:
+        return
+    for host in Host.objects.exclude(last_seen_at__gte=last.at).exclude(credential_digest="").order_by("name"):
+        sentence = "It has not been heard of since the records were restored: what it has is not compared yet."
+        yield Finding("note", f"host {host.name}", sentence)
