@@ -89,3 +89,13 @@ class AddressesAlreadyExistError(InvalidInputError):
 
 class DefaultSecurityGroupRuleNotFoundError(NotFoundError):
     """No such default rule."""
+
+
+class SecurityGroupCannotBeAppliedError(InvalidInputError):
+    """A security group for an interface without port security, in Nova's words."""
+
+    def __init__(self, field: str = "security_groups") -> None:
+        super().__init__(
+            "Network requires port_security_enabled and subnet associated in order to apply security groups.",
+            field=field,
+        )

@@ -73,7 +73,7 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
         policy.enforce(context, "os_compute_api:servers:create:trusted_certs")
     place = in_zones(check_place(context, request), disks.zones)
     networks = check_networks(context, request, max(counts))
-    security_groups = network.security_group_ids_for(context, request.security_groups)
+    security_groups = network.security_group_ids_for(context, request.security_groups, networks)
     amounts = quota_amounts(flavor) | quota_of(networks)
     outside = automatic_network(networks)
     if outside is not None:

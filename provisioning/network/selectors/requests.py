@@ -12,6 +12,7 @@ from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.prepared import Prepared
 from provisioning.network import addressing
 from provisioning.network.errors import AmbiguousNetworkError
+from provisioning.network.group_errors import SecurityGroupCannotBeAppliedError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
 from provisioning.network.port_errors import PortRequiresFixedIPError
 from provisioning.network.selectors.records import ports_for, refuse_external, security_groups_for, usable_by
@@ -48,15 +49,22 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
     return result
 
 
-def security_group_ids_for(context: RequestContext, asked: Iterable[str] | None) -> list[str]:
+def security_group_ids_for(
+    context: RequestContext, asked: Iterable[str] | None, interfaces: Sequence[Mapping[str, str | None]] = ()
+) -> list[str]:
     """Return the ids, with dashes, of the project's groups with these names or ids, each once.
 
     None or nothing gives an empty list, the default group; so does ``default`` before there is one.
-    Raises InvalidInputError for ``security_groups``.
+    ``interfaces``: those that are requested with the groups.  Raises InvalidInputError for ``security_groups``,
+    SecurityGroupCannotBeAppliedError when a port would be created for one of them without port security.
     """
     wanted = list(dict.fromkeys(asked or ()))
     if not wanted:
         return []
+    networks = {chosen for each in interfaces if (chosen := each.get("network_id"))}
+    # Naming the default group asks for nothing, as in Nova.
+    if wanted != ["default"] and Network.objects.filter(id__in=networks, port_security_enabled=False).exists():
+        raise SecurityGroupCannotBeAppliedError
     by_name: dict[str, list[SecurityGroup]] = {}
     by_id: dict[str, SecurityGroup] = {}
     for group in security_groups_for(context).prefetch_related(None):

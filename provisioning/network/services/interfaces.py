@@ -15,6 +15,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.network import guest_ports
 from provisioning.network.addressing import usual_form
+from provisioning.network.group_errors import SecurityGroupCannotBeAppliedError
 from provisioning.network.marks import ports_changed
 from provisioning.network.models import FixedIP, Port, SecurityGroup
 from provisioning.network.owners import COMPUTE
@@ -202,8 +203,13 @@ def remove_address(instance_id: uuid.UUID, address: str) -> bool:
 
 
 def add_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
-    """Put every interface of an instance into a security group; False when it has no interfaces."""
+    """Put every interface of an instance into a security group; False when it has no interfaces.
+
+    Raises SecurityGroupCannotBeAppliedError when one of them has no port security.
+    """
     with transaction.atomic():
+        if Port.objects.filter(device_id=instance_id, port_security_enabled=False).exists():
+            raise SecurityGroupCannotBeAppliedError
         ports = list(Port.objects.filter(device_id=instance_id).values_list("id", flat=True))
         rows = [Membership(port_id=port, securitygroup=group) for port in ports]
         Membership.objects.bulk_create(rows, ignore_conflicts=True)

@@ -301,13 +301,19 @@ class InterfacePlan:
         fixed_ip: str | None,
         groups: Sequence[SecurityGroup],
     ) -> None:
-        """Make a port that goes when the instance goes."""
+        """Create a port that is deleted with the instance; without port security on the network it is in no groups."""
         network, subnets = place
+        secured = network.port_security_enabled
         port = Port(
-            network=network, project_id=self.project_id, status="BUILD", delete_with_device=True, **self.columns
+            network=network,
+            project_id=self.project_id,
+            status="BUILD",
+            delete_with_device=True,
+            port_security_enabled=secured,
+            **self.columns,
         )
         try:
-            insert_port(port, network, subnets, fixed_ip, groups)
+            insert_port(port, network, subnets, fixed_ip, groups if secured else ())
         except IntegrityError as error:
             raise ConflictError(f"The ports of instance {self.instance_id} are being allocated.") from error
 
