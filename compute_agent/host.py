@@ -84,7 +84,8 @@ class Host:
         for kind in document_kinds(services.network, services.threads):
             self._runner.register(kind)
         if services.volumes is not None:
-            for each in volume_kinds(services.volumes, self._volume_memory):
+            exports = services.driver.open_exports
+            for each in volume_kinds(services.volumes, self._volume_memory, exports):
                 self._runner.register(each)
         self._calls = CallHandler(services)
         self._forgetting: asyncio.Task[None] | None = None

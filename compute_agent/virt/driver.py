@@ -324,6 +324,12 @@ class ComputeDriver(abc.ABC):
         """
 
     @abc.abstractmethod
+    def open_exports(self) -> set[str]:
+        """Return the names of the exports that guests which are on have as disks, and those that a disk is being copied
+        to.
+        """
+
+    @abc.abstractmethod
     def go_on_after_error(self, uuid: str) -> bool:
         """Let a guest go on that was paused because a volume could not be reached, when all its volumes that failed can
         be reached again; return whether it goes on.  Other guests, and those that are not here, are left alone.

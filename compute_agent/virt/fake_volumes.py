@@ -17,6 +17,7 @@ from compute_agent.virt.fake_state import FakeGuest, State
 
 COLD_BUSES = ("ide", "sata")
 """Buses on which a guest that runs takes and gives no disks."""
+ON = frozenset({PowerState.RUNNING, PowerState.PAUSED})
 PIECES = 4
 """Looks at a copy until it is done."""
 
@@ -32,6 +33,8 @@ class FakeVolumes(ComputeDriver):
         """Guests that do not let go of their volumes."""
         self.away: set[str] = set()
         """Volumes that cannot be reached now; see ``stall``."""
+        self._targets: set[str] = set()
+        """Exports that disks are being copied to."""
         self.copy_pause = 0.0
         """Seconds between two looks at a copy."""
 
@@ -69,21 +72,33 @@ class FakeVolumes(ComputeDriver):
                 return
             if find(guest, old) is None:
                 raise RetryableHostError("The guest does not have the volume.")
-            if guest.power not in {PowerState.RUNNING, PowerState.PAUSED}:
+            if guest.power not in ON:
                 raise UnsupportedError("A volume can be swapped only while its guest is on.")
+        self._targets.add(new.connection.export)
+        try:
+            self._copy(stopped)
+            with self._changed:
+                guest = self._guest(spec.uuid)
+                self._have(guest, [new if is_same(each, old) else each for each in guest.volumes])
+        finally:
+            self._targets.discard(new.connection.export)
+
+    def _copy(self, stopped: Stopped) -> None:
         watched = progress.Watched()
         for piece in range(PIECES):
             watched.look(piece)
             if stopped():
                 raise StoppedError("The copy of the volume was stopped.")
             time.sleep(self.copy_pause)
-        with self._changed:
-            guest = self._guest(spec.uuid)
-            self._have(guest, [new if is_same(each, old) else each for each in guest.volumes])
 
     def volumes(self) -> dict[str, list[str]]:
         with self._changed:
             return {guest.uuid: [disk.id for disk in guest.volumes] for guest in self._state.guests.values()}
+
+    def open_exports(self) -> set[str]:
+        with self._changed:
+            running = [guest for guest in self._state.guests.values() if guest.power in ON]
+            return {disk.connection.export for guest in running for disk in guest.volumes} | self._targets
 
     def go_on_after_error(self, uuid: str) -> bool:
         with self._changed:

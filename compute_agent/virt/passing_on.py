@@ -142,6 +142,9 @@ class PassingOn(ComputeDriver):
     def volumes(self) -> dict[str, list[str]]:
         return self.inner.volumes()
 
+    def open_exports(self) -> set[str]:
+        return self.inner.open_exports()
+
     def go_on_after_error(self, uuid: str) -> bool:
         return self.inner.go_on_after_error(uuid)
 

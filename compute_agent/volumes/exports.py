@@ -41,6 +41,11 @@ def name_of(volume: VolumeSpec, clients: Sequence[VolumeClient], counter: int) -
     return f"{volume.id}{whose}.{counter}"
 
 
+def volume_of(export: str) -> str:
+    """Return the id of the volume that an export is of."""
+    return export.partition(".")[0]
+
+
 def is_of_others(before: Description, volume: VolumeSpec, clients: Sequence[VolumeClient]) -> bool:
     """Whether a volume for one guest alone is open for another one, whose connection must end."""
     known = {client.attachment_id for client in before.clients}

@@ -1,6 +1,7 @@
 """Volumes as the engine knows them: the handlers of their commands."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from compute_agent.contract.volume import (
     VolumeCommand,
     VolumeSpec,
 )
+from compute_agent.engine import timing
 from compute_agent.engine.context import CommandContext
 from compute_agent.engine.handlers import CommandHandler, SubjectKind
 from compute_agent.engine.outcomes import SUPERSEDED, Failure, Outcome
@@ -34,12 +36,18 @@ from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped
 from compute_agent.volumes.backup_copies import PoolCopies
 from compute_agent.volumes.backups import Backup, Restore
+from compute_agent.volumes.errors import VolumeInUseError
+from compute_agent.volumes.exports import volume_of
 from compute_agent.volumes.memory import VolumeMemory
 from compute_agent.volumes.services import Volumes
 
 B = TypeVar("B", bound=CommandBody)
 V = TypeVar("V", bound=VolumeCommand)
 
+LETS_GO_WITHIN = 30.0
+"""Seconds in which a guest may let go of a volume that is to be deleted."""
+LOOK_EVERY = 0.5
+Exports = Callable[[], Collection[str]]
 Work = Callable[[Volumes, B, Stopped], VolumeConnection | None]
 
 
@@ -65,6 +73,25 @@ class CreateVolume(VolumeHandler[CreateVolumeRequest]):
     """Makes a volume; a delete stops it."""
 
     makes = True
+
+
+class DeleteVolume(VolumeHandler[DeleteVolumeRequest]):
+    """Removes a volume that no guest of this host runs on, and waits a while for one that is about to let go.
+
+    The portal's records may be wrong about the guest, and nothing brings the data back.
+    """
+
+    def __init__(self, volumes: Volumes, exports: Exports) -> None:
+        super().__init__(volumes, _delete, removes=True)
+        self._exports = exports
+
+    async def run(self, context: CommandContext, body: DeleteVolumeRequest) -> Outcome:
+        until = timing.now() + LETS_GO_WITHIN
+        while body.volume.id in {volume_of(name) for name in await context.work(self._exports)}:
+            if timing.now() >= until:
+                raise VolumeInUseError("A server on this host still has the volume open.")
+            await asyncio.sleep(LOOK_EVERY)
+        return await super().run(context, body)
 
 
 class ReimageVolume(CommandHandler[ReimageVolumeRequest]):
@@ -170,12 +197,12 @@ class VolumeKind(SubjectKind):
         """Nothing waits for it."""
 
 
-def volume_kinds(volumes: Volumes, memory: VolumeMemory) -> list[VolumeKind]:
-    """Return the kinds of subjects of a host with volumes."""
+def volume_kinds(volumes: Volumes, memory: VolumeMemory, exports: Exports) -> list[VolumeKind]:
+    """Return the kinds of subjects of a host with volumes; ``exports`` lists those that its guests have open."""
     moments = PoolCopies(volumes, volumes.staging)
     changes: dict[type, CommandHandler[Any]] = {
         CreateVolumeRequest: CreateVolume(volumes, _create),
-        DeleteVolumeRequest: VolumeHandler(volumes, _delete, removes=True),
+        DeleteVolumeRequest: DeleteVolume(volumes, exports),
         ConnectVolumeRequest: VolumeHandler(volumes, _connect),
         GrowVolumeRequest: VolumeHandler(volumes, _grow),
         SnapshotVolumeRequest: VolumeHandler(volumes, _snapshot),

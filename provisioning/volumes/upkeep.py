@@ -16,6 +16,7 @@ from provisioning.volumes import overdue, state, uses
 from provisioning.volumes.deadlines import connecting
 from provisioning.volumes.models import Attachment, Message, PoolHost, Snapshot, Volume
 from provisioning.volumes.services import attachments, changes, messages, migrate, snapshots
+from provisioning.volumes.services.delete import delete
 from provisioning.volumes.services.upload import UPLOADED_TO
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
@@ -105,6 +106,22 @@ def _say_again(volume_id: object, late: datetime) -> None:
         for attachment in waiting.exclude(connection={}).select_related("volume", "host"):
             Attachment.objects.filter(id=attachment.id).update(updated_at=timezone.now())
             uses.user().connected(attachment, again=True)
+
+
+@periodic("volumes.delete_moved_data", every=300.0)
+def delete_moved_data() -> None:
+    """Try again to delete what a move has left and a host refused or failed to delete: nobody else can."""
+    left = Volume.objects.filter(migration_of__isnull=False, status=VolumeStatus.ERROR_DELETING)
+    for (key,) in list(left.order_by("id").values_list("id")[:100]):
+        _delete_moved(key)
+
+
+@when_broken_off
+@transaction.atomic
+def _delete_moved(hidden_id: object) -> None:
+    for hidden in state.lock([hidden_id]).values():  # type: ignore[list-item]
+        if hidden.status == VolumeStatus.ERROR_DELETING:
+            delete(hidden, force=True)
 
 
 @periodic("volumes.follow_dead_hosts", every=15.0)

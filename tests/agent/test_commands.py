@@ -255,7 +255,8 @@ async def test_an_earlier_guest_that_cannot_be_removed_is_not_joined_by_another(
 
 def test_every_command_has_one_handler() -> None:
     volumes = Volumes([], Daemons(Path(), Path(), Address(str), Path()), Outside(FakeImageCache()))
-    of_volumes = [body for kind in volume_kinds(volumes, VolumeMemory(StateStore(None))) for body in kind.handlers]
+    kinds = volume_kinds(volumes, VolumeMemory(StateStore(None)), set)
+    of_volumes = [body for kind in kinds for body in kind.handlers]
     assert len(of_volumes) == len(set(of_volumes))
     handled = HANDLERS.keys() | {ForgetRequest, *BODIES.values(), *of_volumes}
     assert handled == set(get_args(CommandBody))

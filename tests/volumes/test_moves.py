@@ -20,6 +20,7 @@ from provisioning.volumes.models import Attachment, Message, QosSpec, StoragePoo
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume, migrate_volume, reset_status, retype, swapped
 from provisioning.volumes.services.qos import delete_keys, update_qos_spec
+from provisioning.volumes.upkeep import delete_moved_data
 from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
@@ -64,6 +65,20 @@ def test_a_fetch_that_fails_leaves_it_as_it_was(town: Town, other: ScriptedPool,
     assert (town.pool.volumes, other.volumes, town.pool.clients) == ({str(volume.id): 2}, {}, {})
     assert (allocated(), Volume.objects.count()) == ({"local": 2, "fast": 0}, 1)
     assert "Torn." in Message.objects.get().text
+
+
+def test_what_a_move_has_left_and_a_host_refused_to_delete_is_deleted_later(
+    town: Town, other: ScriptedPool, operator: RequestContext
+) -> None:
+    volume = town.make(2)
+    town.agent.failing["delete_volume_request"] = "A server on this host still has the volume open."
+    migrate_volume(operator, volume.id, StoragePool.objects.get(name="fast").id)
+    rest(town)
+    hidden = Volume.objects.get(migration_of=volume.id)
+    assert (town.fresh(volume).status, hidden.status) == ("available", "error_deleting")
+    delete_moved_data()
+    rest(town)
+    assert (town.pool.volumes, Volume.objects.count(), allocated()) == ({}, 1, {"local": 0, "fast": 2})
 
 
 @pytest.mark.parametrize("failed", ["", "The guest has crashed."])

@@ -59,6 +59,16 @@ def volumes_in(tree: ET.Element) -> dict[str, ET.Element]:
     return {owner.volume: element for owner, element in _owned(tree)}
 
 
+def exports_in(tree: ET.Element) -> set[str]:
+    """Return the names of the exports behind the disks of a domain, and of those that a disk is being copied to.
+
+    A disk that was taken from the guest by force has none.
+    """
+    disks = [disk for _, disk in _owned(tree)]
+    sources = [each for disk in disks for path in ("source", "mirror/source") for each in disk.findall(path)]
+    return {name for source in sources if (name := source.get("name"))}
+
+
 def _owned(tree: ET.Element) -> list[tuple[Owner, ET.Element]]:
     noted = _noted(tree)
     disks = tree.findall("./devices/disk[@type='network']")

@@ -20,7 +20,7 @@ from compute_agent.virt.libvirt.disks import GIB
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.power import ERROR_STATE
 from compute_agent.virt.libvirt.unplugging import LETS_GO_WITHIN, unplug
-from compute_agent.virt.libvirt.volume_table import DEFINED, RUNS, target_of, tree_of, volumes_in
+from compute_agent.virt.libvirt.volume_table import DEFINED, RUNS, exports_in, target_of, tree_of, volumes_in
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +107,12 @@ class VolumeOperations(Domains):
         with translated("list the guests' volumes"):
             seen = [(mark.uuid, unless_gone(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
         return {uuid: sorted(volumes_in(tree)) for uuid, tree in seen if tree is not None}
+
+    def open_exports(self) -> set[str]:
+        with translated("list the guests' volumes"):
+            active = [domain for domain, _ in self._marked() if unless_gone(domain.isActive)]
+            trees = [unless_gone(partial(tree_of, domain, RUNS)) for domain in active]
+        return {name for tree in trees if tree is not None for name in exports_in(tree)}
 
     def go_on_after_error(self, uuid: str) -> bool:
         domain = self._find(uuid)

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from compute_agent.contract.build import ImageRef, VolumeConnection
+from compute_agent.contract.build import GuestDisk, ImageRef, VolumeConnection
 from compute_agent.contract.calls import CallError
+from compute_agent.contract.commands import AttachVolumeRequest
 from compute_agent.contract.messages import Command
 from compute_agent.contract.volume import (
     VOLUME,
@@ -32,11 +33,11 @@ from compute_agent.contract.volume import (
     VolumeSpec,
 )
 from compute_agent.virt.fake_images import FakeImageCache
-from compute_agent.volumes import drivers
+from compute_agent.volumes import drivers, kind
 from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.services import Outside, Volumes
-from tests.agent.cast import make_stage, on_stage
+from tests.agent.cast import build, destroy, make_command, make_spec, make_stage, on_stage
 from tests.agent.volumes.conftest import qemu_io
 
 IMAGE = ImageRef(id="i", name="i", disk_format="raw", size=1, hash_algo="sha512", hash_value="00" * 64)
@@ -169,3 +170,31 @@ async def test_copies_of_an_open_volume_have_its_data(tmp_path: Path, daemons: D
         assert "failed" not in said
         assert "read 65536" in said
         assert volumes.contents(pool).volumes[0].snapshots == []
+
+
+async def test_a_volume_that_a_guest_of_the_host_runs_on_is_not_deleted(
+    tmp_path: Path, daemons: Daemons, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the portal believes; one whose guest is about to end is deleted as soon as it has ended."""
+    monkeypatch.setattr(kind, "LETS_GO_WITHIN", 0.05)
+    monkeypatch.setattr(kind, "LOOK_EVERY", 0.01)
+    volumes, pool, _ = make_volumes(tmp_path, daemons, "fake")
+    spec, server = VolumeSpec(id=str(uuid.uuid4()), pool_id=pool, size_gb=1), make_spec()
+    async with on_stage(make_stage(tmp_path, volumes=volumes)) as stage:
+        assert (await stage.do(command(CreateVolumeRequest(volume=spec), spec.id))).kind == "finished"
+        end = await stage.do(command(ConnectVolumeRequest(volume=spec, clients=[CLIENT]), spec.id))
+        connection = msgspec.json.decode(end.detail["connection"], type=VolumeConnection)
+        disk = GuestDisk(id=str(uuid.uuid4()), attachment_id="a1", size_gb=1, connection=connection)
+        has_it = msgspec.structs.replace(server, volumes=[disk])
+        await stage.do(build(server))
+        attach = AttachVolumeRequest(instance=has_it, disk=disk)
+        assert (await stage.do(make_command(attach, server.uuid))).kind == "finished"
+        assert stage.driver.open_exports() == {connection.export}
+        end = await stage.do(command(DeleteVolumeRequest(volume=spec), spec.id, generation=2))
+        assert (end.kind, end.error_code, end.retryable) == ("failed", "volume_in_use", True)
+        assert [each.id for each in volumes.contents(pool).volumes] == [spec.id]
+        assert volumes.contents(pool).volumes[0].attachments == ["a1"], "it is still served"
+        await stage.do(destroy(server.uuid))
+        end = await stage.do(command(DeleteVolumeRequest(volume=spec), spec.id, generation=3))
+        assert end.kind == "finished"
+        assert volumes.contents(pool).volumes == []
