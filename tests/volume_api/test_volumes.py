@@ -6,13 +6,15 @@ import uuid
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from provisioning.common.numbers import MAX_INTEGER
+from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
-from provisioning.volumes.models import Attachment
+from provisioning.volumes.models import Attachment, Snapshot
 from tests.support.cast import Api
 from tests.support.jobs import drain
 from tests.volume_api.conftest import V3, World, at
@@ -209,7 +211,7 @@ def test_metadata_is_written_only_where_it_is_as_the_caller_saw_it(world: World)
     assert world.show(ident)["metadata"] == {"b": "3"}
 
 
-def test_operators_say_how_far_a_snapshot_is(world: World) -> None:
+def test_a_snapshot_is_available_when_it_exists(world: World) -> None:
     ident = world.make()
     taken = world.alice.post(f"{V3}/snapshots", {"snapshot": {"volume_id": ident}}, **NEWEST).json()["snapshot"]
     assert (taken["consumes_quota"], taken["group_snapshot_id"]) == (True, None)
@@ -223,10 +225,15 @@ def test_operators_say_how_far_a_snapshot_is(world: World) -> None:
     shown = world.alice.get(where, **NEWEST).json()["snapshot"]
     assert (shown["status"], shown["os-extended-snapshot-attributes:progress"]) == ("creating", "40%")
     assert (say("deleting"), say("available", world.charlie)) == (400, 404)
-    assert say("available", progress="100%") == 202
+    for api in (world.operator, world.alice):
+        assert say("available", api, progress="100%") == 400, "its host has not made it yet"
+    assert say("creating", world.alice, progress="41%") == 202
+    assert say("error", world.alice) == 202
+    Snapshot.objects.update(status="creating")
+    HostCommand.objects.filter(finished_at=None).update(finished_at=timezone.now())
+    assert say("available", world.alice) == 400, "no host has reported that it exists"
+    assert say("available", progress="100%") == 202, "operators know more"
     assert (world.alice.get(where).json()["snapshot"]["status"], say("error")) == ("available", 400)
-    world.agent.work()
-    assert world.alice.get(where).json()["snapshot"]["status"] == "available"
 
 
 def test_every_list_says_what_it_is_filtered_by(world: World) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from django.db import transaction
 from django.db.models import ProtectedError
 
-from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.messages import AgentEvent, decode_command_body
 from compute_agent.contract.volume import DeleteSnapshotRequest, SnapshotVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
@@ -21,7 +21,7 @@ from provisioning.volumes.announcements import announce_snapshot
 from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, SnapshotNotFoundError
-from provisioning.volumes.host_commands import send, spec_of
+from provisioning.volumes.host_commands import open_commands, send, spec_of
 from provisioning.volumes.models import GroupSnapshot, Snapshot, Volume
 from provisioning.volumes.selectors import snapshot_for
 from provisioning.volumes.services import messages
@@ -166,18 +166,27 @@ def update_snapshot_status(
 ) -> Snapshot:
     """Say how far a snapshot is that is being made or deleted, as Cinder's ``os-update_snapshot_status``.
 
-    ``progress`` is a percentage, ``"42%"``.  Raises InvalidInputError for a status that does not follow.
+    ``progress`` is a percentage, ``"42%"``.  A snapshot is available when its host has reported so; only operators say
+    so themselves, and not while a host works on it.  Raises InvalidInputError for a status that does not follow.
     """
-    snapshot, _ = _locked(context, snapshot_id)
+    snapshot, volume = _locked(context, snapshot_id)
     if status not in FOLLOWING.get(SnapshotStatus(snapshot.status), ()):
         raise InvalidInputError(
             f"A snapshot that is {snapshot.status} does not become {status[:64]!r}.", field="status"
         )
+    if status == SnapshotStatus.AVAILABLE and (not context.is_admin or _is_being_made(snapshot, volume)):
+        raise InvalidInputError(f"Snapshot {snapshot.id} is not complete yet.", field="status")
     done = int(progress.rstrip("%")) if progress else snapshot.progress
     same = status == snapshot.status
     return _move(
         snapshot, SnapshotStatus(status), deadline=snapshot.deadline if same else None, progress=min(done, 100)
     )
+
+
+def _is_being_made(snapshot: Snapshot, volume: Volume) -> bool:
+    """Return whether a host was told to make a snapshot and has not reported how that ended."""
+    bodies = [decode_command_body(command.body) for command in open_commands(volume.id)]
+    return any(isinstance(body, SnapshotVolumeRequest) and body.snapshot_id == str(snapshot.id) for body in bodies)
 
 
 def _locked(context: RequestContext, snapshot_id: str | uuid.UUID) -> tuple[Snapshot, Volume]:
