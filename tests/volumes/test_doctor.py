@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from compute_agent.contract.volume import (
     VOLUME_COPY,
@@ -190,3 +192,32 @@ def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_told_again(
     (treated,) = treat(look("pool_contents"), repair=True)
     assert treated.repaired
     assert [client.attachment_id for client in town.agent.take()[0].body.clients] == [str(attachment.id)]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("check", ["volumes", "pools", "pool_contents"])
+def test_many_volumes_cost_no_more_queries_than_a_few(town: Town, contents: list[StoredVolume], check: str) -> None:
+    def cost() -> int:
+        contents[:] = [
+            StoredVolume(
+                id=str(volume.id),
+                snapshots=[str(key) for key in Snapshot.objects.filter(volume=volume).values_list("id", flat=True)],
+                attachments=[str(key) for key in Attachment.objects.filter(volume=volume).values_list("id", flat=True)],
+                daemon=Attachment.objects.filter(volume=volume).exists(),
+            )
+            for volume in Volume.objects.all()
+        ]
+        with CaptureQueriesContext(connection) as asked:
+            assert look(check) == []
+        return len(asked)
+
+    def some() -> None:
+        town.attach(town.make())
+        create_snapshot(town.alice, town.make().id)
+        town.agent.work()
+        StoragePool.objects.create(id=uuid.uuid4(), name="more", driver="nbd", shared=False, total_gb=1, free_gb=1)
+
+    some()
+    first = cost()
+    for _ in range(4):
+        some()
+    assert cost() == first

@@ -2,10 +2,12 @@
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.volume import (
@@ -37,6 +39,8 @@ from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, 
 from provisioning.volumes.services import attachments
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
 
+BATCH = 1000
+"""Volumes that are compared with their attachments together."""
 LONG_PAST = timedelta(minutes=5)
 """How late the reaper may be with what nothing is heard of."""
 PATIENCE = 10.0
@@ -52,12 +56,9 @@ TOLD = 20
 @check("volumes")
 def volumes() -> Iterator[Finding]:
     """Find volumes whose status does not follow from who has them, and tasks that nothing ends."""
-    for volume in Volume.objects.filter(status__in=state.RESTING).order_by("id"):
-        should = state.at_rest(volume)
-        if volume.status != should:
-            sentence = f"It is {volume.status}, and by its attachments it would be {should}."
-            mend = alone(lambda key=volume.id: _settle(key))  # type: ignore[misc]
-            yield Finding("error", _named(volume), sentence, "Follow the attachments.", mend, volume.version)
+    resting = Volume.objects.filter(status__in=state.RESTING).order_by("id").iterator(chunk_size=BATCH)
+    while batch := list(islice(resting, BATCH)):
+        yield from _unsettled(batch)
     busy = Volume.objects.filter(status__in=deadlines.TASKS)
     late = timezone.now() - LONG_PAST
     snapshots = Snapshot.objects.filter(status__in=[SnapshotStatus.CREATING, SnapshotStatus.DELETING])
@@ -67,6 +68,16 @@ def volumes() -> Iterator[Finding]:
     for volume in (busy.filter(deadline=None) | busy.filter(deadline__lt=late)).order_by("id"):
         over = "without a deadline" if volume.deadline is None else f"past {volume.deadline:%Y-%m-%d %H:%M:%S}"
         yield Finding("error", _named(volume), f"It is {volume.status}, {over}.", evidence=volume.version)
+
+
+def _unsettled(batch: Sequence[Volume]) -> Iterator[Finding]:
+    should_be = state.at_rest_of([volume.id for volume in batch])
+    for volume in batch:
+        should = should_be[volume.id]
+        if volume.status != should:
+            sentence = f"It is {volume.status}, and by its attachments it would be {should}."
+            mend = alone(lambda key=volume.id: _settle(key))  # type: ignore[misc]
+            yield Finding("error", _named(volume), sentence, "Follow the attachments.", mend, volume.version)
 
 
 def _settle(volume_id: uuid.UUID) -> str | None:
@@ -162,17 +173,18 @@ def _count_anew(pool_id: uuid.UUID) -> str | None:
 @check("pools")
 def pools() -> Iterator[Finding]:
     """Find pools with volumes that no host serves, and what hosts say is wrong with theirs."""
-    for pool in StoragePool.objects.order_by("name", "id"):
+    served: dict[uuid.UUID, list[PoolHost]] = {}
+    for each in PoolHost.objects.select_related("host").order_by("host__name"):
+        served.setdefault(each.pool_id, []).append(each)
+    for pool in StoragePool.objects.annotate(many=Count("volumes")).order_by("name", "id"):
         if pool.warning:
             yield Finding("warning", f"pool {pool.name}", pool.warning, evidence=pool.warning)
-        many = pool.volumes.count()
-        if many and not PoolHost.objects.filter(pool=pool).exists():
+        many, hosts = pool.many, [each.host for each in served.get(pool.id, [])]
+        if many and not hosts:
             sentence = f"No host serves it any more; {number(many, 'volume')} {'is' if many == 1 else 'are'} in it."
             yield Finding("error", f"pool {pool.name}", sentence, evidence="nobody")
-        elif many and not PoolHost.objects.filter(pool=pool, host__forced_down=False).exists():
-            whose = ", ".join(
-                PoolHost.objects.filter(pool=pool).order_by("host__name").values_list("host__name", flat=True)
-            )
+        elif many and all(host.forced_down for host in hosts):
+            whose = ", ".join(host.name for host in hosts)
             sentence = f"It is on host {whose}, which is forced down: {number(many, 'volume')} cannot be reached."
             yield Finding("warning", f"pool {pool.name}", sentence, evidence="forced down")
 
@@ -186,14 +198,15 @@ def pool_contents() -> Iterator[Finding]:
     served = PoolHost.objects.exclude(pool__driver="fake").filter(alive(timezone.now(), "host__"), host__connected=True)
     seen: set[uuid.UUID] = set()
     for each in served.select_related("pool", "host").order_by("pool__name", "host__name"):
-        known = {data_id_of(volume): volume for volume in Volume.objects.filter(pool=each.pool).select_related("pool")}
+        rows = Volume.objects.filter(pool=each.pool, status__in=state.RESTING).select_related("pool")
+        resting = list(rows.iterator(chunk_size=BATCH))
         try:
             answer = calls.call(each.host_id, PoolContentsCall(pool_id=str(each.pool_id)), PATIENCE)
         except UnavailableError:
             continue
         if not isinstance(answer, PoolContents):
             continue
-        stored = {volume.id: volume for volume in answer.volumes}
+        stored, known = {volume.id: volume for volume in answer.volumes}, _Known.of(resting)
         if each.pool_id not in seen:
             seen.add(each.pool_id)
             yield from _missing(each.pool, known, stored)
@@ -251,31 +264,58 @@ def _remove(pool_id: uuid.UUID, host_id: uuid.UUID, key: str) -> str | None:
     return "Its host was told again to remove it."
 
 
-def _missing(pool: StoragePool, known: dict[str, Volume], stored: dict[str, StoredVolume]) -> Iterator[Finding]:
-    for key, volume in known.items():
-        if volume.status not in state.RESTING or _in_work(volume):
-            continue
+@dataclass(frozen=True)
+class _Known:
+    """What the records have in one pool; read together, for a pool has many volumes."""
+
+    resting: dict[str, Volume]
+    """The volumes at rest that no host works on, by the ids of their data."""
+    snapshots: dict[uuid.UUID, dict[str, str]]
+    """Volume → its snapshots and their statuses."""
+    clients: dict[uuid.UUID, set[str]]
+    """Volume → the attachments that a daemon serves."""
+
+    @classmethod
+    def of(cls, volumes: Sequence[Volume]) -> "_Known":
+        """Read the rest about volumes that were read before their hosts were asked."""
+        ids = [volume.id for volume in volumes]
+        at_work = HostCommand.objects.filter(subject_kind=VOLUME, finished_at=None)
+        busy = set(at_work.values_list("subject_id", flat=True))
+        snapshots: dict[uuid.UUID, dict[str, str]] = {}
+        clients: dict[uuid.UUID, set[str]] = {}
+        for batch in (ids[start : start + BATCH] for start in range(0, len(ids), BATCH)):
+            taken = Snapshot.objects.filter(volume__in=batch)
+            for volume_id, key, status in taken.values_list("volume_id", "id", "status"):
+                snapshots.setdefault(volume_id, {})[str(key)] = status
+            using = Attachment.objects.filter(volume__in=batch).exclude(host=None)
+            using = using.exclude(status__in=[AttachStatus.RESERVED, AttachStatus.ERROR_ATTACHING])
+            for volume_id, key in using.values_list("volume_id", "id"):
+                clients.setdefault(volume_id, set()).add(str(key))
+        return cls({data_id_of(row): row for row in volumes if row.id not in busy}, snapshots, clients)
+
+
+def _missing(pool: StoragePool, known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+    for key, volume in known.resting.items():
         if key not in stored or stored[key].gone:
             yield Finding("error", _named(volume), f"Its data is not in the pool {pool.name}.", evidence="data")
             continue
-        rows = Snapshot.objects.filter(volume=volume, status="available").values_list("id", flat=True)
-        for snapshot_id in sorted(str(row) for row in rows):
+        there = known.snapshots.get(volume.id, {})
+        for snapshot_id in sorted(name for name, status in there.items() if status == SnapshotStatus.AVAILABLE):
             if snapshot_id not in stored[key].snapshots:
                 sentence = f"Its data is not in the pool {pool.name}."
                 yield Finding("error", f"snapshot {snapshot_id}", sentence, evidence="data")
 
 
-def _strange_snapshots(known: dict[str, Volume], stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+def _strange_snapshots(known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
     """Find snapshots of volumes that no record knows.
 
     Those that copies have left (of clones, images, backups) hold room for nobody and are removed; any other may be one
     whose record is lost.
     """
-    for key, volume in known.items():
-        if key not in stored or volume.status not in state.RESTING or _in_work(volume):
+    for key, volume in known.resting.items():
+        if key not in stored:
             continue
-        rows = {str(row) for row in Snapshot.objects.filter(volume=volume).values_list("id", flat=True)}
-        for name in sorted(set(stored[key].snapshots) - rows):
+        for name in sorted(set(stored[key].snapshots) - known.snapshots.get(volume.id, {}).keys()):
             of_copy = COPIES.fullmatch(name)
             if of_copy is None:
                 sentence = f"Its data has the snapshot {name}, which no record knows. It is left alone."
@@ -303,16 +343,13 @@ def _forget(volume_id: uuid.UUID, name: str) -> str | None:
     return "Its host was told to remove it."
 
 
-def _daemons(host: Host, known: dict[str, Volume], stored: dict[str, StoredVolume]) -> Iterator[Finding]:
+def _daemons(host: Host, known: _Known, stored: dict[str, StoredVolume]) -> Iterator[Finding]:
     """Find storage daemons that nobody needs, and clients that a daemon knows and no record, or the other way."""
-    for key, volume in known.items():
+    for key, volume in known.resting.items():
         here = stored.get(key)
-        if here is None or volume.status not in state.RESTING or _in_work(volume):
+        if here is None:
             continue
-        using = Attachment.objects.filter(volume=volume).exclude(host=None)
-        using = using.exclude(status__in=[AttachStatus.RESERVED, AttachStatus.ERROR_ATTACHING])
-        serves = volume.daemon_host_id == host.id
-        wanted = {str(key) for (key,) in using.values_list("id")} if serves else set()
+        wanted = known.clients.get(volume.id, set()) if volume.daemon_host_id == host.id else set()
         if set(here.attachments) != wanted and (here.daemon or wanted):
             has = f"a storage daemon with {number(len(here.attachments), 'client')}" if here.daemon else "none"
             should = f"one with {number(len(wanted), 'client')}" if wanted else "none"
