@@ -38,6 +38,7 @@ def create_address_group(
     return group
 
 
+@when_broken_off
 def update_address_group(
     group: AddressGroup, changes: Mapping[str, object], revision: int | None = None
 ) -> AddressGroup:
@@ -61,6 +62,7 @@ def delete_address_group(group: AddressGroup, revision: int | None = None) -> No
         records.remove(group)
 
 
+@when_broken_off
 def add_addresses(group: AddressGroup, addresses: Sequence[str]) -> AddressGroup:
     """Add ranges.  Raises AddressesAlreadyExistError, InvalidInputError."""
     wanted = _read(addresses)
@@ -75,6 +77,7 @@ def add_addresses(group: AddressGroup, addresses: Sequence[str]) -> AddressGroup
         return _set(group, together)
 
 
+@when_broken_off
 def remove_addresses(group: AddressGroup, addresses: Sequence[str]) -> AddressGroup:
     """Take ranges away.  Raises AddressesNotFoundError, InvalidInputError."""
     unwanted = _read(addresses)

@@ -29,6 +29,7 @@ def create_address_scope(
     return scope
 
 
+@when_broken_off
 @transaction.atomic
 def update_address_scope(scope: AddressScope, changes: Mapping[str, Any], revision: int | None = None) -> AddressScope:
     """Change a scope; one that is everybody's stays so: AddressScopeUpdateError."""

@@ -6,8 +6,7 @@ from provisioning.network import addressing
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.owners import DHCP
 from provisioning.network.services import ipam
-
-MAX_TRIES = 8
+from provisioning.network.services.own_ports import MAX_TRIES, create_own_port
 
 
 def follow(network: Network) -> None:
@@ -33,25 +32,9 @@ def follow(network: Network) -> None:
 
 
 def _made(network: Network) -> Port:
-    for tried in range(1, MAX_TRIES + 1):
-        port = Port(
-            network=network,
-            project_id=network.project_id,
-            device_owner=DHCP,
-            device_id=network.id,
-            mac_address=addressing.random_mac(),
-            port_security_enabled=False,
-            status="ACTIVE",
-        )
-        try:
-            with transaction.atomic():
-                port.save(force_insert=True)
-        except IntegrityError:
-            if tried == MAX_TRIES:
-                raise
-        else:
-            return port
-    raise AssertionError("unreachable")
+    return create_own_port(
+        network=network, project_id=network.project_id, device_owner=DHCP, device_id=network.id, status="ACTIVE"
+    )
 
 
 def _give(port: Port, subnet: Subnet) -> None:

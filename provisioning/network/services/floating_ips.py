@@ -23,6 +23,7 @@ from provisioning.network.routing_errors import (
     FloatingIPPortAlreadyAssociatedError,
 )
 from provisioning.network.services import addresses, records
+from provisioning.network.services.own_ports import create_own_port
 from provisioning.quotas.services.ledger import hold
 
 
@@ -56,14 +57,7 @@ def create_floating_ip(
     with transaction.atomic():
         way = lock_way(port, network.id) if port is not None else None
         hold(project_id, floating.id, {"floatingips": 1})
-        own = Port.objects.create(
-            network=network,
-            project_id=project_id,
-            mac_address=addressing.random_mac(),
-            device_owner=OWNER,
-            device_id=floating.id,
-            port_security_enabled=False,
-        )
+        own = create_own_port(network=network, project_id=project_id, device_owner=OWNER, device_id=floating.id)
         taken = _take(own, subnets, address)
         floating.port, floating.address = own, taken.address
         floating.save(force_insert=True)

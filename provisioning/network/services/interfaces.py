@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import read_id
+from provisioning.common.retry import when_broken_off
 from provisioning.network import guest_ports
 from provisioning.network.addressing import usual_form
 from provisioning.network.group_errors import SecurityGroupCannotBeAppliedError
@@ -129,6 +130,7 @@ def set_interface_leaving(port_id: uuid.UUID | str, *, leaving: bool) -> None:
     _change(port_id, leaving=leaving)
 
 
+@when_broken_off
 def set_delete_with_device(port: Port, *, value: bool) -> None:
     """Say whether an instance's interface goes with the instance, which holds its quota then.
 

@@ -82,6 +82,7 @@ def lead_nowhere(gateway: InternetGateway) -> None:
         update_router(router, {"gateway": None})
 
 
+@when_broken_off
 def delete_internet_gateway(gateway: InternetGateway) -> None:
     """Delete a gateway.  Raises GatewayAttachedError while it is at a router."""
     with transaction.atomic():

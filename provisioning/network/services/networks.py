@@ -174,6 +174,7 @@ def _check_segment(network: Network) -> None:
     raise InvalidInputError(msg, field="provider:network_type")
 
 
+@when_broken_off
 @transaction.atomic
 def raise_mtu(network: Network) -> None:
     """Give a network the smallest MTU that there is now, if it has less."""

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
-from provisioning.network import addressing, guest_ports
+from provisioning.network import guest_ports
 from provisioning.network.announcements import announce
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.marks import ports_changed
@@ -24,6 +24,7 @@ from provisioning.network.port_errors import (
 from provisioning.network.routing_errors import PortInUseError
 from provisioning.network.services import address_pairs, dhcp_options, ipam, records
 from provisioning.network.services.floating_ips import leave_ports
+from provisioning.network.services.own_ports import free_mac
 from provisioning.network.services.port_addresses import Wanted, hold_addresses, remake_stateless, replace, take_wanted
 from provisioning.network.services.ports import OF_PORTS, insert_with, lock_subnets, mac_in_use, places_for
 from provisioning.network.services.security_groups import ensure_default_security_group
@@ -101,7 +102,7 @@ def update_port(
     ServicePortInUseError for the cloud's own, RevisionNumberConstraintFailedError.
     """
     if changes.get("mac_address", row.mac_address) is None:
-        changes = {**changes, "mac_address": addressing.random_mac()}
+        changes = {**changes, "mac_address": free_mac(row.network_id)}
     with transaction.atomic():
         guest_ports.lock(row.device_id)
         port = records.lock(row, revision)

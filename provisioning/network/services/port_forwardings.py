@@ -73,6 +73,7 @@ def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -
     return row
 
 
+@when_broken_off
 def delete_port_forwarding(row: PortForwarding) -> None:
     """Forward these ports no more; with the last one the floating IP belongs to no router."""
     with transaction.atomic():

@@ -21,6 +21,7 @@ from provisioning.network.routing_errors import (
     RouterInterfaceNotFoundForSubnetError,
 )
 from provisioning.network.services import addresses, records
+from provisioning.network.services.own_ports import create_own_port
 from provisioning.network.services.routers import check_overlaps, legs_of
 from provisioning.quotas.services import ledger
 
@@ -48,14 +49,12 @@ def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = 
     _check_new(router, [subnet])
     port = _port_to_share(router, subnet) if subnet.ip_version == 6 else None
     if port is None:
-        port = Port.objects.create(
+        port = create_own_port(
             network_id=subnet.network_id,
             project_id=router.project_id,
-            mac_address=addressing.random_mac(),
             device_owner=ROUTER_INTERFACE,
             device_id=router.id,
             status="ACTIVE",
-            port_security_enabled=False,
         )
     addresses.take(port, subnet, subnet.gateway_ip)
     _changed(router, port)

@@ -25,6 +25,7 @@ from provisioning.network.routing_errors import (
 )
 from provisioning.network.selectors.zones import check_zones
 from provisioning.network.services import addresses, ipam, records
+from provisioning.network.services.own_ports import create_own_port
 from provisioning.quotas.services.ledger import hold
 
 MAX_ROUTES = 30
@@ -95,6 +96,7 @@ def update_router(router: Router, changes: Mapping[str, object], revision: int |
     return router
 
 
+@when_broken_off
 def add_routes(router: Router, routes: Routes) -> Router:
     """Add routes; those that are there stay.  Raises InvalidRoutesError, RoutesExhaustedError."""
     with transaction.atomic():
@@ -105,6 +107,7 @@ def add_routes(router: Router, routes: Routes) -> Router:
     return router
 
 
+@when_broken_off
 def remove_routes(router: Router, routes: Routes) -> Router:
     """Take routes away; those that are not there change nothing."""
     with transaction.atomic():
@@ -213,14 +216,12 @@ def _others_wanted(port: Port, gateway: Gateway) -> bool:
 
 
 def _gateway_port(router: Router, gateway: Gateway, subnets: Sequence[Subnet]) -> Port:
-    port = Port.objects.create(
+    port = create_own_port(
         network=gateway.network,
         project_id=router.project_id,
-        mac_address=addressing.random_mac(),
         device_owner=ROUTER_GATEWAY,
         device_id=router.id,
         status="ACTIVE",
-        port_security_enabled=False,
     )
     if gateway.fixed_ips:
         for wanted in gateway.fixed_ips:

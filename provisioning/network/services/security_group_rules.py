@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from compute_agent.contract.network import SECURITY_GROUP
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.retry import when_broken_off
 from provisioning.network import flows
 from provisioning.network.announcements import announce
 from provisioning.network.errors import SecurityGroupRuleNotFoundError
@@ -59,6 +60,7 @@ class WantedRule:
         )
 
 
+@when_broken_off
 def create_security_group_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
     """Add rules to one group, all or none, and return them in order.
 
@@ -99,6 +101,7 @@ def _check_address_groups(group: SecurityGroup, rows: Sequence[SecurityGroupRule
         raise InvalidInputError(msg, field="remote_address_group_id")
 
 
+@when_broken_off
 def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
     """Add those of the rules that their group does not have, and return them in order.
 
@@ -113,6 +116,7 @@ def add_missing_rules(wanted: Sequence[WantedRule]) -> list[SecurityGroupRule]:
         return create_security_group_rules(missing)
 
 
+@when_broken_off
 def change_security_group_rule(rule: SecurityGroupRule, wanted: WantedRule) -> SecurityGroupRule:
     """Let a rule of a group allow something else under the same id.
 
@@ -136,6 +140,7 @@ def change_security_group_rule(rule: SecurityGroupRule, wanted: WantedRule) -> S
     return row
 
 
+@when_broken_off
 def describe_security_group_rules(rules: Sequence[SecurityGroupRule], description: str) -> None:
     """Say of rules of one group what they are for."""
     with transaction.atomic():
@@ -146,6 +151,7 @@ def describe_security_group_rules(rules: Sequence[SecurityGroupRule], descriptio
         announce(group)
 
 
+@when_broken_off
 def delete_security_group_rule(rule: SecurityGroupRule) -> None:
     """Take a rule away; SecurityGroupRuleNotFoundError when it is gone already."""
     with transaction.atomic():
@@ -165,6 +171,7 @@ def meaning_of(rule: SecurityGroupRule) -> tuple[object, ...]:
     return (*flow.meaning, rule.remote_group_id, rule.remote_address_group_id)
 
 
+@when_broken_off
 def allow_ingress(group: SecurityGroup, protocol: str, port: int | None = None) -> SecurityGroupRule:
     """Let IPv4 traffic of ``protocol`` in from anywhere, to one port or to all; a rule that is there is kept.
 

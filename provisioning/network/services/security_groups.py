@@ -45,6 +45,7 @@ def create_security_group(
     return group
 
 
+@when_broken_off
 def update_security_group(
     group: SecurityGroup, changes: Mapping[str, object], revision: int | None = None
 ) -> SecurityGroup:

@@ -1,0 +1,35 @@
+"""Ports that the cloud itself makes: gateways and interfaces of routers, floating IPs, the services of networks."""
+
+import uuid
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from provisioning.network import addressing
+from provisioning.network.models import Port
+
+MAX_TRIES = 8
+"""Tries of a MAC address, or an address, that nobody has."""
+
+
+def create_own_port(**columns: Any) -> Port:
+    """Insert a port without port security and with a random MAC address; one that is taken is tried again with another.
+
+    In the caller's transaction.
+    """
+    for tried in range(1, MAX_TRIES + 1):
+        try:
+            with transaction.atomic():
+                mac = addressing.random_mac()
+                return Port.objects.create(mac_address=mac, port_security_enabled=False, **columns)
+        except IntegrityError:
+            if tried == MAX_TRIES:
+                raise
+    raise AssertionError("unreachable")
+
+
+def free_mac(network_id: uuid.UUID) -> str:
+    """Return a random MAC address that no port of the network has now."""
+    while Port.objects.filter(network=network_id, mac_address=(mac := addressing.random_mac())).exists():
+        pass
+    return mac
