@@ -12,7 +12,7 @@ from compute_agent.contract.commands import AttachVolumeRequest, DetachVolumeReq
 from compute_agent.contract.messages import Command
 from provisioning.compute import volume_user
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import Host, RejectedReport
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.upkeep import follow_dead_hosts, reap
@@ -212,3 +212,29 @@ def told(cloud: Cloud) -> list[Command]:
             agent.carry_out(command)
         drain()
     return found
+
+
+@pytest.mark.parametrize("well", [True, False])
+def test_a_host_may_report_of_an_attachment_that_was_released_a_moment_ago(
+    api: Api, cloud: Cloud, people: People, well: bool
+) -> None:
+    """The disk is still in the records, because the job that forgets it has not run yet."""
+    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    attach(api, server, volume)
+    if not well:
+        cloud.run()
+        assert api.delete(f"{V21}/servers/{server}/os-volume_attachments/{volume.id}").status_code == 202
+    else:
+        for command in agent.take():
+            agent.carry_out(command)
+        drain()
+    (command,) = agent.take()
+    volumes.force_detach(people.operator.context, volume.id)
+    if well:
+        agent.carry_out(command)
+    else:
+        agent.report(command, "failed", error_code="host_failed", message="The guest has not let go of it.")
+    assert not RejectedReport.objects.exists()
+    drain()
+    cloud.run()
+    assert (status(volume), BlockDevice.objects.count(), open_actions()) == ("available", 0, [])

@@ -133,9 +133,12 @@ def disconnect(attachment_id: uuid.UUID) -> None:
 
 
 @transaction.atomic
-def complete(attachment_id: uuid.UUID, mountpoint: str = "") -> Attachment:
-    """The guest has its disk."""
-    attachment, volume = _locked(attachment_id)
+def complete(attachment_id: uuid.UUID, mountpoint: str = "") -> Attachment | None:
+    """The guest has its disk.  None, and nothing changes, for an attachment that was released meanwhile."""
+    try:
+        attachment, volume = _locked(attachment_id)
+    except AttachmentNotFoundError:
+        return None
     attachment.status, attachment.attached_at = AttachStatus.ATTACHED, timezone.now()
     attachment.mountpoint = mountpoint or attachment.mountpoint
     attachment.save(update_fields=["status", "attached_at", "mountpoint", "updated_at"])
@@ -157,9 +160,12 @@ def begin_detaching(attachment_id: uuid.UUID) -> Attachment:
 
 
 @transaction.atomic
-def roll_detaching(attachment_id: uuid.UUID) -> Attachment:
-    """The guest keeps its disk."""
-    attachment, volume = _locked(attachment_id)
+def roll_detaching(attachment_id: uuid.UUID) -> Attachment | None:
+    """The guest keeps its disk.  None, and nothing changes, for an attachment that was released meanwhile."""
+    try:
+        attachment, volume = _locked(attachment_id)
+    except AttachmentNotFoundError:
+        return None
     if attachment.status == AttachStatus.DETACHING:
         _set(attachment, AttachStatus.ATTACHED)
         state.settle(volume)

@@ -11,7 +11,7 @@ from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import read_id
 from provisioning.hosts.models import Host
 from provisioning.volumes import state, uses
-from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.selectors.access import attachment_for, volume_for
 from provisioning.volumes.services import attachments
@@ -75,8 +75,14 @@ def _open_to(host: Host | None, found: Attachment, volume: Volume) -> None:
 
 def complete(context: RequestContext, attachment_id: str | uuid.UUID, mountpoint: str = "") -> Attachment:
     """Say that the volume is attached."""
-    found = _of_no_server(context, attachment_id)
-    return attachments.complete(found.id, mountpoint)
+    return _completed(_of_no_server(context, attachment_id).id, mountpoint)
+
+
+def _completed(attachment_id: uuid.UUID, mountpoint: str) -> Attachment:
+    found = attachments.complete(attachment_id, mountpoint)
+    if found is None:
+        raise AttachmentNotFoundError(attachment_id)
+    return found
 
 
 def release(context: RequestContext, attachment_id: str | uuid.UUID) -> None:
@@ -137,7 +143,7 @@ def attach(
         waiting = attachments.reserve(context, volume_id, server, mode=mode, mountpoint=mountpoint)
     else:
         Attachment.objects.filter(pk=waiting.pk).update(instance_id=server, mode=mode)
-    return attachments.complete(waiting.id, mountpoint)
+    return _completed(waiting.id, mountpoint)
 
 
 def only_attachment(context: RequestContext, volume_id: str, attachment_id: str | None = None) -> Attachment:
