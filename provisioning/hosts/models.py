@@ -4,6 +4,9 @@ import uuid
 
 from django.db import models
 
+DEFAULT_ZONE = "nova"
+"""The zone of hosts, and of pools of volumes, that no operator has moved to another."""
+
 
 class Host(models.Model):
     """A hypervisor and its agent.
@@ -24,7 +27,7 @@ class Host(models.Model):
     disabled_reason = models.CharField(max_length=255, blank=True)
     forced_down = models.BooleanField(default=False)  # an operator says that it is down, whatever its agent says
     uptime = models.CharField(max_length=255, blank=True)  # as ``uptime`` prints it, measured with the audit
-    availability_zone = models.CharField(max_length=255, default="nova")
+    availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     connected = models.BooleanField(default=False)
     last_seen_at = models.DateTimeField(null=True)
     clock_difference = models.FloatField(null=True)  # s that its clock is ahead of ours; None: it does not say

@@ -11,8 +11,6 @@ from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
-DEFAULT_ZONE = "nova"
-"""The zone of hosts that no operator has moved to another."""
 INTERNAL_ZONE = "internal"
 """The zone of the workers; no server can be there."""
 SEEING_HOSTS = (

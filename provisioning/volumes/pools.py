@@ -10,7 +10,7 @@ from django.utils import timezone
 from compute_agent.contract.volume import PoolState
 from provisioning.common.ids import read_id
 from provisioning.common.text import one_line
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import DEFAULT_ZONE, Host
 from provisioning.volumes.models import PoolHost, StoragePool
 
 MOST_POOLS, MOST_UNSERVED = 100, 1000
@@ -45,7 +45,7 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
             "last_seen_at": now,
         }
         if known is None:
-            StoragePool.objects.create(id=key, availability_zone=zone or "nova", **measured)
+            StoragePool.objects.create(id=key, availability_zone=zone or DEFAULT_ZONE, **measured)
         else:
             StoragePool.objects.filter(id=key).update(**measured)
         PoolHost.objects.update_or_create(pool_id=key, host_id=host_id, defaults={"last_seen_at": now})

@@ -20,8 +20,7 @@ from provisioning.compute.models import Aggregate, AggregateHost
 from provisioning.compute.names import check_text
 from provisioning.compute.services.aggregate_limits import COLUMNS, check_limits, write_limits
 from provisioning.compute.services.hosts import check_zone, has_servers
-from provisioning.hosts.models import Host
-from provisioning.hosts.selectors import DEFAULT_ZONE
+from provisioning.hosts.models import DEFAULT_ZONE, Host
 from provisioning.identity import policy
 
 ZONE = "availability_zone"

@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.volumes.models.base import Owned
 from provisioning.volumes.models.volumes import Volume
 from provisioning.volumes.states import BackupStatus
@@ -27,7 +28,7 @@ class Backup(Owned):
     container = models.CharField(max_length=255, blank=True)
     service = models.CharField(max_length=40, default="folder")  # which store it is in: folder s3
     digest = models.CharField(max_length=128, blank=True)  # SHA-256 of what is stored, hex
-    availability_zone = models.CharField(max_length=255, default="nova")
+    availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     data_at = models.DateTimeField(null=True)  # the moment whose data it has
     restored_volume_id = models.UUIDField(null=True)  # being written from it
     metadata = models.JSONField(default=dict)  # text to text

@@ -4,7 +4,7 @@ import uuid
 
 from django.db import models
 
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import DEFAULT_ZONE, Host
 
 
 class StoragePool(models.Model):
@@ -24,7 +24,7 @@ class StoragePool(models.Model):
     reserved_percentage = models.PositiveSmallIntegerField(default=0)
     max_over_subscription_ratio = models.FloatField(default=20.0)
     capabilities = models.JSONField(default=dict)  # text to text
-    availability_zone = models.CharField(max_length=255, default="nova")
+    availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=255, blank=True)
     frozen = models.BooleanField(default=False)  # its volumes go on, and nothing is made, removed or changed

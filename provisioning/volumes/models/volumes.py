@@ -4,7 +4,7 @@ import uuid
 
 from django.db import models
 
-from provisioning.hosts.models import Host
+from provisioning.hosts.models import DEFAULT_ZONE, Host
 from provisioning.volumes.models.base import Owned
 from provisioning.volumes.models.groups import Group, GroupSnapshot
 from provisioning.volumes.models.pools import StoragePool
@@ -29,7 +29,7 @@ class Volume(Owned):
     lost = models.JSONField(default=dict)  # which host has seen newer changes than the records, when, and which: said
     pool = models.ForeignKey(StoragePool, null=True, on_delete=models.PROTECT, related_name="volumes")
     volume_type = models.ForeignKey(VolumeType, null=True, on_delete=models.PROTECT, related_name="volumes")
-    availability_zone = models.CharField(max_length=255, default="nova")
+    availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     bootable = models.BooleanField(default=False)
     read_only = models.BooleanField(default=False)
     multiattach = models.BooleanField(default=False)

@@ -8,6 +8,7 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from provisioning.common.errors import NotFoundError
+from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.volumes.models import Snapshot, StoragePool, Volume
 
 DOWN_AFTER = timedelta(seconds=60)
@@ -78,7 +79,7 @@ def services(binary: str | None = None, host: str | None = None) -> list[Service
         for pool in pools()
     ]
     own = [
-        Service(name, "novella", "nova", enabled=True, up=True, updated_at=now)
+        Service(name, "novella", DEFAULT_ZONE, enabled=True, up=True, updated_at=now)
         for name in ("cinder-scheduler", "cinder-backup")
     ]
     every: Iterable[Service] = [*own, *found]
@@ -91,10 +92,10 @@ def _names_of(service: Service) -> set[str]:
 
 def zones() -> dict[str, bool]:
     """Return zone → whether volumes can be made in it; ``nova`` is always there."""
-    found = {"nova": False}
+    found = {DEFAULT_ZONE: False}
     for pool in StoragePool.objects.all():
         found[pool.availability_zone] = found.get(pool.availability_zone, False) or pool.enabled
-    found["nova"] = found["nova"] or len(found) == 1
+    found[DEFAULT_ZONE] = found[DEFAULT_ZONE] or len(found) == 1
     return dict(sorted(found.items()))
 
 

@@ -16,7 +16,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.hosts.selectors import DEFAULT_ZONE
+from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import PoolRequest, zones_of
 from provisioning.volumes import keys, placement, quota, state, uses

@@ -2,15 +2,17 @@
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.retry import when_broken_off
+from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.quotas.services.ledger import hold, release
 from provisioning.volumes import state
+from provisioning.volumes.announcements import announce, announce_snapshot
 from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.models import Group, GroupSnapshot, Snapshot, Volume, VolumeType
 from provisioning.volumes.requests import VolumeRequest
@@ -55,7 +57,9 @@ def create_group(
     types = [type_for(context, each) for each in volume_types]
     if not types:
         raise InvalidInputError("volume_types must be provided to create group.", field="volume_types")
-    made = Group(name=name, description=description, group_type=kind, availability_zone=availability_zone or "nova")
+    made = Group(
+        name=name, description=description, group_type=kind, availability_zone=availability_zone or DEFAULT_ZONE
+    )
     return _saved(context, made, types)
 
 
@@ -128,11 +132,17 @@ def delete_group(context: RequestContext, group_id: str, *, delete_volumes: bool
     Group.objects.filter(pk=group.pk).delete()
 
 
+@when_broken_off
+@transaction.atomic
 def reset_group_status(context: RequestContext, group_id: str, status: str) -> None:
     """Give a group a status by an operator's word."""
     if status not in GroupStatus.values:
         raise InvalidInputError(f"Group status: {status[:64]!r} is invalid.", field="status")
-    Group.objects.filter(pk=group_for(context, group_id).pk).update(status=status)
+    group = _locked(context, group_id)
+    group.status = status
+    group.save(update_fields=["status", "updated_at"])
+    for volume in state.lock(list(group.volumes.values_list("id", flat=True))).values():
+        announce(volume)
 
 
 @when_broken_off
@@ -169,8 +179,7 @@ def create_group_from(
     )
     _saved(context, made, source.volume_types.all())
     for request in wanted:
-        volume = create_volume(context, request)
-        Volume.objects.filter(pk=volume.pk).update(group=made)
+        create_volume(context, replace(request, group_id=str(made.id)))
     return made
 
 
@@ -215,11 +224,20 @@ def delete_group_snapshot(context: RequestContext, snapshot_id: str) -> None:
     GroupSnapshot.objects.filter(pk=found.pk).delete()
 
 
+@when_broken_off
+@transaction.atomic
 def reset_group_snapshot_status(context: RequestContext, snapshot_id: str, status: str) -> None:
     """Give a group snapshot a status by an operator's word."""
     if status not in SnapshotStatus.values:
         raise InvalidInputError(f"Group snapshot status: {status[:64]!r} is invalid.", field="status")
-    GroupSnapshot.objects.filter(pk=group_snapshot_for(context, snapshot_id).pk).update(status=status)
+    seen = group_snapshot_for(context, snapshot_id)
+    found = GroupSnapshot.objects.select_for_update().filter(pk=seen.pk).first()
+    if found is None:
+        raise NotFoundError(f"GroupSnapshot {snapshot_id[:64]} could not be found.")
+    found.status = status
+    found.save(update_fields=["status", "updated_at"])
+    for snapshot in Snapshot.objects.filter(group_snapshot=found).select_related("volume"):
+        announce_snapshot(snapshot)
 
 
 def _locked(context: RequestContext, group_id: str) -> Group:

@@ -11,7 +11,7 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call
 from provisioning.hosts import selectors as hosts
-from provisioning.hosts.selectors import DEFAULT_ZONE
+from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.identity import policy
 from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet

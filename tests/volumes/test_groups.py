@@ -1,0 +1,91 @@
+"""Groups of volumes: what is made from them, and what operators reset."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.events.models import Event
+from provisioning.hosts.models import DEFAULT_ZONE
+from provisioning.volumes.models import Group, GroupSnapshot, GroupType, Volume, VolumeType
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_volume
+from provisioning.volumes.services.groups import (
+    create_group,
+    create_group_from,
+    create_group_snapshot,
+    reset_group_snapshot_status,
+    reset_group_status,
+)
+from tests.volumes.conftest import Town
+
+
+@pytest.fixture
+def group(town: Town) -> Group:
+    GroupType.objects.create(name="together")
+    VolumeType.objects.create(name="plain")
+    made = create_group(town.alice, "together", ["plain"], name="g")
+    create_volume(town.alice, VolumeRequest(size_gb=1, volume_type="plain", group_id=str(made.id)))
+    town.agent.work()
+    return made
+
+
+def newest_event() -> int:
+    return Event.objects.order_by("-id").values_list("id", flat=True).first() or 0
+
+
+def announced_since(event: int) -> list[dict[str, object]]:
+    rows = Event.objects.filter(id__gt=event, kind="volume").order_by("id")
+    return [row.payload for row in rows]
+
+
+@pytest.mark.parametrize("from_snapshot", [False, True])
+def test_copies_are_in_their_group_from_their_first_event_on(town: Town, group: Group, from_snapshot: bool) -> None:
+    source = {"source_group_id": str(group.id)}
+    if from_snapshot:
+        source = {"group_snapshot_id": str(create_group_snapshot(town.alice, str(group.id)).id)}
+        town.agent.work()
+    made = create_group_from(town.alice, **source)
+    (copy,) = made.volumes.all()
+    assert (copy.group_id, made.availability_zone) == (made.id, DEFAULT_ZONE)
+    town.agent.work()
+    assert town.fresh(copy).status == "available"
+
+
+def test_a_copy_whose_type_is_none_of_the_groups_is_refused(town: Town, group: Group) -> None:
+    other = VolumeType.objects.create(name="other")
+    Volume.objects.update(volume_type=other)
+    with pytest.raises(InvalidInputError):
+        create_group_from(town.alice, source_group_id=str(group.id))
+    assert Group.objects.count() == 1
+
+
+def test_a_reset_of_a_group_is_announced(town: Town, group: Group, operator: RequestContext) -> None:
+    before, changed_at = newest_event(), group.updated_at
+    operator = operator.in_project(town.alice.project_id)
+    reset_group_status(operator, str(group.id), "error")
+    group.refresh_from_db()
+    assert (group.status, group.updated_at > changed_at) == ("error", True)
+    assert [said["id"] for said in announced_since(before)] == [str(group.volumes.get().id)]
+    reset_group_status(operator, str(group.id), "available")
+    taken = create_group_snapshot(town.alice, str(group.id))
+    town.agent.work()
+    before = newest_event()
+    reset_group_snapshot_status(operator, str(taken.id), "error")
+    assert GroupSnapshot.objects.get().status == "error"
+    assert [said["record"] for said in announced_since(before)] == ["snapshot"]
+
+
+def test_the_default_zone_is_named_in_one_place() -> None:
+    elsewhere = ("identity/catalog.py", "notifications/messages.py", "hosts/models.py")  # the service, a namespace
+    found = []
+    for path in Path("provisioning").rglob("*.py"):
+        if "migrations" in path.parts or str(path).endswith(elsewhere):
+            continue
+        nodes = ast.walk(ast.parse(path.read_text()))
+        found += [str(path) for node in nodes if isinstance(node, ast.Constant) and node.value == DEFAULT_ZONE]
+    assert found == []
