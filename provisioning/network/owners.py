@@ -18,3 +18,5 @@ OF_THE_NETWORK = (DHCP, AGENT_GATEWAY)
 """Ports that the cloud makes by itself: they are in nobody's way when a subnet or a network is deleted."""
 GUESTS = Q(device_owner__startswith=COMPUTE)
 """Ports of guests."""
+UNBOUND = Q(host="") & ~GUESTS
+"""Ports on no host: guests that are allowed to may bear their addresses (allowed address pairs, VRRP)."""

@@ -16,6 +16,7 @@ from compute_agent.virt.errors import RetryableHostError
 
 PORTED = frozenset({"tcp", "udp", "sctp", "dccp"})
 PORTLESS = frozenset({"icmp"})
+ALL = "all"
 LAST_PORT = 65535
 KEY = "ipv4_addr . inet_service"
 
@@ -143,6 +144,12 @@ def _checked(forward: PortForward) -> tuple[int, int]:
     if inner not in {0, outer}:
         raise ValueError(f"ranges of different lengths: {sides}")
     return sides[0]
+
+
+def whole(floating: FloatingIpDocument) -> Iterator[PortForward]:
+    """Yield the address that a floating IP leads to with all protocols, as a forwarding of the protocol ``ALL``."""
+    if floating.fixed_address is not None:
+        yield PortForward(ALL, 0, 0, floating.fixed_address, 0, 0)
 
 
 def answers_of(forwards: Iterable[PortForward]) -> tuple[Answer, ...]:

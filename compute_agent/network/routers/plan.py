@@ -19,7 +19,7 @@ from compute_agent.contract.network import (
     ServicePort,
 )
 from compute_agent.network import names
-from compute_agent.network.routers.forwards import Answer, answers_of
+from compute_agent.network.routers.forwards import Answer, answers_of, whole
 from compute_agent.network.routers.words import mac_address, of_version
 from compute_agent.network.shared_macs import alias
 from compute_agent.network.wanted import Wanted
@@ -95,7 +95,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Detour:
-    """Answers of a guest here to whom a floating IP of another host forwards ports: they go back by that host."""
+    """Answers of a guest here that a floating IP of another host leads to: they go back by that host."""
 
     number: int
     """Of the mark, the rule and the routing table."""
@@ -132,7 +132,7 @@ class RouterPlan:
     """Those that this host bears."""
     detours: tuple[Detour, ...] = ()
     elsewhere: frozenset[str] = frozenset()
-    """Ids of floating IPs that another host bears and that forward ports to guests here."""
+    """Ids of floating IPs that another host bears and that lead to guests here."""
     network_id: str = ""
     """The external network."""
 
@@ -387,7 +387,7 @@ def _detours(legs: Iterable[Leg], elsewhere: Iterable[FloatingIpDocument]) -> It
     found: dict[tuple[str, str], list[PortForward]] = {}
     macs = {}
     for floating in elsewhere:
-        for forward in floating.forwards:
+        for forward in (*floating.forwards, *whole(floating)):
             leg = next((leg for leg in legs if leg.reaches(forward.internal_address)), None)
             if leg is not None:
                 macs[leg.name] = leg.mac

@@ -10,7 +10,7 @@ Nobody sends as somebody on another network of the router (``sources``), or on t
 from collections.abc import Iterable, Iterator, Sequence
 
 from compute_agent.network.reach import Reach
-from compute_agent.network.routers.forwards import KEY, PORTED, Maps, maps_of
+from compute_agent.network.routers.forwards import ALL, KEY, PORTED, Maps, maps_of
 from compute_agent.network.routers.plan import LINKS, ExternalPlan, RouterPlan, networks_of
 from compute_agent.network.routers.sources import CHAIN, source_chain, source_sets
 from compute_agent.network.routers.words import nft_map, nft_set, of_version, replaced
@@ -108,7 +108,7 @@ def _detours(plan: RouterPlan) -> Iterator[str]:
                 match = f"ip saddr . {protocol} sport @{name}"
             else:
                 yield from nft_set(name, "ipv4_addr", [address for address, _, _ in found])
-                match = f"meta l4proto {protocol} ip saddr @{name}"
+                match = f"ip saddr @{name}" if protocol == ALL else f"meta l4proto {protocol} ip saddr @{name}"
             rules.append(f'    iifname "{detour.leg}" {match} meta mark set {detour.number}')
     if not plan.detours:
         return

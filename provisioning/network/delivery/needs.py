@@ -12,7 +12,7 @@ from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURIT
 from provisioning.hosts.models import Host
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.models import Delivery, FloatingIP, Network, Port, PortForwarding, Router, SecurityGroupRule
-from provisioning.network.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
+from provisioning.network.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE, UNBOUND
 
 Subject = tuple[str, uuid.UUID]
 Membership = Port.security_groups.through
@@ -96,17 +96,27 @@ class Needs:
         )
 
     def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
-        """Return the hosts that must know it, the one that bears it first: that of its port; with forwardings only, the
-        one that bears its router's own address, and behind it those of the ports that it forwards to.
+        """Return the hosts that must know it, the one that bears it first.
+
+        That of its port; with forwardings only, or where any guest of the network may have the address that it leads
+        to, the one that bears its router's own address, and behind it those of the guests.
         """
         if floating.fixed_port_id is not None:
             ports = Port.objects.filter(id=floating.fixed_port_id)
-            return self._named(ports.values_list("host", flat=True))
-        forwards = PortForwarding.objects.filter(floating_ip=floating).exclude(internal_port__host="")
-        there = self._named(forwards.values_list("internal_port__host", flat=True))
-        if not there or floating.router is None:
+            if not ports.filter(UNBOUND).exists():
+                return self._named(ports.values_list("host", flat=True))
+        if floating.router is None:
             return []
-        bears = self._named([bearer(floating.router, self.of_router(floating.router))])
+        joined = self.of_router(floating.router)
+        there = joined
+        if floating.fixed_port_id is None:
+            forwards = PortForwarding.objects.filter(floating_ip=floating)
+            bound = forwards.exclude(internal_port__host="")
+            anywhere = forwards.filter(internal_port__in=Port.objects.filter(UNBOUND)).exists()
+            there = joined if anywhere else self._named(bound.values_list("internal_port__host", flat=True))
+        if not there:
+            return []
+        bears = self._named([bearer(floating.router, joined)])
         return [*bears, *(host for host in there if host not in bears)]
 
     def of_host(self, host: Host) -> set[Subject]:
@@ -123,8 +133,13 @@ class Needs:
         named = SecurityGroupRule.objects.filter(group_id__in=groups, remote_group_id__isnull=False)
         groups |= set(named.values_list("remote_group_id", flat=True))
         borne = Q(router__host=host.name, router__in=routers, fixed_port=None, port_forwardings__isnull=False)
+        unbound = Port.objects.filter(UNBOUND).values("id")
+        anywhere = Q(fixed_port__in=unbound) | Q(fixed_port=None, port_forwardings__internal_port__in=unbound)
         floating = FloatingIP.objects.filter(
-            Q(fixed_port__in=ports) | Q(fixed_port=None, port_forwardings__internal_port__in=ports) | borne
+            Q(fixed_port__in=ports)
+            | Q(fixed_port=None, port_forwardings__internal_port__in=ports)
+            | borne
+            | Q(anywhere, router__in=routers)
         )
         return (
             kept

@@ -7,12 +7,13 @@ from django.db import IntegrityError, transaction
 from django.db.models import CharField, DateTimeField, F, Q, QuerySet, UUIDField
 from django.utils import timezone
 
+from compute_agent.contract.network import FLOATING_IP
 from provisioning.common.errors import ConflictError, InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.prepared import Prepared, PreparedUpdate
 from provisioning.network import addressing
-from provisioning.network.marks import ports_changed
-from provisioning.network.models import FixedIP, Network, Port, RbacPolicy, SecurityGroup, Subnet
+from provisioning.network.marks import mark, ports_changed
+from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, SecurityGroup, Subnet
 from provisioning.network.port_errors import MacAddressInUseError, PortRequiresFixedIPError
 from provisioning.network.selectors.visibility import shared_with, usable
 from provisioning.network.services import ipam
@@ -294,6 +295,7 @@ class InterfacePlan:
             raise InvalidInputError(msg, field="networks")
         if not FixedIP.objects.filter(port_id=port_id).exists():
             raise PortRequiresFixedIPError(port_id)
+        mark(FLOATING_IP, FloatingIP.objects.filter(fixed_port=port_id).values_list("id", flat=True))
 
     def create(
         self,

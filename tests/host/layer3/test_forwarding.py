@@ -13,7 +13,7 @@ from compute_agent.network.reach import Reach
 from compute_agent.network.routers.forwards import RefusedForwardError
 from compute_agent.network.routers.plan import RouterPlan
 from compute_agent.network.routers.ruleset import router_ruleset
-from tests.host.lab import NOBODY, Interface, Space
+from tests.host.lab import NOBODY, Interface, Space, arp_frame
 from tests.host.layer3.test_outside import caller, seen_as
 from tests.host.layer3.test_routed import pings
 from tests.host.layer3.town import WORLD, Town, inner
@@ -95,11 +95,11 @@ def test_each_end_of_a_range_leads_to_its_port(town: Town, where: int) -> None:
         assert not town.outside.connects(floating.address, port, patience=0.2)
 
 
-def asked(client: Space, address: str, port: int, guest: Interface, inner_port: int) -> str:
+def asked(client: Space, address: str, port: int, guest: Interface, inner_port: int, at: str = NOBODY) -> str:
     """Return who the guest sees at its UDP port when the client asks an address and port; the answer comes from it."""
     kind = (socket.AF_INET, socket.SOCK_DGRAM)
     with guest.space.do(lambda: socket.socket(*kind)) as server, client.do(lambda: socket.socket(*kind)) as asking:
-        server.bind((NOBODY, inner_port))
+        server.bind((at, inner_port))
         for each in (server, asking):
             each.settimeout(3)
         asking.connect((address, port))
@@ -196,3 +196,28 @@ def test_removed_forwardings_lead_nowhere(town: Town) -> None:
     town.sync()
     assert reached(town.outside, floating.address, 8001, guest, 80) is None
     assert reached(town.outside, floating.address, 8002, guest, 81)
+
+
+def take(guest: Interface, address: str) -> None:
+    """Let a guest have a virtual address, and announce it as VRRP does."""
+    guest.space.run("ip", "addr", "add", f"{address}/24", "dev", "eth0")
+    own = guest.port.mac_address
+    guest.send(arp_frame(own, (own, address), address))
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["on the bearer first", "on another host first"])
+def test_a_floating_ip_follows_a_virtual_address(town: Town, first: int) -> None:
+    """Whoever has the address is reached and answers by the floating IP, and goes out as it."""
+    one, virtual = inner(1), "10.1.0.200"
+    router = town.router(1, one, home=0)
+    holders = [town.guest(where, one, where + 1) for where in (0, 1)]
+    floating = town.float(1, router, virtual=virtual)
+    for holder in (holders[first], holders[1 - first]):
+        take(holder, virtual)
+        assert reached(town.outside, floating.address, 80, holder, 80) == "172.24.4.1"
+        assert asked(town.outside, floating.address, 53, holder, 53, virtual) == "172.24.4.1"
+        assert pings(town.outside, floating.address)
+        with town.outside.listens(WORLD, 8080) as listener:
+            assert holder.space.connects(WORLD, 8080, 3, source=virtual)
+            assert caller(listener) == floating.address
+        holder.space.run("ip", "addr", "del", f"{virtual}/24", "dev", "eth0")

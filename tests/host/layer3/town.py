@@ -127,6 +127,8 @@ class FloatingWish:
     router: RouterWish
     guest: Interface | None = None
     forwards: list[PortForward] = field(default_factory=list)
+    virtual: str | None = None
+    """An address that no port here has, and that any guest may take."""
 
     @property
     def address(self) -> str:
@@ -135,7 +137,7 @@ class FloatingWish:
     def document(self, external: NetworkDocument, bearer: str = "") -> FloatingIpDocument:
         return FloatingIpDocument(
             id=uuid_of(6, self.number), address=self.address, network_id=external.id, router_id=self.router.id,
-            fixed_address=self.guest.address if self.guest else None, forwards=self.forwards, bearer=bearer,
+            fixed_address=self.guest.address if self.guest else self.virtual, forwards=self.forwards, bearer=bearer,
         )  # fmt: skip
 
 
@@ -269,7 +271,7 @@ class Town(Rack):
         now |= {("security_group", key): self._group(key, rules) for key, rules in self.groups.items()}
         for each in self.floating:
             bearer = self._bearer(each)
-            if bearer is host or self._forwards_to(each, host):
+            if bearer is host or each.virtual or self._forwards_to(each, host):
                 told_as = each.document(self.external, "" if bearer is host else bearer.underlay)
                 now["floating_ip", told_as.id] = told_as
         return now

@@ -6,6 +6,7 @@ import json
 import uuid
 
 import pytest
+from django.utils import timezone
 from msgspec.structs import replace
 
 from compute_agent.contract.build import SecurityRule
@@ -386,6 +387,58 @@ def test_a_floating_ip_that_only_forwards_is_borne_with_its_router_and_known_whe
     many = HostCommand.objects.count()
     cloud.run()
     assert HostCommand.objects.count() == many, "it comes to rest"
+
+
+def test_a_floating_ip_of_a_port_on_no_host_is_borne_with_its_router_until_a_guest_has_the_port(
+    cloud: Cloud, alice: RequestContext
+) -> None:
+    """Any guest of the network may bear the address of such a port (allowed address pairs)."""
+    _, _, one, two = two_guests(cloud, alice)
+    router, external = with_gateway(cloud, alice)
+    port = services.create_port(alice.project_id or uuid.uuid4(), cloud.network)
+    floating = floating_ip(router, external, port)
+    mark(ROUTER, [router.id])
+    mark(FLOATING_IP, [floating.id])
+    cloud.run()
+    bears, other = (one, two) if known(one, ROUTER, router.id).external.here else (two, one)
+    document = known(bears, FLOATING_IP, floating.id)
+    assert (document.fixed_address, document.bearer) == (port.fixed_ips.get().address, "")
+    assert known(other, FLOATING_IP, floating.id) == replace(document, bearer=bears.host.host_ip)
+    assert FloatingIP.objects.get().status == "ACTIVE"
+    Host.objects.filter(id=bears.host.id).update(last_seen_at="2026-01-01T00:00:00Z")
+    jobs.move_bearers()
+    cloud.run()
+    assert known(other, FLOATING_IP, floating.id).bearer == ""
+    Host.objects.filter(id=bears.host.id).update(last_seen_at=timezone.now())
+    jobs.look_over()
+    cloud.run()
+    many = HostCommand.objects.count()
+    jobs.look_over()
+    cloud.run()
+    assert HostCommand.objects.count() == many, "nothing more is to be told"
+    third = cloud.running(alice, networks=(NetworkRequest(port_id=str(port.id)),))
+    cloud.run()
+    here = cloud.agent_of(third)
+    assert known(here, FLOATING_IP, floating.id).bearer == ""
+    assert known(one if here is two else two, FLOATING_IP, floating.id) is None
+
+
+def test_a_forwarding_to_a_port_on_no_host_is_known_wherever_its_router_is(cloud: Cloud, alice: RequestContext) -> None:
+    _, _, one, two = two_guests(cloud, alice)
+    router, external = with_gateway(cloud, alice)
+    port = services.create_port(alice.project_id or uuid.uuid4(), cloud.network)
+    floating = floating_ip(router, external, None)
+    PortForwarding.objects.create(
+        floating_ip=floating, protocol="tcp", external_port_first=80, external_port_last=80, internal_port=port,
+        internal_ip_address=port.fixed_ips.get().address, internal_port_first=80, internal_port_last=80,
+    )  # fmt: skip
+    mark(ROUTER, [router.id])
+    mark(FLOATING_IP, [floating.id])
+    cloud.run()
+    bears, other = (one, two) if known(one, ROUTER, router.id).external.here else (two, one)
+    document = known(bears, FLOATING_IP, floating.id)
+    assert (document.bearer, len(document.forwards)) == ("", 1)
+    assert known(other, FLOATING_IP, floating.id) == replace(document, bearer=bears.host.host_ip)
 
 
 def test_another_host_bears_the_router_s_address_when_one_is_down(cloud: Cloud, alice: RequestContext) -> None:
