@@ -54,3 +54,10 @@ def latest_id() -> int:
 def oldest_id() -> int:
     """The lowest id still kept; 0 when nothing is kept."""
     return Event.objects.aggregate(oldest=Min("id"))["oldest"] or 0
+
+
+def oldest_recent_id() -> int | None:
+    """The lowest id of what was written within ``LATE``; None when that is nothing."""
+    recent = Event.objects.filter(created_at__gt=timezone.now() - LATE)
+    oldest: int | None = recent.aggregate(oldest=Min("id"))["oldest"]
+    return oldest

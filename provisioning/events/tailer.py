@@ -22,6 +22,8 @@ Callback = Callable[[LoggedEvent], None]
 POLL = 1.0
 """Seconds between looks when nobody wakes us."""
 BATCH = 500
+LOOK_EVERY = 10.0
+"""Seconds between two looks whether the log still reaches as far as it was read."""
 GAP_PATIENCE = 60.0
 """Seconds a missing number may still be committed; a transaction that takes longer is only seen by a reload."""
 MOST_GAPS = 2000
@@ -57,6 +59,7 @@ class Tailer:
         self._ready = threading.Event()
         self._stop = threading.Event()
         self._last = 0
+        self._look_at = 0.0
         self._gaps: dict[int, float] = {}  # missing number -> monotonic time when its patience ends
 
     def subscribe(self, topics: Iterable[str], callback: Callback) -> Subscription:
@@ -114,6 +117,7 @@ class Tailer:
                 listener.wait(POLL)
             except Exception:
                 logger.exception("The live log cannot be read, trying again.")
+                self._look_at = 0.0
                 if listener is not None:
                     listener.close()
                     listener = None
@@ -143,8 +147,26 @@ class Tailer:
             for event in events:
                 self._advance(event.id)
                 self._hand_out(event)
+            if not events:
+                self._follow_back()
             if len(events) < BATCH:
                 return
+
+    def _follow_back(self) -> None:
+        """Go back when the newest number is below the one that was read last: the database is another, older one.
+
+        Else nothing would be heard until its numbers have caught up.  What was written in the last minute is handed
+        out, some of it perhaps for the second time.
+        """
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_EVERY
+        latest = selectors.latest_id()
+        if latest < self._last:
+            logger.warning("The live log ends at %s, and was read up to %s: the database is older.", latest, self._last)
+            recent = selectors.oldest_recent_id()
+            self._last, self._gaps = (latest if recent is None else recent - 1), {}
 
     def _advance(self, number: int) -> None:
         if number <= self._last:

@@ -15,6 +15,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError
+from provisioning.events import services as events
 from provisioning.hosts.models import Host, Restore
 from provisioning.jobs.selectors import ALIVE_WITHIN, newest_beat
 
@@ -45,6 +46,7 @@ def after_restore() -> Restore:
         raise ConflictError(WORKING)
     with transaction.atomic():
         lines = [line for run in reversed(_STEPS) for line in run()]
+        events.restart(LEAP)
         return Restore.objects.create(at=timezone.now(), lines=lines)
 
 

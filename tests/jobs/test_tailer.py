@@ -11,7 +11,8 @@ from django.conf import settings
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
-from provisioning.events import wake
+from portal.sockets.follower import _missed
+from provisioning.events import services, wake
 from provisioning.events.models import Event
 from provisioning.events.selectors import LoggedEvent, latest_id, oldest_id, since, since_for_reader
 from provisioning.events.services import prune, record
@@ -125,6 +126,29 @@ def test_it_goes_on_after_its_database_connection_broke(tail: Tailer, monkeypatc
     eventually(broken.is_set, "it tried to listen again")
     write(2)
     eventually(lambda: heard == [1, 2], "nothing was lost")
+
+
+def test_a_database_that_has_gone_back_is_heard_at_once(tail: Tailer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("provisioning.events.tailer.LOOK_EVERY", 0.0)
+    heard = Heard()
+    tail.subscribe(["a"], heard)
+    write(1, 2, 3)
+    eventually(lambda: heard == [1, 2, 3], "all came")
+    first = Event.objects.order_by("id").values_list("id", flat=True)[0]
+    Event.objects.all().delete()
+    Event.objects.create(id=first, topic="a", kind="test", payload={"n": 4})
+    eventually(lambda: heard == [1, 2, 3, 4], "it came", within=5)
+
+
+def test_after_a_restore_nobody_resumes_from_a_number_of_before(tail: Tailer) -> None:
+    write(1, 2)
+    seen = latest_id()
+    with transaction.atomic():
+        services.restart(1000)
+    write(3)
+    assert latest_id() == seen + 1001
+    assert _missed(["a"], seen, {}) is None
+    assert [event.payload["n"] for event in _missed(["a"], latest_id() - 1, {}) or ()] == [3]
 
 
 def _failing_once(read: object) -> object:
