@@ -204,18 +204,19 @@ def database(name: str, data: Path, role: str, patience: int, processes: int = 1
     ``processes`` how many web processes share what PostgreSQL allows.
     """
     url = env.str(name, default="")
-    synchronous = env.str("NOVELLA_SQLITE_SYNCHRONOUS", default="NORMAL").upper()
-    if synchronous not in {"FULL", "NORMAL"}:
-        raise ImproperlyConfigured(f"NOVELLA_SQLITE_SYNCHRONOUS is {synchronous!r}; it must be FULL or NORMAL.")
+    chosen = env.str("NOVELLA_SQLITE_SYNCHRONOUS", default="").upper()
+    if chosen not in {"", "FULL", "NORMAL"}:
+        raise ImproperlyConfigured(f"NOVELLA_SQLITE_SYNCHRONOUS is {chosen!r}; it must be FULL or NORMAL.")
     if not url:
         return {
             "ENGINE": "provisioning.common.sqlite",
             "NAME": str(data / "db.sqlite3"),
             "CONN_MAX_AGE": None,
+            "SYNCHRONOUS_BY_HOSTS": not chosen,
             "OPTIONS": {
                 "transaction_mode": "IMMEDIATE",
                 "timeout": patience,
-                "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={synchronous};"
+                "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={chosen or 'NORMAL'};"
                 " PRAGMA journal_size_limit=27103364; PRAGMA cache_size=2000; PRAGMA mmap_size=268435456;"
                 " PRAGMA secure_delete=ON",
             },

@@ -13,6 +13,7 @@ from compute_agent.contract.volume import KnownVolume, PoolState
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
+from provisioning.common.sqlite import remote_hosts
 from provisioning.common.text import one_line
 from provisioning.hosts import addresses, cached_images, leftovers
 from provisioning.hosts.models import Host
@@ -27,6 +28,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
     ``link`` is the address that its link comes from, empty when that is unknown.
     """
     address = addresses.record(host_id, report.host_ip, link)
+    remote_hosts.heard_from(report.host_ip)
     known = Host.objects.filter(id=host_id).update(
         last_seen_at=timezone.now(),
         vcpus_total=_amount(report.vcpus),

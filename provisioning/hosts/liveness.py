@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import Hello, Owned, Ownership
 from provisioning.common.errors import NotAuthenticatedError
+from provisioning.common.sqlite import remote_hosts
 from provisioning.common.text import one_line
 from provisioning.hosts.audits import compare, compare_documents, compare_volumes
 from provisioning.hosts.commands import awaited
@@ -33,6 +34,7 @@ def admit(host_name: str, credential: str, hello: Hello, address: str = "") -> H
     if hello.host != host_name:
         raise NotAuthenticatedError("The host named in the frame is not the one of the credential.")
     check_machine(host, hello.machine, address)
+    remote_hosts.heard_from(address)
     if uses_next(host, credential):
         in_use(host.id)
     connected(host.id, hello)
