@@ -49,7 +49,7 @@ def _base(change: Change) -> Any:
     return change.value
 
 
-def _change(context: RequestContext, properties: dict[str, str], change: Change) -> None:
+def _change(context: RequestContext, properties: dict[str, str | None], change: Change) -> None:
     there = change.name in properties and protections.allows(context, change.name, "read")
     if change.operation == "add":
         if there and change.only_new:

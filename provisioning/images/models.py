@@ -31,6 +31,7 @@ class Image(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project_id = models.UUIDField(db_index=True)  # "owner" in the API
     name = models.CharField(max_length=255, blank=True)
+    empty_name = models.BooleanField(default=False, db_default=False)  # an empty name was given, rather than none
     status = models.CharField(max_length=16, choices=Status, default=Status.QUEUED)
     visibility = models.CharField(max_length=16, choices=Visibility, default=Visibility.SHARED)
     disk_format = models.CharField(max_length=20, null=True)

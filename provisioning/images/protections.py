@@ -70,7 +70,7 @@ def allows(context: RequestContext, name: str, operation: str) -> bool:
     return rules is None or _allowed(rules, _roles(context), name, operation)
 
 
-def readable(context: RequestContext, properties: Mapping[str, str]) -> dict[str, str]:
+def readable(context: RequestContext, properties: Mapping[str, str | None]) -> dict[str, str | None]:
     """Return the properties that the caller may read."""
     rules = _rules(context) if properties else None
     if rules is None:
@@ -79,7 +79,7 @@ def readable(context: RequestContext, properties: Mapping[str, str]) -> dict[str
     return {name: text for name, text in properties.items() if _allowed(rules, roles, name, "read")}
 
 
-def check_change(context: RequestContext, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+def check_change(context: RequestContext, before: Mapping[str, str | None], after: Mapping[str, str | None]) -> None:
     """Raise ForbiddenError, naming the first property that the caller may not create, update or delete so."""
     rules = _rules(context)
     if rules is None:

@@ -13,6 +13,7 @@ from provisioning.identity import policy
 from provisioning.images import protections
 from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS, check_taken
 from provisioning.images.models import Image
+from provisioning.images.properties import NULLABLE
 
 MAX_PROPERTIES = 128
 """Glance's image_property_quota."""
@@ -60,17 +61,24 @@ def check_values(context: RequestContext, values: Mapping[str, Any], image: Imag
     for name, check in _CHECKS.items():
         if name in result:
             result[name] = check(name, result[name])
+    if "name" in result:
+        result["empty_name"] = values["name"] == ""
     if "visibility" in result:
         _check_visibility(context, result["visibility"], image)
     if "properties" in result:
         protections.check_change(context, image.properties if image else {}, result["properties"])
     if "owner" in result:
         result["project_id"] = _check_owner(context, result.pop("owner"), image)
-    if image is not None and image.status != Image.Status.QUEUED:
-        for name in FIXED_ONCE_UPLOADED & result.keys():
-            if result[name] != getattr(image, name):
-                raise ForbiddenError(f"Attribute {name} can be only replaced for a queued image.", field=name)
+    _check_fixed(result, image)
     return result
+
+
+def _check_fixed(values: Mapping[str, Any], image: Image | None) -> None:
+    if image is None or image.status == Image.Status.QUEUED:
+        return
+    for name in FIXED_ONCE_UPLOADED & values.keys():
+        if values[name] != getattr(image, name):
+            raise ForbiddenError(f"Attribute {name} can be only replaced for a queued image.", field=name)
 
 
 def check_name(name: str) -> None:
@@ -168,7 +176,7 @@ def _tags(field: str, value: Any) -> list[str]:
     return tags
 
 
-def _properties(field: str, value: Any) -> dict[str, str]:
+def _properties(field: str, value: Any) -> dict[str, str | None]:
     if not isinstance(value, dict):
         raise InvalidInputError(f"{value!r:.80} is not of type 'object'.", field=field)
     for name, text in value.items():
@@ -178,10 +186,12 @@ def _properties(field: str, value: Any) -> dict[str, str]:
         if not 0 < len(name) <= 255 or has_control_characters(name):
             msg = "Custom property should not be greater than 255 characters, and not without a name."
             raise InvalidInputError(msg, field=field)
+        if text is None and name in NULLABLE:
+            continue
         if not isinstance(text, str) or len(text) > MAX_VALUE or "\0" in text:
             msg = f"The value of property {name[:80]} is not text of at most {MAX_VALUE} characters."
             raise InvalidInputError(msg, field=name[:80])
-    if sum(len(name) + len(text) for name, text in value.items()) > MAX_PROPERTIES_SIZE:
+    if sum(len(name) + len(text or "") for name, text in value.items()) > MAX_PROPERTIES_SIZE:
         msg = f"The additional properties of an image have at most {MAX_PROPERTIES_SIZE} characters together."
         raise TooLargeError(msg, field=field)
     if len(value) > MAX_PROPERTIES:

@@ -16,6 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from portal.api.common.validation import validate
 from provisioning.images import services
 from provisioning.images.models import Image
+from provisioning.images.properties import NULLABLE, text_of
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.support.cast import Api, People, Person
@@ -429,7 +430,7 @@ def test_pages_neither_skip_nor_repeat(alice: Person, make: MakeImage, sort: str
 
 def test_schemas(alice: Person) -> None:
     api = Api(alice)
-    assert set(api.get(f"{V2}/schemas/image").json()["properties"]) == FIELDS | {"stores"}
+    assert set(api.get(f"{V2}/schemas/image").json()["properties"]) == FIELDS | NULLABLE | {"stores"}
     for name, plural in (("image", "images"), ("member", "members"), ("task", "tasks")):
         assert api.get(f"{V2}/schemas/{name}").json()["name"] == name
         listed = api.get(f"{V2}/schemas/{plural}").json()
@@ -472,3 +473,29 @@ def test_queries_do_not_grow_with_the_list(alice: Person, make: MakeImage) -> No
             assert api.get(f"{V2}/images").status_code == 200
         counts.append(len(queries))
     assert counts == [2, 2]
+
+
+@pytest.mark.parametrize("name", ["", None, "né 🙂", "  two  blanks  "])
+def test_a_name_is_returned_as_sent(alice: Person, name: str | None) -> None:
+    image = created(alice, name=name)
+    assert Api(alice).get(f"{V2}/images/{image}").json()["name"] == name
+
+
+def test_an_empty_name_and_none_replace_each_other(alice: Person) -> None:
+    image = created(alice)
+    for name in ("", None, "named", ""):
+        assert patch(alice, image, {"op": "replace", "path": "/name", "value": name}).json()["name"] == name
+
+
+def test_a_kernel_and_a_ramdisk_may_be_null(alice: Person) -> None:
+    image = created(alice, kernel_id=None, ramdisk_id=None, os_distro="debian")
+    shown = Api(alice).get(f"{V2}/images/{image}").json()
+    assert (shown["kernel_id"], shown["ramdisk_id"], shown["os_distro"]) == (None, None, "debian")
+    assert text_of(Image.objects.get(id=image).properties) == {"os_distro": "debian"}
+    validate(shown, {**Api(alice).get(f"{V2}/schemas/image").json(), "type": "object"})
+    kernel = str(uuid.uuid4())
+    for value in (kernel, None):
+        assert patch(alice, image, {"op": "replace", "path": "/kernel_id", "value": value}).json()["kernel_id"] == value
+        listed = Api(alice).get(f"{V2}/images?kernel_id={kernel}").json()["images"]
+        assert len(listed) == (value is not None)
+    assert create(alice, os_distro=None).status_code == 400

@@ -2,6 +2,7 @@
 
 from provisioning.images.digests import digest
 from provisioning.images.models import Image, ImageProperty, ImageTag
+from provisioning.images.properties import text_of
 
 
 def write_tags(image: Image) -> None:
@@ -16,7 +17,7 @@ def write_tags(image: Image) -> None:
 def write_properties(image: Image) -> None:
     """Make the rows what ``image.properties`` says.  In the transaction that writes the image."""
     there = dict(ImageProperty.objects.filter(image=image).values_list("name", "digest"))
-    wanted = {name: digest(value) for name, value in image.properties.items()}
+    wanted = {name: digest(value) for name, value in text_of(image.properties).items()}
     stale = {name for name, mark in there.items() if wanted.get(name) != mark}
     if stale:
         ImageProperty.objects.filter(image=image, name__in=stale).delete()

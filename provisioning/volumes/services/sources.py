@@ -9,6 +9,7 @@ from compute_agent.contract.volume import VolumeSource
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.images.models import Image
+from provisioning.images.properties import text_of
 from provisioning.images.selectors import image_for
 from provisioning.images.selectors.access import usable
 from provisioning.volumes import keys
@@ -66,7 +67,7 @@ def image_ref(image: Image) -> ImageRef:
         hash_value=image.os_hash_value or "",
         min_disk=image.min_disk,
         min_ram=image.min_ram,
-        properties={str(key): str(value) for key, value in image.properties.items()},
+        properties=text_of(image.properties),
     )
 
 
@@ -82,7 +83,7 @@ def image_metadata(image: Image) -> dict[str, str]:
         "min_ram": str(image.min_ram),
         "size": str(image.size or 0),
     }
-    return {**{str(key): str(value) for key, value in image.properties.items()}, **own}
+    return text_of(image.properties) | own
 
 
 def _of_image(context: RequestContext, image_id: str) -> Source:

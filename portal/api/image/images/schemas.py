@@ -6,6 +6,7 @@ from django.conf import settings
 
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.images.formats import CONTAINER_FORMATS, DISK_FORMATS
+from provisioning.images.properties import NULLABLE
 from provisioning.images.records import MAX_VALUE, READ_ONLY, RESERVED
 
 Schema = dict[str, Any]
@@ -70,6 +71,8 @@ IMAGE_PROPERTIES: Schema = {
     "self": _read_only("string", "An image self url"),
     "file": _read_only("string", "An image file url"),
     "schema": _read_only("string", "An image schema url"),
+    "kernel_id": {"type": ["null", "string"], "description": "ID of the image with the kernel that boots this one."},
+    "ramdisk_id": {"type": ["null", "string"], "description": "ID of the image with the ramdisk that boots this one."},
     "stores": _read_only("string", "Store in which image data resides.  Only present when there is any."),
 }
 MEMBER_PROPERTIES: Schema = {
@@ -143,6 +146,7 @@ IMAGE_CREATE: Schema = {
         "id": {"type": "string", "format": "uuid"},
         "min_disk": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER},
         "min_ram": {"type": "integer", "minimum": 0, "maximum": MAX_INTEGER},
+        **{name: {"type": ["null", "string"], "maxLength": MAX_VALUE} for name in sorted(NULLABLE)},
     },
     "additionalProperties": {"type": "string", "maxLength": MAX_VALUE},
 }

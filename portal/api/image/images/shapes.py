@@ -11,14 +11,14 @@ from provisioning.images.models import Image, ImageMember
 Shape = dict[str, Any]
 
 
-def image(row: Image, properties: Mapping[str, str]) -> Shape:
+def image(row: Image, properties: Mapping[str, str | None]) -> Shape:
     """Show an image; the additional properties that the caller may read stand beside the others."""
     path = f"/v2/images/{row.id}"
     return {
         **properties,
         **row.import_state,
         "id": str(row.id),
-        "name": row.name or None,
+        "name": row.name or ("" if row.empty_name else None),
         "status": row.status,
         "visibility": row.visibility,
         "owner": row.project_id.hex,
