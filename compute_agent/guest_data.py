@@ -32,7 +32,7 @@ def meta_data(spec: InstanceSpec) -> dict[str, Any]:
         "uuid": spec.uuid,
         "name": spec.name,
         "hostname": fqdn(spec),
-        "project_id": spec.project_id,
+        "project_id": spec.project_id.replace("-", ""),  # as the API shows it; older portals send a UUID with dashes
         "availability_zone": spec.availability_zone,
         "launch_index": spec.launch_index,
         "meta": dict(spec.metadata),

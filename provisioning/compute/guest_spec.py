@@ -24,6 +24,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
 from provisioning.images.models import Image
+from provisioning.images.properties import text_of
 from provisioning.images.selectors.companions import companions
 from provisioning.network import selectors as network
 
@@ -56,14 +57,12 @@ def guest_spec(
         uuid=str(instance.id),
         name=instance.name,
         hostname=instance.hostname,
-        project_id=str(instance.project_id),
-        user_id=str(instance.user_id),
+        project_id=instance.project_id.hex,
+        user_id=instance.user_id.hex,
         image=_image_of(instance, images.get(IMAGE)),
         flavor=flavor_ref(instance.flavor),
         ports=_tagged(network.port_refs(instance.id), instance),
-        key_pair=KeyPairRef(name=instance.key_name or "", public_key=instance.public_key)
-        if instance.public_key
-        else None,
+        key_pair=_key_pair(instance.key_name or "", instance.public_key),
         user_data=instance.user_data,
         metadata=instance.metadata,
         config_drive=instance.config_drive,
@@ -107,7 +106,7 @@ def image_ref(image: Image, properties: Mapping[str, str] | None = None) -> Imag
         hash_value=image.os_hash_value or "",
         min_disk=image.min_disk,
         min_ram=image.min_ram,
-        properties={str(key): str(value) for key, value in said.items()},
+        properties=text_of(said),
     )
 
 
@@ -131,7 +130,7 @@ _IMAGES = Prepared(lambda ids: Image.objects.filter(Among("id", ids)), ids=Ids()
 
 def _image_of(instance: Instance, row: Image | None) -> ImageRef:
     """Write the image of an instance; of one whose record is gone, what the instance remembers."""
-    properties = {str(key): str(value) for key, value in instance.image_properties.items()}
+    properties = text_of(instance.image_properties)
     if row is not None:
         return image_ref(row, properties or None)
     return ImageRef(
@@ -143,6 +142,13 @@ def _image_of(instance: Instance, row: Image | None) -> ImageRef:
         hash_value="",
         properties=properties,
     )
+
+
+def _key_pair(name: str, public_key: str | None) -> KeyPairRef | None:
+    if not public_key:
+        return None
+    kind = "x509" if public_key.lstrip().startswith("-----BEGIN CERTIFICATE-----") else "ssh"
+    return KeyPairRef(name=name, public_key=public_key, type=kind)
 
 
 def _rescue(image: Image, project_id: uuid.UUID) -> RescueImage:

@@ -62,13 +62,13 @@ def make_record(context: RequestContext, instance: Instance, made: MadeImage) ->
     base = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
     said = {
         "instance_uuid": str(instance.id),
-        "user_id": str(context.user_id or instance.user_id),
+        "user_id": (context.user_id or instance.user_id).hex,
         "image_type": made.kind,
         "base_image_ref": str(instance.image_id or ""),
         "image_location": "snapshot",
         "image_state": "available",
-        "owner_id": str(instance.project_id),
-        **({} if own else {"instance_owner": str(instance.project_id)}),
+        "owner_id": instance.project_id.hex,
+        **({} if own else {"instance_owner": instance.project_id.hex}),
     }
     cloud = _cloud(owner, context.request_id)
     image = images.create(

@@ -181,7 +181,7 @@ def announce_all(instance: Instance, differences: Sequence[Mapping[str, Any]], a
     now = {
         "id": str(instance.id),
         "name": instance.name,
-        "project_id": str(instance.project_id),
+        "project_id": instance.project_id.hex,
         **_names((instance.vm_state, instance.task_state)),
         "power_state": int(instance.power_state),
         "version": instance.version,

@@ -23,7 +23,7 @@ def announce(volume: Volume, *tell: str, gone: bool = False) -> None:
         "id": str(volume.id),
         "record": "volume",
         "name": volume.name,
-        "project_id": str(volume.project_id),
+        "project_id": volume.project_id.hex,
         "status": str(volume.status),
         "version": volume.version,
         "progress_bytes": volume.progress_bytes,
@@ -40,7 +40,7 @@ def announce_snapshot(snapshot: Snapshot, *tell: str, gone: bool = False) -> Non
         "record": "snapshot",
         "volume_id": str(snapshot.volume_id),
         "name": snapshot.name,
-        "project_id": str(snapshot.project_id),
+        "project_id": snapshot.project_id.hex,
         "status": str(snapshot.status),
         "deleted": gone,
     }

@@ -19,7 +19,7 @@ def announce_backup(backup: Backup, *tell: str, gone: bool = False) -> None:
         "record": "backup",
         "volume_id": str(backup.volume_id),
         "name": backup.name,
-        "project_id": str(backup.project_id),
+        "project_id": backup.project_id.hex,
         "status": str(backup.status),
         "progress_bytes": backup.progress_bytes,
         "progress_total": backup.progress_total,

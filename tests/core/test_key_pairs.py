@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import subprocess
 from datetime import timedelta
 from pathlib import Path
@@ -9,7 +11,8 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import SSHCertificateBuilder, SSHCertificateType
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
@@ -59,7 +62,56 @@ def test_ecdsa_is_imported(alice: RequestContext, curve: ec.EllipticCurve) -> No
     line = openssh(ec.generate_private_key(curve))
     row, private = create_key_pair(alice, "mine", f"  {line}   me@home  \n")
     assert private is None
-    assert row.public_key == f"{line} me@home"
+    assert row.public_key == f"  {line}   me@home  \n"
+
+
+def blob(*parts: bytes) -> str:
+    """Return fields of a key's wire format (RFC 4251, string) in base64."""
+    return base64.b64encode(b"".join(len(part).to_bytes(4) + part for part in parts)).decode()
+
+
+SK_ED25519, SK_ECDSA = b"sk-ssh-ed25519@openssh.com", b"sk-ecdsa-sha2-nistp256@openssh.com"
+POINT = ec.generate_private_key(ec.SECP256R1()).public_key()
+POINT_BYTES = POINT.public_bytes(serialization.Encoding.X962, serialization.PublicFormat.UncompressedPoint)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [(SK_ED25519, (bytes(range(32)), b"ssh:")), (SK_ECDSA, (b"nistp256", POINT_BYTES, b"ssh:"))],
+)
+def test_a_security_key_stays_one(alice: RequestContext, kind: bytes, fields: tuple[bytes, ...]) -> None:
+    sent = f"{kind.decode()} {blob(kind, *fields)} user@host\n"
+    row, _ = create_key_pair(alice, "token", sent)
+    assert row.public_key == sent
+    digest = hashlib.md5(base64.b64decode(sent.split()[1]), usedforsecurity=False).hexdigest()
+    assert row.fingerprint.replace(":", "") == digest
+
+
+def test_an_openssh_certificate_is_refused(alice: RequestContext) -> None:
+    key = ed25519.Ed25519PrivateKey.generate()
+    builder = SSHCertificateBuilder().public_key(key.public_key()).type(SSHCertificateType.USER).key_id(b"me")
+    builder = builder.valid_principals([b"me"]).valid_after(0).valid_before(2**63)
+    line = builder.sign(key).public_bytes().decode()
+    with pytest.raises(InvalidInputError) as caught:
+        create_key_pair(alice, "cert", f"{line} me@home")
+    assert caught.value.field == "public_key"
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["{}", "{}\n", "{}\r\n", "{}\n\n", " {}", "{}  two  blanks ", "{} émoji 👩\u200d💻", "{}\tafter a tab"],
+)
+def test_the_text_of_a_key_is_kept_as_sent(alice: RequestContext, form: str) -> None:
+    row, _ = create_key_pair(alice, "kept", form.format(GOOD))
+    row.refresh_from_db()
+    assert row.public_key == form.format(GOOD)
+
+
+def test_a_certificate_is_kept_as_sent(alice: RequestContext) -> None:
+    made, _ = create_key_pair(alice, "made", type="x509")
+    sent = "Bag Attributes\r\n" + made.public_key.replace("\n", "\r\n") + "\r\n"
+    row, _ = create_key_pair(alice, "imported", sent, "x509")
+    assert (row.public_key, row.fingerprint) == (sent, made.fingerprint)
 
 
 def rsa_line(bits: int) -> str:

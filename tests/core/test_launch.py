@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from django_q.models import OrmQ
 
+from compute_agent.guest_data import meta_data
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, InvalidInputError, NovellaError, OverQuotaError
 from provisioning.common.listing import Sort
 from provisioning.compute import selectors
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.create import check_launch, launch
 from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Flavor, Instance, InstanceAction
@@ -65,6 +67,19 @@ def test_an_accepted_launch_is_one_record_one_event_one_job(cloud: Cloud, alice:
     assert Event.objects.filter(topic=f"project:{alice.project_id}").count() == 1
     action = InstanceAction.objects.get()
     assert (action.action, action.request_id, action.events.get().name) == ("create", alice.request_id, "api_create")
+
+
+@pytest.mark.parametrize("kind", ["ssh", "x509"])
+def test_the_guest_gets_the_key_as_it_was_sent(cloud: Cloud, alice: RequestContext, kind: str) -> None:
+    made, _ = create_key_pair(alice, "made", type=kind)
+    create_key_pair(alice, "sent", f"{made.public_key}\n", kind)
+    (instance,) = launch(alice, cloud.request(key_name="sent"))
+    spec = guest_spec(Instance.objects.get(id=instance.id))
+    assert (spec.project_id, spec.user_id) == (instance.project_id.hex, instance.user_id.hex)
+    told = meta_data(spec)
+    assert told["public_keys"] == {"sent": f"{made.public_key}\n"}
+    assert told["keys"] == [{"name": "sent", "type": kind, "data": f"{made.public_key}\n"}]
+    assert told["project_id"] == instance.project_id.hex
 
 
 def counts() -> tuple[int, ...]:

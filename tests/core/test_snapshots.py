@@ -68,12 +68,12 @@ def test_a_snapshot_is_an_image_of_its_own(cloud: Cloud, server: Instance, alice
     assert image.properties == {
         "os_distro": "debian",
         "instance_uuid": str(server.id),
-        "user_id": str(alice.user_id),
+        "user_id": alice.user_id.hex,
         "image_type": "snapshot",
         "base_image_ref": str(cloud.image.id),
         "image_location": "snapshot",
         "image_state": "available",
-        "owner_id": str(server.project_id),
+        "owner_id": server.project_id.hex,
         "why": "before the upgrade",
     }
     cloud.run()
@@ -132,7 +132,7 @@ def test_an_operators_image_of_it_is_shared_with_the_servers_project(
     image = Image.objects.get(id=image_id)
     assert (image.project_id, image.visibility) == (operator.project_id, "shared")
     assert [member.project_id for member in image.members.all()] == [server.project_id]
-    assert image.properties["instance_owner"] == str(server.project_id)
+    assert image.properties["instance_owner"] == server.project_id.hex
     cloud.run()
     assert status_of(image_id) == "active"
 

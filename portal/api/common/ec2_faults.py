@@ -9,7 +9,7 @@ HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _CODES = {413: "RequestEntityTooLarge"}
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot say."""
-_TO_CHANGE = re.compile(f"[&<>]|{FORBIDDEN.pattern}")
+_TO_CHANGE = re.compile(f"[&<>\r]|{FORBIDDEN.pattern}")
 
 
 def fault(code: str, message: str, request_id: str) -> bytes:
@@ -26,6 +26,6 @@ def of_status(status: int, message: str, request_id: str = "") -> bytes:
 
 
 def text(value: object) -> str:
-    """Return a value as it stands between tags; what XML cannot say is replaced."""
+    """Return a value as element text: parsers keep its carriage returns, and characters outside XML are replaced."""
     said = str(value)
-    return said if _TO_CHANGE.search(said) is None else escape(FORBIDDEN.sub("\ufffd", said))
+    return said if _TO_CHANGE.search(said) is None else escape(FORBIDDEN.sub("\ufffd", said), {"\r": "&#13;"})

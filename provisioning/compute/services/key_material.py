@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import unicodedata
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -21,6 +22,10 @@ RSA_BITS = 3072
 LONGEST = 16_384
 """Characters of an imported key or certificate."""
 CERTIFICATE_LIFETIME = timedelta(days=3650)
+_NOT_IN_A_LINE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+"""Unicode categories of control characters, surrogates, and separators of lines and paragraphs."""
+_CERTIFICATE = "-cert-v01@"
+"""In the type of every OpenSSH certificate: ``ssh-ed25519-cert-v01@openssh.com``."""
 _UPN = x509.ObjectIdentifier("1.3.6.1.4.1.311.20.2.3")
 """The name of a Windows user, by which WinRM finds the account of a certificate."""
 
@@ -75,13 +80,17 @@ def make_certificate(user: str) -> Material:
 
 
 def read_ssh(text: str) -> Material:
-    """Return an imported key as one clean line, written anew from what was parsed, with its comment.
+    """Check an imported key and return it exactly as it was sent, with the fingerprint of its blob.
 
+    Space and line feeds around the line are kept: clients compare what they sent with what is returned.  Security keys
+    (``sk-ssh-ed25519@openssh.com``, ``sk-ecdsa-sha2-nistp256@openssh.com``) keep their type, which ``sshd`` needs.
     Raises InvalidInputError for ``public_key``.
     """
     line = text.strip()
-    if len(line) > LONGEST or not line.isprintable():
-        raise _invalid("a public key is one line of at most 16,384 characters.")
+    if len(text) > LONGEST or any(unicodedata.category(each) in _NOT_IN_A_LINE for each in line.replace("\t", " ")):
+        raise _invalid(f"a public key is one line of at most {LONGEST:,} characters.")
+    if _CERTIFICATE in line.partition(" ")[0]:
+        raise _invalid("sshd does not accept an OpenSSH certificate as an authorized key; import its public key.")
     try:
         key = serialization.load_ssh_public_key(line.encode())
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -90,15 +99,13 @@ def read_ssh(text: str) -> Material:
         _check_strength(key)
     elif not isinstance(key, Ed25519PublicKey | EllipticCurvePublicKey):
         raise _invalid("use an ed25519, RSA or ECDSA key.")
-    comment = " ".join(line.split()[2:])
-    public = f"{_line(key)} {comment}".rstrip()
-    return Material(public, _md5(public))
+    return Material(text, _md5(line))
 
 
 def read_certificate(text: str) -> Material:
-    """Return an imported certificate in PEM, written anew from what was parsed.  Raises InvalidInputError."""
-    if len(text) > LONGEST:
-        raise _invalid("a certificate has at most 16,384 characters.")
+    """Check an imported certificate in PEM and return it exactly as it was sent.  Raises InvalidInputError."""
+    if len(text) > LONGEST or "\0" in text:
+        raise _invalid(f"a certificate has at most {LONGEST:,} characters.")
     try:
         certificate = x509.load_pem_x509_certificate(text.strip().encode())
         key = certificate.public_key()
@@ -106,7 +113,7 @@ def read_certificate(text: str) -> Material:
         raise _invalid("it is not an X.509 certificate in PEM.") from error
     if isinstance(key, RSAPublicKey):
         _check_strength(key)
-    return Material(_pem(certificate), _sha1(certificate))
+    return Material(text, _sha1(certificate))
 
 
 def _invalid(why: str) -> InvalidInputError:

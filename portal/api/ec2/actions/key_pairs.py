@@ -165,7 +165,7 @@ _FILTERS: Filterable[Row] = Filterable(
 
 
 def _first_word(pair: KeyPair) -> str:
-    return pair.public_key.partition(" ")[0] if pair.type == "ssh" else ""
+    return pair.public_key.split(maxsplit=1)[0] if pair.type == "ssh" else ""
 
 
 def _fingerprint(pair: KeyPair) -> str:
@@ -189,14 +189,14 @@ def _pem(private: str) -> str:
 
 
 def _openssh(material: bytes) -> str:
-    """Return a public key as OpenSSH's line: given as that, as RFC 4716 has it, or in base64 of its DER.
+    """Return a public key in OpenSSH's format: unchanged if sent so, converted from RFC 4716 or base64 of its DER.
 
-    What is none of them is returned as it is, for the service to refuse.
+    Other text is returned unchanged, for the service to refuse.
     """
-    text = material.decode("utf-8", "replace").strip()
+    text = material.decode("utf-8", "replace")
     try:
-        if text.startswith(_RFC_4716):
-            blob = base64.b64decode(_body(text), validate=True)
+        if text.strip().startswith(_RFC_4716):
+            blob = base64.b64decode(_body(text.strip()), validate=True)
             return f"{blob[4 : 4 + int.from_bytes(blob[:4])].decode('ascii')} {base64.b64encode(blob).decode()}"
         key = serialization.load_der_public_key(base64.b64decode("".join(text.split()), validate=True))
     except (ValueError, UnsupportedAlgorithm):
