@@ -40,6 +40,22 @@ def with_project(routes: Iterable[Route]) -> list[Route]:
     return [_WithProject(RoutePattern("", is_endpoint=False), list(routes))]
 
 
+def with_or_without_slash(routes: Iterable[Route]) -> list[Route]:
+    """Return routes that match what these do, also with one slash behind the resource: ``/v2.1/servers/``.
+
+    OpenStack's services route so; a redirect would lose the body of a POST.
+    """
+    return [_WithOrWithoutSlash(RoutePattern("", is_endpoint=False), list(routes))]
+
+
+class _WithOrWithoutSlash(URLResolver):
+    """Removes a slash from the end of a path, but for those of the version documents."""
+
+    def resolve(self, path: str) -> ResolverMatch:
+        below_version = path.count("/") > 2
+        return super().resolve(path[:-1] if below_version and path.endswith("/") else path)
+
+
 class _WithProject(URLResolver):
     """Takes the project out of a path before the routes are tried."""
 

@@ -12,6 +12,9 @@ from tests.support.cast import Api, People
 
 pytestmark = pytest.mark.django_db
 KEYS = f"{V21}/os-keypairs"
+PUBLIC = (
+    Ed25519PrivateKey.generate().public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode() + " a\r\n"
+)
 
 
 @pytest.mark.parametrize(("algorithm", "kind"), [("ed25519", Ed25519PrivateKey), ("rsa", RSAPrivateKey)])
@@ -60,3 +63,13 @@ def test_wrong_pairs_are_400(api: Api, keypair: dict[str, object]) -> None:
     answer = api.post(KEYS, {"keypair": keypair})
     assert answer.status_code == 400
     assert api.get(KEYS).json()["keypairs"] == []
+
+
+def test_a_slash_at_the_end_is_no_redirect(api: Api) -> None:
+    sent = {"keypair": {"name": "slashed", "public_key": PUBLIC}}
+    assert api.post(f"{KEYS}/", sent).status_code == 200
+    assert api.get(f"{KEYS}/slashed/").json()["keypair"]["public_key"] == PUBLIC
+    assert api.get(f"{KEYS}/slashed//").status_code == 404
+    for path in ("/compute/v2.1/servers/detail/", "/compute/v2/flavors/", "/volume/v3/volumes/detail/"):
+        assert api.get(path).status_code == 200, path
+    assert api.delete(f"{KEYS}/slashed/").status_code == 202

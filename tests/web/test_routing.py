@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, URLResolver, resolve
@@ -11,6 +13,7 @@ from portal.api.compute import urls as compute
 from portal.api.identity.urls import urlpatterns as identity
 from portal.api.image.urls import urlpatterns as image
 from portal.api.network.urls import urlpatterns as network
+from portal.api.volume import urls as volume
 from portal.common.routing import by_prefix, prefix_of
 
 SERVICES = {"compute": compute.ROUTES, "identity": identity, "image": image, "network": network}
@@ -61,6 +64,18 @@ def test_a_page_whose_name_begins_like_a_service_is_a_page() -> None:
     assert resolve("/image/nothing").func.__module__.startswith("portal.api.")
     with pytest.raises(Resolver404):
         resolve("/computers")
+
+
+@pytest.mark.parametrize("service", [*SERVICES, "volume"])
+def test_a_slash_at_the_end_makes_no_difference(service: str) -> None:
+    routes = volume.ROUTES if service == "volume" else SERVICES[service][0].url_patterns
+    paths = [f"/{service}{example(route.pattern)}" for route in routes if "rest" not in str(route.pattern)]
+    paths = [path for path in paths if path.removesuffix("/").count("/") > 2]
+    if service in {"compute", "volume"}:
+        paths += [re.sub(r"/(v[\d.]+)/", rf"/\1/{ID}/", path) for path in paths]
+    for path in paths:
+        found, same = resolve(path), resolve(f"{path.removesuffix('/')}/")
+        assert (found.func, found.kwargs) == (same.func, same.kwargs), path
 
 
 @pytest.mark.parametrize("service", SERVICES)

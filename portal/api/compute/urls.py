@@ -17,7 +17,7 @@ from portal.api.compute.server_groups.urls import urlpatterns as server_groups
 from portal.api.compute.servers.urls import urlpatterns as servers
 from portal.api.compute.services.urls import urlpatterns as services
 from portal.api.compute.usage.urls import urlpatterns as usage
-from portal.common.routing import by_prefix, with_project
+from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
 ROUTES = by_prefix(
     [
@@ -45,4 +45,4 @@ ROUTES = by_prefix(
         re_path("^/", versions.NoSuchResource.as_view()),
     ]
 )
-urlpatterns = with_project(ROUTES)
+urlpatterns = with_or_without_slash(with_project(ROUTES))

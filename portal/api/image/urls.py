@@ -1,4 +1,4 @@
-"""Image service API under ``/image``; a slash at the end makes no difference, but ``images/`` lacks an id."""
+"""Image service API under ``/image``; a slash at the end makes no difference."""
 
 from django.urls import re_path
 
@@ -18,7 +18,7 @@ urlpatterns = by_prefix(
         re_path(r"^/?$", versions.Versions.as_view()),
         re_path(r"^/versions/?$", versions.Versions.as_view(status=200)),
         re_path(r"^/v2/?$", versions.Versions.as_view()),
-        re_path(r"^/v2/images$", views.Images.as_view()),
+        re_path(r"^/v2/images/?$", views.Images.as_view()),
         re_path(rf"{IMAGE}/?$", views.ImageDetail.as_view()),
         re_path(rf"{IMAGE}/file/?$", ImageFile.as_view()),
         re_path(rf"{IMAGE}/stage/?$", ImageStage.as_view()),

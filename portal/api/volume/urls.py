@@ -20,7 +20,7 @@ from portal.api.volume.types import defaults, parts
 from portal.api.volume.types import views as types
 from portal.api.volume.volumes import actions, manage
 from portal.api.volume.volumes import views as volumes
-from portal.common.routing import by_prefix, with_project
+from portal.common.routing import by_prefix, with_or_without_slash, with_project
 
 TYPE = "/v3/types/<str:volume_type_id>"
 QOS = "/v3/qos-specs/<str:qos_id>"
@@ -126,4 +126,4 @@ ROUTES = [
     path("/v3/resource_filters", filters.ResourceFiltersView.as_view()),
     re_path(r"", NoSuchResource.of("volume")),
 ]
-urlpatterns = with_project(by_prefix(ROUTES))
+urlpatterns = with_or_without_slash(with_project(by_prefix(ROUTES)))
