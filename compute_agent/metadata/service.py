@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from compute_agent.metadata.trees import PASSWORD, Asker, find
+from compute_agent.guest_trees import PASSWORD, Asker, find
 
 log = logging.getLogger(__name__)
 

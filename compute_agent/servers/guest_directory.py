@@ -12,7 +12,7 @@ from compute_agent.contract.messages import SERVER
 from compute_agent.engine.outbox import Outbox
 from compute_agent.engine.store import StateStore
 from compute_agent.engine.subjects import Subject
-from compute_agent.metadata.trees import Asker
+from compute_agent.guest_trees import Asker
 from compute_agent.network.host_network import HostNetwork
 from compute_agent.servers.records import ServerRecords
 

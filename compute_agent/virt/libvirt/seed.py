@@ -1,8 +1,8 @@
 """The config drive: what a guest must know of itself, in the forms that cloud-init and Novella's own image read.
 
 Both trees are on one disk: NoCloud (``meta-data``, ``user-data``, ``network-config``, ``vendor-data``; read when the
-label is ``cidata``) and OpenStack's ``openstack/latest`` (read when it is ``config-2``, the label of an asked-for
-config drive).
+label is ``cidata``) and OpenStack's ``openstack`` with EC2's ``ec2`` in their dated versions (read when it is
+``config-2``, the label of an asked-for config drive).
 The formats are those of cloud-init's datasources NoCloud and ConfigDrive, and of Nova's "Metadata service" chapter.
 """
 
@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.guest_data import address_mode, content_path, fqdn, meta_data, nameservers, network_data
+from compute_agent.guest_data import address_mode, content_path, fqdn, nameservers
+from compute_agent.guest_trees import drive_files
 from compute_agent.virt.errors import FatalBuildError, RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.programs import ProgramError, run_program
@@ -24,24 +25,18 @@ ISO_TOOLS = ("genisoimage", "mkisofs", "xorrisofs")
 
 def seed_files(spec: InstanceSpec) -> dict[str, bytes]:
     """Return the files of the seed, by path.  Raises FatalBuildError when the user data is not base64."""
-    user_data = _user_data(spec)
+    config = b"#cloud-config\n" + _json(_password(spec.admin_password)) if spec.admin_password is not None else b""
     files = {
         "meta-data": _json(_nocloud_meta_data(spec)),
-        "user-data": user_data,
+        "user-data": _user_data(spec),
         "network-config": _json(_network_config(spec)),
-        "openstack/latest/meta_data.json": _json(meta_data(spec)),
-        "openstack/latest/network_data.json": _json(network_data(spec)),
+        **drive_files(spec, _json({"cloud-init": config.decode()} if config else {})),
     }
     vendor_data = _vendor_data(spec)
     if vendor_data:
         files["vendor-data"] = b"#cloud-config\n" + _json(vendor_data)
-    if spec.admin_password is not None:
-        config = b"#cloud-config\n" + _json(_password(spec.admin_password))
-        files["openstack/latest/vendor_data.json"] = _json({"cloud-init": config.decode()})
     for number, file in enumerate(spec.injected_files):
         files[f"openstack{content_path(number)}"] = _decoded(file.contents, "An injected file")
-    if user_data:
-        files["openstack/latest/user_data"] = user_data
     return files
 
 

@@ -128,7 +128,32 @@ def test_injected_files_are_in_both_trees(spec: InstanceSpec) -> None:
     written = json.loads(seed["vendor-data"].partition(b"\n")[2])["write_files"]
     assert [base64.b64decode(entry["content"]) for entry in written] == contents
     assert [entry["path"] for entry in written] == ["/etc/file0", "/etc/file1"]
-    assert "openstack/latest/vendor_data.json" not in seed, "there the source itself writes the files"
+    assert loaded(spec, "openstack/latest/vendor_data.json") == {}, "there the source itself writes the files"
+
+
+def test_the_drive_has_the_dated_versions_of_both_trees(spec: InstanceSpec) -> None:
+    files = seed_files(spec)
+    names = {path for path in files if path.startswith("openstack/2012-08-10/")}
+    assert names == {f"openstack/2012-08-10/{name}" for name in ("meta_data.json", "user_data")}
+    every = {"meta_data.json", "network_data.json", "user_data", "vendor_data.json", "vendor_data2.json"}
+    for version in ("latest", "2020-10-14", "2018-08-27"):
+        assert {path for path in files if path.startswith(f"openstack/{version}/")} == {
+            f"openstack/{version}/{name}" for name in every
+        }
+    assert loaded(spec, "openstack/latest/vendor_data2.json") == {}
+    assert len(base64.b64decode(loaded(spec, "openstack/latest/meta_data.json")["random_seed"])) == 512
+    assert loaded(spec, "openstack/latest/meta_data.json")["project_id"] == spec.project_id.replace("-", "")
+    assert "random_seed" not in loaded(spec, "openstack/2012-08-10/meta_data.json")
+    told = loaded(spec, "ec2/latest/meta-data.json")
+    assert (told["local-hostname"], told["public-keys"]["0"]) == ("web-1.novalocal", {"openssh-key": KEY + "\n"})
+    assert files["ec2/2009-04-04/user-data"] == SCRIPT
+    assert "local-hostname" not in loaded(spec, "ec2/1.0/meta-data.json")
+
+
+def test_a_guest_without_interfaces_has_the_same_drive(spec: InstanceSpec) -> None:
+    bare = replace(spec, ports=[])
+    assert seed_files(bare).keys() == seed_files(spec).keys()
+    assert loaded(bare, "ec2/latest/meta-data.json")["local-ipv4"] == ""
 
 
 def test_an_interface_with_a_tag_is_told_of(spec: InstanceSpec) -> None:

@@ -13,9 +13,9 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
+from compute_agent.guest_trees import Asker
 from compute_agent.metadata import service as module
 from compute_agent.metadata.service import MetadataService
-from compute_agent.metadata.trees import Asker
 from tests.agent.cast import make_spec
 from tests.agent.driver_contract import until
 

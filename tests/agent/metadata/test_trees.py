@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InjectedFile, InstanceSpec, KeyPairRef
-from compute_agent.metadata.trees import EC2, OPENSTACK, Asker, ec2_id, find
+from compute_agent.guest_trees import EC2, OPENSTACK, Asker, ec2_id, find
 from tests.agent.cast import make_spec
 
 KEY = "ssh-ed25519 AAAA alice@example"
@@ -74,6 +74,7 @@ def test_meta_data_json_grows_with_its_versions(spec: InstanceSpec) -> None:
     }
     assert data["latest"]["uuid"] == spec.uuid
     assert data["latest"]["meta"] == {"role": "web"}
+    assert data["latest"]["project_id"] == spec.project_id.replace("-", "")
     assert data["latest"]["public_keys"] == {"my key": KEY}
     since = {
         "random_seed": "2013-04-04",

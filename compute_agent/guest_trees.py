@@ -1,4 +1,4 @@
-"""The trees of the metadata service: OpenStack's and EC2's, each in its dated versions.
+"""The trees that guests read by the metadata service and on config drives: OpenStack's and EC2's, in dated versions.
 
 What a version has is as in Nova's "Metadata service" chapter: a client that asks for an old date gets what it knew.
 """
@@ -37,10 +37,36 @@ class Asker:
     """The guest that asks, and the interface that it asks through."""
 
     spec: InstanceSpec
-    port: PortRef
+    port: PortRef | None
+    """None: the guest has no interface, and reads its config drive."""
     floating: str = ""
     """Its floating address, when it has one."""
     vendor_data: bytes = b"{}"
+
+
+def drive_files(spec: InstanceSpec, vendor_data: bytes) -> dict[str, bytes]:
+    """Return the files of both trees on a config drive, by path, as Nova writes them; none for injected files."""
+    asker = Asker(spec, spec.ports[0] if spec.ports else None, vendor_data=vendor_data)
+    files: dict[str, bytes] = {}
+    for version in (*OPENSTACK, LATEST):
+        known = OPENSTACK[-1] if version == LATEST else version
+        for name, data in _openstack(asker, known).items():
+            if isinstance(data, bytes) and name != PASSWORD:  # posted to the service alone
+                files[f"openstack/{version}/{name}"] = data
+    for version in (*EC2, LATEST):
+        known = EC2[-1] if version == LATEST else version
+        files[f"ec2/{version}/meta-data.json"] = _json(_plain(_ec2_meta_data(asker, known)))
+        if spec.user_data:
+            files[f"ec2/{version}/user-data"] = _user_data(spec)
+    return files
+
+
+def _plain(tree: Tree) -> dict[str, Any]:
+    """Return a tree as JSON has it: keys, which are listed as "0=name", by their number."""
+    return {
+        name.partition("=")[0]: each.decode() if isinstance(each, bytes) else _plain(each)
+        for name, each in tree.items()
+    }
 
 
 def find(asker: Asker, path: Sequence[str]) -> bytes | None:
@@ -114,16 +140,16 @@ def _ec2(asker: Asker, version: str) -> Tree:
 def _ec2_meta_data(asker: Asker, version: str) -> Tree:
     spec, port = asker.spec, asker.port
     host_name = fqdn(spec)
-    address = next((fixed.address for fixed in port.fixed_ips if ":" not in fixed.address), "")
+    addresses = [fixed.address for fixed in port.fixed_ips if ":" not in fixed.address] if port else []
     tree: dict[str, bytes | Tree] = {
         "ami-id": ec2_id("ami", spec.image.id).encode(),
         "ami-manifest-path": b"",
         "ami-launch-index": str(spec.launch_index).encode(),
         "hostname": host_name.encode(),
         "instance-id": ec2_id("i", spec.uuid).encode(),
-        "local-ipv4": address.encode(),
+        "local-ipv4": addresses[0].encode() if addresses else b"",
         "reservation-id": spec.reservation_id.encode(),
-        "security-groups": _lines(port.security_groups),
+        "security-groups": _lines(port.security_groups if port else []),
     }
     if version >= "2007-01-19":
         tree |= {
