@@ -4,14 +4,19 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from provisioning.common import guest_demands
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.models import Flavor
 from provisioning.compute.sizes import GIB, root_gb
+from provisioning.identity import policy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
+
+ZERO_DISK_RULE = "os_compute_api:servers:create:zero_disk_flavor"
+ZERO_DISK = "Only volume-backed servers are allowed for flavors with zero disk."
 
 
 def check_flavor(context: RequestContext, ref: str) -> Flavor:
@@ -32,6 +37,30 @@ def check_image(context: RequestContext, image_id: str) -> Image:
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field="imageRef") from error
     return image
+
+
+def check_flavor_demands(specs: Mapping[str, object]) -> None:
+    """Raise InvalidInputError for ``flavorRef`` when extra specs demand what no guest of this cloud has."""
+    for demand in guest_demands.unmet(guest_demands.FLAVOR, specs):
+        raise InvalidInputError(f"The flavor's extra spec {demand}.", field="flavorRef")
+
+
+def check_image_demands(properties: Mapping[str, object]) -> None:
+    """Raise InvalidInputError for ``imageRef`` when an image, or that of a volume, demands what no guest has."""
+    for demand in guest_demands.unmet(guest_demands.IMAGE, properties):
+        raise InvalidInputError(f"The image's property {demand}.", field="imageRef")
+
+
+def may_be_without_disk(context: RequestContext, flavor: Flavor) -> bool:
+    """Whether the caller may launch a server with a local root disk of a flavor that has no size for it.
+
+    Its disk is as large as any image is; Nova's rule.
+    """
+    return flavor.root_gb > 0 or policy.allows(context, ZERO_DISK_RULE)
+
+
+def needs_config_drive(properties: Mapping[str, object]) -> bool:
+    return properties.get("img_config_drive") == "mandatory"
 
 
 def check_memory(flavor: Flavor, image: Image) -> None:

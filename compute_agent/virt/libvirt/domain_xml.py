@@ -117,7 +117,8 @@ def _processor(domain: ET.Element, spec: InstanceSpec, virt_type: VirtType) -> N
         cache = min(max(32, spec.flavor.memory_mb // 8), 256)
         _text(ET.SubElement(features, "tcg"), "tb-cache", str(cache), unit="MiB")
     ET.SubElement(domain, "cpu", mode="host-model" if virt_type == "kvm" else "maximum", check="none")
-    clock = ET.SubElement(domain, "clock", offset="utc")
+    windows = spec.image.properties.get("os_type") == "windows"
+    clock = ET.SubElement(domain, "clock", offset="localtime" if windows else "utc")
     if virt_type == "kvm":
         ET.SubElement(clock, "timer", name="pit", tickpolicy="delay")
         ET.SubElement(clock, "timer", name="rtc", tickpolicy="catchup")

@@ -16,7 +16,13 @@ from provisioning.compute.actions.base import BROKE, Ending, HostAction, Prepare
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.rescue import own_image
 from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.flavor_and_image import check_disk, check_fit, check_image
+from provisioning.compute.flavor_and_image import (
+    check_disk,
+    check_fit,
+    check_image,
+    check_image_demands,
+    needs_config_drive,
+)
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.guest_data import check_files, check_user_data
 from provisioning.compute.launch.request import InjectedFile
@@ -28,6 +34,7 @@ from provisioning.compute.services.metadata import check_metadata
 from provisioning.compute.states import TaskState, VmState
 from provisioning.identity import policy
 from provisioning.images.models import Image
+from provisioning.images.properties import text_of
 from provisioning.images.selectors.companions import companions
 from provisioning.quotas import selectors as quotas
 
@@ -196,10 +203,13 @@ def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> d
     same = foreign and request.image_id == str(instance.image_id)
     image = own_image(instance) if same else check_image(context, request.image_id)
     _check_fit(instance, image)
+    properties = text_of(image.properties)
+    check_image_demands(properties)
     of_image = {
         "image_id": image.id,
         "image_name": image.name,
-        "image_properties": {str(key): str(value) for key, value in image.properties.items()},
+        "image_properties": properties,
+        "config_drive": instance.config_drive or needs_config_drive(properties),
     }
     return of_image | _others(context, instance, request)
 

@@ -9,7 +9,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import register
 from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.flavor_and_image import check_disk
+from provisioning.compute.flavor_and_image import check_disk, check_image_demands
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.models import Instance
 from provisioning.compute.outcome import Outcome
@@ -146,6 +146,8 @@ def _image(context: RequestContext, instance: Instance, image_id: str | None) ->
     try:
         image = images.usable_image_for(context, image_id) if image_id else own_image(instance)
         companions(image, instance.project_id)
+        if image_id:
+            check_image_demands(image.properties)
         _check_device(image)
         if not boots_from_volume(instance):
             check_disk(instance.flavor, image)  # the rescue disk lies on the host beside the server's own

@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from django.conf import settings
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, NotFoundError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.compute import device_names
-from provisioning.compute.flavor_and_image import check_fit, check_image, check_memory
+from provisioning.compute.flavor_and_image import ZERO_DISK, check_fit, check_image, check_memory, may_be_without_disk
 from provisioning.compute.launch.image_disks import disks_of
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest
 from provisioning.compute.models import BlockDevice, Flavor
 from provisioning.compute.sizes import GIB, flavor_copy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
+from provisioning.images.properties import text_of
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.models import Snapshot, Volume
 from provisioning.volumes.services.checks import check_may_share
@@ -56,8 +57,10 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
         raise InvalidInputError(OLD_MULTIATTACH, field=FIELD)
     devices = tuple(each.device for each in found)
     if image is not None:
+        if not may_be_without_disk(context, flavor):
+            raise ForbiddenError(ZERO_DISK, field="flavorRef")
         check_fit(flavor, image)
-        properties, size = _text(image.properties), max(image.virtual_size or 0, image.size or 0)
+        properties, size = text_of(image.properties), max(image.virtual_size or 0, image.size or 0)
     else:
         root = next(each for each in found if each.device.is_root)
         properties, size = root.check_root(flavor), 0
@@ -168,12 +171,12 @@ class _Disk:
         volume = self.snapshot.volume if self.snapshot else self.volume
         if self.image is not None:
             check_memory(flavor, self.image)
-            properties, least = _text(self.image.properties), self.image.min_disk
+            properties, least = text_of(self.image.properties), self.image.min_disk
             data = max(self.image.virtual_size or 0, self.image.size or 0)
         elif volume is not None:
             if not volume.bootable:
                 raise invalid(f"Block Device {volume.id} is not bootable.")
-            properties, least, data = _text(volume.image_metadata), _number(volume.image_metadata.get("min_disk")), 0
+            properties, least, data = text_of(volume.image_metadata), _number(volume.image_metadata.get("min_disk")), 0
         else:
             raise invalid(BOOT_SEQUENCE)  # nobody boots from an empty volume
         least = max(least, -(-data // GIB))
@@ -211,10 +214,6 @@ def _id(asked: DiskRequest) -> str:
     if read_id(asked.source_id or "") is None:
         raise NotFoundError("There is no such id.")
     return asked.source_id or ""
-
-
-def _text(properties: dict[str, object]) -> dict[str, str]:
-    return {str(key): str(value) for key, value in properties.items()}
 
 
 def _number(value: object) -> int:

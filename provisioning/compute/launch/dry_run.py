@@ -9,7 +9,15 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY
 from provisioning.common.numbers import MAX_INTEGER
-from provisioning.compute.flavor_and_image import check_fit, check_flavor, check_image
+from provisioning.compute.flavor_and_image import (
+    ZERO_DISK,
+    check_fit,
+    check_flavor,
+    check_flavor_demands,
+    check_image,
+    check_image_demands,
+    may_be_without_disk,
+)
 from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.destination import check_place, group_of
@@ -21,6 +29,7 @@ from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.sizes import flavor_copy, quota_held
 from provisioning.identity import policy
 from provisioning.images.models import Image
+from provisioning.images.properties import text_of
 from provisioning.scheduler import Count, Decision, HostState, RequestSpec, explain, facts_needed, how_many
 
 MOST_SHOWN = 10
@@ -128,6 +137,8 @@ def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: Requ
 def _imagined(context: RequestContext, request: WouldFit) -> Instance:
     """Return the server that a launch would make, as far as the scheduler looks at it; it is not kept."""
     image = check_image(context, request.image_id) if request.image_id else None
+    if image is not None:
+        check_image_demands(image.properties)
     flavor = _size(context, request, image)
     hints = dict(request.hints) | ({"group": request.group} if request.group else {})
     asked = LaunchRequest(
@@ -151,7 +162,7 @@ def imagined(project_id: uuid.UUID, flavor: Mapping[str, Any], image: Image | No
         project_id=project_id,
         flavor=dict(flavor),
         image_id=image.id if image else None,
-        image_properties={str(key): str(value) for key, value in image.properties.items()} if image else {},
+        image_properties=text_of(image.properties) if image else {},
         availability_zone=zone,
     )
 
@@ -164,6 +175,9 @@ def _size(context: RequestContext, request: WouldFit, image: Image | None) -> di
         if named:
             raise InvalidInputError(f"A flavor has its own {named[0]}: ask for one or the other.", field=named[0])
         flavor = check_flavor(context, request.flavor_ref)
+        check_flavor_demands(flavor.extra_specs)
+        if image is not None and not may_be_without_disk(context, flavor):
+            raise ForbiddenError(ZERO_DISK, field="flavorRef")
         if image is not None:
             check_fit(flavor, image)
         return flavor_copy(flavor, _size_of(image))
@@ -206,6 +220,7 @@ def _smaller(instance: Instance, image: Image | None) -> list[Flavor]:
 
 def _takes(flavor: Flavor, image: Image | None) -> bool:
     try:
+        check_flavor_demands(flavor.extra_specs)
         if image is not None:
             check_fit(flavor, image)
     except InvalidInputError:

@@ -12,7 +12,13 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY
 from provisioning.compute import selectors
-from provisioning.compute.flavor_and_image import check_fit
+from provisioning.compute.flavor_and_image import (
+    ZERO_DISK,
+    check_fit,
+    check_flavor_demands,
+    check_image_demands,
+    may_be_without_disk,
+)
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.dry_run import MOST_SHOWN, imagined
 from provisioning.compute.models import Flavor, ServerGroup
@@ -66,7 +72,7 @@ def flavor_choices(
     counts = _counts(context, flavors, image, wanted)
     choices = []
     for flavor, found in zip(flavors, counts, strict=True):
-        reason = _misfit(flavor, image) or _over_quota(flavor, limits, wanted.count)
+        reason = _misfit(context, flavor, image) or _over_quota(flavor, limits, wanted.count)
         room, full = (found.fits, _full(found, wanted.count)) if found else (None, "")
         choices.append(FlavorChoice(flavor, reason, room, full))
     return choices
@@ -119,11 +125,14 @@ def _full(found: Count, count: int) -> str:
     return f"No hosts {last.words}: {why(last)}."
 
 
-def _misfit(flavor: Flavor, image: Image | None) -> str:
-    if image is None:
-        return ""
+def _misfit(context: RequestContext, flavor: Flavor, image: Image | None) -> str:
+    if image is not None and not may_be_without_disk(context, flavor):
+        return ZERO_DISK
     try:
-        check_fit(flavor, image)
+        check_flavor_demands(flavor.extra_specs)
+        if image is not None:
+            check_image_demands(image.properties)
+            check_fit(flavor, image)
     except InvalidInputError as error:
         return error.message
     return ""

@@ -8,6 +8,7 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import OverQuotaError
 from provisioning.compute.deadlines import deadline_of
+from provisioning.compute.flavor_and_image import needs_config_drive
 from provisioning.compute.launch.checks import CheckedLaunch
 from provisioning.compute.launch.idempotency import LaunchIdentity
 from provisioning.compute.launch.request import LaunchRequest
@@ -79,7 +80,7 @@ def _columns(
         "user_data": request.user_data or None,
         "metadata": checked.metadata,
         "tags": checked.tags,
-        "config_drive": request.config_drive,
+        "config_drive": request.config_drive or needs_config_drive(checked.disks.properties),
         "requested_networks": checked.networks,
         "scheduler_hints": checked.place.hints,
         "injected_files": checked.injected_files,

@@ -1,6 +1,41 @@
 """The namespaces that come with the cloud: the well-known ones of OpenStack that mean something here, and our own."""
 
-from provisioning.metadefs.wellknown import compute, flavors, images, software
-from provisioning.metadefs.wellknown.words import WellKnown
+from dataclasses import replace
 
-NAMESPACES: tuple[WellKnown, ...] = (*images.NAMESPACES, *flavors.NAMESPACES, *compute.NAMESPACES, *software.NAMESPACES)
+from provisioning.common import guest_demands
+from provisioning.common.guest_demands import FLAVOR, IMAGE, Demand, Effect
+from provisioning.metadefs.wellknown import compute, flavors, images, software
+from provisioning.metadefs.wellknown.words import KEPT, Properties, WellKnown, words_of
+
+
+def _remarked(namespace: WellKnown) -> WellKnown:
+    """Say at the end of each description what this cloud does with the property, as launches do it."""
+    prefixes = [each.prefix or "" for each in namespace.types] or [""]
+
+    def remarked(properties: Properties) -> Properties:
+        return {
+            name: {**schema, "description": _remark(str(schema["description"]), _demand(prefixes, name))}
+            for name, schema in properties.items()
+        }
+
+    groups = [replace(group, properties=remarked(group.properties)) for group in namespace.groups]
+    return replace(namespace, properties=remarked(namespace.properties), groups=groups)
+
+
+def _demand(prefixes: list[str], name: str) -> Demand | None:
+    known = (guest_demands.demand_of(source, prefix + name) for source in (IMAGE, FLAVOR) for prefix in prefixes)
+    return next((demand for demand in known if demand is not None), None)
+
+
+def _remark(description: str, demand: Demand | None) -> str:
+    if demand is None or demand.effect == Effect.HONOURED:
+        return description
+    said = description.removesuffix(KEPT).rstrip()
+    if demand.effect == Effect.IGNORED:
+        return f"{said} {KEPT}"
+    return f"{said} {words_of(demand)}"
+
+
+NAMESPACES: tuple[WellKnown, ...] = tuple(
+    _remarked(each) for each in (*images.NAMESPACES, *flavors.NAMESPACES, *compute.NAMESPACES, *software.NAMESPACES)
+)

@@ -4,12 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from provisioning.common.guest_demands import Demand
+
 Schema = Mapping[str, Any]
 Properties = Mapping[str, Schema]
 
 IMAGE, VOLUME, FLAVOR = "OS::Glance::Image", "OS::Cinder::Volume", "OS::Nova::Flavor"
 SERVER, AGGREGATE = "OS::Nova::Server", "OS::Nova::Aggregate"
 KEPT = "Kept and shown; hosts of this cloud do not act on it."
+
+
+def words_of(demand: Demand) -> str:
+    """Say with which values of a demand that is refused a launch is accepted all the same."""
+    accepted = " or ".join(demand.readable)
+    return f"A launch that demands anything but {accepted} is refused." if accepted else "A launch with it is refused."
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from provisioning.network.port_errors import PortRequiresFixedIPError
 from provisioning.network.selectors.records import (
     WORDS,
     ports_for,
-    refuse_external,
+    refuse_unusable,
     security_groups_for,
     usable_networks_for,
 )
@@ -46,7 +46,7 @@ def interface_for(
         return Interface(network_id=str(_only(context, networks).id), port_id=None, fixed_ip=None)
     network = next((network for network in networks if network.id == read_id(network_id)), None)
     if network is None:
-        refuse_external(context, network_id, field="net_id")
+        refuse_unusable(context, network_id, field="net_id")
         raise NetworkNotFoundError(WORDS[NetworkNotFoundError].format(network_id), field="net_id")
     return Interface(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
 

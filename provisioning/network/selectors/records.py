@@ -8,7 +8,7 @@ from django.db.models import BooleanField, CharField, ExpressionWrapper, Model, 
 from django.db.models.expressions import OrderBy
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import ForbiddenError, NotFoundError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Sort
 from provisioning.common.prepared import Prepared
@@ -93,12 +93,22 @@ def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Ne
     return seen
 
 
-def refuse_external(context: RequestContext, identity: str | None, *, field: str) -> None:
-    """Raise ExternalNetworkAttachForbiddenError for an external network that the caller only sees."""
+def refuse_unusable(context: RequestContext, identity: str | None, *, field: str) -> None:
+    """Raise an error that says why no guest can be put on a network which the caller sees; nothing for any other.
+
+    ExternalNetworkAttachForbiddenError for an external one that the caller only sees, InvalidInputError for one without
+    subnets and for one that is down.
+    """
     project, key = context.project_id or NOBODY, read_id(identity) or NOBODY
-    seen = networks_for(context).filter(pk=key).exclude(usable(project, project.hex)).first()
-    if seen is not None:
+    seen = networks_for(context).filter(pk=key).first()
+    if seen is None:
+        return
+    if not Network.objects.filter(usable(project, project.hex), pk=key).exists():
         raise ExternalNetworkAttachForbiddenError(seen.id, field=field)
+    if not seen.subnets.exists():
+        msg = f"Network {seen.id} requires a subnet in order to boot instances on."
+        raise InvalidInputError(msg, field=field)
+    raise InvalidInputError(f"Network {seen.id} is administratively down.", field=field)
 
 
 def usable_networks_for(context: RequestContext) -> QuerySet[Network]:

@@ -15,7 +15,7 @@ from provisioning.network.errors import AmbiguousNetworkError
 from provisioning.network.group_errors import SecurityGroupCannotBeAppliedError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
 from provisioning.network.port_errors import PortRequiresFixedIPError
-from provisioning.network.selectors.records import ports_for, refuse_external, security_groups_for, usable_by
+from provisioning.network.selectors.records import ports_for, refuse_unusable, security_groups_for, usable_by
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 
@@ -123,7 +123,7 @@ def _checked(
         return {"network_id": None, "port_id": str(port.id), "fixed_ip": None}
     network = networks.get(read_id(network_id) or NOBODY)
     if network is None:
-        refuse_external(context, network_id, field="networks")
+        refuse_unusable(context, network_id, field="networks")
         raise InvalidInputError(f"Network {network_id} could not be found.", field="networks")
     if fixed_ip:
         subnet, address = addressing.place_of(network.subnets.all(), fixed_ip)

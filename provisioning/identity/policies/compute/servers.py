@@ -63,6 +63,12 @@ RULES = (
         "POST /servers",
     ),
     rule(
+        "os_compute_api:servers:create:zero_disk_flavor",
+        ADMIN,
+        "Launch a server from an image with a flavor whose disk has no size: its root disk is as large as the image.",
+        "POST /servers",
+    ),
+    rule(
         "novella:would_fit:hosts",
         ADMIN,
         "Ask it for any amounts, and see on which hosts they would be.",
