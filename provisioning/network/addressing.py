@@ -66,6 +66,14 @@ def read_prefix(text: object, *, loose: bool = False) -> netaddr.IPNetwork:
         raise ValueError("It is not a range of addresses.") from None
 
 
+def network_of(text: str) -> str:
+    """Return the range that a text means, without bits behind its prefix: ``10.0.0.5/24`` is 10.0.0.0/24.
+
+    Records keep a range as it was sent; hosts and comparisons use this form.
+    """
+    return str(read_prefix(text, loose=True).cidr)
+
+
 def parse_address(text: object, *, field: str, version: int | None = None) -> netaddr.IPAddress:
     """Read one address; another form, and another version, raise InvalidInputError for ``field``."""
     try:
@@ -78,13 +86,12 @@ def parse_address(text: object, *, field: str, version: int | None = None) -> ne
     return found
 
 
-def parse_prefix(text: object, *, field: str) -> netaddr.IPNetwork:
-    """Read a range and leave out bits behind its prefix; InvalidInputError for ``field``."""
+def parse_range(text: object, *, field: str) -> netaddr.IPNetwork:
+    """Read a range, perhaps with bits behind its prefix; InvalidInputError for ``field``."""
     try:
-        found = read_prefix(text)
+        return read_prefix(text)
     except ValueError:
         raise InvalidInputError(f"'{str(text)[:64]}' is not a valid IP subnet.", field=field) from None
-    return found.cidr
 
 
 NOT_OF_NETWORKS = {
@@ -101,15 +108,12 @@ def _overlap(one: netaddr.IPNetwork, other: netaddr.IPNetwork) -> bool:
 def parse_cidr(text: str) -> netaddr.IPNetwork:
     """Read a range that has room for a gateway and a guest: IPv4 from /8 to /30, IPv6 from /64 to /126.
 
-    Raises InvalidInputError for ``cidr``.
+    Bits behind the prefix are dropped, as in Neutron.  Raises InvalidInputError for ``cidr``.
     """
     try:
-        network = read_prefix(text)
+        network = read_prefix(text).cidr
     except ValueError:
         raise InvalidInputError(f"'{text[:64]}' is not a valid range such as 10.20.0.0/24.", field="cidr") from None
-    if network.ip != network.network:
-        msg = f"'{text}' is not a valid range: its address has bits beyond the prefix; {network.cidr} is meant."
-        raise InvalidInputError(msg, field="cidr")
     if any(_overlap(network, each) for each in NOT_OF_NETWORKS[network.version]):
         msg = f"'{text}' is not a usable range: its addresses are loopback, link-local, multicast or reserved ones."
         raise InvalidInputError(msg, field="cidr")

@@ -31,7 +31,7 @@ HIGHEST_PORT = 65535
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One flow, checked; ``prefix`` in CIDR notation."""
+    """One flow, checked; ``prefix`` in CIDR notation, perhaps with bits behind its length."""
 
     direction: str
     ethertype: str = "IPv4"
@@ -48,7 +48,8 @@ class Flow:
     @property
     def meaning(self) -> tuple[object, ...]:
         """What makes two flows the same."""
-        prefix = None if self.prefix in {"0.0.0.0/0", "::/0"} else self.prefix
+        prefix = addressing.network_of(self.prefix) if self.prefix else None
+        prefix = None if prefix in {"0.0.0.0/0", "::/0"} else prefix
         ports = (self.port_min, self.port_max)
         if self.number in PORTED and ports == (1, HIGHEST_PORT):
             ports = (None, None)
@@ -105,7 +106,7 @@ def _prefix(text: str | None, ethertype: str) -> str | None:
     if not text:
         return None
     try:
-        network = addressing.read_prefix(text, loose=True).cidr
+        network = addressing.read_prefix(text, loose=True)
     except ValueError:
         raise InvalidInputError(f"Invalid CIDR {text[:64]} given as IP prefix.", field="remote_ip_prefix") from None
     if f"IPv{network.version}" != ethertype:

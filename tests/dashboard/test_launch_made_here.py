@@ -41,7 +41,7 @@ def test_it_is_on_the_router_that_leads_out(at_alice: Client, alice: Person, ope
     ("typed", "places"),
     [
         ({"net_name": "", "net_cidr": "x"}, {"net_name", "net_cidr"}),
-        ({"net_name": "x", "net_cidr": "10.0.0.1/24"}, {"net_cidr"}),
+        ({"net_name": "x", "net_cidr": "10.0.0.1"}, {"net_cidr"}),
     ],
 )
 def test_what_is_wrong_with_a_network_is_said_and_nothing_is_made(

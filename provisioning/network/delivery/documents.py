@@ -32,6 +32,7 @@ from compute_agent.contract.network import (
     ServicePort,
 )
 from provisioning.hosts.addresses import seen_from
+from provisioning.network import addressing
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.delivery.places import agent_gateways
@@ -150,7 +151,10 @@ def _routers(key: uuid.UUID, needs: Needs) -> Documents:
         )
         for port in legs
     ]
-    routes = [Route(destination=route["destination"], next_hop=route["nexthop"]) for route in router.routes]
+    routes = [
+        Route(destination=addressing.network_of(route["destination"]), next_hop=route["nexthop"])
+        for route in router.routes
+    ]
     bears = bearer(router, hosts)
     return {
         host.id: ApplyRouterRequest(
@@ -255,7 +259,7 @@ def _rule(row: SecurityGroupRule) -> SecurityRule:
         protocol=row.protocol,
         port_range_min=row.port_range_min,
         port_range_max=row.port_range_max,
-        remote_ip_prefix=row.remote_ip_prefix,
+        remote_ip_prefix=addressing.network_of(row.remote_ip_prefix) if row.remote_ip_prefix else None,
         remote_group_id=str(row.remote_group_id) if row.remote_group_id else None,
         remote_address_group_id=str(row.remote_address_group_id) if row.remote_address_group_id else None,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from compute_agent.contract.build import HostRoute, Segment, SubnetRef
+from provisioning.network import addressing
 from provisioning.network.models import Network, Port, Subnet
 
 
@@ -22,7 +23,8 @@ def subnet_refs(subnets: Iterable[Subnet], routed: Collection[str] = ()) -> list
             enable_dhcp=subnet.enable_dhcp,
             dns_nameservers=subnet.dns_nameservers,
             host_routes=[
-                HostRoute(destination=route["destination"], next_hop=route["nexthop"]) for route in subnet.host_routes
+                HostRoute(destination=addressing.network_of(route["destination"]), next_hop=route["nexthop"])
+                for route in subnet.host_routes
             ],
             ipv6_ra_mode=subnet.ipv6_ra_mode,
             ipv6_address_mode=subnet.ipv6_address_mode,

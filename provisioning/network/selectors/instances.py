@@ -13,6 +13,7 @@ from django.db.models import UUIDField
 from compute_agent.contract.build import AddressPair, DhcpOption, FixedAddress, NetworkRef, PortRef
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
+from provisioning.network import addressing
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.models.base import short_of
 from provisioning.network.selectors.host_refs import project_domain, segment_ref, subnet_refs
@@ -273,7 +274,7 @@ def _port_ref(
         port_security=port.port_security_enabled,
         enabled=port.admin_state_up,
         allowed_address_pairs=[
-            AddressPair(address=pair["ip_address"], mac_address=pair.get("mac_address") or "")
+            AddressPair(address=_address_or_range(pair["ip_address"]), mac_address=pair.get("mac_address") or "")
             for pair in port.allowed_address_pairs
         ],
         extra_dhcp_opts=[
@@ -313,3 +314,7 @@ def _fixed_address(address: FixedIP) -> FixedAddress:
         subnet_id=str(subnet.id),
         enable_dhcp=subnet.enable_dhcp,
     )
+
+
+def _address_or_range(text: str) -> str:
+    return addressing.network_of(text) if "/" in text else text

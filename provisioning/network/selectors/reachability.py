@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from provisioning.network import addressing
 from provisioning.network.models import (
     FixedIP,
     FloatingIP,
@@ -157,7 +158,7 @@ def _who(rule: SecurityGroupRule) -> tuple[str, str, object]:
         return "group", str(rule.remote_group), rule.remote_group_id
     if rule.remote_address_group is not None:
         return "address_group", str(rule.remote_address_group), rule.remote_address_group_id
-    if rule.remote_ip_prefix in EVERYWHERE:
+    if not rule.remote_ip_prefix or addressing.network_of(rule.remote_ip_prefix) in EVERYWHERE:
         return "anywhere", "::/0" if rule.ethertype == "IPv6" else "0.0.0.0/0", None
     return "range", str(rule.remote_ip_prefix), rule.remote_ip_prefix
 

@@ -22,11 +22,11 @@ def checked(pairs: Pairs, mac_address: str) -> list[dict[str, str]]:
     ranges = []
     for pair in pairs:
         try:
-            ranges.append(addressing.read_prefix(pair["ip_address"], loose=True).cidr)
+            ranges.append(addressing.read_prefix(pair["ip_address"], loose=True))
         except (ValueError, KeyError):
             raise _invalid(f"'{str(pair.get('ip_address'))[:64]}' is no address and no range") from None
     for version, length in WIDEST.items():
-        together = netaddr.IPSet(each for each in ranges if each.version == version)
+        together = netaddr.IPSet(each.cidr for each in ranges if each.version == version)
         if together.size > 1 << (BITS[version] - length):
             raise _invalid(
                 f"together they are wider than an IPv{version} range of /{length}; "

@@ -171,7 +171,7 @@ def checked_routes(router: Router, routes: Routes) -> list[dict[str, str]]:
             raise _invalid(routes, "the nexthop is used by router")
         if netaddr.IPNetwork(route["destination"]).version != hop.version:
             raise _invalid(routes, "the destination and the nexthop are of different IP versions")
-    if len({(route["destination"], route["nexthop"]) for route in plain}) < len(plain):
+    if len({(addressing.network_of(route["destination"]), route["nexthop"]) for route in plain}) < len(plain):
         raise _invalid(routes, "duplicate routes")
     return plain
 
@@ -180,7 +180,7 @@ def _plain(routes: Routes) -> list[dict[str, str]]:
     try:
         return [
             {
-                "destination": str(addressing.read_prefix(route["destination"]).cidr),
+                "destination": str(addressing.read_prefix(route["destination"])),
                 "nexthop": str(addressing.read_address(route["nexthop"])),
             }
             for route in routes

@@ -106,7 +106,7 @@ def delete_subnet_pool(pool: SubnetPool, revision: int | None = None) -> None:
 
 
 def _version(prefixes: Sequence[str]) -> int:
-    versions = {addressing.parse_prefix(prefix, field="prefixes").version for prefix in prefixes}
+    versions = {addressing.parse_range(prefix, field="prefixes").version for prefix in prefixes}
     if not versions:
         raise InvalidInputError("Empty subnet pool prefix list.", field="prefixes")
     if len(versions) > 1:

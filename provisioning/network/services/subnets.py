@@ -290,7 +290,7 @@ def _check_options(subnet: Subnet) -> None:
         raise HostRoutesExhaustedError(msg, field="host_routes")
     subnet.host_routes = []
     for route in routes:
-        to = addressing.parse_prefix(route["destination"], field="host_routes")
+        to = addressing.parse_range(route["destination"], field="host_routes")
         hop = addressing.parse_address(route["nexthop"], field="host_routes", version=to.version)
         subnet.host_routes.append({"destination": str(to), "nexthop": str(hop)})
         if to.version != subnet.ip_version:

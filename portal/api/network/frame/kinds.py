@@ -198,7 +198,7 @@ class Address(Kind):
 
 @dataclass(frozen=True)
 class Cidr(Kind):
-    """A range of addresses, written with its first one."""
+    """A range of addresses, as it is written: bits behind the prefix are kept."""
 
     def read_filter(self, value: str) -> object:
         return prefix(value)
@@ -212,9 +212,7 @@ class Cidr(Kind):
             found = addressing.read_prefix(value)
         except ValueError:
             raise ValueError(f"{quoted(value)} is not a valid IP subnet") from None
-        if found.ip != found.network:
-            raise ValueError(f"{quoted(value)} isn't a recognized IP subnet cidr, '{found.cidr}' is recommended")
-        return str(found.cidr)
+        return str(found)
 
 
 @dataclass(frozen=True)

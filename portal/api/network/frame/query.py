@@ -58,6 +58,14 @@ def address(value: str) -> object:
         return ""
 
 
+def range_as_sent(value: str) -> object:
+    """Read a range as a rule keeps it; what is none matches nothing."""
+    try:
+        return str(addressing.read_prefix(value, loose=True))
+    except ValueError:
+        return ""
+
+
 def prefix(value: str) -> object:
     """Read a range in its usual form; what is none matches nothing."""
     try:

@@ -5,11 +5,11 @@ from typing import Any
 from portal.api.network.frame.attributes import Attribute, shared, standard
 from portal.api.network.frame.bodies import columns
 from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Free, Many, OrNone, Text
-from portal.api.network.frame.query import Column, lower, prefix
+from portal.api.network.frame.query import Column, lower, range_as_sent
 from portal.api.network.frame.resource import Resource, Values
 from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL
 from provisioning.common.context import RequestContext
-from provisioning.network import flows, selectors, services
+from provisioning.network import addressing, flows, selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.services import WantedRule
 
@@ -18,6 +18,10 @@ def _make_default_group(context: RequestContext) -> None:
     """Make the project's default security group before the first look at it, as Neutron does."""
     if context.project_id:
         services.ensure_default_security_group(context.project_id)
+
+
+def _normalized(row: SecurityGroupRule) -> str | None:
+    return addressing.network_of(row.remote_ip_prefix) if row.remote_ip_prefix else None
 
 
 FLOW_ATTRIBUTES = (
@@ -30,14 +34,14 @@ FLOW_ATTRIBUTES = (
         name="remote_ip_prefix",
         kind=OrNone(Text(64), empty=True),
         post=True,
-        filter=Column("remote_ip_prefix", prefix),
+        filter=Column("remote_ip_prefix", range_as_sent),
     ),
 )
 RULE_ATTRIBUTES = (
     *standard(named=False, owner="group__project_id"),
     Attribute(name="security_group_id", kind=ID, column="group_id", post=True, required=True),
     *FLOW_ATTRIBUTES,
-    Attribute(name="normalized_cidr", kind=OrNone(TEXT), filter=False, column="remote_ip_prefix"),
+    Attribute(name="normalized_cidr", kind=OrNone(TEXT), filter=False, show=_normalized),
     Attribute(name="remote_group_id", kind=OrNone(ID, empty=True), post=True),
     Attribute(name="remote_address_group_id", kind=OrNone(ID, empty=True), post=True),
 )

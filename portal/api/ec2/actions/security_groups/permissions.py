@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
-from provisioning.network import flows
+from provisioning.network import addressing, flows
 from provisioning.network.models import AddressGroup, SecurityGroup, SecurityGroupRule
 from provisioning.network.services import WantedRule
 
@@ -91,10 +91,14 @@ def permission_of(rule: SecurityGroupRule) -> Permission:
         egress=rule.direction == "egress",
         protocol=ANY if number is None else NAMES.get(number, str(number)),
         ports=_ports_of(number, rule.port_range_min, rule.port_range_max),
-        cidr=None if named else rule.remote_ip_prefix or EVERYWHERE[rule.ethertype],
+        cidr=None if named else _range_of(rule),
         group_id=rule.remote_group_id,
         prefix_list_id=rule.remote_address_group_id,
     )
+
+
+def _range_of(rule: SecurityGroupRule) -> str:
+    return addressing.network_of(rule.remote_ip_prefix) if rule.remote_ip_prefix else EVERYWHERE[rule.ethertype]
 
 
 def _ports_of(number: int | None, low: int | None, high: int | None) -> tuple[int, int] | None:

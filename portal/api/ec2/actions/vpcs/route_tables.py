@@ -22,6 +22,7 @@ from provisioning.common.ids import NOBODY
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network import services
+from provisioning.network.addressing import network_of
 from provisioning.network.models import Port
 from provisioning.network.owners import COMPUTE
 from provisioning.network.selectors.routing import routers_for
@@ -130,7 +131,8 @@ def _routes(table: Table, known: Known) -> Iterator[Shape]:
     for cidr in ways_out(table):
         yield {destination_of(cidr): cidr, "GatewayId": known.gateways[table.router.id], "Origin": "CreateRoute"}
     for route in table.router.routes:
-        shape = {destination_of(route["destination"]): route["destination"], "Origin": "CreateRoute"}
+        cidr = network_of(route["destination"])
+        shape = {destination_of(cidr): cidr, "Origin": "CreateRoute"}
         port = known.hops.get(route["nexthop"])
         if port is not None:
             shape["NetworkInterfaceId"] = known.interfaces[port.id]

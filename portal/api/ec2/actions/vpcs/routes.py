@@ -96,7 +96,7 @@ def _destination(call: Call) -> str:
 
 def _there(table: Table) -> set[str]:
     """Return the destinations of a table's routes but the local ones."""
-    return {*ways_out(table), *(route["destination"] for route in table.router.routes)}
+    return {*ways_out(table), *(addressing.network_of(route["destination"]) for route in table.router.routes)}
 
 
 def _gateway(call: Call, table: Table) -> InternetGateway | None:
@@ -158,7 +158,7 @@ def _port(call: Call) -> Port:
 
 
 def _remove(call: Call, table: Table, destination: str) -> None:
-    extra = [route for route in table.router.routes if route["destination"] == destination]
+    extra = [route for route in table.router.routes if addressing.network_of(route["destination"]) == destination]
     if extra:
         services.remove_routes(table.router, extra)
         return
