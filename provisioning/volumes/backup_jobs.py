@@ -80,7 +80,8 @@ def end_overdue() -> int:
             if until is not None:
                 Backup.objects.filter(id=backup_id).update(deadline=until)
                 continue
-            backups.fail(backup, SILENT)
+            if not backups.recover(backup):
+                backups.fail(backup, SILENT)
             ended += 1
     return ended + backup_restores.give_back_lost()
 

@@ -229,6 +229,17 @@ def test_an_upload_that_died_with_its_process_is_found(make: MakeImage, store: P
     assert files(store) == []
 
 
+def test_an_upload_whose_record_alone_is_behind_is_completed(make: MakeImage, store: Path) -> None:
+    """A copy of the records from before its end was put back, or its process died in between."""
+    image = make(data=pictures.raw())
+    whole = Image.objects.values("status", "size", "virtual_size", "checksum", "os_hash_value").get()
+    old = timezone.now() - timedelta(minutes=5)
+    Image.objects.update(status="saving", size=None, virtual_size=None, checksum="", os_hash_value="", updated_at=old)
+    assert services.recover_interrupted_uploads() == 0
+    assert Image.objects.values("status", "size", "virtual_size", "checksum", "os_hash_value").get() == whole
+    assert files(store) == [str(image.id)]
+
+
 def test_a_young_upload_is_left_alone(make: MakeImage) -> None:
     make()
     Image.objects.update(status="saving")

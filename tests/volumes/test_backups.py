@@ -165,6 +165,22 @@ def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: Memo
     assert back_up(town, volume).status == "available"
 
 
+def test_a_backup_whose_record_alone_is_behind_is_completed(town: Town, disks: MemoryCopies) -> None:
+    """A copy of the records from before its end was put back: its data is kept."""
+    volume = town.make(1)
+    disks.write(volume.id, 1, b"data")
+    first = back_up(town, volume)
+    second = back_up(town, volume, incremental=True)
+    for backup in (first, second):
+        whole = Backup.objects.values("status", "digest", "stored_bytes", "object_count", "parent").get(id=backup.id)
+        behind = {"status": "creating", "digest": "", "stored_bytes": 0, "object_count": 0}
+        Backup.objects.filter(id=backup.id).update(**behind, deadline=timezone.now() - timedelta(minutes=1))
+        assert backup_jobs.end_overdue() == 1
+        drain()
+        found = Backup.objects.values("status", "digest", "stored_bytes", "object_count", "parent").get(id=backup.id)
+        assert (found, found["status"]) == (whole, "available")
+
+
 def test_a_damaged_backup_is_told_and_the_volume_keeps_what_it_had(
     town: Town, disks: MemoryCopies, settings: Any
 ) -> None:

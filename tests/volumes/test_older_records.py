@@ -76,6 +76,7 @@ def put_back(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 PutBack = Callable[[Copy], None]
 
 
+@pytest.mark.both_databases
 def test_an_attachment_since_the_copy_is_kept_and_nobody_else_is_let_in(town: Town, put_back: PutBack) -> None:
     volume = town.make()
     copy = Copy()
@@ -98,6 +99,7 @@ def test_an_attachment_since_the_copy_is_kept_and_nobody_else_is_let_in(town: To
     assert look("newer_volumes") == []
 
 
+@pytest.mark.both_databases
 def test_an_attachment_elsewhere_before_the_host_is_back_cuts_nobody_off(town: Town) -> None:
     """The link was never broken, and the next change has the numbers of the lost one."""
     volume = town.make()
@@ -145,6 +147,7 @@ def test_one_who_has_let_go_since_the_copy_does_not_keep_another_out(town: Town,
     assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(lost.id)]
 
 
+@pytest.mark.both_databases
 def test_a_larger_size_is_taken_over_and_never_shrunk(town: Town, put_back: PutBack) -> None:
     volume = town.make(1)
     copy = Copy()

@@ -8,11 +8,14 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from provisioning.common.errors import NovellaError, TooLargeError
 from provisioning.images import store
 from provisioning.images.models import Image, ImageTask
-from provisioning.images.services import imports, tasks
+from provisioning.images.services import imports, intake, tasks
 from provisioning.images.services.access import move
+from provisioning.images.services.announcements import announce
 from provisioning.images.services.staging import unstage
+from provisioning.images.services.storage import hold_storage
 from provisioning.jobs.cast import cast
 
 SETTLE_TIME = 60
@@ -28,12 +31,35 @@ def recover_interrupted_uploads() -> int:
     """Make images ``queued`` again whose upload died with its process; return how many.  For a periodic job."""
     recovered = 0
     for image in Image.objects.filter(status=Image.Status.SAVING, updated_at__lt=_ago(SETTLE_TIME)):
-        if store.upload_is_alive(image.id):
+        if store.upload_is_alive(image.id) or _complete(image):
             continue
         store.discard(image.id)
         recovered += move(image.id, Image.Status.SAVING, Image.Status.QUEUED)
         log.warning("The upload of image %s had died; the image is queued again.", image.id)
     return recovered
+
+
+def _complete(image: Image) -> bool:
+    """Make an image ``active`` whose data has its final name, so that it is whole: only its record is behind.
+
+    Its process died in between, or the records are a copy from before.
+    """
+    try:
+        with store.path_of(image.id).open("rb") as file:
+            wanted = intake.Wanted(image.disk_format or "", limit=settings.MAX_IMAGE_SIZE)
+            facts = intake.receive(file, wanted, intake.pieces(file), keep=False)
+        with transaction.atomic():
+            hold_storage(image.id, int(facts["size"]))
+            if move(image.id, Image.Status.SAVING, Image.Status.ACTIVE, **facts):
+                announce(image.project_id, image.id, Image.Status.ACTIVE)
+    except FileNotFoundError:
+        return False
+    except TooLargeError as error:  # nothing is removed for the want of a record
+        log.error("The data of image %s is whole, and cannot be kept: %s", image.id, error.message)  # noqa: TRY400
+    except NovellaError as error:
+        log.warning("The data of image %s is no use: %s", image.id, error.message)
+        return False
+    return True
 
 
 def forgive(gap: datetime.timedelta) -> None:

@@ -11,14 +11,15 @@ from django.utils import timezone
 
 from compute_agent.contract.volume import VOLUME_COPY, BackupVolumeRequest
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError
 from provisioning.hosts import commands
 from provisioning.jobs.cast import cast
 from provisioning.quotas.services import ledger
-from provisioning.volumes import host_commands, state
+from provisioning.volumes import backup_data, host_commands, state
 from provisioning.volumes.backup_announcements import announce_backup
 from provisioning.volumes.backup_errors import BackupNotFoundError, InvalidBackupError
 from provisioning.volumes.backup_requests import BackupRequest
-from provisioning.volumes.backup_store import current
+from provisioning.volumes.backup_store import current, store_named
 from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.errors import InvalidSnapshotError, InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Snapshot, Volume
@@ -220,6 +221,26 @@ def fail(backup: Backup, reason: str) -> None:
     move(backup, BackupStatus.ERROR, fail_reason=reason[:255], deadline=None, digest="")
     messages.write(backup.project_id, "VOLUME_BACKUP", backup.id, messages.BACKUP_CREATE, reason)
     cast(TOPIC, DISCARD, backup_id=str(backup.id))
+
+
+def recover(backup: Backup) -> bool:
+    """Complete a locked backup that is being made and whose data is whole in its store: only its record is behind.
+
+    False when it is not, or the store does not answer.
+    """
+    store = store_named(backup.service)
+    try:
+        manifest, digest = backup_data.manifest_of(store, backup.id)
+        stored = sum(each.size for each in store.objects(str(backup.id)))
+    except NovellaError:
+        return False
+    parents = {"", str(backup.parent_id or "")}
+    if manifest.volume_id != str(backup.volume_id) or manifest.parent_id not in parents:
+        return False
+    commands.withdraw(commands.unfinished(VOLUME_COPY, backup.id))
+    move(backup, BackupStatus.CREATING, digest=digest, stored_bytes=stored, object_count=len(manifest.chunks) + 1)
+    complete(backup, full=not manifest.parent_id)
+    return True
 
 
 def complete(backup: Backup, *, full: bool) -> None:

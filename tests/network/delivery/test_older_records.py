@@ -76,6 +76,7 @@ def group(cloud: Cloud, alice: RequestContext) -> tuple[SecurityGroup, ScriptedA
     return port_of(first).security_groups.get(), one, two
 
 
+@pytest.mark.both_databases
 def test_rules_are_closed_again_as_soon_as_the_host_is_back(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
@@ -112,6 +113,7 @@ def test_a_change_over_a_standing_link_is_told_above_the_host_s_number(
     assert set(Delivery.objects.values_list("error", flat=True)) == {""}
 
 
+@pytest.mark.both_databases
 def test_another_document_under_the_same_number_is_told_again(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
@@ -240,6 +242,7 @@ def test_a_deleted_record_that_is_back_is_told_again(cloud: Cloud, alice: Reques
     assert known(one, FLOATING_IP, floating.id).address == floating.address
 
 
+@pytest.mark.both_databases
 def test_what_a_guest_uses_that_no_record_places_there_is_kept_and_reported(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
