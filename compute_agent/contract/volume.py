@@ -234,6 +234,7 @@ class PoolState(Frozen, frozen=True):
     unserved: list[
         str
     ] = []  # encrypted volumes that were open here before the machine started anew, without their keys
+    secret: str = ""  # kept in the pool itself: proves that the host reaches its storage
 
 
 class StoredVolume(Frozen, frozen=True):

@@ -26,6 +26,8 @@ Json = Mapping[str, Any]
 GIB = 1 << 30
 ROOT = "root-"
 """How the ids of guests' root disks begin, which are no volumes of the cloud."""
+SECRET_BYTES = 32
+"""Random bytes of a pool's secret, which is written in hex."""
 TOO_LARGE = "The image is larger than the volume."
 NO_ROOM = "The pool has no room for a copy of what the volume reads of other volumes."
 KEPT_FREE = 0.05
@@ -114,6 +116,13 @@ class VolumeDriver(abc.ABC):
     @abc.abstractmethod
     def prepare(self) -> str:
         """Make the pool ready to use and return its UUID, which is kept in the pool: made the first time."""
+
+    def secret(self) -> str:
+        """Return the secret that is kept in the pool, created the first time; empty for a pool that keeps none.
+
+        Whoever knows it reaches the pool's storage: by it the portal admits further hosts to the pool.
+        """
+        return ""
 
     @abc.abstractmethod
     def capacity(self) -> PoolCapacity:

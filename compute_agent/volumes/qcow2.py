@@ -5,6 +5,7 @@ import functools
 import json
 import logging
 import os
+import secrets
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from compute_agent.volumes.driver import (
     GIB,
     KEPT_FREE,
     NO_ROOM,
+    SECRET_BYTES,
     TOO_LARGE,
     Extent,
     Opening,
@@ -36,6 +38,7 @@ from compute_agent.volumes.unmanaged import UnmanageableError, UnmanagedDisks
 log = logging.getLogger(__name__)
 
 POOL = "pool.json"
+POOL_SECRET = "pool.secret"  # noqa: S105 (the name of a file)
 SECRET = "luks"  # noqa: S105 (the name of an object)
 COPY = Limits(seconds=6 * 3600, cpu_seconds=3 * 3600, memory=2 << 30)
 
@@ -71,6 +74,17 @@ class Qcow2Driver(VolumeDriver):
                         replace(folder / POOL, json.dumps({"id": str(uuid.uuid4())}).encode())
             return str(uuid.UUID(json.loads((folder / POOL).read_bytes())["id"]))
         except (OSError, ValueError, KeyError) as error:
+            raise PoolUnavailableError("The pool's folder cannot be used.", detail=str(error)) from error
+
+    def secret(self) -> str:
+        path = self.layers.folder / POOL_SECRET
+        try:
+            if not path.exists():
+                with self.layers.locked_images():
+                    if not path.exists():
+                        replace(path, secrets.token_hex(SECRET_BYTES).encode())
+            return path.read_text().strip()
+        except OSError as error:
             raise PoolUnavailableError("The pool's folder cannot be used.", detail=str(error)) from error
 
     def capacity(self) -> PoolCapacity:

@@ -79,6 +79,7 @@ class PoolWatch:
         self.known: PoolState | None = None
         """What it said the last time."""
         self._silent = False
+        self._secret = ""
 
     @property
     def away(self) -> bool:
@@ -113,7 +114,7 @@ class PoolWatch:
             return known
         return PoolState(
             id=known.id, name=known.name, driver=known.driver, shared=known.shared, total_gb=known.total_gb,
-            free_gb=known.free_gb, capabilities=known.capabilities, warning=SILENT,
+            free_gb=known.free_gb, capabilities=known.capabilities, warning=SILENT, secret=known.secret,
         )  # fmt: skip
 
     def clean(self, work: Callable[[], object]) -> None:
@@ -139,6 +140,7 @@ class PoolWatch:
             log.warning("Pool %s cannot be used: %s %s", driver.settings.name, error.message, error.detail)
             self.known = None
             return
+        self._learn_secret()
         total = free = 0.0
         try:
             capacity = driver.capacity()
@@ -149,5 +151,13 @@ class PoolWatch:
             self._silent = driver.remote and time.monotonic() - began > ANSWERS_WITHIN
         self.known = PoolState(
             id=self.id, name=driver.settings.name, driver=driver.name, shared=driver.shared, total_gb=total,
-            free_gb=free, capabilities=dict(driver.capabilities), warning=warning,
+            free_gb=free, capabilities=dict(driver.capabilities), warning=warning, secret=self._secret,
         )  # fmt: skip
+
+    def _learn_secret(self) -> None:
+        """Read the pool's secret once; without it the pool works, and only new hosts are not admitted by themselves."""
+        if not self._secret:
+            try:
+                self._secret = self.driver.secret()
+            except HostError as error:
+                log.warning("Pool %s: its secret cannot be read: %s", self.driver.settings.name, error.detail)

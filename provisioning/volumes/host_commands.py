@@ -42,9 +42,9 @@ def data_id_of(volume: Volume) -> str:
 
 
 def hosts_of(pool: StoragePool) -> list[Host]:
-    """Return the hosts that serve a pool and that no operator says are dead, those that answer first."""
+    """Return the hosts that serve a pool now and that no operator says are dead, those that answer first."""
     now = timezone.now()
-    rows = Host.objects.filter(servings__pool_id=pool.id, forced_down=False)
+    rows = Host.objects.filter(servings__pool_id=pool.id, servings__serving=True, forced_down=False)
     rows = rows.order_by("servings__last_seen_at", "name")
     return sorted(rows, key=lambda host: not is_alive(host, now))
 

@@ -25,7 +25,7 @@ HINTS = ("same_host", "different_host")
 
 def pool_views() -> list[PoolView]:
     """Return every pool as decisions see it."""
-    served = PoolHost.objects.filter(alive(timezone.now(), "host__"), pool=OuterRef("pk"))
+    served = PoolHost.objects.filter(alive(timezone.now(), "host__"), pool=OuterRef("pk"), serving=True)
     return [
         PoolView(
             id=pool.id,

@@ -1,8 +1,18 @@
-"""Takes what hosts say of their pools into the records."""
+"""Takes what hosts say of their pools into the records.
 
+Which hosts serve a pool is a record, and no host enters it by its word alone.  The host that creates a pool is its
+first one.  Another host is admitted when it knows the secret that is kept in the pool itself, which proves that it
+reaches the storage, or by an operator (``services.pools.admit_host``).  Until then it is a claimant: it is refused,
+logged, and named by the doctor.  An admitted host stays so while its audits leave the pool out.
+"""
+
+import hashlib
+import hmac
+import logging
 import math
 import uuid
 from collections.abc import Sequence
+from datetime import datetime
 from itertools import islice
 
 from django.utils import timezone
@@ -11,50 +21,105 @@ from compute_agent.contract.volume import PoolState
 from provisioning.common.ids import read_id
 from provisioning.common.text import one_line
 from provisioning.hosts.models import DEFAULT_ZONE, Host
-from provisioning.volumes.models import PoolHost, StoragePool
+from provisioning.hosts.selectors import alive
+from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool
+
+log = logging.getLogger(__name__)
 
 MOST_POOLS, MOST_UNSERVED = 100, 1000
+"""Pools that a host may serve, and volumes of one pool of which it may wait for the keys."""
 DRIVERS = frozenset({"nbd", "dir", "rbd", "fake"})
 
 
 def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[uuid.UUID]]:
-    """Write down the pools that a host serves now, in the caller's transaction; it serves no others any more.
+    """Write down the pools that a host serves now, in the caller's transaction.
 
-    Returns pool → the volumes of which the host waits to be told the keys again, where there are any.
-
-    A pool that another host serves alone is not taken over: somebody has copied its id.
+    Returns pool → the volumes of which the host waits for the keys, where there are any.
     """
-    now, zone = timezone.now(), Host.objects.values_list("availability_zone", flat=True).filter(id=host_id).first()
-    served, waiting = set[uuid.UUID](), dict[uuid.UUID, set[uuid.UUID]]()
-    for pool in said[:MOST_POOLS]:
-        key = read_id(pool.id)
-        if key is None or key in served or pool.driver not in DRIVERS:
+    now = timezone.now()
+    served, claimed = set[uuid.UUID](), set[uuid.UUID]()
+    waiting = dict[uuid.UUID, set[uuid.UUID]]()
+    for state in said[:MOST_POOLS]:
+        key = read_id(state.id)
+        if key is None or key in served or state.driver not in DRIVERS:
             continue
-        others = PoolHost.objects.filter(pool_id=key).exclude(host_id=host_id)
-        known = StoragePool.objects.filter(id=key).first()
-        if known is not None and not (known.shared and pool.shared) and others.exists():
+        pool = StoragePool.objects.filter(id=key).first() or _create(key, host_id, state, now)
+        if pool is None:
             continue
-        measured = {
-            "name": one_line(pool.name, 255),
-            "driver": pool.driver,
-            "shared": pool.shared,
-            "total_gb": _amount(pool.total_gb),
-            "free_gb": _amount(pool.free_gb),
-            "capabilities": {one_line(a, 64): one_line(b, 255) for a, b in islice(pool.capabilities.items(), 50)},
-            "warning": one_line(pool.warning, 500),
-            "last_seen_at": now,
-        }
-        if known is None:
-            StoragePool.objects.create(id=key, availability_zone=zone or DEFAULT_ZONE, **measured)
-        else:
-            StoragePool.objects.filter(id=key).update(**measured)
-        PoolHost.objects.update_or_create(pool_id=key, host_id=host_id, defaults={"last_seen_at": now})
+        if not _is_admitted(pool, host_id, state, now):
+            claimed.add(key)
+            continue
         served.add(key)
-        unserved = {found for each in pool.unserved[:MOST_UNSERVED] if (found := read_id(each)) is not None}
+        _measure(pool, host_id, state, now)
+        unserved = {found for each in state.unserved[:MOST_UNSERVED] if (found := read_id(each)) is not None}
         if unserved:
             waiting[key] = unserved
-    PoolHost.objects.filter(host_id=host_id).exclude(pool_id__in=served).delete()
+    PoolHost.objects.filter(host_id=host_id).exclude(pool_id__in=served).update(serving=False)
+    PoolClaim.objects.filter(host_id=host_id).exclude(pool_id__in=claimed).delete()
     return waiting
+
+
+def _create(key: uuid.UUID, host_id: uuid.UUID, state: PoolState, now: datetime) -> StoragePool | None:
+    """Enter a new pool with its first host; None when the host has as many pools as it may have."""
+    if PoolHost.objects.filter(host_id=host_id).count() >= MOST_POOLS:
+        log.warning("Host %s serves %s pools already; pool %s is ignored.", host_id, MOST_POOLS, key)
+        return None
+    zone = Host.objects.values_list("availability_zone", flat=True).filter(id=host_id).first()
+    columns = {"availability_zone": zone or DEFAULT_ZONE, "last_seen_at": now, **_columns(state)}
+    if state.secret:
+        columns["secret_digest"] = _digest(state.secret)
+    pool, created = StoragePool.objects.get_or_create(id=key, defaults=columns)
+    if created:
+        PoolHost.objects.create(pool=pool, host_id=host_id, last_seen_at=now)
+    return pool
+
+
+def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> bool:
+    """Whether a host is of the pool's own, or becomes one by the pool's secret; else its claim is written down."""
+    if PoolHost.objects.filter(pool=pool, host_id=host_id).exists():
+        return True
+    alone = not PoolHost.objects.filter(pool=pool).exists()
+    proven = bool(pool.secret_digest) and hmac.compare_digest(_digest(state.secret), pool.secret_digest)
+    if (proven and (alone or (pool.shared and state.shared))) or (alone and not pool.volumes.exists()):
+        PoolHost.objects.create(pool=pool, host_id=host_id, last_seen_at=now)
+        log.info("Host %s is admitted to pool %s (%s).", host_id, pool.name, pool.id)
+        return True
+    _, created = PoolClaim.objects.update_or_create(pool=pool, host_id=host_id, defaults={"last_seen_at": now})
+    if created:
+        log.warning("Host %s claims pool %s (%s), to which it is not admitted.", host_id, pool.name, pool.id)
+    return False
+
+
+def _measure(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> None:
+    """Write a host's word into its own row, and into the pool's if this is the host whose word counts."""
+    warning = one_line(state.warning, 500)
+    mine = PoolHost.objects.filter(pool=pool)
+    mine.filter(host_id=host_id).update(serving=True, warning=warning, last_seen_at=now)
+    order = mine.order_by("id").values_list("host_id", flat=True)
+    columns: dict[str, object] = {"last_seen_at": now}
+    if host_id == order.filter(alive(now, "host__"), serving=True).first():
+        columns |= _columns(state)
+    if state.secret and (host_id == order.first() or not pool.secret_digest):
+        columns["secret_digest"] = _digest(state.secret)
+    StoragePool.objects.filter(id=pool.id).update(**columns)
+
+
+def _columns(state: PoolState) -> dict[str, object]:
+    """Return a pool as a host describes it."""
+    return {
+        "name": one_line(state.name, 255),
+        "driver": state.driver,
+        "shared": state.shared,
+        "total_gb": _amount(state.total_gb),
+        "free_gb": _amount(state.free_gb),
+        "capabilities": {one_line(a, 64): one_line(b, 255) for a, b in islice(state.capabilities.items(), 50)},
+        "warning": one_line(state.warning, 500),
+    }
+
+
+def _digest(secret: str) -> str:
+    """Return what is kept of a pool's secret: it is random, and long enough not to be guessed."""
+    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _amount(value: float) -> float:

@@ -107,6 +107,7 @@ class ScriptedAgent:
         token = enrolment.create_join_token(name)
         host = enrolment.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
         Host.objects.filter(id=host.id).update(reserved_memory_mb=0, cpu_allocation_ratio=1.0, availability_zone=zone)
+        host.host_ip = f"198.51.100.{Host.objects.count() % 255}"
         agent = cls(host)
         # Thousands of tests begin with a host, and a new one has nothing that could be compared with the records.
         with mock.patch.object(liveness, "compare"), mock.patch.object(audits, "compare"):

@@ -41,12 +41,16 @@ class ScriptedPool:
     """Snapshot → its volume."""
     clients: dict[str, list[VolumeClient]] = field(default_factory=dict)
     exports: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    warning: str = ""
     unserved: list[str] = field(default_factory=list)
+    secret: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Which two hosts that share a pool both say."""
 
     def state(self) -> PoolState:
         return PoolState(
             id=self.id, name=self.name, driver=self.driver, shared=self.shared, total_gb=self.total_gb,
             free_gb=self.free_gb, capabilities=self.capabilities, unserved=self.unserved,
+            secret=self.secret, warning=self.warning,
         )  # fmt: skip
 
     def carry_out(self, body: Any) -> dict[str, str]:
@@ -74,7 +78,11 @@ class ScriptedPool:
         return {}
 
     def _connection(self, key: str) -> dict[str, str]:
-        made = VolumeConnection(export=f"{key[:8]}-{next(self.exports)}", socket=f"/run/{key[:8]}.sock")
+        name = f"{key}.{next(self.exports)}"
+        if all(client.local for client in self.clients[key]):
+            made = VolumeConnection(export=name, socket=f"/run/exports/{key}.sock")
+        else:
+            made = VolumeConnection(export=name, port=10809, tls=True)
         return {"connection": plain(made)}
 
 

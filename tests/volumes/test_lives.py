@@ -48,7 +48,7 @@ def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
     attachment = town.attach(volume)
     assert (town.fresh(volume).status, attachment.status, attachment.mountpoint) == ("in-use", "attached", "/dev/vdb")
     first = town.disk(attachment)
-    assert (first.size_gb, first.connection.export, first.read_only) == (2, f"{str(volume.id)[:8]}-1", False)
+    assert (first.size_gb, first.connection.export, first.read_only) == (2, f"{volume.id}.1", False)
     with pytest.raises(InvalidVolumeError):
         delete_volume(town.alice, volume.id)
 
@@ -59,7 +59,7 @@ def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
     assert (town.fresh(volume).status, grown.size_gb, grown.connection.export) == (
         "in-use",
         5,
-        f"{str(volume.id)[:8]}-2",
+        f"{volume.id}.2",
     )
     assert (held(town)["gigabytes"], allocated()) == (5, 5)
 

@@ -6,6 +6,7 @@ Who may open a volume is kept, too: as a real storage daemon does, that outlives
 """
 
 import json
+import secrets
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import FatalBuildError, ImageUnacceptableError, RetryableHostError
 from compute_agent.volumes.driver import (
     GIB,
+    SECRET_BYTES,
     TOO_LARGE,
     Extent,
     Opening,
@@ -60,6 +62,13 @@ class FakeDriver(VolumeDriver):
             else:
                 self._save()
             return str(self._kept["id"])
+
+    def secret(self) -> str:
+        with self._lock:
+            if "secret" not in self._kept:
+                self._kept["secret"] = secrets.token_hex(SECRET_BYTES)
+                self._save()
+            return str(self._kept["secret"])
 
     def capacity(self) -> PoolCapacity:
         used = sum(volume["size"] for volume in self._volumes.values())

@@ -40,6 +40,7 @@ from compute_agent.volumes.qmp import DaemonError
 from compute_agent.volumes.rbd.bases import IMAGE, UNFINISHED, ImageBases, base_name
 from compute_agent.volumes.rbd.images import COPY, NAMESPACE, CephError, CephImages, Parent
 from compute_agent.volumes.rbd.location import parse
+from compute_agent.volumes.rbd.pool_secret import pool_secret
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +75,9 @@ class RbdDriver(VolumeDriver):
         if reason := self.images.unfit():
             raise PoolUnavailableError(reason)
         return self.images.pool_id()
+
+    def secret(self) -> str:
+        return pool_secret(self.images.location)
 
     def capacity(self) -> PoolCapacity:
         found = self.images.capacity()

@@ -26,16 +26,17 @@ def pool_lock(location: CephLocation) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(CephError, StopIteration):  # it ends by itself
-            holders = json.loads(_rados(location, "info", OBJECT, NAME))["lockers"]
+            holders = json.loads(rados(location, "lock", "info", OBJECT, NAME))["lockers"]
             holder = next(each["name"] for each in holders if each["cookie"] == cookie)
-            _rados(location, "break", OBJECT, NAME, holder, "--lock-cookie", cookie)
+            rados(location, "lock", "break", OBJECT, NAME, holder, "--lock-cookie", cookie)
 
 
 def _take(location: CephLocation, cookie: str) -> None:
     deadline = time.monotonic() + LASTS + QUICK.seconds
     while True:
         try:
-            _rados(location, "get", OBJECT, NAME, "--lock-cookie", cookie, "--lock-duration", str(int(LASTS)))
+            duration = ("--lock-duration", str(int(LASTS)))
+            rados(location, "lock", "get", OBJECT, NAME, "--lock-cookie", cookie, *duration)
         except CephError as error:
             if "(16)" not in error.detail or time.monotonic() > deadline:  # EBUSY, which rados exits with 1 for
                 raise
@@ -44,8 +45,10 @@ def _take(location: CephLocation, cookie: str) -> None:
             return
 
 
-def _rados(location: CephLocation, *words: str) -> bytes:
+def rados(location: CephLocation, *words: str, stdin: bytes | None = None) -> bytes:
+    """Run Ceph's program for objects on the pool.  Raises CephError."""
     try:
-        return run_program("rados", *location.arguments, "--pool", location.pool, "lock", *words, limits=QUICK)
+        command = ("rados", *location.arguments, "--pool", location.pool, *words)
+        return run_program(*command, limits=QUICK, stdin=stdin)
     except ProgramError as error:
         raise CephError(str(error), error.number) from error

@@ -35,7 +35,7 @@ from provisioning.hosts.subjects import Subject
 from provisioning.volumes import deadlines, placement, state
 from provisioning.volumes.host_commands import data_id_of, spec_of
 from provisioning.volumes.host_commands import send as tell
-from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, StoragePool, Volume
+from provisioning.volumes.models import Attachment, Backup, PoolClaim, PoolHost, Snapshot, StoragePool, Volume
 from provisioning.volumes.services import attachments
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
 
@@ -179,14 +179,33 @@ def pools() -> Iterator[Finding]:
     for pool in StoragePool.objects.annotate(many=Count("volumes")).order_by("name", "id"):
         if pool.warning:
             yield Finding("warning", f"pool {pool.name}", pool.warning, evidence=pool.warning)
-        many, hosts = pool.many, [each.host for each in served.get(pool.id, [])]
-        if many and not hosts:
-            sentence = f"No host serves it any more; {number(many, 'volume')} {'is' if many == 1 else 'are'} in it."
-            yield Finding("error", f"pool {pool.name}", sentence, evidence="nobody")
-        elif many and all(host.forced_down for host in hosts):
-            whose = ", ".join(host.name for host in hosts)
-            sentence = f"It is on host {whose}, which is forced down: {number(many, 'volume')} cannot be reached."
-            yield Finding("warning", f"pool {pool.name}", sentence, evidence="forced down")
+        yield from _hosts(pool, served.get(pool.id, []), pool.many)
+    for claim in PoolClaim.objects.select_related("pool", "host").order_by("pool__name", "host__name"):
+        sentence = (
+            f"Host {claim.host.name} claims it, and cannot prove that it reaches its storage. If that host is to serve"
+            f" it: manage.py storage_pools {claim.pool_id} --admit {claim.host.name}"
+        )
+        yield Finding("warning", f"pool {claim.pool.name}", sentence, evidence=str(claim.host_id))
+
+
+def _hosts(pool: StoragePool, served: Sequence[PoolHost], many: int) -> Iterator[Finding]:
+    """Find what is wrong with the hosts of a pool; ``many``: how many volumes it has."""
+    subject, names = f"pool {pool.name}", ", ".join(each.host.name for each in served)
+    for each in served:
+        if each.warning not in ("", pool.warning):
+            said = f"{each.host.name} says: {each.warning}"
+            yield Finding("warning", subject, f"Host {said}", evidence=said)
+    if not many:
+        return
+    volumes = f"{number(many, 'volume')} {'is' if many == 1 else 'are'} in it"
+    if not served:
+        yield Finding("error", subject, f"No host serves it any more; {volumes}.", evidence="nobody")
+    elif all(each.host.forced_down for each in served):
+        sentence = f"It is on host {names}, which is forced down: {number(many, 'volume')} cannot be reached."
+        yield Finding("warning", subject, sentence, evidence="forced down")
+    elif not any(each.serving for each in served):
+        sentence = f"Host {names} does not have it now; {volumes}. Its folder may not be mounted there."
+        yield Finding("error", subject, sentence, evidence="not served")
 
 
 # ----- what hosts have ------------------------------------------------------------------------------------------------
@@ -195,7 +214,8 @@ def pools() -> Iterator[Finding]:
 @check("pool_contents")
 def pool_contents() -> Iterator[Finding]:
     """Ask hosts what is in their pools and which storage daemons run; pools without data are not asked for."""
-    served = PoolHost.objects.exclude(pool__driver="fake").filter(alive(timezone.now(), "host__"), host__connected=True)
+    served = PoolHost.objects.exclude(pool__driver="fake").filter(serving=True, host__connected=True)
+    served = served.filter(alive(timezone.now(), "host__"))
     seen: set[uuid.UUID] = set()
     for each in served.select_related("pool", "host").order_by("pool__name", "host__name"):
         rows = Volume.objects.filter(pool=each.pool, status__in=state.RESTING).select_related("pool")

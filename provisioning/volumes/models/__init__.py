@@ -3,7 +3,7 @@
 from provisioning.volumes.models.copies import Backup, Transfer
 from provisioning.volumes.models.groups import Group, GroupSnapshot
 from provisioning.volumes.models.messages import Message
-from provisioning.volumes.models.pools import PoolHost, StoragePool
+from provisioning.volumes.models.pools import PoolClaim, PoolHost, StoragePool
 from provisioning.volumes.models.types import (
     DefaultType,
     GroupType,
@@ -22,6 +22,7 @@ __all__ = [
     "GroupSnapshot",
     "GroupType",
     "Message",
+    "PoolClaim",
     "PoolHost",
     "QosSpec",
     "Snapshot",

@@ -32,20 +32,45 @@ class StoragePool(models.Model):
     hosts = models.ManyToManyField(Host, through="PoolHost", related_name="pools")
     created_at = models.DateTimeField(auto_now_add=True)
     last_seen_at = models.DateTimeField(null=True)
+    secret_digest = models.CharField(
+        max_length=64, blank=True, default="", db_default=""
+    )  # SHA-256 of the secret kept in the pool
 
     def __str__(self) -> str:
         return self.name
 
 
 class PoolHost(models.Model):
-    """A host that serves a pool, as its last audit said."""
+    """A host that is admitted to a pool: it stays so until an operator removes it.
+
+    The first one created the pool, and its word counts for what the pool is called, offers and has free.
+    """
 
     pool = models.ForeignKey(StoragePool, on_delete=models.CASCADE, related_name="servings")
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="servings")
     last_seen_at = models.DateTimeField()
+    serving = models.BooleanField(default=True, db_default=True)  # False: its last audit left the pool out
+    warning = models.CharField(
+        max_length=500, blank=True, default="", db_default=""
+    )  # what this host says is wrong with it
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["pool", "host"], name="host_once_in_pool")]
 
     def __str__(self) -> str:
         return f"{self.pool_id} at {self.host_id}"
+
+
+class PoolClaim(models.Model):
+    """A host that names a pool in its audits and is not admitted to it: it is told nothing of the pool's volumes."""
+
+    pool = models.ForeignKey(StoragePool, on_delete=models.CASCADE, related_name="claims")
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="pool_claims")
+    first_seen_at = models.DateTimeField(auto_now_add=True)
+    last_seen_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pool", "host"], name="claim_once_of_pool")]
+
+    def __str__(self) -> str:
+        return f"{self.host} claims {self.pool}"

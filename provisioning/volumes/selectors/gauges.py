@@ -29,7 +29,7 @@ class PoolGauge:
 
 def pool_gauges(now: datetime) -> list[PoolGauge]:
     """Return every pool, by name."""
-    served = PoolHost.objects.filter(alive(now, "host__"), pool=OuterRef("pk"))
+    served = PoolHost.objects.filter(alive(now, "host__"), pool=OuterRef("pk"), serving=True)
     return [
         PoolGauge(
             name=pool.name,

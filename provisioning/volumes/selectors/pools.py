@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Prefetch, Q, Sum
 from django.utils import timezone
 
 from provisioning.common.errors import NotFoundError
 from provisioning.hosts.models import DEFAULT_ZONE
-from provisioning.volumes.models import Snapshot, StoragePool, Volume
+from provisioning.volumes.models import PoolHost, Snapshot, StoragePool, Volume
 
 DOWN_AFTER = timedelta(seconds=60)
 """Without a sign of a host for so long a pool counts as down, as in Cinder."""
@@ -30,6 +31,11 @@ class Service:
     frozen: bool = False
 
 
+def servings(path: str = "") -> "Prefetch[str, Any, str]":
+    """Return what reads the hosts of pools in one query; ``path`` leads to the pool: ``pool__``."""
+    return Prefetch(f"{path}servings", PoolHost.objects.select_related("host"))
+
+
 def host_of(pool: StoragePool) -> str:
     """Return Cinder's name of where a pool is: ``HOST@DRIVER#POOL``; a shared pool's host is the pool itself."""
     return f"{backend_of(pool)}#{pool.name}"
@@ -37,20 +43,20 @@ def host_of(pool: StoragePool) -> str:
 
 def backend_of(pool: StoragePool) -> str:
     """Return ``HOST@DRIVER``."""
-    first = min((host.name for host in pool.hosts.all()), default=pool.name)
+    first = min((each.host.name for each in pool.servings.all()), default=pool.name)
     return f"{pool.name if pool.shared else first}@{pool.driver}"
 
 
 def is_up(pool: StoragePool, now: datetime | None = None) -> bool:
-    """Whether one of its hosts has been heard of."""
+    """Whether one of the hosts that serve it has been heard of."""
     seen = pool.last_seen_at
-    connected = any(host.connected for host in pool.hosts.all())
+    connected = any(each.serving and each.host.connected for each in pool.servings.all())
     return connected or (seen is not None and (now or timezone.now()) - seen < DOWN_AFTER)
 
 
 def pools() -> list[StoragePool]:
     """Return every pool, by name, with its hosts."""
-    return list(StoragePool.objects.prefetch_related("hosts").order_by("name", "id"))
+    return list(StoragePool.objects.prefetch_related(servings()).order_by("name", "id"))
 
 
 def pool_named(host: str) -> StoragePool:

@@ -1,14 +1,16 @@
-"""What operators want of a pool: whether new volumes are put there, how much, and whether anything may be changed."""
+"""What operators want of a pool: whether new volumes are put there, how much, what may be changed, and its hosts."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from django.db import transaction
+from django.utils import timezone
 
-from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.text import one_line
-from provisioning.volumes.models import StoragePool, Volume
+from provisioning.hosts.models import Host
+from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume
 
 MAX_RATIO = 1000.0
 
@@ -48,13 +50,46 @@ def update_pool(pool: StoragePool, changes: Mapping[str, Any]) -> StoragePool:
 
 
 @transaction.atomic
+def admit_host(pool: StoragePool, host: Host) -> None:
+    """Let a host serve a pool from its next audit on, whether it claims the pool or not.
+
+    A pool that is not shared changes its host.  Raises ConflictError while the other one may have volumes open.
+    """
+    others = PoolHost.objects.filter(pool=pool).exclude(host=host)
+    if not pool.shared:
+        for each in others.select_related("host"):
+            _check_closed(pool, each.host)
+        others.delete()
+    now = timezone.now()
+    PoolHost.objects.get_or_create(pool=pool, host=host, defaults={"last_seen_at": now, "serving": False})
+    PoolClaim.objects.filter(pool=pool, host=host).delete()
+
+
+@transaction.atomic
+def remove_host(pool: StoragePool, host: Host) -> None:
+    """Let a host serve a pool no longer; one that still knows the pool's secret comes back with its next audit.
+
+    Raises NotFoundError for a host that does not serve it, ConflictError while it may have volumes of it open.
+    """
+    _check_closed(pool, host)
+    removed, _ = PoolHost.objects.filter(pool=pool, host=host).delete()
+    if not removed:
+        raise NotFoundError(f"Host {host.name} does not serve it.")
+
+
+def _check_closed(pool: StoragePool, host: Host) -> None:
+    if not host.forced_down and Volume.objects.filter(pool=pool, daemon_host=host).exists():
+        raise ConflictError(f"Host {host.name} has volumes of it open.")
+
+
+@transaction.atomic
 def forget_pool(pool: StoragePool) -> None:
-    """Remove the record of an empty pool that no host serves any more; one that is served again comes back by itself.
+    """Remove the record of an empty pool that no host serves now; one that is served again comes back by itself.
 
     Raises ConflictError while it has volumes or a host serves it.
     """
     if Volume.objects.filter(pool=pool).exists():
         raise ConflictError("It has volumes.")
-    if pool.hosts.exists():
+    if PoolHost.objects.filter(pool=pool, serving=True).exists():
         raise ConflictError("A host serves it.")
     pool.delete()

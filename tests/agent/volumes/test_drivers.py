@@ -19,7 +19,7 @@ from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt import processes
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageUnacceptableError
-from compute_agent.volumes import daemon_process
+from compute_agent.volumes import daemon_process, drivers
 from compute_agent.volumes.errors import NotExportedError, VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.services import Outside, Volumes
 from compute_agent.volumes.unmanaged import UnmanageableError
@@ -472,3 +472,16 @@ def test_what_something_else_uses_or_lies_elsewhere_is_not_taken_over(pool: Pool
     assert (folder / "large").exists()
     pool.driver.sweep()
     assert pool.driver.contents() == []
+
+
+def test_every_host_of_a_pool_finds_the_same_secret(pool: Pool) -> None:
+    secret = pool.driver.secret()
+    assert len(bytes.fromhex(secret)) == 32
+    assert drivers.make(pool.driver.settings).secret() == secret
+
+
+@FILES
+def test_the_secret_of_a_pool_is_for_the_host_alone(pool: Pool) -> None:
+    pool.driver.secret()
+    (file,) = pool.folder.glob("*.secret")
+    assert file.stat().st_mode & 0o077 == 0

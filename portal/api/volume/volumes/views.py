@@ -22,13 +22,14 @@ from provisioning.identity import policy
 from provisioning.volumes import services
 from provisioning.volumes.models import Volume
 from provisioning.volumes.selectors.access import visible_volumes, volume_for
+from provisioning.volumes.selectors.pools import servings
 
 HINTS = ("OS-SCH-HNT:scheduler_hints", "scheduler_hints")
 
 
 def with_parts(rows: QuerySet[Volume]) -> QuerySet[Volume]:
     """Read what the shapes show beside the volumes, a few statements however many there are."""
-    return rows.prefetch_related("attachments__host", "pool__hosts")
+    return rows.prefetch_related("attachments__host", servings("pool__"))
 
 
 class VolumeBase(VolumeView):

@@ -1,5 +1,6 @@
 """Storage pools: how full they are, which hosts serve them, whether they get new volumes, and where one would go."""
 
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -18,8 +19,9 @@ from portal.ops.admin.volumes.parts import TextsField, rows_link
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.hosts.selectors import is_alive
-from provisioning.volumes.models import StoragePool, VolumeType
-from provisioning.volumes.services.pools import forget_pool, set_enabled, set_frozen, update_pool
+from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, VolumeType
+from provisioning.volumes.selectors.pools import servings
+from provisioning.volumes.services.pools import admit_host, forget_pool, set_enabled, set_frozen, update_pool
 from provisioning.volumes.would_fit import VolumeFit, would_fit
 
 CHANGED = ("availability_zone", "reserved_percentage", "max_over_subscription_ratio")
@@ -75,14 +77,14 @@ class StoragePoolAdmin(Written):
     change_list_template = "admin/novella/pools.html"
     readonly_fields = (
         "name", "id", "state", "warning", "frozen", "driver", "shared", "promised", "filled", "many_volumes",
-        "served_by", "can", "last_seen_at", "created_at",
+        "served_by", "claimed_by", "can", "last_seen_at", "created_at",
     )  # fmt: skip
     fieldsets = (
         (None, {"fields": ("name", "state", "warning", "enabled", "disabled_reason", "frozen", CHANGED[0])}),
         ("Capacity", {"fields": ("promised", "filled", *CHANGED[1:], "many_volumes")}),
         (
             "Where its data is",
-            {"fields": ("served_by", "driver", "shared", "can", "id", "last_seen_at", "created_at")},
+            {"fields": ("served_by", "claimed_by", "driver", "shared", "can", "id", "last_seen_at", "created_at")},
         ),
     )
 
@@ -96,7 +98,7 @@ class StoragePoolAdmin(Written):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[StoragePool]:
         rows: QuerySet[StoragePool] = super().get_queryset(request)
-        return rows.annotate(many=Count("volumes", distinct=True)).prefetch_related("hosts")
+        return rows.annotate(many=Count("volumes", distinct=True)).prefetch_related(servings())
 
     def save_model(self, request: HttpRequest, obj: StoragePool, form: Any, change: bool) -> None:  # noqa: FBT001 - Django's
         """Write through the services what was changed."""
@@ -136,8 +138,8 @@ class StoragePoolAdmin(Written):
     @admin.display(description="state")
     def state(self, pool: StoragePool) -> SafeString:
         """Show whether it gets volumes, and what keeps it from them."""
-        hosts = list(pool.hosts.all())
-        if not any(is_alive(host, timezone.now()) for host in hosts):
+        hosts = list(pool.servings.all())
+        if not any(each.serving and is_alive(each.host, timezone.now()) for each in hosts):
             tone, word, why = "bad", "Does not answer" if hosts else "No host serves it", ""
         elif pool.warning:
             tone, word, why = "bad", "Has a fault", pool.warning
@@ -173,18 +175,24 @@ class StoragePoolAdmin(Written):
 
     @admin.display(description="served by")
     def served_by(self, pool: StoragePool) -> SafeString:
-        """Lead to its hosts; those that do not answer are marked."""
+        """Link to its hosts; those that do not answer, or do not have it now, are marked."""
         now = timezone.now()
-        hosts = sorted(pool.hosts.all(), key=lambda host: host.name)
         rows = (
             (
-                reverse("admin:hosts_host_change", args=[host.pk]),
-                host.name,
-                "" if is_alive(host, now) else " (does not answer)",
+                reverse("admin:hosts_host_change", args=[each.host.pk]),
+                each.host.name,
+                _trouble(each, now),
             )
-            for host in hosts
+            for each in sorted(pool.servings.all(), key=lambda each: each.host.name)
         )
         return format_html_join(", ", '<a href="{}">{}</a>{}', rows) or SafeString("-")
+
+    @admin.display(description="claimed by, not admitted")
+    def claimed_by(self, pool: StoragePool) -> SafeString:
+        """Link to the hosts that name the pool without proof; an action of the claims admits them."""
+        rows = pool.claims.select_related("host").order_by("host__name")
+        links = ((reverse("admin:hosts_host_change", args=[each.host.pk]), each.host.name) for each in rows)
+        return format_html_join(", ", '<a href="{}">{}</a>', links) or SafeString("-")
 
     @admin.display(description="capabilities")
     def can(self, pool: StoragePool) -> str:
@@ -225,6 +233,47 @@ class StoragePoolAdmin(Written):
         except NovellaError as error:
             form.add_error(error.field if error.field in form.fields else None, error.message)
             return None
+
+
+@admin.register(PoolClaim)
+class PoolClaimAdmin(Written):
+    """Hosts that name a pool in their audits and are not admitted to it."""
+
+    rules = {
+        "view": "scheduler_extension:scheduler_stats:get_pools",
+        "admit": "volume_extension:services:update",
+    }
+    list_display = ("pool", "host", "first_seen_at", "last_seen_at")
+    list_select_related = ("pool", "host")
+    search_fields = ("pool__name", "host__name")
+    ordering = ("pool__name", "host__name")
+    actions = ("admit",)
+    readonly_fields = ("pool", "host", "first_seen_at", "last_seen_at")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """A claim comes with a host's audit."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """It ends when the host is admitted, or names the pool no longer."""
+        return False
+
+    @row_action(
+        "Admit: let the host serve the pool",
+        "Hosts admitted",
+        question="Admit these hosts? They are given commands about the pools' volumes, and keys of encrypted ones.",
+    )
+    def admit(self, context: RequestContext, claim: PoolClaim) -> None:
+        admit_host(claim.pool, claim.host)
+
+
+def _trouble(serving: PoolHost, now: datetime) -> str:
+    if not is_alive(serving.host, now):
+        return " (does not answer)"
+    return "" if serving.serving else " (does not have it now)"
 
 
 def _bar(used: float, limit: float, words: str, *, reserved: int = 0) -> SafeString:

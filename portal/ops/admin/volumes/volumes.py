@@ -16,7 +16,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 from provisioning.compute.models import Instance
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume, VolumeType
-from provisioning.volumes.selectors.pools import host_of
+from provisioning.volumes.selectors.pools import host_of, servings
 from provisioning.volumes.services import delete_volume, force_detach, migrate_volume, reset_status, retype
 from provisioning.volumes.states import VolumeStatus
 
@@ -28,7 +28,7 @@ def _statuses() -> list[tuple[str, str]]:
 
 
 def _pools() -> list[tuple[str, str]]:
-    rows = StoragePool.objects.filter(enabled=True, frozen=False).prefetch_related("hosts").order_by("name", "id")
+    rows = StoragePool.objects.filter(enabled=True, frozen=False).prefetch_related(servings()).order_by("name", "id")
     return [(str(pool.id), f"{host_of(pool)} ({pool.free_gb:.0f} GiB free)") for pool in rows]
 
 
@@ -39,7 +39,7 @@ class PoolFilter(admin.RelatedFieldListFilter):
         """Return the pools by their ids."""
         return [
             (str(pool.pk), host_of(pool))
-            for pool in StoragePool.objects.prefetch_related("hosts").order_by("name", "id")
+            for pool in StoragePool.objects.prefetch_related(servings()).order_by("name", "id")
         ]
 
 
@@ -92,7 +92,7 @@ class VolumeAdmin(OfVolumes):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Volume]:
         rows: QuerySet[Volume] = super().get_queryset(request)
-        return rows.prefetch_related("attachments", "pool__hosts")
+        return rows.prefetch_related("attachments", servings("pool__"))
 
     def complete(self, rows: list[Any]) -> None:
         """Look up the names of the servers that have the volumes of a page."""

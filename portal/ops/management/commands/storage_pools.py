@@ -9,9 +9,17 @@ from django.core.management.base import BaseCommand, CommandError
 from portal.ops.tables import table
 from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
+from provisioning.hosts.models import Host
 from provisioning.volumes.models import StoragePool
 from provisioning.volumes.selectors.pools import backend_of, host_of, is_up, pool_named, pools
-from provisioning.volumes.services.pools import forget_pool, set_enabled, set_frozen, update_pool
+from provisioning.volumes.services.pools import (
+    admit_host,
+    forget_pool,
+    remove_host,
+    set_enabled,
+    set_frozen,
+    update_pool,
+)
 from provisioning.volumes.would_fit import VolumeFit, would_fit
 
 HEAD = ("pool", "zone", "state", "total GiB", "free GiB", "promised", "of", "volumes")
@@ -30,6 +38,8 @@ class Command(BaseCommand):
         parser.add_argument("--freeze", action="store_true", help="let no request change anything there")
         parser.add_argument("--thaw", action="store_true", help="let requests change things there again")
         parser.add_argument("--forget", action="store_true", help="remove an empty pool that no host serves")
+        parser.add_argument("--admit", metavar="HOST", help="let a host serve it, such as one that claims it")
+        parser.add_argument("--remove", metavar="HOST", help="let a host serve it no longer")
         parser.add_argument("--reserved", type=int, metavar="PERCENT", help="keep so much of it free")
         parser.add_argument("--over-subscription", type=float, metavar="RATIO", help="how often the rest is promised")
         parser.add_argument("--zone", help="its availability zone; with --would-fit: the one that is asked for")
@@ -78,8 +88,20 @@ def change(pool: StoragePool, options: dict[str, Any]) -> None:
         set_enabled(pool, enabled=options["enable"], reason=options["disable"] or "")
     if options["freeze"] or options["thaw"]:
         set_frozen(pool, frozen=options["freeze"])
+    if options["admit"]:
+        admit_host(pool, host_named(options["admit"]))
+    if options["remove"]:
+        remove_host(pool, host_named(options["remove"]))
     if options["forget"]:
         forget_pool(pool)
+
+
+def host_named(name: str) -> Host:
+    """Return the host of this name; CommandError."""
+    found = Host.objects.filter(name=name).first()
+    if found is None:
+        raise CommandError(f"There is no host {name}.")
+    return found
 
 
 def row_of(pool: StoragePool) -> tuple[object, ...]:

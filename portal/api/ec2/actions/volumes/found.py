@@ -13,11 +13,12 @@ from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.volumes.models import Snapshot, Volume
 from provisioning.volumes.selectors.access import visible_snapshots, visible_volumes
+from provisioning.volumes.selectors.pools import servings
 
 
 def volumes_of(context: RequestContext) -> QuerySet[Volume]:
     """Return the project's volumes with what answers show of their attachments and pools."""
-    return visible_volumes(context).prefetch_related("attachments", "pool__hosts")
+    return visible_volumes(context).prefetch_related("attachments", servings("pool__"))
 
 
 def volume_of(call: Call, ec2_id: str) -> Volume:

@@ -1,0 +1,36 @@
+"""The secret of a pool of Ceph, kept as an object in it: whoever reads it reaches the pool's data."""
+
+import secrets
+
+from compute_agent.volumes.driver import SECRET_BYTES
+from compute_agent.volumes.rbd.images import CephError
+from compute_agent.volumes.rbd.location import CephLocation
+from compute_agent.volumes.rbd.pool_lock import pool_lock, rados
+
+OBJECT = "novella.secret"
+STREAM = "-"
+"""The program's name for its own input and output."""
+
+
+def pool_secret(location: CephLocation) -> str:
+    """Return the pool's secret; the first host that asks creates it.  Raises CephError."""
+    found = _read(location)
+    if not found:
+        with pool_lock(location):
+            found = _read(location) or _create(location)
+    return found
+
+
+def _read(location: CephLocation) -> str:
+    try:
+        return rados(location, "get", OBJECT, STREAM).decode().strip()
+    except CephError as error:
+        if "(2)" in error.detail:  # ENOENT, which rados exits with 1 for
+            return ""
+        raise
+
+
+def _create(location: CephLocation) -> str:
+    created = secrets.token_hex(SECRET_BYTES)
+    rados(location, "put", OBJECT, STREAM, stdin=created.encode())
+    return created

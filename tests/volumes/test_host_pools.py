@@ -1,0 +1,212 @@
+"""Which hosts serve a pool, and what they are told: none gains anything by naming what another host has."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from django.core.management import call_command
+
+from compute_agent.contract.messages import Command
+from compute_agent.contract.volume import (
+    VolumeSpec,
+)
+from provisioning.common.errors import ConflictError, NotFoundError
+from provisioning.doctor.checks.volumes import pools as doctor_of_pools
+from provisioning.hosts.models import Host
+from provisioning.volumes import placement
+from provisioning.volumes.models import (
+    PoolClaim,
+    PoolHost,
+    StoragePool,
+    TypeEncryption,
+    VolumeType,
+)
+from provisioning.volumes.services import (
+    attachments,
+    delete_volume,
+)
+from provisioning.volumes.services.pools import admit_host, forget_pool, remove_host
+from tests.support.scripted_agent import ScriptedAgent
+from tests.support.scripted_pool import ScriptedPool
+from tests.volumes.conftest import Town
+
+
+@pytest.fixture
+def evil(town: Town) -> ScriptedAgent:
+    return town.cloud.add_host("evil")
+
+
+def secret_type() -> None:
+    TypeEncryption.objects.create(volume_type=VolumeType.objects.create(name="secret"), provider="luks")
+
+
+def keys_in(told: list[Command]) -> list[str]:
+    """Return the keys that a host is told."""
+    found = (getattr(command.body, "volume", None) for command in told)
+    return [each.encryption.key for each in found if isinstance(each, VolumeSpec) and each.encryption is not None]
+
+
+def hosts_of(pool: ScriptedPool) -> set[str]:
+    return set(PoolHost.objects.filter(pool_id=pool.id).values_list("host__name", flat=True))
+
+
+def sentences() -> str:
+    return "\n".join(each.sentence for each in doctor_of_pools())
+
+
+# ----- who serves a pool ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_host_that_names_a_pool_gets_neither_the_pool_nor_a_key(
+    town: Town, evil: ScriptedAgent, *, shared: bool
+) -> None:
+    secret_type()
+    town.pool.shared = shared
+    town.agent.measured()
+    held, idle = town.make(volume_type="secret"), town.make(volume_type="secret")
+    town.attach(held)
+    claimed = evil.serve(ScriptedPool(id=town.pool.id, shared=True, free_gb=1, name="mine"))
+    claimed.unserved = [str(held.id), str(idle.id)]
+    for _ in range(2):
+        evil.measured()
+    assert evil.take() == []
+    assert hosts_of(town.pool) == {"kelvin"}
+    assert [str(each) for each in PoolClaim.objects.all()] == ["evil claims local"]
+    assert "Host evil claims it" in sentences()
+    delete_volume(town.alice, idle.id)
+    assert evil.take() == []
+    evil.pools.clear()
+    evil.serve(ScriptedPool())
+    assert not PoolClaim.objects.exists()
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_pool_that_its_host_leaves_out_stays_its_own(town: Town, evil: ScriptedAgent, *, shared: bool) -> None:
+    """As when an agent starts before the folder of the pool is mounted."""
+    town.pool.shared = shared
+    town.agent.measured()
+    volume = town.make()
+    other = ScriptedPool(name="other")
+    town.agent.pools = {other.id: other}
+    town.agent.measured()
+    evil.serve(ScriptedPool(id=town.pool.id, shared=shared))
+    assert hosts_of(town.pool) == {"kelvin"}
+    assert "does not have it now" in sentences()
+    assert {view.id for view in placement.pool_views() if view.alive} == {uuid.UUID(other.id)}
+    town.agent.serve(town.pool)
+    assert hosts_of(town.pool) == {"kelvin"}
+    assert town.attach(volume).status == "attached"
+
+
+def test_the_secret_in_a_shared_pool_admits_its_hosts(town: Town, evil: ScriptedAgent) -> None:
+    town.pool.shared = True
+    town.agent.measured()
+    nadel = town.cloud.add_host("nadel")
+    nadel.serve(ScriptedPool(id=town.pool.id, shared=True, secret=town.pool.secret))
+    evil.serve(ScriptedPool(id=town.pool.id, shared=True, secret=""))
+    assert hosts_of(town.pool) == {"kelvin", "nadel"}
+    evil.pools[town.pool.id].secret = str(StoragePool.objects.get(id=town.pool.id).secret_digest)
+    evil.measured()
+    assert hosts_of(town.pool) == {"kelvin", "nadel"}
+
+
+def test_a_pool_of_one_host_is_not_shared_by_the_secret(town: Town, evil: ScriptedAgent) -> None:
+    """A copy of the pool has the secret, too."""
+    evil.serve(ScriptedPool(id=town.pool.id, shared=True, secret=town.pool.secret))
+    assert hosts_of(town.pool) == {"kelvin"}
+
+
+def test_the_disks_of_a_pool_move_to_another_machine(town: Town, evil: ScriptedAgent) -> None:
+    town.make()
+    town.pool.clients.clear()
+    PoolHost.objects.filter(pool_id=town.pool.id).delete()  # as when its host is forgotten
+    evil.serve(ScriptedPool(id=town.pool.id))
+    assert hosts_of(town.pool) == set()
+    town.cloud.add_host("nadel").serve(ScriptedPool(id=town.pool.id, secret=town.pool.secret))
+    assert hosts_of(town.pool) == {"nadel"}
+
+
+def test_hosts_from_before_there_were_secrets_stay_admitted(town: Town) -> None:
+    """The records of an older version: two hosts of a shared pool, neither of which has named a secret."""
+    nadel, town.pool.shared = town.cloud.add_host("nadel"), True
+    secret, town.pool.secret = town.pool.secret, ""
+    town.agent.measured()
+    StoragePool.objects.update(secret_digest="")
+    PoolHost.objects.create(pool_id=town.pool.id, host=nadel.host, last_seen_at=nadel.host.created_at)
+    second = nadel.serve(ScriptedPool(id=town.pool.id, shared=True, secret=""))
+    late = town.cloud.add_host("late")
+    late.serve(ScriptedPool(id=town.pool.id, shared=True, secret=secret))
+    assert hosts_of(town.pool) == {"kelvin", "nadel"}
+    second.secret = secret
+    nadel.measured()
+    late.measured()
+    assert hosts_of(town.pool) == {"kelvin", "nadel", "late"}
+
+
+def test_an_operator_admits_and_removes_hosts(town: Town, evil: ScriptedAgent) -> None:
+    volume = town.make()
+    attachment = town.attach(volume)
+    pool, spare = StoragePool.objects.get(), town.cloud.add_host("spare")
+    spare.serve(ScriptedPool(id=town.pool.id))
+    for refused in (lambda: admit_host(pool, spare.host), lambda: remove_host(pool, town.host)):
+        with pytest.raises(ConflictError):
+            refused()
+    with pytest.raises(NotFoundError):
+        remove_host(pool, evil.host)
+    attachments.release(attachment.id)
+    town.agent.work()
+    call_command("storage_pools", str(pool.id), "--admit", "spare")
+    assert (hosts_of(town.pool), PoolClaim.objects.exists()) == ({"spare"}, False)
+    town.agent.measured()
+    assert hosts_of(town.pool) == {"spare"}
+    assert [claim.host.name for claim in PoolClaim.objects.all()] == ["kelvin"]
+    call_command("storage_pools", str(pool.id), "--remove", "spare")
+    assert hosts_of(town.pool) == set()
+
+
+def test_a_pool_is_forgotten_when_no_host_serves_it(town: Town) -> None:
+    pool = StoragePool.objects.get()
+    with pytest.raises(ConflictError):
+        forget_pool(pool)
+    town.agent.pools.clear()
+    town.agent.serve(ScriptedPool(name="other"))
+    forget_pool(pool)
+    assert StoragePool.objects.get().name == "other"
+
+
+def test_a_host_enters_no_more_pools_than_it_may_serve(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("provisioning.volumes.pools.MOST_POOLS", 3)
+    for _ in range(5):
+        town.agent.pools.clear()
+        town.agent.serve(ScriptedPool())
+    assert StoragePool.objects.count() == 3
+
+
+# ----- what is said of a shared pool ----------------------------------------------------------------------------------
+
+
+def test_a_host_of_a_shared_pool_speaks_for_itself_alone(town: Town, evil: ScriptedAgent) -> None:
+    town.pool.shared = True
+    town.agent.measured()
+    before = StoragePool.objects.values("name", "driver", "shared", "free_gb", "total_gb", "capabilities", "warning")
+    known = before.get()
+    said = ScriptedPool(
+        id=town.pool.id, shared=True, secret=town.pool.secret, name="best", driver="rbd", free_gb=1e6, total_gb=1e6,
+        capabilities={"fast": "true"}, warning="No power.",
+    )  # fmt: skip
+    evil.serve(said)
+    assert before.get() == known
+    assert "Host evil says: No power." in sentences()
+    said.secret = "another"
+    evil.measured()
+    nadel = town.cloud.add_host("nadel")
+    nadel.serve(ScriptedPool(id=town.pool.id, shared=True, secret="another"))
+    assert hosts_of(town.pool) == {"kelvin", "evil"}
+    said.shared = False
+    evil.measured()
+    assert before.get() == known
+    Host.objects.filter(name="kelvin").update(forced_down=True)
+    evil.measured()
+    assert before.get()["free_gb"] == 1e6  # the next one is heard while the first does not answer
