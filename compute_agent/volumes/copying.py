@@ -42,7 +42,10 @@ def over(image: Path, overlay: Path, size: int, target: str, stopped: Stopped) -
 def fetch(
     origin: VolumeConnection, certificates: Certificates | None, target: str, size: int, stopped: Stopped
 ) -> None:
-    """Copy what another host exports to an export of this one of ``size`` bytes, which reads as zeros."""
+    """Copy what another host exports to an export of this one of ``size`` bytes, which reads as zeros.
+
+    The caller has checked ``origin``.
+    """
     place: dict[str, str] = {"type": "unix", "path": origin.socket}
     node: dict[str, object] = {"driver": "nbd", "export": origin.export, "server": place}
     words = []

@@ -26,6 +26,7 @@ import msgspec
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt import processes
+from compute_agent.virt.volume_connections import socket_of
 from compute_agent.volumes import daemon_process, exports
 from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET, READY
 from compute_agent.volumes.driver import Opening, VolumeDriver
@@ -307,7 +308,7 @@ class Daemons:
         return self.runtime / volume_id
 
     def _socket(self, volume_id: str) -> Path:
-        return self.sockets / f"{volume_id}.sock"
+        return socket_of(self.sockets, volume_id)
 
     def _make(self, folder: Path) -> None:
         self.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -25,9 +25,10 @@ from compute_agent.contract.volume import (
     VolumeSource,
     VolumeSpec,
 )
+from compute_agent.virt import volume_connections
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import HostError, ImageUnacceptableError, UnsupportedError
-from compute_agent.volumes import copying, luks, moments
+from compute_agent.volumes import copying, exports, luks, moments
 from compute_agent.volumes.backup_outlet import BackupOutlet
 from compute_agent.volumes.daemon import Daemons
 from compute_agent.volumes.driver import GIB, ROOT, TOO_LARGE, VolumeDriver
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 MOST_DEPTH = 5
 """Volumes that a new one may read its data from, one below the other (as Cinder's ``rbd_max_clone_depth``)."""
 REIMAGE = "reimage-"
+SIMULATED, SIMULATED_PORT = Path("/run/novella-fake"), 10809
+"""Where daemons of simulated pools would listen."""
 UNFINISHED = ("restore-", REIMAGE)
 """What files in the staging folder begin with: a killed agent leaves them."""
 
@@ -244,7 +247,10 @@ class Volumes:
         driver.let_in(volume.id, clients)
         if not clients:
             return None
-        return VolumeConnection(export=f"{volume.id}.{size // GIB}", socket=f"/run/novella-fake/{volume.id}.sock")
+        export = exports.name_of(volume, clients, size // GIB)
+        if all(client.local for client in clients):
+            return VolumeConnection(export=export, socket=str(volume_connections.socket_of(SIMULATED, volume.id)))
+        return VolumeConnection(export=export, port=SIMULATED_PORT, tls=True)
 
     def grow(self, volume: VolumeSpec) -> VolumeConnection | None:
         """Make the volume larger; return the export with the new size when it is open."""
@@ -280,8 +286,12 @@ class Volumes:
             self.driver(volume.pool_id).revert(volume, snapshot_id)
 
     def fetch(self, volume: VolumeSpec, origin: VolumeConnection, stopped: Stopped) -> None:
-        """Make the volume as a copy of one that another host exports."""
+        """Make the volume as a copy of one that another host, or this one, exports for it.
+
+        Raises ConnectionRefusedByHostError for an export that is not for this very copy.
+        """
         driver = self.driver(volume.pool_id)
+        volume_connections.check(origin, client_id=volume.id, sockets=self.daemons.sockets)
         driver.create(volume)
         if driver.daemons_needed:
             with self.daemons.locked(volume.id), self._written(driver, volume) as target:

@@ -1,6 +1,5 @@
 """Commands to hosts about volumes: which host does it, and what it is told of the volume."""
 
-import json
 import uuid
 from collections.abc import Mapping
 
@@ -9,8 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.commands import CommandBody
-from compute_agent.contract.messages import AgentEvent
-from compute_agent.contract.volume import VOLUME, VOLUME_COPY, VolumeSpec, client_export
+from compute_agent.contract.volume import VOLUME, VOLUME_COPY, VolumeSpec
 from provisioning.common.errors import UnavailableError
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
@@ -24,13 +22,15 @@ NO_HOST = "No host serves the pool of this volume."
 DEAD = "The host of this volume is down."
 
 
-def spec_of(volume: Volume, *, size_gb: int | None = None, pool_id: uuid.UUID | None = None) -> VolumeSpec:
-    """Write a volume as its pool's hosts are told of it."""
+def spec_of(
+    volume: Volume, *, size_gb: int | None = None, pool_id: uuid.UUID | None = None, with_key: bool = True
+) -> VolumeSpec:
+    """Write a volume as its pool's hosts are told of it; without its key for what reads and writes no data of it."""
     return VolumeSpec(
         id=data_id_of(volume),
         pool_id=str(pool_id or volume.pool_id),
         size_gb=size_gb or volume.size_gb,
-        encryption=encryption_of(volume),
+        encryption=encryption_of(volume) if with_key else None,
         multiattach=volume.multiattach,
         version=volume.version,
     )
@@ -64,14 +64,6 @@ def host_of(volume: Volume) -> uuid.UUID:
     return found[0].id
 
 
-def connection_for(event: AgentEvent, volume: VolumeSpec, attachment_id: uuid.UUID) -> dict[str, object]:
-    """Return how a client reaches a volume, of which a daemon's host has told; empty when it has not."""
-    said: dict[str, object] = json.loads(event.detail.get("connection") or "{}")
-    if said and volume.multiattach:
-        said["export"] = client_export(str(said["export"]), str(attachment_id))
-    return said
-
-
 def send(
     volume: Volume, body: CommandBody, *, host_id: uuid.UUID | None = None, status: str = "", beside: bool = False
 ) -> HostCommand:
@@ -102,7 +94,6 @@ def plain(message: msgspec.Struct) -> Mapping[str, object]:
 
 __all__ = [
     "NO_HOST",
-    "connection_for",
     "data_id_of",
     "host_of",
     "hosts_of",

@@ -53,6 +53,8 @@ class VolumeHandler(SubjectHandler[Volume]):
     def take_end(self, subject: Volume, event: AgentEvent, command: HostCommand) -> None:
         if not state.reread(subject) or command.generation != subject.generation:
             return
+        if not _has(subject, command.host_id):
+            return
         body = decode_command_body(command.body)
         if event.error_code == "superseded":
             if not older_records.refused(subject, event, body, command.host_id) or not state.reread(subject):
@@ -76,6 +78,12 @@ class VolumeHandler(SubjectHandler[Volume]):
         rows = Volume.objects.filter(pool_id__in=served) | Volume.objects.filter(daemon_host_id=host_id)
         rows = (rows | Volume.objects.filter(id__in=guests)).distinct().order_by("id")
         return [Subject(VOLUME, key, generation) for key, generation in rows.values_list("id", "generation")]
+
+
+def _has(volume: Volume, host_id: uuid.UUID) -> bool:
+    """Whether a host has a volume by the records: the volume may have moved since the host was told something."""
+    served = PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id)
+    return volume.daemon_host_id == host_id or served.exists()
 
 
 class CopyHandler(SubjectHandler[copies.Copy]):

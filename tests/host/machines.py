@@ -29,6 +29,8 @@ from provisioning.hosts.authority import Authority, new_authority
 from tests.host.lab import ETH_P_ALL, Space, until
 
 PORT = 10_812
+ATTACHMENT = str(uuid.uuid4())
+EXPORT = f"{uuid.uuid4()}.{ATTACHMENT}.1"
 MARK = b"\xabplain text of a volume\xab"
 MONTH = timedelta(days=30)
 _authority = new_authority(timezone.now())
@@ -71,14 +73,14 @@ class Machine:
     def connection(self) -> VolumeConnection:
         """What a guest is told of the volume that this host exports."""
         return VolumeConnection(
-            export="v", address=self.address, port=PORT, tls=True, tls_hostname=self.certificates.tls_hostname
+            export=EXPORT, address=self.address, port=PORT, tls=True, tls_hostname=self.certificates.tls_hostname
         )
 
     def sign(self, life: timedelta = MONTH) -> None:
         sign(self.certificates, self.id, life)
 
     def qemu_io(
-        self, at: Machine, *commands: str, tls: bool = True, name: str = "", export: str = "v"
+        self, at: Machine, *commands: str, tls: bool = True, name: str = "", export: str = EXPORT
     ) -> subprocess.CompletedProcess[str]:
         """Open the volume of another host as QEMU does, and do this with it."""
         words = [f"driver=nbd,host={at.address},port={PORT},export={export}"]
@@ -114,7 +116,7 @@ def export(host: Machine, allowed: str, size: str = "8M", *, again: bool = False
         ["nsenter", f"--net={host.host.path}", "qemu-storage-daemon",
          "--chardev", f"socket,path={monitor},server=on,wait=off,id=m", "--monitor", "chardev=m", *objects,
          "--nbd-server", server, "--blockdev", f"qcow2,node-name=v,file.driver=file,file.filename={disk}",
-         "--export", "nbd,id=e,node-name=v,name=v,writable=on"],
+         "--export", f"nbd,id=e,node-name=v,name={EXPORT},writable=on"],
     )  # fmt: skip
     try:
         until(lambda: host.host.connects("127.0.0.1", PORT), "the daemon listens", 20)

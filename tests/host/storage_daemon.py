@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import socket
 import subprocess
@@ -20,8 +19,6 @@ PORT = 10_819
 class StorageDaemon:
     """One daemon for one volume: a qcow2 file with the exports that were made of it."""
 
-    _numbers = itertools.count(1)
-
     def __init__(
         self, lab: Lab, folder: Path, size_gb: int = 1, source: Path | None = None, tls_hostname: str = ""
     ) -> None:
@@ -30,11 +27,12 @@ class StorageDaemon:
         With ``tls_hostname``, the name in the host's certificate, over TCP with TLS, else at a unix socket.
         """
         self.id = str(uuid.uuid4())
+        self.attachment_id = str(uuid.uuid5(uuid.NAMESPACE_OID, self.id))
         self.file = folder / f"{self.id}.qcow2"
         self.size_gb = size_gb
         self._lab, self._folder = lab, folder
         # As a real host does it: the name that QEMU knows is another one, and the folder holds nothing else.
-        self.socket = lab.settings.state_dir / "exports" / f"{next(self._numbers)}.sock"
+        self.socket = lab.settings.state_dir / "exports" / f"{self.id}.sock"
         self._exports: list[str] = []
         self._tls_hostname = tls_hostname
         if source is not None:
@@ -89,9 +87,13 @@ class StorageDaemon:
 
     def export(self, name: str) -> VolumeConnection:
         """Export the volume with the size that it has now."""
-        self.ask("block-export-add", type="nbd", id=name, node_name="volume", name=name, writable=True)
+        self.ask("block-export-add", type="nbd", id=name, node_name="volume", name=self.name_of(name), writable=True)
         self._exports.append(name)
         return self.connection(name)
+
+    def name_of(self, export: str) -> str:
+        """Return what clients call an export, as real daemons name theirs."""
+        return f"{self.id}.{self.attachment_id}.{export.removeprefix('e')}"
 
     def end_export(self, name: str) -> None:
         self.ask("block-export-del", id=name, mode="hard")
@@ -99,15 +101,14 @@ class StorageDaemon:
 
     def connection(self, name: str = "e1") -> VolumeConnection:
         if self._tls_hostname:
-            return VolumeConnection(export=name, address="127.0.0.1", port=PORT, tls=True,
+            return VolumeConnection(export=self.name_of(name), address="127.0.0.1", port=PORT, tls=True,
                                     tls_hostname=self._tls_hostname)  # fmt: skip
-        return VolumeConnection(export=name, socket=str(self.socket))
+        return VolumeConnection(export=self.name_of(name), socket=str(self.socket))
 
     def disk(self, device: str = "vdb", **more: Any) -> GuestDisk:
         """The volume as a guest has it."""
         given = {"connection": self.connection(self._exports[-1])} | more
-        return GuestDisk(id=self.id, attachment_id=str(uuid.uuid5(uuid.NAMESPACE_OID, self.id)),
-                         size_gb=self.size_gb, device=device, **given)  # fmt: skip
+        return GuestDisk(id=self.id, attachment_id=self.attachment_id, size_gb=self.size_gb, device=device, **given)
 
     def grow(self, size_gb: int) -> None:
         """Make the open volume larger (STORAGE: the commit of an overlay grows what is under it)."""

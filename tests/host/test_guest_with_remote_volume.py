@@ -17,7 +17,7 @@ from compute_agent.virt.errors import HostError
 from tests.host.cast import EGRESS, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import Lab, until
-from tests.host.machines import Machine, connect, export, sign, sniffed
+from tests.host.machines import ATTACHMENT, Machine, connect, export, sign, sniffed
 from tests.host.test_guest import console, launch
 from tests.host.test_volumes import Stage
 from tests.support.guest_image import GuestImage
@@ -64,7 +64,7 @@ def test_it_writes_through_new_certificates_a_cable_that_is_out_and_a_dead_daemo
 ) -> None:
     certificates = HostCertificates(lab.settings.state_dir)
     sign(certificates, GUESTS)
-    disk = GuestDisk(id=str(uuid.uuid4()), attachment_id=str(uuid.uuid4()), size_gb=1, device="vdb",
+    disk = GuestDisk(id=str(uuid.uuid4()), attachment_id=ATTACHMENT, size_gb=1, device="vdb",
                      connection=storage.connection())  # fmt: skip
     with export(storage, str(uuid.uuid4()), "1G"), pytest.raises(HostError):
         stage.attach(disk)  # the daemon was told of another host

@@ -18,6 +18,7 @@ from compute_agent.contract.certificates import Certificate, tls_hostname
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
+from compute_agent.virt.volume_connections import ConnectionRefusedByHostError
 from provisioning.hosts.authority import Authority, new_authority
 from tests.host.cast import EGRESS, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
@@ -197,7 +198,7 @@ def test_a_volume_of_another_host_is_reached_with_the_host_s_certificate(stage: 
     certificates.take(Certificate(host_id=own, server=server, client=client, ca=ca))
     volume = stage.make(tls_hostname=certificates.tls_hostname)
     plain = replace(volume.disk(), connection=replace(volume.connection(), tls=False, tls_hostname=""))
-    with pytest.raises(RetryableHostError):
+    with pytest.raises(ConnectionRefusedByHostError):
         driver.attach_volume(stage.with_volumes(plain), plain)
     driver.detach_volume(stage.web, plain, force=True)
     stage.attach(volume.disk())
@@ -225,12 +226,12 @@ def test_a_move_that_was_cut_off_is_done_by_the_next_agent(stage: Stage, volume:
     upper, lower, *_ = sorted(
         node["node-name"]
         for node in monitor.ask(uuid, "query-named-block-nodes", flat=True)
-        if "e1" in node["file"] and "exports" in node["file"]
+        if volume.name_of("e1") in node["file"] and "exports" in node["file"]
     )
     index = upper.split("-")[1]
     server = {"type": "unix", "path": monitor.visible(Path(new.socket))}
     cache = {"direct": True, "no-flush": False}
-    monitor.ask(uuid, "blockdev-add", driver="nbd", node_name=f"novella-{index}", server=server, export="e2",
+    monitor.ask(uuid, "blockdev-add", driver="nbd", node_name=f"novella-{index}", server=server, export=new.export,
                 cache=cache, discard="unmap")  # fmt: skip
     if after == "blockdev-reopen":
         options = {"driver": "raw", "node-name": upper, "file": f"novella-{index}", "read-only": False,

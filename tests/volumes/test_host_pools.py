@@ -7,14 +7,18 @@ import uuid
 import pytest
 from django.core.management import call_command
 
+from compute_agent.contract.certificates import tls_hostname
 from compute_agent.contract.messages import Command
 from compute_agent.contract.volume import (
+    ConnectVolumeRequest,
+    DeleteVolumeRequest,
     VolumeSpec,
 )
 from provisioning.common.errors import ConflictError, NotFoundError
 from provisioning.doctor.checks.volumes import pools as doctor_of_pools
 from provisioning.hosts.models import Host
 from provisioning.volumes import placement
+from provisioning.volumes.keys import encryption_of
 from provisioning.volumes.models import (
     PoolClaim,
     PoolHost,
@@ -25,6 +29,7 @@ from provisioning.volumes.models import (
 from provisioning.volumes.services import (
     attachments,
     delete_volume,
+    extend_volume,
 )
 from provisioning.volumes.services.pools import admit_host, forget_pool, remove_host
 from tests.support.scripted_agent import ScriptedAgent
@@ -210,3 +215,62 @@ def test_a_host_of_a_shared_pool_speaks_for_itself_alone(town: Town, evil: Scrip
     Host.objects.filter(name="kelvin").update(forced_down=True)
     evil.measured()
     assert before.get()["free_gb"] == 1e6  # the next one is heard while the first does not answer
+
+
+# ----- keys -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_host_of_a_shared_pool_gets_keys_of_what_it_serves_only(town: Town, evil: ScriptedAgent) -> None:
+    secret_type()
+    town.pool.shared = True
+    town.agent.measured()
+    held, idle, mine = (town.make(volume_type="secret") for _ in range(3))
+    town.attach(held)
+    pool = evil.serve(ScriptedPool(id=town.pool.id, shared=True, secret=town.pool.secret))
+    attachments.connect(attachments.reserve(town.alice, mine.id, uuid.uuid4()), evil.host)
+    evil.work()
+    pool.unserved = [str(held.id), str(idle.id), str(mine.id)]
+    evil.measured()
+    told = evil.take()
+    assert keys_in(told) == [encryption_of(mine).key]  # type: ignore[union-attr]
+    assert {command.subject_id for command in told} == {str(held.id), str(idle.id), str(mine.id)}
+
+
+def test_a_host_that_ends_a_daemon_or_deletes_a_volume_needs_no_key(town: Town) -> None:
+    secret_type()
+    volume = town.make(volume_type="secret")
+    attachment = town.attach(volume)
+    attachments.release(attachment.id)
+    (closing,) = town.agent.take()
+    assert isinstance(closing.body, ConnectVolumeRequest)
+    town.agent.carry_out(closing)
+    delete_volume(town.alice, volume.id)
+    (deleting,) = town.agent.take()
+    assert isinstance(deleting.body, DeleteVolumeRequest)
+    assert keys_in([closing, deleting]) == []
+
+
+def test_the_daemon_of_a_shared_pool_runs_on_a_host_of_the_pool(town: Town, evil: ScriptedAgent) -> None:
+    """A guest on another host opens the volume over TLS, and that host gets no key."""
+    secret_type()
+    town.pool.shared = True
+    town.agent.measured()
+    volume = town.make(volume_type="secret")
+    attachment = attachments.reserve(town.alice, volume.id, uuid.uuid4())
+    attachments.connect(attachment, evil.host)
+    assert evil.take() == []
+    town.agent.work()
+    assert town.disk(attachment).connection.tls_hostname == tls_hostname(str(town.host.id))
+
+
+def test_a_host_that_was_removed_from_a_pool_ends_nothing_there(town: Town, evil: ScriptedAgent) -> None:
+    town.pool.shared = True
+    town.agent.measured()
+    evil.serve(ScriptedPool(id=town.pool.id, shared=True, secret=town.pool.secret))
+    volume = town.make()
+    Host.objects.filter(id=town.host.id).update(forced_down=True)
+    extend_volume(town.alice, volume.id, 2)
+    Host.objects.filter(id=town.host.id).update(forced_down=False)
+    remove_host(StoragePool.objects.get(id=town.pool.id), evil.host)
+    evil.work()
+    assert (town.fresh(volume).status, town.fresh(volume).size_gb) == ("extending", 1)

@@ -10,9 +10,10 @@ from typing import Any
 import libvirt
 from msgspec import structs
 
-from compute_agent.contract.build import InstanceSpec, VolumeConnection
+from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
+from compute_agent.virt import volume_connections
 from compute_agent.virt.driver import Guest, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
 from compute_agent.virt.libvirt import account, kvm, qemu_conf
@@ -83,13 +84,15 @@ class Domains:
 
     def _as_qemu_sees(self, spec: InstanceSpec) -> InstanceSpec:
         """Return the guest with its volumes where QEMU reaches them."""
-        volumes = [structs.replace(disk, connection=self._seen_by_qemu(disk.connection)) for disk in spec.volumes]
-        return structs.replace(spec, volumes=volumes)
+        return structs.replace(spec, volumes=[self._reachable(disk) for disk in spec.volumes])
 
-    def _seen_by_qemu(self, connection: VolumeConnection) -> VolumeConnection:
-        if not connection.socket:
-            return connection
-        return structs.replace(connection, socket=str(self._paths.visible(Path(connection.socket))))
+    def _reachable(self, disk: GuestDisk) -> GuestDisk:
+        """Return the volume as QEMU reaches it.  Raises ConnectionRefusedByHostError."""
+        connection, sockets = disk.connection, self._paths.exports
+        if connection.socket:
+            connection = structs.replace(connection, socket=str(self._paths.visible(Path(connection.socket))))
+        volume_connections.check(connection, client_id=disk.attachment_id, data_id=disk.id, sockets=sockets)
+        return structs.replace(disk, connection=connection)
 
     def _folder(self, uuid: str) -> InstancePaths:
         paths = self._paths.instance(uuid)

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import libvirt
-from msgspec.structs import replace
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.virt.driver import Stopped, never
@@ -134,10 +133,6 @@ class VolumeOperations(Domains):
         return False
 
     # --- parts ------------------------------------------------------------------------------------------------------
-
-    def _reachable(self, disk: GuestDisk) -> GuestDisk:
-        """Return the volume as QEMU reaches it."""
-        return replace(disk, connection=self._seen_by_qemu(disk.connection))
 
     def _refresh(self, domain: Any, element: ET.Element, disk: GuestDisk) -> None:
         """Bring the disk of a running guest to its volume; the guest goes on meanwhile."""

@@ -23,11 +23,11 @@ from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts.commands import withdraw
 from provisioning.hosts.models import Host
-from provisioning.volumes import state, uses
+from provisioning.volumes import connections, state, uses
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
-from provisioning.volumes.host_commands import NO_HOST, connection_for, hosts_of, open_commands, send, spec_of
-from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.host_commands import NO_HOST, hosts_of, open_commands, send, spec_of
+from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
 from provisioning.volumes.states import AttachStatus, VolumeStatus
@@ -288,9 +288,10 @@ def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
 
 
 def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uuid.UUID]) -> None:
-    """Tell a host, whose machine has started anew, the clients and the keys of volumes that it served before.
+    """Tell a host whose machine has started again the clients of volumes that it says it served before.
 
-    What somebody does with a volume at the moment goes first.
+    A key goes only to the host that the records have the volume's daemon on; one that serves nobody is told so, without
+    a key.  What somebody does with a volume at the moment goes first.
     """
     mine = Q(id__in=data_ids, data_id=None) | Q(data_id__in=data_ids)
     ids = list(Volume.objects.filter(mine, pool_id=pool_id).order_by("id").values_list("id", flat=True))
@@ -317,10 +318,17 @@ def _by_daemon(volume: Volume, using: Iterable[Attachment]) -> dict[uuid.UUID, l
     if not volume.pool.shared:
         served = volume.daemon_host_id or next((host.id for host in hosts_of(volume.pool)), None)
         return {served: using} if served else {}
-    hosts, daemon = [each.host_id for each in using if each.host_id is not None], volume.daemon_host_id
+    hosts, daemon = _hosts_in_pool(volume, using), volume.daemon_host_id
     if daemon is not None and (daemon in hosts or (any(each.connection for each in using) and not _is_dead(daemon))):
         return {daemon: using}  # guests elsewhere may have it open through this daemon: it stays where it is
-    return {hosts[0]: using}
+    hosts = hosts or [host.id for host in hosts_of(volume.pool)]
+    return {hosts[0]: using} if hosts else {}
+
+
+def _hosts_in_pool(volume: Volume, using: Iterable[Attachment]) -> list[uuid.UUID]:
+    """Return the guests' hosts that are admitted to the volume's pool: only there a daemon may open its data."""
+    admitted = set(PoolHost.objects.filter(pool_id=volume.pool_id).values_list("host_id", flat=True))
+    return [each.host_id for each in using if each.host_id in admitted]
 
 
 def _is_dead(host_id: uuid.UUID) -> bool:
@@ -339,12 +347,14 @@ def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> 
     ]
     Volume.objects.filter(id=volume.id).update(version=F("version") + 1)
     volume.version += 1  # no two lists of clients have one number: a host refuses an older one
-    body = ConnectVolumeRequest(volume=spec_of(volume), clients=told)
+    body = ConnectVolumeRequest(volume=spec_of(volume, with_key=bool(told)), clients=told)
     send(volume, body, host_id=host_id, beside=True)
 
 
 @takes_end(ConnectVolumeRequest)
 def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
+    if body.clients and host_id != volume.daemon_host_id:
+        return  # another host has the daemon by now: this one's word counts for nothing
     if any(function(volume, event, body) for function in _exported):
         return
     named = [uuid.UUID(client.attachment_id) for client in body.clients]
@@ -359,7 +369,13 @@ def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, ho
             _closed(volume)
         return
     for attachment in waiting.select_related("volume", "host"):
-        attachment.connection = connection_for(event, body.volume, attachment.id)
+        found = connections.connection_for(
+            event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
+        )
+        if found is None:
+            refuse(attachment, volume, connections.REFUSED)
+            continue
+        attachment.connection = connections.as_column(found)
         attachment.save(update_fields=["connection", "updated_at"])
         if volume.migration_of is not None:
             _swap_ready[0](attachment, "")

@@ -221,7 +221,7 @@ def _elsewhere(volume: Volume, event: AgentEvent, body: CreateVolumeRequest) -> 
     pool_id, _ = placement.place(wanted)
     if pool_id is None:
         return False
-    send(volume, DeleteVolumeRequest(volume=spec_of(volume)), beside=True)
+    send(volume, DeleteVolumeRequest(volume=spec_of(volume, with_key=False)), beside=True)
     placement.release(volume.pool_id, volume.size_gb)
     pool = StoragePool.objects.get(id=pool_id)
     columns = {"pool": pool, "generation": volume.generation + 1, "deadline": deadline_of(volume.status)}

@@ -65,7 +65,7 @@ def delete(volume: Volume, *, cascade: bool = False, force: bool = False) -> Non
             snapshot.save(update_fields=["status", "updated_at"])
             announce_snapshot(snapshot, "delete.start")
             send(volume, DeleteSnapshotRequest(volume=spec_of(volume), snapshot_id=str(snapshot.id)))
-        send(volume, DeleteVolumeRequest(volume=spec_of(volume)))
+        send(volume, DeleteVolumeRequest(volume=spec_of(volume, with_key=False)))
     except UnavailableError as error:
         fail(volume, error.message)
 

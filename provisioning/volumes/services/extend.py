@@ -15,10 +15,10 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import policy
 from provisioning.quotas.services.sizes import grow, shrink
-from provisioning.volumes import placement, quota, state, uses
+from provisioning.volumes import connections, placement, quota, state, uses
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import connection_for, send, spec_of
+from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import messages
@@ -77,7 +77,10 @@ def _grown(volume: Volume, event: AgentEvent, body: GrowVolumeRequest, host_id: 
         return
     state.update(volume, changes)
     for attachment in attached:
-        attachment.connection = connection_for(event, body.volume, attachment.id) or attachment.connection
+        found = connections.connection_for(
+            event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
+        )
+        attachment.connection = connections.as_column(found) if found is not None else attachment.connection
         attachment.refreshing = True
         attachment.save(update_fields=["connection", "refreshing"])
     uses.user().changed(volume)

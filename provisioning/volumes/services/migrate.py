@@ -15,10 +15,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from django.db import transaction
 
-from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import ConnectVolumeRequest, CreateVolumeRequest, FetchVolumeRequest, VolumeClient
 from provisioning.common.context import RequestContext
@@ -28,19 +26,11 @@ from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.quotas.services.ledger import release as release_quota
-from provisioning.volumes import keys, placement, quota, state, uses
+from provisioning.volumes import connections, keys, placement, quota, state, uses
 from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.host_commands import (
-    NO_HOST,
-    connection_for,
-    host_of,
-    hosts_of,
-    open_commands,
-    send,
-    spec_of,
-)
+from provisioning.volumes.host_commands import NO_HOST, host_of, hosts_of, open_commands, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import attachments, create, messages
@@ -132,11 +122,19 @@ def _exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> 
     hidden = Volume.objects.filter(migration_of=volume.id, id__in=named).select_related("pool").first()
     if hidden is None or volume.migration_status != MIGRATING:
         return False
-    said = connection_for(event, body.volume, hidden.id)
-    if event.kind == "failed" or not said:
+    if event.kind == "failed":
         abort(volume, reason_of(event))
         return True
-    origin = msgspec.convert(said, VolumeConnection)
+    origin = connections.connection_for(
+        event,
+        body.volume,
+        client_id=hidden.id,
+        client_host=hidden.daemon_host_id,
+        daemon=volume.daemon_host_id or NOBODY,
+    )
+    if origin is None:
+        abort(volume, connections.REFUSED)
+        return True
     send(hidden, FetchVolumeRequest(volume=spec_of(hidden), origin=origin), status=volume.status)
     return True
 

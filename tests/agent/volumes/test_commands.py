@@ -157,7 +157,8 @@ async def test_copies_of_an_open_volume_have_its_data(tmp_path: Path, daemons: D
             return end.detail
 
         await do(CreateVolumeRequest(volume=spec), spec)
-        detail = await do(ConnectVolumeRequest(volume=spec, clients=[CLIENT]), spec)
+        reader = msgspec.structs.replace(CLIENT, attachment_id=copy.id)
+        detail = await do(ConnectVolumeRequest(volume=spec, clients=[reader]), spec)
         qemu_io(reach(detail), "write -P 9 0 65536")
         upload = UploadVolumeRequest(volume=spec, image_id=image, disk_format="raw")
         await do(upload, spec, VOLUME_COPY, image)

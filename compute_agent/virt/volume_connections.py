@@ -1,0 +1,44 @@
+"""Connections to volumes, as a host checks them before a program of its own opens one.
+
+The portal composes connections from what storage hosts report.  A host opens none that leads elsewhere than to an
+export for the very client: no file outside its folder of sockets, no other volume, and no plain TCP port.
+"""
+
+import re
+from pathlib import Path
+
+from compute_agent.contract.build import VolumeConnection
+from compute_agent.virt.errors import HostError
+
+_DATA_ID = re.compile(r"[0-9A-Za-z-]{1,200}")
+
+
+class ConnectionRefusedByHostError(HostError):
+    """A connection does not lead to an export for its client."""
+
+    code = "connection_refused"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__("The connection to the volume is not one that this host opens.", detail=detail)
+
+
+def check(connection: VolumeConnection, *, client_id: str, data_id: str = "", sockets: Path) -> None:
+    """Raise ConnectionRefusedByHostError for a connection that is not to an export of one client.
+
+    ``client_id`` is the attachment that the export must name (``exports.name_of``); empty for a guest's own root disk,
+    whose export begins with ``data_id``.  ``sockets``: the folder in which this host's daemons listen.
+    """
+    found, *named = connection.export.split(".")
+    known = client_id in named if client_id else found == data_id
+    if not known or not _DATA_ID.fullmatch(found):
+        raise ConnectionRefusedByHostError(f"the export {connection.export!r} is for another client")
+    if connection.socket:
+        if Path(connection.socket) != socket_of(sockets, found):
+            raise ConnectionRefusedByHostError(f"the socket {connection.socket!r} is not that of the volume's daemon")
+    elif not (connection.tls and connection.tls_hostname and connection.address and connection.port):
+        raise ConnectionRefusedByHostError("a volume on another host is opened over TLS only")
+
+
+def socket_of(sockets: Path, data_id: str) -> Path:
+    """Return where the daemon of a volume listens for the guests of its own host."""
+    return sockets / f"{data_id}.sock"

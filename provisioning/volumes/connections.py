@@ -1,0 +1,87 @@
+"""How a client reaches an exported volume: composed here, of which only a number and a name come from the storage host.
+
+A storage host is not trusted with the volumes of others: what it reports would be opened by programs on the client's
+host.  So the address is the one that it is known by, its certificate must bear its id, the export must be of the very
+volume, and a socket is named to clients on its own host only.
+"""
+
+import ipaddress
+import logging
+import re
+import uuid
+from pathlib import PurePosixPath
+from typing import Any
+
+import msgspec
+
+from compute_agent.contract.build import VolumeConnection
+from compute_agent.contract.certificates import tls_hostname
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import VolumeSpec, client_export
+from provisioning.hosts.models import Host
+
+log = logging.getLogger(__name__)
+
+PORTS = range(1024, 65536)
+"""Where daemons may listen (``--volume-ports``)."""
+REFUSED = "The storage host did not name a place of this volume."
+_COUNTED = re.compile(r"(\.[0-9a-f-]{36})?\.[0-9]{1,9}")
+"""What follows a volume's id in the name of an export: the attachment that it is for, and a number."""
+
+
+def connection_for(
+    event: AgentEvent, volume: VolumeSpec, *, client_id: uuid.UUID, client_host: uuid.UUID | None, daemon: uuid.UUID
+) -> VolumeConnection | None:
+    """Compose how a client reaches a volume that a daemon's host has opened for it.
+
+    Returns None when the host has named no place, or one that is not this volume's for a client on that host.
+    """
+    try:
+        said = msgspec.json.decode(event.detail.get("connection") or "{}", type=VolumeConnection)
+    except (msgspec.DecodeError, UnicodeError):
+        return None
+    host = Host.objects.filter(id=daemon).first()
+    if host is None or not _is_export_of(volume.id, said.export):
+        found = None
+    elif said.port:
+        found = _over_tls(host, said)
+    else:
+        found = _beside(volume.id, said) if client_host == daemon else None
+    if found is None:
+        log.warning("Host %s named a place of volume %s that is refused: %s", daemon, volume.id, said)
+        return None
+    return (
+        msgspec.structs.replace(found, export=client_export(said.export, str(client_id)))
+        if volume.multiattach
+        else found
+    )
+
+
+def as_column(connection: VolumeConnection) -> dict[str, Any]:
+    """Return a connection as an attachment keeps it."""
+    found: dict[str, Any] = msgspec.to_builtins(connection)
+    return found
+
+
+def _is_export_of(data_id: str, export: str) -> bool:
+    return export.startswith(data_id) and _COUNTED.fullmatch(export.removeprefix(data_id)) is not None
+
+
+def _over_tls(host: Host, said: VolumeConnection) -> VolumeConnection | None:
+    """Return the way to a daemon that listens on its host's address."""
+    try:
+        address = ipaddress.ip_address(host.host_ip)
+    except ValueError:
+        return None
+    if said.port not in PORTS or address.is_unspecified or address.is_multicast:
+        return None
+    name = tls_hostname(str(host.id))
+    return VolumeConnection(export=said.export, address=str(address), port=said.port, tls=True, tls_hostname=name)
+
+
+def _beside(data_id: str, said: VolumeConnection) -> VolumeConnection | None:
+    """Return the way to a daemon on the client's own host, which knows its folder of sockets and looks again."""
+    socket = PurePosixPath(said.socket)
+    if not socket.is_absolute() or ".." in socket.parts or socket.name != f"{data_id}.sock":
+        return None
+    return VolumeConnection(export=said.export, socket=said.socket)
