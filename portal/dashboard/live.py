@@ -10,6 +10,7 @@ from portal.dashboard.images.rows import rows_for as image_rows
 from portal.dashboard.images.rows import said_of
 from portal.dashboard.instances.detail import detail_for
 from portal.dashboard.instances.disks import disks_for
+from portal.dashboard.instances.listing import matching
 from portal.dashboard.instances.reach import reach_for
 from portal.dashboard.instances.rows import rows_for
 from portal.dashboard.network import live as network
@@ -18,7 +19,6 @@ from portal.dashboard.topology.views import picture_for
 from portal.dashboard.volumes import live as volumes
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
-from provisioning.common.listing import Sort
 from provisioning.compute import selectors as compute
 from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
@@ -31,8 +31,8 @@ INSTANCE, IMAGE, NETWORK, VOLUME = "instance", "image", "network", "volume"
 def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
     """Return the elements of ``page`` that these events change, as HTML with ids; empty when they change nothing.
 
-    Pages: ``overview``, ``instances``, ``instance/<uuid>``, ``images``, ``topology``, those of networking and of
-    volumes.
+    Pages: ``overview``, ``instances`` (with ``?`` and its filter), ``instance/<uuid>``, ``images``, ``topology``, those
+    of networking and of volumes.
     State is read now, so that many events make one answer.
     """
     if page == "images":
@@ -58,9 +58,10 @@ def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) ->
         return _overview(context) if changed or any(event.kind == VOLUME for event in events) else ""
     if not changed:
         return ""
-    if page != "instances" or not policy.allows(context, "os_compute_api:servers:detail"):
+    name, _, narrowed = page.partition("?")
+    if name != "instances" or not policy.allows(context, "os_compute_api:servers:detail"):
         return ""
-    return _instances(changed.keys(), context)
+    return _instances(changed.keys(), narrowed, context)
 
 
 def _changed_instances(events: Sequence[LoggedEvent]) -> dict[uuid.UUID, str]:
@@ -114,9 +115,12 @@ def _reach(page: str, context: RequestContext) -> str:
     return render_to_string("dashboard/instances/_reach.html", {"reach": reach_for(context, instance)})
 
 
-def _instances(ids: Collection[uuid.UUID], context: RequestContext) -> str:
-    """Render the rows, oldest first, so that each new one is put before the others; deleted ones are taken away."""
-    instances = compute.instances_for(context, ids=ids, sort=[Sort("created_at", descending=False)])
+def _instances(ids: Collection[uuid.UUID], narrowed: str, context: RequestContext) -> str:
+    """Render the rows, oldest first, so that each new one is put before the others.
+
+    Those that are deleted, or that the list's filter (``narrowed``, a query) does not match any more, are taken away.
+    """
+    instances = matching(context, ids, narrowed)
     rows = [render_to_string("dashboard/instances/_row.html", {"row": row}) for row in rows_for(context, instances)]
     gone = set(ids) - {item.id for item in instances}
     return "".join([*rows, *(f'<tr id="instance-{key}" data-live-remove></tr>' for key in gone)])

@@ -112,7 +112,7 @@ ENTRIES = (
 TITLES = {entry.section: entry.label for entry in ENTRIES}
 HOMES = {entry.section: entry.url_name for entry in ENTRIES}
 """Section → the URL name of its first page."""
-OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", "Cloud", rule="novella:admin")
+OPERATORS = Entry("operators", "Operators", "admin:index", "tools", "g-a", rule="novella:admin")
 
 
 HOME_OF = {"project": "dashboard:overview", "domain": "dashboard:own_domain", "system": "dashboard:system"}
@@ -130,8 +130,30 @@ def entries_for(context: RequestContext) -> tuple[Entry, ...]:
     """Return the entries whose pages the caller may open with this token."""
     own = {"user_id": context.user_id, "project_id": context.project_id, "domain_id": context.domain_id}
     scope = scope_of(context)
-    found = (entry for entry in (*ENTRIES, OPERATORS) if scope in entry.scopes)
+    found = (entry for entry in (OPERATORS, *ENTRIES) if scope in entry.scopes)
     return tuple(entry for entry in found if not entry.rule or policy.allows(context, entry.rule, own))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Entries under one heading, which fold together; those without a heading never fold."""
+
+    name: str
+    entries: tuple[Entry, ...]
+    open: bool
+    """Whether it is unfolded unless the person has folded it."""
+
+
+def groups_of(entries: Sequence[Entry], section: str) -> list[Group]:
+    """Return the groups of the side bar in their order; the one of this section is open, and the first one."""
+    found: dict[str, list[Entry]] = {}
+    for entry in entries:
+        found.setdefault(entry.group, []).append(entry)
+    first = next((name for name in found if name), "")
+    return [
+        Group(name, tuple(members), name == first or any(entry.section == section for entry in members))
+        for name, members in found.items()
+    ]
 
 
 def tabs_of(entries: Sequence[Entry], context: RequestContext) -> tuple[Entry, ...]:

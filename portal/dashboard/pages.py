@@ -16,6 +16,7 @@ from django.views import View
 from django_htmx.middleware import HtmxDetails
 
 from portal.common import rate_limits
+from portal.common.redirects import safe_next
 from portal.dashboard import navigation, projects
 from portal.dashboard.forms import Form
 from provisioning.common.context import RequestContext
@@ -128,6 +129,7 @@ class Page(View):
             "title": navigation.TITLES.get(self.section, ""),
             "home": navigation.HOMES.get(self.section, "dashboard:overview"),
             "entries": entries,
+            "groups": navigation.groups_of(entries, self.section),
             "tabs": navigation.tabs_of(entries, self.context),
             "can_launch": self.allows("os_compute_api:servers:create"),
             "switch": projects.switch_for(self.context, self.entries(), place),
@@ -157,13 +159,21 @@ class Page(View):
         return policy.allows(self.context, rule, target)
 
     def go(self, to: str, *args: Any, said: str = "", level: int = messages.SUCCESS) -> HttpResponse:
-        """Leave for another page of the dashboard, with a message."""
+        """Leave for another page of the dashboard, with a message.
+
+        Whoever answered a question on the section's list comes back to it, with its filter and its page.
+        """
         if said:
             messages.add_message(self.request, level, said)
-        url = reverse(to, args=args) if ":" in to else to
+        url = self._list_shown() or (reverse(to, args=args) if ":" in to else to)
         if cast("PageRequest", self.request).htmx:
             return HttpResponse(headers={"HX-Redirect": url})
         return HttpResponseRedirect(url, status=303)
+
+    def _list_shown(self) -> str:
+        """Return the address of the section's list when the question was asked there; empty otherwise."""
+        shown = safe_next(self.request, "") if self.request.method == "POST" else ""
+        return shown if shown and urlsplit(shown).path == reverse(self.back_to) else ""
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:
         """Say what the caller may not do, on a page of its own."""
@@ -175,8 +185,9 @@ class Page(View):
 
     def ask(self, question: Mapping[str, Any]) -> HttpResponse:
         """Ask before something is done: in the page's dialog, or on a page of its own for browsers without scripts."""
-        if cast("PageRequest", self.request).htmx:
-            return self.part("dashboard/_confirm.html", question)
+        htmx = cast("PageRequest", self.request).htmx
+        if htmx:
+            return self.part("dashboard/_confirm.html", {**question, "next": htmx.current_url_abs_path or ""})
         return self.page("dashboard/confirm.html", question)
 
     def ask_first(self, title: str, text: str, label: str = "Delete", *, danger: bool = True) -> HttpResponse:

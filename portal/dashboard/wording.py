@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from django.utils import timezone
 
 from provisioning.compute.actions.registry import words_of_tasks
-from provisioning.compute.states import PowerState
+from provisioning.compute.models import Instance
+from provisioning.compute.states import PowerState, VmState, api_status
+from provisioning.hosts.selectors import is_alive
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,22 @@ def instance_status(api_status: str, task_state: str | None) -> Status:
         return usual
     word = {"powering-off": "Stopping"}.get(task_state) or task_word(task_state)
     return Status(word, "busy", "arrow-repeat") if word else usual
+
+
+SILENT = Status("Unknown", "warn", "question-circle-fill")
+"""A server whose host does not answer: nobody knows whether it runs (``UNKNOWN`` in Nova's ``host_status``)."""
+
+
+def server_status(instance: Instance, now: datetime) -> Status:
+    """Return how a server's status looks at this moment; ``instance.host`` must be read."""
+    if is_silent(instance, now):
+        return SILENT
+    return instance_status(api_status(instance.vm_state, instance.task_state), instance.task_state)
+
+
+def is_silent(instance: Instance, now: datetime) -> bool:
+    """Whether the server is on a host that does not answer, or that an operator has set down."""
+    return instance.host is not None and instance.vm_state != VmState.DELETED and not is_alive(instance.host, now)
 
 
 JOINED = "\N{NO-BREAK SPACE}"

@@ -11,6 +11,9 @@ from provisioning.events.selectors import EVERYBODY, LoggedEvent
 
 logger = logging.getLogger(__name__)
 
+LONGEST_PAGE = 1000
+"""Characters of a page's name: a list's has its filter."""
+
 
 class BrowserConsumer(Follower):
     """``/ws/dashboard?page=<page>&since=<number>``.
@@ -61,4 +64,4 @@ class BrowserConsumer(Follower):
 
     @property
     def _page(self) -> str:
-        return handshake.parameter(self.scope, "page")[:80]
+        return handshake.parameter(self.scope, "page")[:LONGEST_PAGE]

@@ -1,6 +1,7 @@
 // One socket per page.  The server renders partials; this module puts them in place by id and knows no state of the cloud.
 // <main data-live-page="instances" data-live-since="42"> switches it on.  In the partials:
 //   data-live-remove              take the element of this id away
+// A part of the page that names another page, as a list does when its filter changes (data-live-page), is followed instead.
 //   data-live-container="<id>"    where an element that is not on the page yet belongs (first, or last with data-live-last)
 const main = document.getElementById("main");
 const mark = document.getElementById("live-mark");
@@ -11,6 +12,7 @@ const TOO_MANY = 4429; // as many pages are live as may be; one of them may be c
 const LONGEST_WAIT = 15000;
 
 let since = Number(main?.dataset.livePage && main.dataset.liveSince);
+let followed = main?.dataset.livePage;
 let socket = null;
 let wait = 500;
 let timer = 0;
@@ -70,19 +72,21 @@ function connect() {
     clearTimeout(timer);
     const url = new URL("/ws/dashboard", location.href);
     url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
-    url.searchParams.set("page", main.dataset.livePage);
+    url.searchParams.set("page", followed);
     url.searchParams.set("since", String(since));
-    socket = new WebSocket(url);
+    const opened = (socket = new WebSocket(url));
     socket.addEventListener("open", () => {
         wait = 500;
         show("live", "Live");
     });
-    socket.addEventListener("message", (event) => receive(JSON.parse(event.data)));
+    socket.addEventListener("message", (event) => socket === opened && receive(JSON.parse(event.data)));
     socket.addEventListener("close", (event) => {
+        if (socket !== opened) return; // another page is followed by now
         socket = null;
         if (event.code === ENDED) {
             show("ended", "Signed out");
-            location.assign("/auth/login/?next=" + encodeURIComponent(location.pathname));
+            document.dispatchEvent(new CustomEvent("novella:signed-out")); // page.js keeps what was typed
+            location.assign("/auth/login/?next=" + encodeURIComponent(location.pathname + location.search));
             return;
         }
         if (REFUSED.includes(event.code)) {
@@ -96,12 +100,24 @@ function connect() {
     });
 }
 
+// The person has narrowed the list: follow what it shows now, from the moment at which it was read.
+function follow() {
+    const part = document.querySelector("#main [data-live-page]");
+    if (!part || part.dataset.livePage === followed) return;
+    followed = part.dataset.livePage;
+    since = Number(part.dataset.liveSince);
+    const before = socket;
+    connect();
+    before?.close();
+}
+
 function hurry() {
     if (!socket && !document.hidden) connect();
 }
 
 if (main?.dataset.livePage) {
     connect();
+    document.body.addEventListener("htmx:afterSettle", follow);
     addEventListener("online", hurry);
     document.addEventListener("visibilitychange", hurry);
     addEventListener("pagehide", () => clearTimeout(timer));

@@ -49,7 +49,9 @@ function download(link) {
 // --- dialogs: a page's form, fetched by htmx, shown in place --------------------------------------------------------------
 
 document.body.addEventListener("htmx:afterSwap", (event) => {
-    if (event.detail.target.id === "dialog" && !dialog.open && dialog.childElementCount) dialog.showModal();
+    if (event.detail.target.id !== "dialog" || dialog.open || !dialog.childElementCount) return;
+    dialog.showModal();
+    dialog.scrollTop = 0; // the focus is on a button at its end, the question at its beginning
 });
 
 dialog?.addEventListener("click", (event) => {
@@ -116,7 +118,10 @@ function toast(text) {
 
 document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Nothing was changed."));
 document.body.addEventListener("htmx:responseError", (event) => {
-    if (event.detail.xhr.status === 401) location.reload();
+    if (event.detail.xhr.status === 401) {
+        keepDrafts();
+        location.reload();
+    }
     else toast("That did not work. Reload the page and try again.");
 });
 
@@ -139,6 +144,73 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Enter") first?.click();
     else first?.focus();
 });
+
+// --- drafts: what was typed survives a sign-in that has ended ------------------------------------------------------------------
+
+const DRAFTS = "novella-drafts"; // path of a form's action → names and values; passwords, files and hidden fields are left out
+const SIGN_IN = "/auth/login/";
+const typed = (form) => [...form.elements].filter((field) => field.name && !["password", "hidden", "file", "submit"].includes(field.type));
+
+function keepDrafts() {
+    const drafts = {};
+    for (const form of document.querySelectorAll("#main form[method=post], #dialog form[method=post]")) {
+        const values = typed(form).map((field) => [field.name, field.value, field.checked ?? null, [...(field.selectedOptions ?? [])].map((each) => each.value)]);
+        if (values.length) drafts[new URL(form.action).pathname] = values;
+    }
+    sessionStorage.setItem(DRAFTS, JSON.stringify(drafts));
+}
+
+function restoreDrafts(root) {
+    for (const form of root.querySelectorAll("form[method=post]")) {
+        const draft = returned[new URL(form.action).pathname];
+        if (!draft) continue;
+        delete returned[new URL(form.action).pathname];
+        const fields = typed(form);
+        for (const [name, value, checked, selected] of draft) {
+            const field = fields.find((each) => each.name === name && (!["checkbox", "radio"].includes(each.type) || each.value === value));
+            if (!field) continue;
+            if (["checkbox", "radio"].includes(field.type)) field.checked = checked;
+            else if (field.multiple) for (const option of field.options) option.selected = selected.includes(option.value);
+            else field.value = value;
+        }
+        form.dispatchEvent(new Event("change", { bubbles: true }));
+    }
+}
+
+const fromSignIn = document.referrer && new URL(document.referrer).pathname === SIGN_IN;
+const returned = fromSignIn ? JSON.parse(sessionStorage.getItem(DRAFTS) ?? "{}") : {};
+sessionStorage.removeItem(DRAFTS);
+const page = document.getElementById("main");
+if (page) restoreDrafts(page);
+document.body.addEventListener("htmx:afterSwap", (event) => event.detail.target.id === "dialog" && restoreDrafts(dialog));
+document.addEventListener("submit", keepDrafts, true);
+document.addEventListener("novella:signed-out", keepDrafts);
+
+// --- the side bar: groups stay as they were folded, and the entry of this page is in sight -----------------------------------
+
+const FOLDED = "novella-nav"; // group → whether it is open
+const groups = document.querySelectorAll(".nav-group");
+const chosen = JSON.parse(localStorage.getItem(FOLDED) ?? "{}");
+for (const group of groups) {
+    const here = group.querySelector("[aria-current]");
+    if (!here && group.dataset.group in chosen) group.open = chosen[group.dataset.group];
+    group.firstElementChild.addEventListener("click", () => {
+        chosen[group.dataset.group] = !group.open; // it changes after the click
+        localStorage.setItem(FOLDED, JSON.stringify(chosen));
+    });
+}
+document.querySelector(".sidebar [aria-current]")?.scrollIntoView({ block: "nearest" });
+
+// --- coming back to a list: where it was scrolled to --------------------------------------------------------------------------
+
+const PLACE = "novella-place";
+document.addEventListener("submit", (event) => {
+    if (!event.target.closest("#dialog")) return;
+    sessionStorage.setItem(PLACE, JSON.stringify({ at: location.pathname + location.search, y: scrollY }));
+});
+const left = JSON.parse(sessionStorage.getItem(PLACE) ?? "null");
+sessionStorage.removeItem(PLACE);
+if (left?.at === location.pathname + location.search) scrollTo(0, left.y);
 
 // --- rows ------------------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,10 @@ def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
     actions = _actions(context, instance)
     return {
         "row": row,
+        "can": {
+            "console_log": policy.allows(context, "os_compute_api:os-console-output"),
+            "open_console": policy.allows(context, "os_compute_api:os-remote-consoles"),
+        },
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",
         "attempts": timeline.attempts(_steps(context, instance)),
         "decisions": decisions,

@@ -1,13 +1,16 @@
 """Finding instances for the list: by name or address, and by status."""
 
 import uuid
+from collections.abc import Collection
 from functools import partial
+from urllib.parse import parse_qs, urlencode
 
 from django.conf import settings
 
 from portal.common import rate_limits
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.listing import Sort
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.network import addressing
@@ -39,6 +42,23 @@ def find(context: RequestContext, *, text: str, status: str, marker: str | None)
         return search(marker=marker or None)
     except InvalidInputError:  # the last instance of the page before is gone: begin anew
         return search()
+
+
+def page_name(text: str, status: str) -> str:
+    """Return the name by which the list's socket follows it, with its filter."""
+    filters = {name: value for name, value in (("q", text), ("status", status)) if value}
+    return f"instances?{urlencode(filters)}" if filters else "instances"
+
+
+def matching(context: RequestContext, ids: Collection[uuid.UUID], narrowed: str) -> list[Instance]:
+    """Return those of the instances that a list shows whose filter is the query ``narrowed``, oldest first."""
+    filters = parse_qs(narrowed, max_num_fields=10)
+    text, status = filters.get("q", [""])[0], filters.get("status", [""])[0]
+    if _like_address(text):
+        ids, text = set(ids) & set(_with_address(context, text)), ""
+    known = status if status in dict(statuses()) and status else None
+    oldest_first = [Sort("created_at", descending=False)]
+    return compute.instances_for(context, ids=ids, name=text or None, status=known, sort=oldest_first)
 
 
 def _like_address(text: str) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils import timezone
+
 from portal.dashboard import wording
 from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
@@ -28,6 +30,8 @@ class InstanceRow:
     instance: Instance
     status: Status
     task: str
+    silent: bool = False
+    """Whether its host does not answer."""
     addresses: list[PortAddress] = field(default_factory=list)
     steps: list[compute.Step] = field(default_factory=list)
     fault: InstanceFault | None = None
@@ -57,11 +61,13 @@ class InstanceRow:
 def rows_for(context: RequestContext, instances: Sequence[Instance]) -> list[InstanceRow]:
     """Return the rows of these instances: three queries."""
     addresses = network.addresses_of([item.id for item in instances])
+    now = timezone.now()
     faults, progress = compute.fault_of(instances), progress_of(instances)
     return [
         InstanceRow(
             instance=item,
-            status=wording.instance_status(api_status(item.vm_state, item.task_state), item.task_state),
+            status=wording.server_status(item, now),
+            silent=wording.is_silent(item, now),
             task=wording.task_word(item.task_state),
             addresses=addresses.get(item.id, []),
             steps=progress.get(item.id, []),

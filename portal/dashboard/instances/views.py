@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from portal.dashboard.instances.detail import detail_for
-from portal.dashboard.instances.listing import PAGE_SIZE, find, statuses
+from portal.dashboard.instances.listing import PAGE_SIZE, find, page_name, statuses
 from portal.dashboard.instances.rows import buttons_of, can, rows_for
 from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.wording import duration
@@ -47,6 +47,7 @@ class InstanceList(InstancePage):
         since = self.live_since()
         text, status = request.GET.get("q", "").strip()[:255], request.GET.get("status", "")
         instances = find(self.context, text=text, status=status, marker=request.GET.get("marker"))
+        self.live_page = page_name(text, status)
         more = str(instances[PAGE_SIZE - 1].id) if len(instances) > PAGE_SIZE else ""
         return self.page(
             "dashboard/instances/list.html",
@@ -73,10 +74,7 @@ class InstanceDetail(InstancePage):
         instance = compute.instance_for(self.context, instance_id)
         self.live_page = f"instance/{instance.id}"
         parts = detail_for(self.context, instance)
-        has_console = self.allows("os_compute_api:os-console-output")
-        can_open = self.allows("os_compute_api:os-remote-consoles")
-        given = {"live_since": since, "has_console": has_console, "can_open_console": can_open}
-        return self.page("dashboard/instances/detail.html", {**given, **parts})
+        return self.page("dashboard/instances/detail.html", {"live_since": since, **parts})
 
 
 class InstanceActions(InstancePage):
@@ -156,18 +154,19 @@ class InstancesDelete(InstancePage):
     def post(self, request: HttpRequest) -> HttpResponse:
         """Delete each; one that cannot be deleted does not keep the others."""
         instances = self._picked(request.POST.getlist("ids"))
-        done, refusals = 0, []
+        done: list[str] = []
+        refusals = []
         for instance in instances:
             try:
                 _delete(self.context, instance)
-                done += 1
+                done.append(instance.name)
             except NotFoundError:
-                done += 1  # somebody else was quicker
+                done.append(instance.name)  # somebody else was quicker
             except NovellaError as error:
                 refusals.append(f"{instance.name}: {error.message}")
         for refusal in refusals:
             messages.error(request, refusal)
-        said = f"{instances[0].name} is being deleted." if done == 1 else f"{done} instances are being deleted."
+        said = f"{done[0]} is being deleted." if len(done) == 1 else f"{len(done)} instances are being deleted."
         return self.go("dashboard:instances", said=said if done else "")
 
     def _picked(self, ids: list[str]) -> list[Instance]:

@@ -9,7 +9,7 @@ from django.forms import ValidationError
 from django.http import QueryDict
 
 from portal.dashboard.forms import Form, OfferedField, OfferedListField, WholeNumberField
-from portal.dashboard.launch import names
+from portal.dashboard.launch import cloud_config, names
 from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest
 
@@ -80,6 +80,9 @@ class LaunchForm(Form):
         strip=False,
         widget=forms.Textarea({"class": MONO, "rows": 5, "placeholder": "#!/bin/sh"}),
     )
+    user_data_as_is = forms.BooleanField(
+        label="Launch with this user data as it is", required=False, help_text="The guest will probably ignore it."
+    )
     metadata = forms.CharField(
         required=False, widget=forms.Textarea({"class": MONO, "rows": 2, "placeholder": "role=web"})
     )
@@ -124,6 +127,17 @@ class LaunchForm(Form):
         elif typed.get("on_volume") and not typed.get("volume_size") and "volume_size" not in self.errors:
             self.add_error("volume_size", "Say how large the volume is to be.")
         return typed
+
+    def clean_user_data(self) -> str:
+        """Refuse a broken ``#cloud-config`` unless the person has ticked that it is used as it is.
+
+        cloud-init ignores it as a whole, and the guest has no key then.
+        """
+        text: str = self.cleaned_data["user_data"]
+        as_is = bool(self.data.get("user_data_as_is"))
+        if not as_is and (problem := cloud_config.problem_of(text)):
+            raise ValidationError(f"{problem} Correct it, or launch with it as it is.")
+        return text
 
     def clean_metadata(self) -> dict[str, str]:
         metadata: dict[str, str] = {}

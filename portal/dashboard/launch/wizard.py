@@ -11,7 +11,7 @@ from portal.dashboard.launch.quote import meters
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.launch.flavor_choices import FlavorChoice, Wanted, flavor_choices
-from provisioning.compute.models import KeyPair, ServerGroup
+from provisioning.compute.models import Instance, KeyPair, ServerGroup
 from provisioning.compute.selectors import Limits
 from provisioning.compute.selectors.server_groups import server_groups_for
 from provisioning.hosts.selectors import availability_zones
@@ -165,7 +165,11 @@ def group_choices(groups: list[SecurityGroup]) -> list[tuple[str, ChoiceLabel]]:
 
 
 def _choose(context: RequestContext, wizard: Wizard) -> None:
-    """Choose image and key as this person did last, else the first; networks of the project's own before shared."""
+    """Choose image, key and networks as this person did last.
+
+    Otherwise the first image and key, and the oldest of the networks, the project's own before shared ones: a network
+    that is created later changes nothing.
+    """
     initial = wizard.form.initial
     last = next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
     image_ids, key_names = [image.id for image in wizard.images], [key.name for key in wizard.keys]
@@ -175,9 +179,18 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     if key_names:
         initial["key_name"] = last.key_name if last and last.key_name in key_names else key_names[0]
     asked = [str(net.id) for net in wizard.networks if str(net.id) in initial.get("networks", ())]
-    own = [net for net in wizard.networks if net.project_id == context.project_id]
-    initial["networks"] = asked or [str(net.id) for net in (own or wizard.networks)[:1]]
+    initial["networks"] = asked or _usual_networks(context, wizard.networks, last)
     initial["security_groups"] = [str(group.id) for group in wizard.groups if group.name == "default"]
+
+
+def _usual_networks(context: RequestContext, networks: list[Network], last: Instance | None) -> list[str]:
+    if last is not None:
+        used = {each.network_id for each in network.addresses_of([last.id]).get(last.id, [])}
+        if chosen := [str(net.id) for net in networks if net.id in used]:
+            return chosen
+    own = [net for net in networks if net.project_id == context.project_id]
+    oldest = min(own or networks, key=lambda net: (net.created_at, str(net.id)), default=None)
+    return [str(oldest.id)] if oldest is not None else []
 
 
 def _image_label(image: Image, context: RequestContext) -> ChoiceLabel:

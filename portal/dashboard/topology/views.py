@@ -7,6 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils import timezone
 
 from portal.dashboard import wording
 from portal.dashboard.network.wording import count
@@ -17,7 +18,6 @@ from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
-from provisioning.compute.states import api_status
 from provisioning.identity import policy
 from provisioning.network.models import Network, Router
 from provisioning.network.selectors.topology import Leg, topology_for
@@ -85,7 +85,7 @@ def _router(router: Router, legs: list[Leg], *, link: bool) -> Shown:
 
 
 def _instance(instance: Instance, legs: list[Leg]) -> Shown:
-    status = wording.instance_status(api_status(instance.vm_state, instance.task_state), instance.task_state)
+    status = wording.server_status(instance, timezone.now())
     url = reverse("dashboard:instance", args=[instance.id])
     about = f"Instance {instance.name}: {status.word}, {_where(legs)}"
     return Shown("instance", str(instance.id), instance.name, status, url, legs, about)

@@ -14,7 +14,9 @@ from provisioning.hosts.selectors import alive, wrong_clock
 
 @check("hosts")
 def silent_hosts() -> Iterator[Finding]:
-    """Find hosts that were not heard of for longer than HOST_DOWN_AFTER; one that is forced down is only told of."""
+    """Find hosts that were not heard of for longer than HOST_DOWN_AFTER; one that is forced down and has no server is
+    only a note.
+    """
     here = Q(instances__isnull=False) & ~Q(instances__vm_state=VmState.DELETED)
     rows = Host.objects.exclude(alive(timezone.now())).annotate(many=Count("instances", filter=here)).order_by("name")
     for host in rows:
@@ -22,7 +24,7 @@ def silent_hosts() -> Iterator[Finding]:
         down = " An operator says that it is down." if host.forced_down else ""
         on_it = f"{number(host.many, 'server')} {'is' if host.many == 1 else 'are'} on it."
         sentence = f"It has not been heard of {since}; {on_it}{down}"
-        severity: Severity = "note" if host.forced_down else "warning"
+        severity: Severity = "note" if host.forced_down and not host.many else "warning"
         yield Finding(severity, f"host {host.name}", sentence, evidence=host.last_seen_at)
 
 

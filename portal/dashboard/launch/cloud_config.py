@@ -1,0 +1,25 @@
+"""Whether cloud-init could read what a person typed as ``#cloud-config``."""
+
+import yaml
+
+HEADER = "#cloud-config"
+
+
+def problem_of(user_data: str) -> str:
+    """Return why cloud-init would ignore the text, with the line; empty for anything that is no ``#cloud-config``.
+
+    Source: cloud-init, "User data formats": the first line is ``#cloud-config`` and the rest a YAML mapping.
+    """
+    if user_data.partition("\n")[0].strip() != HEADER:
+        return ""
+    try:
+        read = yaml.safe_load(user_data)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f"Line {mark.line + 1}: " if mark else ""
+        return f"{line}{error.problem or 'it is no YAML'}."
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return "It is no YAML."
+    if read is not None and not isinstance(read, dict):
+        return "Below #cloud-config there are no keys with values, such as packages: [nginx]."
+    return ""

@@ -1,0 +1,184 @@
+"""Doors of daily work: what comes live, what a filter shows, where an action leads, what is warned of."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from portal.dashboard import live
+from portal.dashboard.launch.cloud_config import problem_of
+from portal.dashboard.navigation import entries_for, groups_of
+from provisioning.compute.models import Instance
+from provisioning.doctor.checks.hosts import silent_hosts
+from provisioning.events.selectors import LoggedEvent
+from provisioning.hosts.models import Host
+from provisioning.network.models import Network
+from tests.support.cast import People, sign_in_browser
+from tests.support.clouds import Cloud
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
+
+
+@pytest.fixture
+def cloud(people: People) -> Cloud:
+    made = Cloud.make()
+    made.add_host("h1")
+    return made
+
+
+@pytest.fixture
+def site(people: People, client: Client) -> Client:
+    sign_in_browser(client, people.alice)
+    return client
+
+
+def launched(cloud: Cloud, people: People, name: str) -> Instance:
+    server = cloud.launch(people.alice.context, name=name)
+    cloud.run()
+    return server
+
+
+def rendered(page: str, people: People, *servers: Instance) -> str:
+    events = [
+        LoggedEvent(
+            number, f"project:{people.alice.project_id}", "instance", {"id": str(server.id), "name": server.name}
+        )
+        for number, server in enumerate(servers, start=1)
+    ]
+    return live.render(page, events, people.alice.context)
+
+
+def test_the_console_comes_with_the_host_and_without_a_reload(cloud: Cloud, people: People, site: Client) -> None:
+    server = cloud.launch(people.alice.context, name="web")
+    page = site.get(reverse("dashboard:instance", args=[server.id])).content.decode()
+    part = page[page.index('id="instance-open-console"') :]
+    assert "hidden" in part[: part.index(">")]
+    assert 'id="instance-console"' in page
+    cloud.run()
+    sent = rendered(f"instance/{server.id}", people, server)
+    part = sent[sent.index('id="instance-open-console"') :]
+    assert "hidden" not in part[: part.index(">")]
+    assert 'id="disk-figures"' in sent
+
+
+def test_a_filtered_list_gets_what_matches_and_loses_what_does_not(cloud: Cloud, people: People) -> None:
+    web, other = launched(cloud, people, "web-1"), launched(cloud, people, "db-1")
+    sent = rendered("instances?q=web", people, web, other)
+    assert f'id="instance-{web.id}" data-live-container="instance-rows"' in sent
+    assert f'<tr id="instance-{other.id}" data-live-remove></tr>' in sent
+    assert f'<tr id="instance-{web.id}" data-live-remove></tr>' in rendered("instances?status=ERROR", people, web)
+    assert "data-live-remove" not in rendered("instances?status=ACTIVE", people, web, other)
+
+
+def test_a_filtered_page_names_its_filter_to_its_socket(cloud: Cloud, people: People, site: Client) -> None:
+    launched(cloud, people, "web-1")
+    page = site.get(reverse("dashboard:instances"), {"q": "web&x", "status": "ACTIVE"}).content.decode()
+    assert 'data-live-page="instances?q=web%26x&amp;status=ACTIVE"' in page
+
+
+@pytest.mark.parametrize(
+    ("shown", "back"),
+    [
+        ("/instances/?q=web", "/instances/?q=web"),
+        ("/instances/", "/instances/"),
+        ("/volumes/", None),
+        ("//evil.example/instances/", None),
+        ("", None),
+    ],
+)
+def test_an_action_from_the_list_leads_back_to_it(
+    cloud: Cloud, people: People, site: Client, shown: str, back: str | None
+) -> None:
+    server = launched(cloud, people, "web-1")
+    to = reverse("dashboard:instance_action", args=[server.id, "stop"])
+    headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{shown}"}
+    question = site.get(to, headers=headers).content.decode()
+    assert (f'name="next" value="{shown}"' in question) == bool(shown)
+    answer = site.post(to, {"next": shown})
+    assert answer.status_code == 303
+    assert answer["Location"] == (back or reverse("dashboard:instance", args=[server.id]))
+
+
+def test_dangerous_questions_have_the_focus_on_cancel(cloud: Cloud, people: People, site: Client) -> None:
+    server = launched(cloud, people, "web-1")
+    for name, cancelled in (("delete", True), ("stop", False)):
+        question = site.get(reverse("dashboard:instance_action", args=[server.id, name])).content.decode()
+        cancel = question[question.index('data-close="dialog"') :]
+        confirm = question[question.index('data-testid="confirm"') :]
+        assert ("autofocus" in cancel[: cancel.index(">")]) == cancelled
+        assert ("autofocus" in confirm[: confirm.index(">")]) != cancelled
+
+
+def test_operators_come_first_and_the_group_of_the_page_is_open(people: People) -> None:
+    entries = entries_for(people.operator.context)
+    groups = groups_of(entries, "users")
+    assert groups[0].entries[0].section == "operators"
+    assert {group.name for group in groups if group.open and group.name} == {"Network", "Identity"}
+    assert [entry for group in groups for entry in group.entries] == list(entries)
+
+
+def test_the_network_of_the_wizard_does_not_change_with_a_new_one(cloud: Cloud, people: People, site: Client) -> None:
+    first = Network.objects.get()
+    newer = Network.objects.create(project_id=people.alice.project_id, name="a-backend")
+    Network.objects.filter(id=first.id).update(created_at=timezone.now() - timedelta(days=1), name="z-net")
+
+    def chosen() -> list[str]:
+        return site.get(reverse("dashboard:launch")).context["form"].initial["networks"]
+
+    Network.objects.filter(id=first.id).update(project_id=people.alice.project_id)
+    assert chosen() == [str(first.id)]
+    cloud.launch(people.alice.context, name="web")
+    assert str(newer.id) not in chosen()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("#cloud-config\n\tfoo: [bar", "Line 2"),
+        ("#cloud-config\nusers:\n  - name: [bob\n", "Line "),
+        ("#cloud-config\njust words\n", "keys"),
+        ("#cloud-config\nusers:\n  - name: bob\n", ""),
+        ("#cloud-config\n", ""),
+        ("#!/bin/sh\n\tfoo: [bar", ""),
+        ("", ""),
+    ],
+)
+def test_a_broken_cloud_config_is_named_with_its_line(text: str, line: str) -> None:
+    assert (line in problem_of(text)) if line else problem_of(text) == ""
+
+
+def test_a_broken_cloud_config_is_launched_only_on_purpose(cloud: Cloud, people: People, site: Client) -> None:
+    typed = {
+        "name": "web", "image": str(cloud.image.id), "flavor": "1", "networks": "none", "count": "1",
+        "user_data": "#cloud-config\n\tfoo: [bar",
+    }  # fmt: skip
+    answer = site.post(reverse("dashboard:launch"), typed)
+    assert answer.status_code == 422
+    assert 'name="user_data_as_is"' in answer.content.decode()
+    assert not Instance.objects.exists()
+    assert site.post(reverse("dashboard:launch"), {**typed, "user_data_as_is": "on"}).status_code == 303
+    assert Instance.objects.get().name == "web"
+
+
+@pytest.mark.parametrize("cause", [{"forced_down": True}, {"last_seen_at": None}])
+def test_servers_of_a_silent_host_are_not_shown_as_running(
+    cloud: Cloud, people: People, site: Client, cause: dict[str, object]
+) -> None:
+    server = launched(cloud, people, "web-1")
+    Host.objects.update(**cause)
+    for address in (
+        reverse("dashboard:instances"),
+        reverse("dashboard:instance", args=[server.id]),
+        reverse("dashboard:overview"),
+    ):
+        page = site.get(address).content.decode()
+        assert 'data-testid="silent"' in page, address
+        assert ">Active<" not in page, address
+    picture = site.get(reverse("dashboard:topology")).content.decode()
+    assert "Instance web-1: Unknown" in picture
+    [finding] = silent_hosts()
+    assert finding.severity == "warning"
