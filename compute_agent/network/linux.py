@@ -16,7 +16,7 @@ from compute_agent.contract.network import (
     RouterDocument,
     SecurityGroupDocument,
 )
-from compute_agent.network import bridges, dhcp_user, leftovers, links, names, namespace
+from compute_agent.network import bridges, dhcp_user, leftovers, links, names, namespace, tracking
 from compute_agent.network.bridges import Bridges
 from compute_agent.network.dhcp_config import leases_of
 from compute_agent.network.documents import Document, Documents, kind_of
@@ -90,6 +90,9 @@ class LinuxNetwork(HostNetwork):
             for part in self._parts:
                 part.prepare()
             self._bring_all()
+            # The filters have loaded connection tracking by now.
+            self._underlay.inside(tracking.prepare_machine)
+            tracking.prepare_namespace()
 
     def reached_at(self) -> str:
         """Return the address at which other hosts reach this one; empty while it does not know."""
@@ -100,7 +103,7 @@ class LinuxNetwork(HostNetwork):
             return ""
 
     def warnings(self) -> list[str]:
-        return [*self._lacking, *([self._failing] if self._failing else [])]
+        return [*self._lacking, *([self._failing] if self._failing else []), *tracking.warnings()]
 
     def plug(self, spec: InstanceSpec) -> None:
         with self._lock:

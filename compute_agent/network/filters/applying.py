@@ -3,11 +3,11 @@
 import logging
 import threading
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from compute_agent.network import nft
+from compute_agent.network import nft, tracking
 from compute_agent.network.filters import groups, identity
 from compute_agent.network.filters.connections import forget_flows
 from compute_agent.network.filters.identity import TABLE
@@ -37,8 +37,9 @@ class Filters:
     change.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """``folder`` keeps the numbers over restarts."""
+    def __init__(self, folder: Path, share: Callable[[int], int] = tracking.share) -> None:
+        """``folder`` keeps the numbers over restarts; ``share``: the tracked connections of each of so many ports."""
+        self._share = share
         self._ports = Numbers(folder / "ports.json")
         self._zones = Numbers(folder / "zones.json")
         self._lock = threading.Lock()
@@ -65,6 +66,7 @@ class Filters:
                 wanted,
                 {each.port.id: self._ports.of(each.port.id) for each in wanted.ports},
                 {key: self._zones.of(key) for key in sorted(wanted.networks)},
+                self._share(len(wanted.ports)),
             )
             if plan == self._plan and self._tables and installed():
                 return
@@ -150,7 +152,7 @@ def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
     def kept(name: str, chain: Chain) -> Chain:
         if chain.hook or not any(rule in refused for rule in chain.rules):
             return chain
-        if not name.startswith("group-"):
+        if not name.startswith(("group-", "share-")):
             return Chain(("drop",))
         return Chain([rule for rule in chain.rules if rule not in refused])
 

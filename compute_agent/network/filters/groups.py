@@ -41,6 +41,12 @@ def table(plan: Plan) -> Table:
     secured = [port for port in plan.ports if port.secured and port.enabled]
     chains |= {f"self-{port.number}": Chain(reassembled(port)) for port in secured}
     sets["self"] = Elements("mark : verdict", {str(port.number): f"jump self-{port.number}" for port in secured})
+    for way in WAYS if plan.share else ():
+        # A chain of its own for each: what is counted is lost when a chain is written again.
+        counted = Chain((f"ct count over {plan.share} drop",))
+        chains |= {f"share-{way}-{port.number}": counted for port in plan.ports}
+        jumps = {str(port.number): f"jump share-{way}-{port.number}" for port in plan.ports}
+        sets[f"shares-{way}"] = Elements("mark : verdict", jumps)
     filtered = [port for port in plan.ports if port.secured or not port.enabled]
     for way in WAYS:
         chains |= {f"{way}-{port.number}": Chain(_port(port, way)) for port in filtered}
@@ -87,17 +93,18 @@ def _base(plan: Plan) -> dict[str, Chain]:
         zoned = [*(f"{side} {each} accept" for side in sides for each in whole), *zoned]
     guests = ("iifname != @bridges accept", "meta mark 0 accept")
     passes = ("ct state established,related accept", "ct state invalid drop")
+    shares = {way: [f"ct state new meta mark vmap @shares-{way}"] if plan.share else [] for way in WAYS}
     served = [f"ether saddr {{ {services} }} accept"] if services else []
     return {
         # Before packets are put together (-400): fragments of two networks with equal ranges are not one packet.
         "zones": Chain(zoned, hook="type filter hook prerouting priority -450; policy accept;"),
         "untracked": Chain(untracked, hook="type filter hook prerouting priority -300; policy accept;"),
         "out-of-guests": Chain(
-            (*guests, "meta mark vmap @self", *passes, "meta mark vmap @out"),
+            (*guests, "meta mark vmap @self", *passes, *shares["out"], "meta mark vmap @out"),
             hook="type filter hook prerouting priority -150; policy accept;",
         ),
         "into-guests": Chain(
-            (*guests, *passes, *served, "meta mark vmap @in"),
+            (*guests, *passes, *shares["in"], *served, "meta mark vmap @in"),
             hook="type filter hook forward priority filter; policy accept;",
         ),
     }

@@ -62,6 +62,8 @@ class Plan:
     service_macs: tuple[str, ...] = ()
     shared_macs: tuple[str, ...] = ()
     """Of services and routers: no guest sends with them."""
+    share: int = 0
+    """Tracked connections that each port may begin, and that others may begin with it; 0: any number."""
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -79,7 +81,7 @@ def link_local(mac: str) -> str:
     return str(ipaddress.IPv6Address("fe80::" + ":".join(words)))
 
 
-def draw(wanted: Wanted, number_of: Mapping[str, int], zone_of: Mapping[str, int]) -> Plan:
+def draw(wanted: Wanted, number_of: Mapping[str, int], zone_of: Mapping[str, int], share: int = 0) -> Plan:
     """Draw the plan; ``number_of`` a port's id, ``zone_of`` a network's id.
 
     An interface or group that cannot be filtered is left out with a line in the log, so it passes nothing (``identity``
@@ -103,6 +105,7 @@ def draw(wanted: Wanted, number_of: Mapping[str, int], zone_of: Mapping[str, int
         members=_members(wanted, groups, bridges),
         service_macs=tuple(sorted(filter(MAC.fullmatch, services.values()))),
         shared_macs=tuple(sorted(filter(MAC.fullmatch, shared))),
+        share=share,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from compute_agent.network import links, namespace
+from compute_agent.network import links, namespace, tracking
 from compute_agent.network.reach import LINK_SCOPE
 from compute_agent.network.routers.plan import DEFAULTS, LINK_SIX, Detour, Leg, Link, Way
 from compute_agent.virt.errors import RetryableHostError
@@ -45,6 +45,7 @@ SETTINGS = {
     "net.ipv4.conf.all.arp_ignore": "1",
     "net.ipv4.conf.all.arp_announce": "2",
     "net.netfilter.nf_conntrack_tcp_be_liberal": "1",
+    tracking.ESTABLISHED: tracking.IDLE,
 }
 """Settings of a namespace that routes."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, NetworkDocument, RouterDocument
-from compute_agent.network import dhcp_user, links, names
+from compute_agent.network import dhcp_user, links, names, tracking
 from compute_agent.network.parts import Part, for_each
 from compute_agent.network.reach import Reach, reach_of
 from compute_agent.network.routers import flows, gateways, kernel
@@ -177,7 +177,7 @@ class Routing(Part):
             return
         space = self._spaces.name(names.EXTERNAL, network_id)
         kernel.ensure_namespace(space)
-        self._spaces.filter(space, external_ruleset(plan))
+        self._spaces.filter(space, external_ruleset(plan, tracking.limit() // tracking.LARGEST_PART))
         kernel.ensure_leg(space, plan.leg)
         for router_id, link in plan.links:
             kernel.ensure_link(self._spaces.name(names.ROUTER, router_id), space, link)

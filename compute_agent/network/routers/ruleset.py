@@ -64,8 +64,8 @@ def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def external_ruleset(plan: ExternalPlan) -> str:
-    """Render an external network's table."""
+def external_ruleset(plan: ExternalPlan, share: int = 0) -> str:
+    """Render an external network's table; ``share``: tracked connections that each router may begin, 0 any number."""
     ends = [f'"{link.external_end}"' for _, link in plan.links]
     source = plan.source
     return "\n".join(
@@ -76,6 +76,7 @@ def external_ruleset(plan: ExternalPlan) -> str:
             *nft_set("floating", "ipv4_addr", plan.floating),
             "  chain forward {",
             "    type filter hook forward priority filter; policy drop;",
+            *([f"    iifname {end} ct state new ct count over {share} drop" for end in ends] if share else []),
             f'    iifname @routers oifname "{plan.leg.name}" accept',
             "    oifname @routers ip daddr @floating accept",
             "    oifname @routers ct state established,related accept",

@@ -30,6 +30,10 @@ from tests.host.lab import Interface, Space
 SERVICE_MAC = "fa:16:3f:00:00:01"
 
 
+SHARE = 64
+"""Tracked connections of an interface."""
+
+
 @dataclass
 class Guard:
     """What is wanted of the filters, and the namespace that they are in."""
@@ -109,7 +113,7 @@ def filtered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guard]:
     for name in ("iptables", "ip6tables", "arptables"):
         space.do(lambda name=name: links.write_sysctl(f"net.bridge.bridge-nf-call-{name}", "1"))  # type: ignore[misc]
     folder: Path = tmp_path_factory.mktemp("filters")
-    yield Guard(space, Filters(folder), folder)
+    yield Guard(space, Filters(folder, lambda _: SHARE), folder)
     space.remove()
 
 

@@ -15,7 +15,7 @@ from compute_agent.network import nft
 from compute_agent.network.filters.applying import Filters
 from compute_agent.network.filters.identity import TABLE
 from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, THEIRS, network
-from tests.host.guards.conftest import Guard
+from tests.host.guards.conftest import SHARE, Guard
 
 
 @pytest.fixture(params=["library", "program"], autouse=True)
@@ -72,7 +72,7 @@ def test_bit_by_bit_is_as_good_as_a_whole(guard: Guard, tmp_path: Path, monkeypa
     numbers.mkdir()
     for name in ("ports.json", "zones.json"):
         (numbers / name).write_bytes((guard.folder / name).read_bytes())
-    guard.space.do(lambda: Filters(numbers).apply(guard.wanted))
+    guard.space.do(lambda: Filters(numbers, lambda _: SHARE).apply(guard.wanted))
     assert "delete table" in loads[-1]
     assert in_kernel(guard) == seen
 

@@ -17,7 +17,7 @@ from compute_agent.network.filters.applying import Filters, RefusedGroupError
 from compute_agent.network.wanted import LocalPort
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.cast import EGRESS, OURS, PING, SSH, THEIRS, network
-from tests.host.guards.conftest import Guard, six
+from tests.host.guards.conftest import SHARE, Guard, six
 from tests.host.lab import Interface, until
 
 SHORT = 0.4
@@ -310,10 +310,10 @@ def test_an_agent_that_comes_back_ends_what_is_allowed_no_more_and_nothing_else(
         client = one.space.do(lambda: socket.create_connection((two.address, 22), 5))
         peer, _ = server.accept()
         with client, peer:
-            guard.filters = Filters(guard.folder)
+            guard.filters = Filters(guard.folder, lambda _: SHARE)
             guard.apply()
             assert (_tracked(guard, "icmp"), _tracked(guard, "tcp")) == (1, 1)
-            guard.filters = Filters(guard.folder)
+            guard.filters = Filters(guard.folder, lambda _: SHARE)
             guard.allow(EGRESS, PING)
             assert (_tracked(guard, "icmp"), _tracked(guard, "tcp")) == (1, 0)
 
