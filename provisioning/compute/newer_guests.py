@@ -6,6 +6,7 @@ a failure.  Such a guest is never removed on that ground.
 """
 
 import uuid
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -13,9 +14,11 @@ from provisioning.compute import host_commands
 from provisioning.compute.models import Instance, NewerGuest
 from provisioning.compute.release import send_destroy
 from provisioning.compute.states import TaskState, VmState
-from provisioning.hosts import commands
+from provisioning.hosts import commands, restored
 from provisioning.hosts.restored import LEAP
 
+ATTESTED = timedelta(days=1)
+"""How long after a restore records follow newer guests on other hosts without being asked."""
 MOST = 2**31 - 1 - 2 * LEAP
 """The highest number that is believed of a host: there must be room above it."""
 OPEN, FOLLOWED, REMOVED, GONE = NewerGuest.Outcome
@@ -109,6 +112,17 @@ def remove_all(instance: Instance) -> None:
 def hold_back(host_id: uuid.UUID, instance: Instance) -> None:
     """Withdraw what a host was ordered about a server by older records."""
     commands.withdraw(host_commands.unfinished(instance.id).filter(host_id=host_id))
+
+
+def is_as_copied(instance: Instance) -> bool:
+    """Whether an operator has restored the records lately, and nothing has been done with the server since.
+
+    Only then a host's word is enough to give it the server: later nobody attests that records are lost.
+    """
+    last = restored.latest()
+    if last is None or last.at < timezone.now() - ATTESTED:
+        return False
+    return bool(instance.lost_attempts) and instance.attempt == instance.lost_attempts[-1][1]
 
 
 def may_be_followed(instance: Instance) -> bool:

@@ -56,6 +56,18 @@ async def test_guests_of_others_are_named_and_left_alone(tmp_path: Path) -> None
         assert await told(stage) == {("foreign_domain", "somebodys-vm", "")}
 
 
+async def test_what_is_left_bears_the_newest_generation_that_was_seen(tmp_path: Path) -> None:
+    spec, unknown = make_spec(), make_spec(number=2)
+    async with on_stage(make_stage(tmp_path)) as stage:
+        command = build(spec)
+        await stage.do(command)
+        fake(stage).lose_domain(spec.uuid)
+        fake(stage).create_disk(unknown, None)
+        report = await stage.host.audit("127.0.0.1")
+        seen = {each.subject_id: each.generation for each in report.leftovers or ()}
+        assert seen == {spec.uuid: command.generation, unknown.uuid: None}
+
+
 async def test_what_is_being_built_is_not_left_over(tmp_path: Path) -> None:
     gate = Gate("create_seed")
     command = build(make_spec())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from provisioning.compute.models import Allocation, Instance, NewerGuest
 from provisioning.compute.upkeep import adoption, reaper
 from provisioning.doctor.examination import findings
 from provisioning.hosts import restored
-from provisioning.hosts.models import Host, HostCommand
+from provisioning.hosts.models import Host, HostCommand, Restore
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from tests.support.clouds import Cloud, context, state_of
@@ -80,6 +81,7 @@ def newer() -> list[tuple[str, str, int, int]]:
 # ----- the same host --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 @NAMED
 @pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
 def test_a_server_that_left_its_host_and_came_back_is_commanded_as_before(
@@ -180,6 +182,7 @@ def test_a_build_goes_to_a_host_that_has_seen_a_higher_number(cloud: Cloud, serv
 # ----- another host ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.both_databases
 @NAMED
 @pytest.mark.parametrize("first", ["a", "b"])
 def test_a_server_that_moved_since_the_copy_is_followed_after_the_command(
@@ -236,6 +239,7 @@ def test_a_server_that_moved_is_named_and_left_alone_until_an_operator_decides(
         adoption.discard(operator, row)
 
 
+@pytest.mark.both_databases
 @NAMED
 @pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
 def test_the_last_moments_are_lost_a_guest_wins_over_the_shelf(
@@ -342,8 +346,15 @@ def test_a_host_cannot_claim_a_server_by_a_number(cloud: Cloud, server: Instance
 
 
 @NAMED
-def test_a_host_that_claims_a_server_does_not_get_it_by_itself(cloud: Cloud, server: Instance) -> None:
+@pytest.mark.parametrize("told", ["never", "long ago", "before the server was used"])
+def test_a_host_that_claims_a_server_does_not_get_it_by_itself(cloud: Cloud, server: Instance, told: str) -> None:
+    if told == "before the server was used":
+        restored.after_restore()
+        cloud.agents["a"].hello()
     off(cloud, server)
+    if told == "long ago":
+        restored.after_restore()
+        Restore.objects.update(at=server.created_at - timedelta(days=2))
     b = cloud.add_host("b")
     b.guests[str(server.id)] = (5, PowerState.RUNNING)
     for _ in range(2):
@@ -406,16 +417,18 @@ def test_a_build_that_ended_in_the_lost_moments_is_not_built_twice(
 
 
 @NAMED
+@pytest.mark.parametrize(("power", "expected"), [(PowerState.RUNNING, ACTIVE), (PowerState.SHUTDOWN, STOPPED)])
 def test_a_build_in_a_restored_copy_becomes_what_its_host_has(
-    cloud: Cloud, a: ScriptedAgent, alice: RequestContext
+    cloud: Cloud, a: ScriptedAgent, alice: RequestContext, power: PowerState, expected: tuple[str, str | None]
 ) -> None:
     row, command = spawning(cloud, a, alice)
     copy = Copy()
     a.carry_out(command)
     copy.put_back()
     restored.after_restore()
+    a.guests[str(row.id)] = (command.generation, power)
     a.hello()
-    assert state_of(row) == ACTIVE
+    assert state_of(row) == expected
     assert told_to_destroy(a) == 0
 
 
@@ -435,6 +448,7 @@ def test_a_server_that_was_still_looking_for_a_host_is_named_where_it_was_built(
     assert newer()[0][:2] == ("a", "open")
 
 
+@pytest.mark.both_databases
 def test_no_command_of_the_copy_is_sent_after_the_command(cloud: Cloud, server: Instance, a: ScriptedAgent) -> None:
     reboot(context("alice"), server.id, hard=True)
     copy = Copy()

@@ -89,6 +89,8 @@ def settle(instance: Instance) -> None:
     alone = instance.host_id is None or instance.power_state == PowerState.NOSTATE
     if len(rows) != 1 or not alone or not newer_guests.may_be_followed(instance):
         return
+    if not newer_guests.is_as_copied(instance):
+        return
     (row,) = rows
     if newer_guests.was_lost(instance, row.host_id, row.attempt):
         _move_to(instance, row)

@@ -132,7 +132,8 @@ def _is_odd(known: _Known, guest: GuestState, host_id: uuid.UUID, quiet: datetim
     if guest.attempt > known.attempt:
         return True
     if known.task_state == TaskState.SPAWNING:
-        return guest.attempt != known.guest_attempt and guest.power_state == PowerState.RUNNING
+        is_new = guest.power_state == PowerState.RUNNING and guest.attempt != known.guest_attempt
+        return guest.attempt != known.attempt or is_new
     if known.task_state is not None or (quiet and known.updated_at >= quiet):
         return False
     if guest.attempt not in (known.attempt, known.guest_attempt):
