@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -45,7 +46,13 @@ def test_a_vpc_is_a_network_with_a_router(alice: Any, people: People) -> None:
         "OwnerId": people.alice.project_id.hex,
         "State": "available",
         "CidrBlock": "10.40.0.0/16",
-        "CidrBlockAssociationSet": [{"CidrBlock": "10.40.0.0/16", "CidrBlockState": {"State": "associated"}}],
+        "CidrBlockAssociationSet": [
+            {
+                "AssociationId": made["CidrBlockAssociationSet"][0]["AssociationId"],
+                "CidrBlock": "10.40.0.0/16",
+                "CidrBlockState": {"State": "associated"},
+            }
+        ],
         "Ipv6CidrBlockAssociationSet": [],
         "InstanceTenancy": "default",
         "IsDefault": False,
@@ -234,8 +241,8 @@ def test_a_group_remembers_its_vpc(alice: Any, vpc: str, foreign: Network) -> No
         found = alice.describe_security_groups(Filters=[{"Name": "vpc-id", "Values": [wanted]}])["SecurityGroups"]
         return [group["GroupName"] for group in found]
 
-    assert within(vpc) == ["web", "default"]
-    assert within(other) == ["default"]
+    assert within(vpc) == ["default", "web"]
+    assert within(other) == []
     alice.delete_vpc(VpcId=vpc)
     assert "VpcId" not in alice.describe_security_groups(GroupIds=[made])["SecurityGroups"][0]
 
@@ -273,3 +280,80 @@ def test_the_number_of_queries_does_not_grow(alice: Any, django_assert_max_num_q
         assert len(alice.describe_vpcs()["Vpcs"]) == 4
     with django_assert_max_num_queries(13):
         assert len(alice.describe_subnets()["Subnets"]) == 4
+
+
+def test_ranges_have_associations_with_ids_that_stay(alice: Any, foreign: Network) -> None:
+    def of(name: str) -> set[str]:
+        return {each["AssociationId"] for vpc in alice.describe_vpcs()["Vpcs"] for each in vpc[name]}
+
+    first = str(alice.create_vpc(CidrBlock="10.40.0.0/16")["Vpc"]["CidrBlockAssociationSet"][0]["AssociationId"])
+    assert re.fullmatch("vpc-cidr-assoc-[0-9a-f]{17}", first)
+    ipv4 = of("CidrBlockAssociationSet")
+    assert (first in ipv4, len(ipv4)) == (True, 2)
+    assert (len(of("Ipv6CidrBlockAssociationSet")), of("CidrBlockAssociationSet")) == (1, ipv4)
+    filters = [{"Name": "cidr-block-association.association-id", "Values": [first]}]
+    assert [vpc["CidrBlock"] for vpc in alice.describe_vpcs(Filters=filters)["Vpcs"]] == ["10.40.0.0/16"]
+    (block,) = [each for net in alice.describe_subnets()["Subnets"] for each in net["Ipv6CidrBlockAssociationSet"]]
+    assert re.fullmatch("subnet-cidr-assoc-[0-9a-f]{17}", block["AssociationId"])
+
+
+def default_groups(client: Any, vpc: str) -> list[dict[str, Any]]:
+    """What Terraform's ``aws_default_security_group`` asks for."""
+    filters = [{"Name": "group-name", "Values": ["default"]}, {"Name": "vpc-id", "Values": [vpc]}]
+    return list(client.describe_security_groups(Filters=filters)["SecurityGroups"])
+
+
+def test_a_vpc_has_a_default_group_of_its_own(alice: Any, people: People, vpc: str) -> None:
+    other = str(alice.create_vpc(CidrBlock="10.41.0.0/16")["Vpc"]["VpcId"])
+    (group,), (second,) = default_groups(alice, vpc), default_groups(alice, other)
+    assert (group["VpcId"], second["VpcId"], group["GroupId"] == second["GroupId"]) == (vpc, other, False)
+    every = services.ensure_default_security_group(people.alice.project_id)
+    rules = {rule.id for rule in every.rules.all()}
+    for side, call in (
+        ("IpPermissions", alice.revoke_security_group_ingress),
+        ("IpPermissionsEgress", alice.revoke_security_group_egress),
+    ):
+        assert group[side]
+        call(GroupId=group["GroupId"], IpPermissions=group[side])
+    (empty,) = default_groups(alice, vpc)
+    assert (empty["IpPermissions"], empty["IpPermissionsEgress"]) == ([], [])
+    assert {rule.id for rule in every.rules.all()} == rules
+    assert default_groups(alice, other) == [second]
+    assert refused(alice.delete_security_group, GroupId=group["GroupId"]) == "CannotDelete"
+    alice.delete_vpc(VpcId=vpc)
+    assert refused(alice.describe_security_groups, GroupIds=[group["GroupId"]]) == "InvalidGroup.NotFound"
+
+
+def test_the_projects_default_group_is_that_of_its_only_vpc(alice: Any, foreign: Network) -> None:
+    (first,) = [vpc["VpcId"] for vpc in alice.describe_vpcs()["Vpcs"]]
+    (group,) = default_groups(alice, first)
+    assert "VpcId" not in group
+    alice.create_vpc(CidrBlock="10.40.0.0/16")
+    assert default_groups(alice, first) == []
+    assert alice.describe_security_groups(GroupNames=["default"])["SecurityGroups"][0]["GroupId"] == group["GroupId"]
+
+
+def test_interfaces_on_a_vpc_are_in_its_default_group(alice: Any, vpc: str) -> None:
+    subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")["Subnet"]["SubnetId"]
+    made = alice.create_network_interface(SubnetId=subnet)["NetworkInterface"]
+    (group,) = default_groups(alice, vpc)
+    assert [each["GroupId"] for each in made["Groups"]] == [group["GroupId"]]
+    alice.delete_network_interface(NetworkInterfaceId=made["NetworkInterfaceId"])
+
+
+def test_instances_on_a_vpc_are_in_its_default_group(alice: Any, people: People, vpc: str) -> None:
+    cloud = Cloud.make()
+    cloud.add_host("h1").serve()
+    subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")["Subnet"]["SubnetId"]
+    given = {
+        "InstanceType": cloud.small.name,
+        "ImageId": ids.id_of("ami", cloud.image.id),
+        "MinCount": 1,
+        "MaxCount": 1,
+    }
+    alice.run_instances(**given, SubnetId=subnet)
+    alice.run_instances(**given, NetworkInterfaces=[{"DeviceIndex": 0, "SubnetId": subnet}])
+    cloud.run()
+    (group,) = default_groups(alice, vpc)
+    found = [each for one in alice.describe_instances()["Reservations"] for each in one["Instances"]]
+    assert [[each["GroupId"] for each in instance["SecurityGroups"]] for instance in found] == [[group["GroupId"]]] * 2

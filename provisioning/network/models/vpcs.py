@@ -38,6 +38,14 @@ class GroupVpc(models.Model):
 
     group = models.OneToOneField(SecurityGroup, primary_key=True, on_delete=models.CASCADE, related_name="+")
     network = models.ForeignKey(Network, on_delete=models.CASCADE, related_name="+")
+    is_default = models.BooleanField(default=False, db_default=False)  # the group of guests that name none, as in EC2
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["network"], condition=models.Q(is_default=True), name="one_default_group_of_vpc"
+            )
+        ]
 
     def __str__(self) -> str:
         return str(self.network_id)

@@ -16,6 +16,7 @@ from provisioning.network.models import (
     Network,
     Port,
     Router,
+    SecurityGroup,
     Subnet,
     Vpc,
 )
@@ -162,6 +163,22 @@ def hops(context: RequestContext, addresses: Collection[str], networks: Collecti
     """Return address → the project's port that has it on one of the networks."""
     rows = ports_for(context).filter(network__in=networks, fixed_ips__address__in=addresses).distinct()
     return {fixed.address: port for port in rows for fixed in port.fixed_ips.all() if fixed.address in addresses}
+
+
+def default_group_of(network_id: uuid.UUID) -> SecurityGroup | None:
+    """Return the default group that a VPC has of its own; None for networks that were not created as one."""
+    row = GroupVpc.objects.filter(network=network_id, is_default=True).select_related("group").first()
+    return row.group if row is not None else None
+
+
+def is_default_of_vpc(group: SecurityGroup) -> bool:
+    return GroupVpc.objects.filter(group=group, is_default=True).exists()
+
+
+def default_group_ids(network_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, uuid.UUID]:
+    """Return network → the default group of its own, of those that have one."""
+    rows = GroupVpc.objects.filter(network__in=network_ids, is_default=True)
+    return dict(rows.values_list("network_id", "group_id"))
 
 
 def vpc_of_groups(group_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, uuid.UUID]:

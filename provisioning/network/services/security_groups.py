@@ -28,9 +28,9 @@ DEFAULT_NAME = "default"
 
 
 def create_security_group(
-    project_id: uuid.UUID, name: str, *, description: str = "", stateful: bool = True
+    project_id: uuid.UUID, name: str, *, description: str = "", stateful: bool = True, as_default: bool = False
 ) -> SecurityGroup:
-    """Make a group with the rules that new groups begin with.
+    """Create a group with the rules that new groups, or ``as_default`` default groups, begin with.
 
     Raises SecurityGroupDefaultAlreadyExistsError, OverQuotaError.
     """
@@ -38,7 +38,7 @@ def create_security_group(
         raise SecurityGroupDefaultAlreadyExistsError("Default security group already exists.", field="name")
     group = SecurityGroup(project_id=project_id, name=name, description=description, stateful=stateful)
     with transaction.atomic():
-        rules = _first_rules(group)
+        rules = _first_rules(group, default=as_default)
         hold_all(project_id, _held(group, rules))
         _save(group, rules)
         announce(group, "create")
@@ -94,7 +94,7 @@ def _in_use(group: SecurityGroup) -> SecurityGroupInUseError:
     return SecurityGroupInUseError(f"Security Group {group.id} in use.")
 
 
-def _first_rules(group: SecurityGroup) -> list[SecurityGroupRule]:
+def _first_rules(group: SecurityGroup, *, default: bool) -> list[SecurityGroupRule]:
     """Return the rules that a new group begins with, not saved; none that names a group that is gone."""
     return [
         SecurityGroupRule(
@@ -109,7 +109,7 @@ def _first_rules(group: SecurityGroup) -> list[SecurityGroupRule]:
             remote_address_group=rule.remote_address_group,
             description=rule.description,
         )
-        for rule in rules_of_new(default=group.name == DEFAULT_NAME)
+        for rule in rules_of_new(default=default)
         for remote in [remote_group_of(rule, group)]
         if remote is not None or not rule.remote_group
     ]
@@ -142,7 +142,7 @@ def ensure_default_security_group(project_id: uuid.UUID) -> SecurityGroup:
         if found is not None:
             return found
         group = SecurityGroup(project_id=project_id, name=DEFAULT_NAME, description="Default security group")
-        rules = _first_rules(group)
+        rules = _first_rules(group, default=True)
         hold_all(project_id, _held(group, rules), refuse=False)
         _save(group, rules)
     return group

@@ -8,30 +8,39 @@ from provisioning.common.retry import when_broken_off
 from provisioning.network.models import GroupVpc, InternetGateway, Network, Port, Router, SecurityGroup, Subnet, Vpc
 from provisioning.network.owners import ROUTER_INTERFACE
 from provisioning.network.routing_errors import VpcInUseError
+from provisioning.network.selectors.vpcs import default_group_of
 from provisioning.network.services import records
 from provisioning.network.services.networks import create_network, delete_network
 from provisioning.network.services.router_interfaces import add_interface_by_subnet, remove_interface_by_subnet
 from provisioning.network.services.routers import create_router, delete_router, legs_of
+from provisioning.network.services.security_groups import create_security_group, delete_security_group
 from provisioning.network.services.subnets import SubnetFields, create_subnet, delete_subnet
+
+LONGEST_NAME = 255
+OF_VPC = "default VPC security group"
 
 
 @when_broken_off
 @transaction.atomic
 def create_vpc(project_id: uuid.UUID, cidr: str, name: str) -> Vpc:
-    """Make a network and a router of this name; ``cidr``: the range that its subnets shall have parts of.
+    """Create a network, a router and a default security group of its own; ``cidr``: the range of its subnets.
 
-    Raises as ``create_network`` and ``create_router``.
+    Clients of EC2 change the default group of a VPC, which must not change the groups of other networks.  Raises as
+    ``create_network``, ``create_router`` and ``create_security_group``.
     """
     network = create_network(project_id, name)
+    group = create_security_group(project_id, f"default of {name}"[:LONGEST_NAME], description=OF_VPC, as_default=True)
+    GroupVpc.objects.create(group=group, network=network, is_default=True)
     return Vpc.objects.create(network=network, router=create_router(project_id, name=name), cidr=cidr)
 
 
 @when_broken_off
 @transaction.atomic
 def delete_vpc(network: Network) -> None:
-    """Delete a network, and the router that was made with it.
+    """Delete a network, with the router and the default security group that were created with it.
 
-    Raises VpcInUseError while it has subnets or an internet gateway, and as ``delete_network``.
+    Raises SecurityGroupInUseError while interfaces elsewhere are in that group, VpcInUseError while it has subnets or
+    an internet gateway, and as ``delete_network``.
     """
     network = records.lock_to_delete(network)
     if Subnet.objects.filter(network=network).exists():
@@ -42,6 +51,9 @@ def delete_vpc(network: Network) -> None:
         if router.gateway_port_id is not None or InternetGateway.objects.filter(router=router, made=True).exists():
             raise _in_use(network, "It has an internet gateway.")
         delete_router(router)
+    group = default_group_of(network.id)
+    if group is not None:
+        delete_security_group(group)
     delete_network(network)
 
 

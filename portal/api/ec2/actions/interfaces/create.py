@@ -9,6 +9,7 @@ from portal.api.ec2.actions.interfaces.lookups import (
     Entries,
     check_addresses,
     check_description,
+    default_groups,
     groups_named,
     interface_named,
     is_free,
@@ -43,7 +44,7 @@ def create_network_interface(call: Call) -> dict[str, Any]:
     subnet = subnet_named(call, call.arguments["SubnetId"])
     network = selectors.usable_network_for(call.context, subnet.network_id)
     given = tags.specified(call, names.INTERFACE)
-    groups = groups_named(call, call.get("Groups", [])) or None
+    groups = groups_named(call, call.get("Groups", [])) or default_groups(call, network.id)
     first, others = _addresses(call, subnet)
     check_addresses(call, "create", network, [*first, *others])
     port = services.create_port(call.project_id, network, fixed_ips=first, groups=groups, description=description)

@@ -1,5 +1,6 @@
 """The network interfaces that a caller sees, and the addresses that a request asks for."""
 
+import uuid
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from portal.api.ec2.registry import Call
 from provisioning.network import addressing, selectors
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
 from provisioning.network.owners import COMPUTE, OF_THE_CLOUD
+from provisioning.network.selectors.vpcs import default_group_of
 from provisioning.network.services.ipam import is_stateless
 from provisioning.network.services.port_addresses import MOST
 
@@ -97,3 +99,9 @@ def value_of(call: Call, name: str) -> Any:
     if found is None:
         raise errors.missing_parameter(f"{name}.Value")
     return found
+
+
+def default_groups(call: Call, network_id: uuid.UUID) -> list[SecurityGroup] | None:
+    """Return the default group of a VPC for an interface without groups; None where the project's default is meant."""
+    group = default_group_of(network_id)
+    return [group] if group is not None and group.project_id == call.project_id else None

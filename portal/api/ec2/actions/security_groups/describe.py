@@ -19,7 +19,8 @@ from provisioning.ec2 import ids
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup
 from provisioning.network.selectors.membership import groups_with_rules
-from provisioning.network.selectors.vpcs import vpc_networks_for
+from provisioning.network.selectors.vpcs import default_group_ids, vpc_networks_for
+from provisioning.network.services.security_groups import DEFAULT_NAME
 
 Shape = dict[str, Any]
 Place = tuple[str, str]
@@ -55,10 +56,19 @@ def describe_security_groups(call: Call) -> dict[str, Any]:
 
 
 def _filters(call: Call) -> Filterable[Shape]:
-    """Return what groups are filtered by; one that was made for no VPC is for each of them."""
-    networks = vpc_networks_for(call.context).values_list("pk", flat=True)
+    """Return what groups are filtered by; one that was created for no VPC is for each of them.
+
+    The default group of the project is that of its only VPC, and of none among several: clients that change the default
+    group of a VPC would change it for all.
+    """
+    networks = list(vpc_networks_for(call.context).values_list("pk", flat=True))
     every = list(ids.ids_of(names.VPC.prefix, networks).values())
-    return replace(_GROUP_FILTERS, readers={**_GROUP_FILTERS.readers, "vpc-id": lambda shape: shape["VpcId"] or every})
+    only = every if len(every) == 1 and not default_group_ids(networks) else []
+
+    def vpcs(shape: Shape) -> object:
+        return shape["VpcId"] or (only if shape["GroupName"] == DEFAULT_NAME else every)
+
+    return replace(_GROUP_FILTERS, readers={**_GROUP_FILTERS.readers, "vpc-id": vpcs})
 
 
 def _in_permissions(side: str, read: Callable[[Shape], object]) -> Callable[[Shape], object]:

@@ -11,7 +11,7 @@ from portal.api.ec2.registry import Call, action
 from provisioning.ec2 import ids
 from provisioning.network import services
 from provisioning.network.selectors.membership import is_named_by_others
-from provisioning.network.selectors.vpcs import vpc_networks_for
+from provisioning.network.selectors.vpcs import is_default_of_vpc, vpc_networks_for
 from provisioning.network.services.security_groups import DEFAULT_NAME
 from provisioning.network.services.vpcs import note_vpc_of_group
 
@@ -60,7 +60,7 @@ def create_security_group(call: Call) -> dict[str, Any]:
 def delete_security_group(call: Call) -> dict[str, Any]:
     """Delete a group that no interface is in and that no other group's rules name."""
     group = Groups(call).to_change("delete_security_group")
-    if group.name == DEFAULT_NAME:
+    if group.name == DEFAULT_NAME or is_default_of_vpc(group):
         raise Ec2Error("CannotDelete", f"the specified group: {DEFAULT_NAME} cannot be deleted by a user")
     if is_named_by_others(group):
         raise Ec2Error("DependencyViolation", f"The security group '{group.name}' is named by rules of another group")

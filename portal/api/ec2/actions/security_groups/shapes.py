@@ -10,7 +10,8 @@ from portal.api.ec2.actions.security_groups.permissions import ANY, Granted, OfG
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
-from provisioning.network.selectors.vpcs import vpc_of_groups
+from provisioning.network.selectors.vpcs import default_group_ids, vpc_of_groups
+from provisioning.network.services.security_groups import DEFAULT_NAME
 
 Rules = Sequence[SecurityGroupRule]
 
@@ -42,7 +43,12 @@ def group_shapes(groups: Sequence[SecurityGroup]) -> list[dict[str, Any]]:
     networks = vpc_of_groups([group.id for group in groups])
     vpcs = ids.ids_of(names.VPC.prefix, networks.values())
     own = {group: vpcs[network] for group, network in networks.items()}
-    return [{"VpcId": own.get(group.id)} | _group(group, known, tagged.get(group.id, {})) for group in groups]
+    defaults = set(default_group_ids(set(networks.values())).values())
+    shapes = [{"VpcId": own.get(group.id)} | _group(group, known, tagged.get(group.id, {})) for group in groups]
+    for group, shape in zip(groups, shapes, strict=True):
+        if group.id in defaults:
+            shape["GroupName"] = DEFAULT_NAME
+    return shapes
 
 
 def _group(group: SecurityGroup, known: GroupNames, tagged: Mapping[str, str]) -> dict[str, Any]:
