@@ -34,6 +34,35 @@ class Ec2Tag(models.Model):
         return f"{self.key} of {self.kind} {self.resource_id}"
 
 
+class CreationTags(models.Model):
+    """The tags that a launch asked for what is created later for its instance: volumes, network interfaces."""
+
+    project_id = models.UUIDField(db_index=True)
+    instance_id = models.UUIDField()
+    resource_type = models.CharField(max_length=40)  # volume, network-interface
+    tags = models.JSONField()  # key to value
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["instance_id", "resource_type"], name="ec2_creation_tags_once_of_instance")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.resource_type} of {self.instance_id}"
+
+
+class MetadataOptions(models.Model):
+    """The metadata options that a client has set for an instance; other instances have EC2's defaults."""
+
+    instance_id = models.UUIDField(primary_key=True)
+    project_id = models.UUIDField(db_index=True)
+    http_tokens = models.CharField(max_length=8)  # optional, required
+    hop_limit = models.PositiveSmallIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.instance_id} {self.http_tokens}"
+
+
 class ClientToken(models.Model):
     """What a client called a request that makes something, and what it was answered: sent again, it makes nothing."""
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from provisioning.ec2 import client_tokens
 from provisioning.ec2.kinds import UuidOfNumber, kinds
-from provisioning.ec2.models import ClientToken, Ec2Id, Ec2Tag, SpentSignature
+from provisioning.ec2.models import ClientToken, CreationTags, Ec2Id, Ec2Tag, MetadataOptions, SpentSignature
 from provisioning.identity import project_resources
 from provisioning.jobs import retention
 from provisioning.jobs.retention import Purged
@@ -20,12 +20,16 @@ def register() -> None:
     """Say what of EC2's records is kept how long, and let the tags go with their project."""
     retention.purge_kind(Purged("EC2 ids", Ec2Id, _ids))
     retention.purge_kind(Purged("EC2 tags", Ec2Tag, _tags))
+    retention.purge_kind(Purged("EC2 tags of launches", CreationTags, _creation_tags))
+    retention.purge_kind(Purged("EC2 metadata options", MetadataOptions, _metadata_options))
     retention.purge_kind(Purged("client tokens", ClientToken, _tokens))
     retention.purge_kind(Purged("signatures", SpentSignature, _signatures))
     project_resources.register("EC2 tags and client tokens", None, _forget)
     registry.leave_free(
         {
             "ec2.Ec2Tag": "Fifty of a resource at most, and resources are counted.",
+            "ec2.CreationTags": "Fifty for each kind of resource that a launch creates, deleted with the instance.",
+            "ec2.MetadataOptions": "One of an instance, deleted with it.",
             "ec2.ClientToken": "One for each request that makes something, gone after two days.",
         }
     )
@@ -33,6 +37,8 @@ def register() -> None:
 
 def _forget(project_ids: Sequence[UUID]) -> None:
     Ec2Tag.objects.filter(project_id__in=project_ids).delete()
+    CreationTags.objects.filter(project_id__in=project_ids).delete()
+    MetadataOptions.objects.filter(project_id__in=project_ids).delete()
     ClientToken.objects.filter(project_id__in=project_ids).delete()
 
 
@@ -60,6 +66,19 @@ def _ids(before: datetime) -> QuerySet[Ec2Id]:
 
 def _tags(before: datetime) -> QuerySet[Ec2Tag]:
     return Ec2Tag.objects.filter(_without_resource())
+
+
+def _creation_tags(before: datetime) -> QuerySet[CreationTags]:
+    return CreationTags.objects.exclude(instance_id__in=_instances())
+
+
+def _metadata_options(before: datetime) -> QuerySet[MetadataOptions]:
+    return MetadataOptions.objects.exclude(instance_id__in=_instances())
+
+
+def _instances() -> QuerySet[Model, UUID]:
+    found: QuerySet[Model, UUID] = kinds["i"].model._default_manager.values_list("pk", flat=True)
+    return found
 
 
 def _tokens(before: datetime) -> QuerySet[ClientToken]:

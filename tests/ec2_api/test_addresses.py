@@ -212,3 +212,10 @@ def test_the_number_of_queries_does_not_grow(
     alice.describe_addresses()
     with django_assert_max_num_queries(12):
         assert len(alice.describe_addresses()["Addresses"]) == 4
+
+
+def test_no_address_has_a_domain_name(alice: Any, charlie: Any, external: Network) -> None:
+    made = alice.allocate_address()["AllocationId"]
+    attributes = alice.describe_addresses_attribute
+    assert attributes()["Addresses"] == attributes(AllocationIds=[made], Attribute="domain-name")["Addresses"] == []
+    assert refused(charlie.describe_addresses_attribute, AllocationIds=[made]) == "InvalidAllocationID.NotFound"

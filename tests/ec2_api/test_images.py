@@ -390,7 +390,7 @@ def test_an_image_is_disabled_protected_and_ended(alice: Any, bob: Any, cloud: C
     assert Image.objects.get(name="web").status == "deleted"
     pending = make(people.alice.project_id, "new", status="queued")
     assert refused(alice.disable_image, ImageId=pending) == "InvalidAMIID.Unavailable"
-    assert refused(alice.copy_image, SourceImageId=image, SourceRegion="x", Name="copy") == "UnsupportedOperation"
+    assert refused(alice.copy_image, SourceImageId=image, SourceRegion="x", Name="copy") == "InvalidAction"
 
 
 def test_tags_of_an_image_are_its_owners(alice: Any, charlie: Any, cloud: Cloud, people: People) -> None:

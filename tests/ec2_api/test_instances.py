@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from portal.api.ec2.protocol import model
+from portal.api.ec2.registry import actions
 from provisioning.compute.models import Instance
 from provisioning.ec2 import ids
 from provisioning.identity.services.ec2 import create_ec2_credential
@@ -320,3 +322,70 @@ def test_resources_of_boto3_work(people: People, cloud: Cloud) -> None:
     assert len(list(ec2.meta.client.describe_tags()["Tags"])) == 1
     instance.delete_tags(Tags=[{"Key": "Name"}])
     assert ec2.meta.client.describe_tags()["Tags"] == []
+
+
+def test_tags_of_what_a_launch_does_not_create_are_no_error(alice: Any, cloud: Cloud) -> None:
+    tags = [
+        {"ResourceType": kind, "Tags": [{"Key": "Env", "Value": "x"}]} for kind in ("volume", "spot-instances-request")
+    ]
+    port = alice.create_network_interface(SubnetId=alice.describe_subnets()["Subnets"][0]["SubnetId"])
+    own = [{"NetworkInterfaceId": port["NetworkInterface"]["NetworkInterfaceId"], "DeviceIndex": 0}]
+    tags.append({"ResourceType": "network-interface", "Tags": [{"Key": "Env", "Value": "x"}]})
+    launched(alice, cloud, TagSpecifications=tags, NetworkInterfaces=own)
+    assert alice.describe_tags(Filters=[{"Name": "key", "Values": ["Env"]}])["Tags"] == []
+
+
+def test_a_tag_that_cannot_be_is_refused_before_the_launch(alice: Any, cloud: Cloud) -> None:
+    tags = [{"ResourceType": "volume", "Tags": [{"Key": "aws:x", "Value": "y"}]}]
+    assert refused(lambda: run(alice, cloud, TagSpecifications=tags)) == "InvalidParameterValue"
+    tags = [{"ResourceType": "vpc", "Tags": [{"Key": "x", "Value": "y"}]}]
+    assert refused(lambda: run(alice, cloud, TagSpecifications=tags)) == "InvalidParameterValue"
+    assert not Instance.objects.exists()
+
+
+def test_every_action_that_creates_something_takes_its_tags() -> None:
+    lacking = [
+        name
+        for name, action in actions.items()
+        if (shape := model.operation(name).input_shape) is not None
+        and "TagSpecifications" in model.members_of(shape)
+        and "TagSpecifications" not in action.takes
+    ]
+    assert lacking == []
+
+
+def test_metadata_options_are_shown_as_they_were_set(alice: Any, cloud: Cloud) -> None:
+    usual = {
+        "State": "applied", "HttpTokens": "optional", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled",
+        "HttpProtocolIpv6": "disabled", "InstanceMetadataTags": "disabled",
+    }  # fmt: skip
+    first = run(alice, cloud)["Instances"][0]
+    assert first["MetadataOptions"] == usual
+    required = {"HttpTokens": "required", "HttpEndpoint": "enabled", "HttpPutResponseHopLimit": 2}
+    second = run(alice, cloud, MetadataOptions=required)["Instances"][0]
+    assert second["MetadataOptions"] == usual | required
+    modify, identity = alice.modify_instance_metadata_options, first["InstanceId"]
+    changed = modify(InstanceId=identity, HttpTokens="required")["InstanceMetadataOptions"]
+    assert changed == shown(alice, identity)["MetadataOptions"] == usual | {"HttpTokens": "required"}
+    modify(InstanceId=identity, HttpTokens="optional", HttpPutResponseHopLimit=64)
+    assert shown(alice, identity)["MetadataOptions"] == usual | {"HttpPutResponseHopLimit": 64}
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"HttpEndpoint": "disabled"}, "UnsupportedOperation"),
+        ({"InstanceMetadataTags": "enabled"}, "UnsupportedOperation"),
+        ({"HttpPutResponseHopLimit": 65}, "InvalidParameterValue"),
+        ({"HttpTokens": "perhaps"}, "InvalidParameterValue"),
+    ],
+)
+def test_metadata_options_without_effect_are_refused(
+    alice: Any, charlie: Any, cloud: Cloud, options: dict[str, Any], code: str
+) -> None:
+    identity = run(alice, cloud)["Instances"][0]["InstanceId"]
+    assert refused(lambda: run(alice, cloud, MetadataOptions=options)) == code
+    assert refused(alice.modify_instance_metadata_options, InstanceId=identity, **options) == code
+    assert Instance.objects.count() == 1
+    theirs = {"InstanceId": identity, "HttpTokens": "required"}
+    assert refused(charlie.modify_instance_metadata_options, **theirs) == "InvalidInstanceID.NotFound"

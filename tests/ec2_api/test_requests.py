@@ -228,7 +228,7 @@ def test_other_methods_and_bodies_without_end_are_refused_in_xml() -> None:
     ("parameters", "code"),
     [
         ({"Action": "LaunchRocket"}, "InvalidAction"),
-        ({"Action": "CreateFleet"}, "UnsupportedOperation"),
+        ({"Action": "CreateFleet"}, "InvalidAction"),
         ({"Action": ""}, "MissingParameter"),
         ({"Version": ""}, "MissingParameter"),
         ({"Version": "2031-01-01"}, "NoSuchVersion"),

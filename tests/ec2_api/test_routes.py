@@ -183,7 +183,7 @@ def test_a_route_table_is_the_router(alice: Any, people: People, vpc: str, attac
         "PropagatingVgws": [],
         "Tags": [],
     }  # fmt: skip
-    assert refused(alice.create_route_table, VpcId=vpc) == "UnsupportedOperation"
+    assert refused(alice.create_route_table, VpcId=vpc) == "InvalidAction"
 
 
 def test_the_default_route_is_the_gateway(alice: Any, vpc: str, attached: str, table: str) -> None:

@@ -126,6 +126,6 @@ def test_rules_limits_and_attributes(alice: Any, bob: Any, volume: str, people: 
     assert shared["CreateVolumePermissions"] == []
     assert alice.describe_snapshot_attribute(SnapshotId=made, Attribute="productCodes")["ProductCodes"] == []
     change = {"Attribute": "createVolumePermission", "OperationType": "add", "UserIds": ["1"]}
-    assert refused(alice.modify_snapshot_attribute, SnapshotId=made, **change) == "UnsupportedOperation"
-    assert refused(alice.create_snapshots, InstanceSpecification={"InstanceId": "i-1"}) == "UnsupportedOperation"
+    assert refused(alice.modify_snapshot_attribute, SnapshotId=made, **change) == "InvalidAction"
+    assert refused(alice.create_snapshots, InstanceSpecification={"InstanceId": "i-1"}) == "InvalidAction"
     assert shown(alice, volume)["State"] == "available"

@@ -308,7 +308,7 @@ def test_attributes_say_what_is_always_so(alice: Any, make: Make) -> None:
         "UnsupportedOperation"
     )
     assert refused(alice.modify_volume_attribute, VolumeId=volume) == "MissingParameter"
-    assert refused(alice.enable_volume_io, VolumeId=volume) == "UnsupportedOperation"
+    assert refused(alice.enable_volume_io, VolumeId=volume) == "InvalidAction"
 
 
 def modification(client: Any, volume: str) -> tuple[Any, ...]:
@@ -397,3 +397,26 @@ def test_tags_are_for_those_who_have_the_volume(alice: Any, charlie: Any, make: 
     assert shown(alice, volume)["Tags"] == [{"Key": "a", "Value": "b"}]
     assert refused(charlie.create_tags, Resources=[volume], Tags=[{"Key": "a"}]) == "InvalidVolume.NotFound"
     assert len(alice.describe_volumes(Filters=[{"Name": "tag:a", "Values": ["b"]}])["Volumes"]) == 1
+
+
+def test_volumes_and_interfaces_get_the_tags_of_their_launch(alice: Any, cloud: Cloud) -> None:
+    def of(resource_type: str) -> dict[str, Any]:
+        return {"ResourceType": resource_type, "Tags": [{"Key": "Env", "Value": resource_type}]}
+
+    disks = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 1, "DeleteOnTermination": True}}]
+    kinds = ["instance", "volume", "network-interface"]
+    image = ids.id_of("ami", cloud.image.id)
+    given = {"ImageId": image, "InstanceType": cloud.small.name, "MinCount": 2, "MaxCount": 2}
+    made = alice.run_instances(**given, BlockDeviceMappings=disks, TagSpecifications=[of(kind) for kind in kinds])
+    cloud.run()
+    found = alice.describe_tags(Filters=[{"Name": "key", "Values": ["Env"]}])["Tags"]
+    assert sorted(each["ResourceType"] for each in found) == sorted(kinds * 2)
+    assert all(each["Value"] == each["ResourceType"] for each in found)
+    found = alice.describe_instances(InstanceIds=[made["Instances"][0]["InstanceId"]])
+    instance = found["Reservations"][0]["Instances"][0]
+    volume = instance["BlockDeviceMappings"][-1]["Ebs"]["VolumeId"]
+    tags = [{"Key": "Env", "Value": "volume"}]
+    assert shown(alice, volume)["Tags"] == tags
+    interface = instance["NetworkInterfaces"][0]["NetworkInterfaceId"]
+    shape = alice.describe_network_interfaces(NetworkInterfaceIds=[interface])["NetworkInterfaces"][0]
+    assert shape["TagSet"] == [{"Key": "Env", "Value": "network-interface"}]

@@ -69,11 +69,13 @@ actions: dict[str, Action] = {}
 ALWAYS_TAKEN = frozenset({"DryRun"})
 MODULES = (
     "addresses",
+    "empty_lists",
     "images",
     "instances",
     "interfaces",
     "key_pairs",
     "places",
+    "prefix_lists",
     "security_groups",
     "tags",
     "volumes",

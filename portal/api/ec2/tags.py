@@ -1,7 +1,7 @@
 """Tags in requests and answers."""
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from portal.api.ec2.names import Kind
@@ -35,13 +35,16 @@ def of_request(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return found
 
 
-def specified(call: Call, kind: Kind, also: Sequence[Kind] = ()) -> dict[str, dict[str, str]]:
-    """Return resource type → tags of ``TagSpecifications``, for what the action makes: ``kind``, and ``also``.
+def specified(
+    call: Call, kind: Kind, also: Sequence[Kind] = (), ignored: Collection[str] = ()
+) -> dict[str, dict[str, str]]:
+    """Return resource type → tags of ``TagSpecifications``, for what the action creates: ``kind``, and ``also``.
 
-    Ec2Error for another type, or one that is given twice.
+    ``ignored``: types that EC2 allows there, and of which this cloud has no resources.  Ec2Error for another type, or
+    one that is given twice.
     """
     found: dict[str, dict[str, str]] = {}
-    allowed = {kind.resource_type, *(each.resource_type for each in also)}
+    allowed = {kind.resource_type, *(each.resource_type for each in also), *ignored}
     for each in call.get("TagSpecifications", []):
         resource_type = each.get("ResourceType", kind.resource_type)
         if resource_type not in allowed:

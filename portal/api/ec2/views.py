@@ -141,7 +141,7 @@ def _action_of(named: dict[str, str]) -> Action:
     if name in actions:
         return actions[name]
     if name in model.names():
-        raise errors.unsupported(f"The action {name} is not offered by this cloud")
+        raise Ec2Error("InvalidAction", f"The action {name} is not offered by this cloud")
     raise Ec2Error("InvalidAction", f"The action {name[:120]} is not valid for this web service")
 
 

@@ -2,9 +2,11 @@
 
 from django.utils import timezone
 
+from provisioning.common.ids import read_id
 from provisioning.compute import instance_actions
 from provisioning.compute.launch.build_kinds import UNSHELVE, build_kind_of
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
+from provisioning.ec2 import creation_tags
 from provisioning.network import services as network
 from provisioning.scheduler import HostState
 
@@ -16,10 +18,10 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
     would help then.
     """
     started = timezone.now()
-    ports = (
-        network.bind_ports(instance.id, host.name)
-        if build_kind_of(instance) is UNSHELVE
-        else network.allocate(
+    if build_kind_of(instance) is UNSHELVE:
+        ports = network.bind_ports(instance.id, host.name)
+    else:
+        ports = network.allocate(
             instance.id,
             instance.project_id,
             instance.requested_networks,
@@ -28,7 +30,8 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
             host.availability_zone,
             dns_name=instance.hostname,
         )
-    )
+        given = {read_id(entry.get("port_id")) for entry in instance.requested_networks}
+        creation_tags.give(instance.id, "network-interface", [port.id for port in ports if port.id not in given])
     network.lead_automatic(instance.id, ports)
     detail = {"ports": str(len(ports))}
     return instance_actions.step(

@@ -7,6 +7,7 @@ from typing import Any
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.instances.related import wanted as wanted_instances
 from portal.api.ec2.filters import Filterable
+from portal.api.ec2.paging import page
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -195,6 +196,20 @@ def describe_addresses(call: Call) -> dict[str, Any]:
     every = names.fetched(names.ADDRESS, given, names.of_keys(rows), lambda floating: floating.id)
     shapes = _shapes(call, _at(every, call.get("PublicIps", [])))
     return {"Addresses": _FILTERS.passing(shapes, call.get("Filters", []))}
+
+
+@action(
+    "DescribeAddressesAttribute",
+    "get_floatingip",
+    takes="AllocationIds Attribute MaxResults NextToken",
+    missing=names.ADDRESS.missing,
+)
+def describe_addresses_attribute(call: Call) -> dict[str, Any]:
+    """List the addresses with a domain name of their own: none has one."""
+    rows, given = routing.floating_ips_for(call.context), call.get("AllocationIds", [])
+    names.fetched(names.ADDRESS, given, names.of_keys(rows), lambda floating: floating.id)
+    shown, token = page(call, list[Shape](), lambda shape: ("", ""))
+    return {"Addresses": shown, "NextToken": token}
 
 
 def _shapes(call: Call, every: Sequence[FloatingIP]) -> list[Shape]:

@@ -1,5 +1,5 @@
 """Instances: launching, showing, power, attributes."""
 
-from portal.api.ec2.actions.instances import attributes, console, describe, power, run
+from portal.api.ec2.actions.instances import attributes, console, describe, metadata_options, power, run
 
-__all__ = ["attributes", "console", "describe", "power", "run"]
+__all__ = ["attributes", "console", "describe", "metadata_options", "power", "run"]

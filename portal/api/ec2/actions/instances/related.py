@@ -14,6 +14,8 @@ from provisioning.compute import selectors
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault
 from provisioning.compute.selectors.block_devices import volumes_shown
 from provisioning.ec2 import ids
+from provisioning.ec2.metadata_options import options_of
+from provisioning.ec2.models import MetadataOptions
 from provisioning.ec2.tags import tags_of
 from provisioning.network import selectors as network
 from provisioning.network.selectors import GuestInterface
@@ -42,6 +44,7 @@ class Related:
     volume_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
     tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
     faults: Mapping[uuid.UUID, InstanceFault] = field(default_factory=dict)
+    metadata_options: Mapping[uuid.UUID, MetadataOptions] = field(default_factory=dict)
 
 
 def visible(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[Instance]:
@@ -91,6 +94,7 @@ def related(instances: Sequence[Instance]) -> Related:
         volume_ids=known[names.VOLUME.prefix],
         tags=tags_of(names.INSTANCE.prefix, keys),
         faults=selectors.fault_of(instances),
+        metadata_options=options_of(keys),
     )
 
 

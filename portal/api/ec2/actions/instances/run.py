@@ -10,6 +10,7 @@ from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes
 from portal.api.ec2.actions.instances.block_devices import disks_of
+from portal.api.ec2.actions.instances.metadata_options import read as read_options
 from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
@@ -19,10 +20,11 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.request import LaunchRequest, NetworkRequest, Networks
+from provisioning.ec2 import creation_tags, metadata_options
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.errors import AmbiguousNetworkError, SubnetNotFoundError
-from provisioning.network.selectors.vpcs import default_network
+from provisioning.network.selectors.vpcs import default_group_of, default_network
 
 TYPE_OF_OLD_CLIENTS = "m1.small"
 """What EC2 takes when no instance type is named."""
@@ -34,6 +36,10 @@ _CODES = {
     "block_device_mapping_v2": "InvalidBlockDeviceMapping",
 }
 """Field that a launch refuses → code."""
+CREATED_LATER = (names.VOLUME, names.INTERFACE)
+"""Kinds that a launch creates once it has a host."""
+NEVER_CREATED = ("elastic-gpu", "spot-instances-request")
+"""Resource types that may have tags in a launch, and that this cloud does not have."""
 SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a SubnetId."
 
 
@@ -42,19 +48,16 @@ SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a S
     "os_compute_api:servers:create",
     takes="ImageId InstanceType MinCount MaxCount KeyName SecurityGroupIds SecurityGroups UserData BlockDeviceMappings "
     "NetworkInterfaces SubnetId PrivateIpAddress Placement ClientToken TagSpecifications DisableApiTermination "
-    "InstanceInitiatedShutdownBehavior Monitoring EbsOptimized",
-    passes_over="AdditionalInfo CreditSpecification MetadataOptions PrivateDnsNameOptions MaintenanceOptions "
-    "HibernationOptions",
+    "InstanceInitiatedShutdownBehavior Monitoring EbsOptimized MetadataOptions",
+    passes_over="AdditionalInfo CreditSpecification PrivateDnsNameOptions MaintenanceOptions HibernationOptions",
     missing="InvalidParameterValue",
     conflict="InvalidParameterCombination",
 )
 def run_instances(call: Call) -> dict[str, Any]:
     """Launch instances: as many as the quota allows, between the least and the most that are asked for."""
     _refuse_what_is_not_here(call)
-    given = tags.specified(call, names.INSTANCE, [names.VOLUME, names.INTERFACE])
-    strange = given.keys() - {names.INSTANCE.resource_type}
-    if strange:
-        raise errors.unsupported(f"Tags of a {min(strange)} are given with CreateTags, once it is there")
+    given = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
+    options = read_options(call.get("MetadataOptions", {}))
     request = _request(call, given.get(names.INSTANCE.resource_type, {}))
     rate_limits.check(call.context, rate_limits.LAUNCHES, request.max_count)
     try:
@@ -64,6 +67,9 @@ def run_instances(call: Call) -> dict[str, Any]:
     except AmbiguousNetworkError as error:
         raise Ec2Error("VPCIdNotSpecified", SEVERAL_NETWORKS) from error
     tags.write(call, names.INSTANCE, [instance.id for instance in made], given)
+    metadata_options.write(call.project_id, [instance.id for instance in made], options)
+    later = {kind.resource_type: given.get(kind.resource_type, {}) for kind in CREATED_LATER}
+    creation_tags.keep(call.project_id, [instance.id for instance in made], later)
     if call.get("DisableApiTermination", False):
         policy.enforce(call.context, "os_compute_api:os-lock-server:lock")
         made = [lock(call.context, instance.id, reason="disableApiTermination") for instance in made]
@@ -80,6 +86,7 @@ def _request(call: Call, own_tags: Mapping[str, str]) -> LaunchRequest:
         raise errors.missing_parameter("ImageId")
     placement = call.get("Placement", {})
     networks, groups = _networks(call, most)
+    groups = groups or _default_groups(call, networks)
     return LaunchRequest(
         name=own_tags.get("Name") or f"ec2-{uuid.uuid4().hex[:8]}",
         image_id=str(names.resource(names.IMAGE, image)),
@@ -143,6 +150,17 @@ def _networks(call: Call, most: int) -> tuple[Networks, tuple[str, ...] | None]:
     if len(wanted) > 1:
         raise errors.unsupported("All interfaces that are made for an instance are in the same security groups here")
     return tuple(_interface(call, each) for each in ordered), _groups(next(iter(wanted), ()), [])
+
+
+def _default_groups(call: Call, networks: Networks | None) -> tuple[str, ...] | None:
+    """Return the default group of the VPC that all new interfaces are on; None: the project's default group."""
+    usual = default_network(call.context) if networks is None else None
+    asked = [] if networks is None or isinstance(networks, str) else [each.network_id for each in networks]
+    named = {each for each in asked if each} or ({str(usual.id)} if usual is not None else set())
+    if len(named) != 1:
+        return None
+    group = default_group_of(uuid.UUID(named.pop()))
+    return (str(group.id),) if group is not None and group.project_id == call.project_id else None
 
 
 _TAKEN = frozenset(

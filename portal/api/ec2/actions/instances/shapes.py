@@ -6,6 +6,7 @@ from typing import Any
 
 from portal.api.ec2 import tags
 from portal.api.ec2.actions.instances import states
+from portal.api.ec2.actions.instances.metadata_options import shape as options_shape
 from portal.api.ec2.actions.instances.related import Related
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
@@ -53,6 +54,7 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
         "Tags": tags.shape(related.tags.get(instance.id, {})),
         "SecurityGroups": _groups(interfaces, related),
         "NetworkInterfaces": [_interface(each, related) for each in interfaces],
+        "MetadataOptions": options_shape(related.metadata_options.get(instance.id)),
         "SourceDestCheck": all(each.port_security for each in interfaces[:1]),
     }
     _add_addresses(shape, interfaces, related)

@@ -1,5 +1,7 @@
 """The networks, subnets and routers that a request names, and which the caller may change."""
 
+import hashlib
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +12,7 @@ from portal.api.ec2 import names
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call
+from provisioning.ec2 import ids
 from provisioning.hosts import selectors as hosts
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.identity import policy
@@ -87,3 +90,9 @@ def unless(call: Call, parameter: str, *, present: Any, why: str) -> None:
     wanted = given.get("Value") if isinstance(given, dict) else given
     if wanted is not None and wanted != present:
         raise errors.unsupported(f"{parameter}: {why}")
+
+
+def range_id(kind: names.Kind, resource: uuid.UUID, cidr: str) -> str:
+    """Return the id of the association of a range with a VPC or a subnet, which is the same as long as both exist."""
+    digits = hashlib.sha256(f"{resource.hex} {cidr}".encode()).hexdigest()[: ids.DIGITS]
+    return f"{kind.prefix}-cidr-assoc-{digits}"

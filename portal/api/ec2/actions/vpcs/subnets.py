@@ -10,6 +10,7 @@ from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.vpcs.lookups import (
     enforce,
     owner_of,
+    range_id,
     read_range,
     subnet_named,
     unless,
@@ -168,7 +169,11 @@ def _of_version(subnet: Subnet, free: int) -> Shape:
             "Ipv6Native": False,
             "Ipv6CidrBlockAssociationSet": [],
         }
-    block = {"Ipv6CidrBlock": subnet.cidr, "Ipv6CidrBlockState": {"State": "associated"}}
+    block = {
+        "AssociationId": range_id(names.SUBNET, subnet.id, subnet.cidr),
+        "Ipv6CidrBlock": subnet.cidr,
+        "Ipv6CidrBlockState": {"State": "associated"},
+    }
     return {"AvailableIpAddressCount": 0, "Ipv6Native": True, "Ipv6CidrBlockAssociationSet": [block]}
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from portal.api.ec2 import names, owned, tags
-from portal.api.ec2.actions.vpcs.lookups import read_range, unless, vpc_named, vpc_to_change
+from portal.api.ec2.actions.vpcs.lookups import range_id, read_range, unless, vpc_named, vpc_to_change
 from portal.api.ec2.filters import Filterable
 from portal.api.ec2.paging import page
 from portal.api.ec2.protocol import errors
@@ -82,10 +82,21 @@ def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
             "State": AVAILABLE,
             "CidrBlock": next(iter(vpc.cidrs), None),
             "CidrBlockAssociationSet": [
-                {"CidrBlock": cidr, "CidrBlockState": {"State": ASSOCIATED}} for cidr in vpc.cidrs
+                {
+                    "AssociationId": range_id(names.VPC, vpc.network.id, cidr),
+                    "CidrBlock": cidr,
+                    "CidrBlockState": {"State": ASSOCIATED},
+                }
+                for cidr in vpc.cidrs
             ],
             "Ipv6CidrBlockAssociationSet": [
-                {"Ipv6CidrBlock": cidr, "Ipv6CidrBlockState": {"State": ASSOCIATED}} for cidr in vpc.cidrs6
+                {
+                    "AssociationId": range_id(names.VPC, vpc.network.id, cidr),
+                    "Ipv6CidrBlock": cidr,
+                    "Ipv6CidrBlockState": {"State": ASSOCIATED},
+                    "NetworkBorderGroup": call.region,
+                }
+                for cidr in vpc.cidrs6
             ],
             "InstanceTenancy": "default",
             "IsDefault": default is not None and default.id == vpc.network.id,
@@ -105,9 +116,15 @@ _FILTERS: Filterable[Shape] = Filterable(
         "cidr": lambda shape: shape["CidrBlock"],
         "cidr-block": lambda shape: shape["CidrBlock"],
         "cidrBlock": lambda shape: shape["CidrBlock"],
+        "cidr-block-association.association-id": lambda shape: [
+            each["AssociationId"] for each in shape["CidrBlockAssociationSet"]
+        ],
         "cidr-block-association.cidr-block": _cidrs,
         "cidr-block-association.state": lambda shape: ASSOCIATED if _cidrs(shape) else None,
         "dhcp-options-id": lambda shape: shape["DhcpOptionsId"],
+        "ipv6-cidr-block-association.association-id": lambda shape: [
+            each["AssociationId"] for each in shape["Ipv6CidrBlockAssociationSet"]
+        ],
         "ipv6-cidr-block-association.ipv6-cidr-block": lambda shape: [
             each["Ipv6CidrBlock"] for each in shape["Ipv6CidrBlockAssociationSet"]
         ],

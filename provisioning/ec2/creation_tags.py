@@ -1,0 +1,27 @@
+"""Tags that a launch asks for resources which are created for its instances later, once a host is known."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+
+from provisioning.ec2 import tags
+from provisioning.ec2.kinds import kinds
+from provisioning.ec2.models import CreationTags
+
+
+def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], wanted: Mapping[str, Mapping[str, str]]) -> None:
+    """Keep the tags by resource type (``volume``), in the transaction of the launch."""
+    CreationTags.objects.bulk_create(
+        CreationTags(project_id=project_id, instance_id=instance_id, resource_type=resource_type, tags=dict(found))
+        for instance_id in instance_ids
+        for resource_type, found in wanted.items()
+        if found
+    )
+
+
+def give(instance_id: uuid.UUID, resource_type: str, resources: Iterable[uuid.UUID]) -> None:
+    """Give resources that were created for an instance the tags of its launch, if it asked for some."""
+    row = CreationTags.objects.filter(instance_id=instance_id, resource_type=resource_type).first()
+    if row is None:
+        return
+    prefix = next(kind.prefix for kind in kinds.values() if kind.resource_type == resource_type)
+    tags.write(row.project_id, [(prefix, resource) for resource in resources], row.tags)

@@ -1,0 +1,23 @@
+"""The metadata options of instances, as far as a client has set some."""
+
+import uuid
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from provisioning.ec2.models import MetadataOptions
+
+DEFAULT_TOKENS, DEFAULT_HOPS = "optional", 1
+
+
+def write(project_id: uuid.UUID, instances: Iterable[uuid.UUID], columns: Mapping[str, Any]) -> None:
+    """Set these options of instances; the others stay as they are."""
+    defaults = {"project_id": project_id, "http_tokens": DEFAULT_TOKENS, "hop_limit": DEFAULT_HOPS}
+    for instance_id in instances if columns else ():
+        MetadataOptions.objects.update_or_create(
+            instance_id=instance_id, defaults=columns, create_defaults={**defaults, **columns}
+        )
+
+
+def options_of(instances: Iterable[uuid.UUID]) -> dict[uuid.UUID, MetadataOptions]:
+    """Return instance → its options, of those for which some were set."""
+    return {row.instance_id: row for row in MetadataOptions.objects.filter(instance_id__in=list(instances))}
