@@ -49,7 +49,7 @@ def server(api: Api, cloud: Cloud) -> str:
 def other(cloud: Cloud) -> Image:
     """Another image than the volume was made of."""
     image = Image.objects.get(id=cloud.image.id)
-    image.pk, image.name, image.properties = uuid.uuid4(), "other", {"hw_disk_bus": "scsi"}
+    image.pk, image.name, image.properties = uuid.uuid4(), "other", {"hw_video_model": "qxl"}
     image.save(force_insert=True)
     return image
 
@@ -132,7 +132,7 @@ def test_from_293_on_the_image_is_written_between_stop_and_start(
     assert now(server) == (was, None)
     assert sorted(Attachment.objects.values_list("id", "status")) == attachments
     instance, volume = Instance.objects.get(id=server), root_of(server)
-    assert (instance.image_id, instance.image_properties) == (None, {"hw_disk_bus": "scsi"})
+    assert (instance.image_id, instance.image_properties) == (None, {"hw_video_model": "qxl"})
     assert (volume.source_image_id, volume.image_metadata["image_name"]) == (other.id, "other")
     done = ["api_rebuild", "stop_guest", "rebuild_block_device_mapping", "compute_rebuild"]
     assert steps(server) == [(name, "Success") for name in done]
