@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from django.db.models import Model
 
-from compute_agent.contract.volume import ConnectVolumeRequest, DeleteVolumeRequest, KnownVolume
+from compute_agent.contract.volume import ConnectVolumeRequest, DeleteVolumeRequest, KnownVolume, VolumeClient
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError, UnavailableError
 from provisioning.doctor.examination import treat
@@ -280,3 +280,11 @@ def test_commands_that_overtake_each_other_are_sent_again(town: Town) -> None:
     town.agent.work()
     assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(attachment.id)]
     assert town.fresh(volume).lost == {}
+
+
+def test_a_host_cannot_fill_the_records_with_attachments(town: Town) -> None:
+    volume = town.make()
+    clients = [VolumeClient(attachment_id=str(uuid.uuid4()), host_id="?", local=True) for _ in range(200)]
+    claim = KnownVolume(data_id=str(volume.id), version=500, size_gb=1, clients=clients)
+    audits.compare_volumes(town.host.id, [claim])
+    assert 0 < Attachment.objects.count() <= 20

@@ -22,6 +22,8 @@ from provisioning.network.models import Delivery
 
 log = logging.getLogger(__name__)
 
+MOST_UNKNOWN = 1_000
+"""Documents of one kind that a host may have at a time and no record knows: a host is not trusted to be brief."""
 KEPT_FOR_GUESTS = (NETWORK, SECURITY_GROUP)
 """Kinds of documents that a guest needs to keep its address and its rules.
 
@@ -37,6 +39,7 @@ def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, c
     rows = _locked(kind, host_id)
     missing = {key for key, owned in said.items() if owned.in_use is not None} - {row.subject_id for row in rows}
     if missing:
+        missing = set(sorted(missing)[:MOST_UNKNOWN])
         new = (Delivery(host_id=host_id, kind=kind, subject_id=key) for key in sorted(missing))
         Delivery.objects.bulk_create(new, ignore_conflicts=True)
         rows = _locked(kind, host_id)

@@ -17,7 +17,7 @@ from provisioning.compute.models import Instance
 from provisioning.doctor.examination import treat
 from provisioning.hosts import audits, liveness, restored
 from provisioning.network import services
-from provisioning.network.delivery import jobs, sending
+from provisioning.network.delivery import comparing, jobs, sending
 from provisioning.network.marks import mark
 from provisioning.network.models import (
     Delivery,
@@ -352,3 +352,19 @@ def test_after_restore_hosts_are_told_everything_again_and_newer_ones_are_named(
     rows = Delivery.objects.exclude(newer_at=None)
     assert {(row.kind, row.subject_id) for row in rows} == {(SECURITY_GROUP, mine.id)}
     assert not Delivery.objects.exclude(copied=None).exists()
+
+
+def test_a_host_cannot_fill_the_records_with_documents(
+    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "MOST_UNKNOWN", 2)
+    agent = cloud.agent_of(cloud.running(alice))
+    before = Delivery.objects.count()
+    said = [
+        Owned(subject_kind=ROUTER, subject_id=str(uuid.uuid4()), generation=10**30, digest="x", in_use=True)
+        for _ in range(5)
+    ]
+    audits.compare_documents(agent.host.id, said, complete=False)
+    assert Delivery.objects.count() == before + 2
+    cloud.run()
+    assert Delivery.objects.count() == before
