@@ -74,6 +74,8 @@ class AgentSettings:
     """The account of guests' QEMU processes under ``embed``; ``auto``: one that is made for them, else root."""
     dhcp_user: str = "auto"
     """The account of dnsmasq; ``auto``: one that is made for it, else the distribution's, else nobody."""
+    storage_user: str = "auto"
+    """The account of storage daemons; ``auto``: one that is made for them, else root."""
     vendor_data: Path | None = None
     """A JSON file that every guest of this host finds as ``vendor_data.json``."""
     cgroups: bool = True

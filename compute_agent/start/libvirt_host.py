@@ -17,7 +17,7 @@ from compute_agent.servers.root_disks import PoolRootDisks
 from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.start.assembly import Machine
-from compute_agent.start.volumes import RESTORES, SERVED, make_volumes
+from compute_agent.start.volumes import RESTORES, SERVED, make_volumes, rights_of
 from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.domain_xml import VirtType
@@ -62,7 +62,7 @@ def daemons_of(settings: AgentSettings, certificates: Certificates | None, reach
     paths = HostPaths(settings.state_dir)
     runtime = paths.short.with_name(f"{paths.short.name}-volumes")
     address = Address(reached_at, certificates, settings.volume_ports)
-    return Daemons(runtime, paths.exports, address, settings.state_dir / SERVED)
+    return Daemons(runtime, paths.exports, address, settings.state_dir / SERVED, rights_of(settings))
 
 
 def _vendor_data(settings: AgentSettings) -> bytes:

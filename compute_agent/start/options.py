@@ -78,6 +78,7 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--no-uplink", action="store_true", default=default("NO_UPLINK") == "1", help="give guests no way out of it")
     add("--guest-user", default=default("GUEST_USER", "auto"), metavar="USER", help="who guests' QEMU runs as (embed)")
     add("--dhcp-user", default=default("DHCP_USER", "auto"), metavar="USER", help="who dnsmasq runs as")
+    add("--storage-user", default=default("STORAGE_USER", "auto"), metavar="USER", help="who storage daemons run as")
     add("--vendor-data", default=default("VENDOR_DATA"), metavar="FILE", help="JSON that every guest finds")
     add("--no-cgroups", action="store_true", default=default("NO_CGROUPS") == "1", help="no control group for a guest")
     words = f"{CONNECTED}, {', '.join(NETWORKS_BY_NAME)} or CIDRs, with commas"
@@ -128,6 +129,7 @@ def _options(given: argparse.Namespace) -> Options:
         uplink=not given.no_uplink,
         guest_user=given.guest_user,
         dhcp_user=given.dhcp_user,
+        storage_user=given.storage_user,
         vendor_data=Path(given.vendor_data).absolute() if given.vendor_data else None,
         cgroups=not given.no_cgroups,
         blocked_networks=_networks(given.blocked_networks, "--blocked-networks"),

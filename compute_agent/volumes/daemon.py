@@ -10,6 +10,7 @@ Calls for one volume do not overlap; the regular check leaves a volume alone who
 """
 
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -28,7 +29,7 @@ from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt import processes
 from compute_agent.virt.volume_connections import socket_of
 from compute_agent.volumes import daemon_process, exports
-from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET, READY
+from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET, READY, Rights
 from compute_agent.volumes.driver import Opening, VolumeDriver
 from compute_agent.volumes.errors import NotExportedError, VolumeInUseError
 from compute_agent.volumes.exports import AUTHORIZED, CREDENTIALS, Description, Export
@@ -37,7 +38,7 @@ from compute_agent.volumes.qmp import Qmp
 
 log = logging.getLogger(__name__)
 
-DESCRIPTION = "daemon.json"
+DESCRIPTION, SHOWN = "daemon.json", "tls"
 TCP_WITHOUT_TLS = (
     "The volume is on another host than the server, and this host has no certificates to export it over TLS."
 )
@@ -69,16 +70,31 @@ class Address:
     ports: tuple[int, int] = (10809, 11832)
     """The first and the last that daemons may listen at."""
 
-    @property
-    def any(self) -> str:
-        """Return what daemons listen at: packets for the address may come with another into a namespace."""
-        return "::" if ":" in self.reached_at() else "0.0.0.0"  # noqa: S104 (only certificates of the cloud get in)
+    def bind(self, port: int = 0) -> str:
+        """Return where daemons listen: at the host's address, or at all where packets for it come with another one, as
+        through a translation.  Raises NotExportedError when the port is not free.
+        """
+        reached = self.reached_at()
+        family, every = (socket.AF_INET6, "::") if ":" in reached else (socket.AF_INET, "0.0.0.0")  # noqa: S104 (see above)
+        for address in (reached, every):
+            with socket.socket(family) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                try:
+                    probe.bind((address, port))
+                except OSError as error:
+                    if error.errno == errno.EADDRNOTAVAIL:
+                        continue
+                    raise NotExportedError("The port is in use.", detail=f"{address} {port}") from error
+                return address
+        raise NotExportedError("The host has no address at which it can export volumes.")
 
 
 class Daemons:
     """The storage daemons of one host."""
 
-    def __init__(self, runtime: Path, sockets: Path, address: Address, kept: Path) -> None:
+    def __init__(
+        self, runtime: Path, sockets: Path, address: Address, kept: Path, rights: Rights | None = None
+    ) -> None:
         """Keep descriptions, with keys, below ``runtime``, in memory, and sockets for guests in ``sockets``, where they
         find them; both are short paths.  ``kept`` is a folder on the disk for what a restart of the machine leaves.
         """
@@ -86,6 +102,7 @@ class Daemons:
         self.sockets = sockets
         self._kept = KeptDescriptions(kept)
         self._address = address
+        self._rights = rights or Rights()
         self._locks: dict[str, threading.RLock] = {}
         self._waiting: Counter[str] = Counter()
         self._guard = threading.Lock()
@@ -243,10 +260,10 @@ class Daemons:
         daemon_process.end(folder)
         self._make(folder)
         try:
-            daemon_process.launch(folder, held)
+            with daemon_process.listening(folder / NBD_SOCKET) as listen:
+                daemon_process.launch(folder, held, self._rights_for(opening), listen)
             with Qmp(folder / QMP_SOCKET) as qmp:
                 exports.open_nodes(qmp, opening)
-                exports.serve(qmp, {"type": "unix", "data": {"path": str(folder / NBD_SOCKET)}})
                 exports.add_export(qmp, name, opening.node, read_only=read_only)
             yield folder / NBD_SOCKET
         finally:
@@ -260,7 +277,7 @@ class Daemons:
         daemon_process.end(folder)
         self._make(folder)
         try:
-            daemon_process.launch(folder, held)
+            daemon_process.launch(folder, held, self._rights_for(opening))
             with Qmp(folder / QMP_SOCKET) as qmp:
                 exports.open_nodes(qmp, opening)
                 yield qmp
@@ -311,8 +328,9 @@ class Daemons:
         return socket_of(self.sockets, volume_id)
 
     def _make(self, folder: Path) -> None:
-        self.runtime.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
+        for each in (self.runtime, folder):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            each.chmod(0o711)  # the daemon's account passes through, and can list and change nothing
 
     def _describe(self, description: Description) -> None:
         folder = self._folder(description.volume.id)
@@ -329,11 +347,14 @@ class Daemons:
         daemon_process.end(folder)
         held = driver.hold(volume.id, again=again)
         try:
-            daemon_process.launch(folder, held)
+            opening = driver.opening(volume)
+            with contextlib.ExitStack() as given:
+                listen = None if description.port else given.enter_context(self._socket_for_guests(volume.id))
+                daemon_process.launch(folder, held, self._rights_for(opening), listen)
             with Qmp(folder / QMP_SOCKET) as qmp:
-                opening = driver.opening(volume)
                 exports.open_nodes(qmp, opening)
-                self._listen(qmp, description)
+                if description.port:
+                    self._listen(qmp, description, opening)
                 exports.follow(qmp, description, opening.node)
             (folder / READY).touch()
         except Exception:
@@ -343,34 +364,51 @@ class Daemons:
             for descriptor in held:
                 os.close(descriptor)
 
-    def _listen(self, qmp: Qmp, description: Description) -> None:
-        if not description.port:
-            self.sockets.mkdir(mode=0o711, parents=True, exist_ok=True)
-            path = self._socket(description.volume.id)
+    def _rights_for(self, opening: Opening) -> Rights:
+        return Rights() if opening.as_root else self._rights
+
+    def _socket_for_guests(self, volume_id: str) -> socket.socket:
+        """Return a socket that the account of guests may connect to: the folder's group is its."""
+        self.sockets.mkdir(mode=0o711, parents=True, exist_ok=True)
+        path = self._socket(volume_id)
+        made = daemon_process.listening(path)
+        os.chown(path, -1, self.sockets.stat().st_gid)
+        path.chmod(0o660)
+        return made
+
+    def _shown(self, certificates: Certificates, folder: Path, rights: Rights) -> Path:
+        """Return a folder with the certificates that a daemon's account can read."""
+        if rights.account is None:
+            return certificates.folder
+        shown = folder / SHOWN
+        shown.mkdir(mode=0o700, exist_ok=True)
+        for name in ("ca-cert.pem", "server-cert.pem", "server-key.pem"):
+            path = shown / name
             path.unlink(missing_ok=True)
-            exports.serve(qmp, {"type": "unix", "data": {"path": str(path)}})
-            os.chown(path, -1, self.sockets.stat().st_gid)  # of the account that guests run under
-            path.chmod(0o660)
-            return
+            path.touch(mode=0o600)
+            path.write_bytes((certificates.folder / name).read_bytes())
+            rights.account.show(path, 0o440)
+        rights.account.show(shown, 0o750)
+        return shown
+
+    def _listen(self, qmp: Qmp, description: Description, opening: Opening) -> None:
         certificates = self._address.certificates
         if certificates is None or not certificates.complete:
             raise NotExportedError(TCP_WITHOUT_TLS)
         exports.authorize(qmp, description.clients)
         credentials = {"qom_type": "tls-creds-x509", "id": CREDENTIALS, "endpoint": "server", "verify_peer": True}
-        qmp.execute("object-add", **credentials, dir=str(certificates.folder))
-        place = {"type": "inet", "data": {"host": self._address.any, "port": str(description.port)}}
+        shown = self._shown(certificates, self._folder(description.volume.id), self._rights_for(opening))
+        qmp.execute("object-add", **credentials, dir=str(shown))
+        place = {"type": "inet", "data": {"host": self._address.bind(), "port": str(description.port)}}
         exports.serve(qmp, place, tls_creds=CREDENTIALS, tls_authz=AUTHORIZED)
 
     def _free_port(self) -> int:
         taken = {description.port for description in (*self.descriptions(), *self._kept.all())}
         first, last = self._address.ports
         for port in range(first, last + 1):
-            if port in taken:
-                continue
-            with socket.socket(socket.AF_INET6 if ":" in self._address.any else socket.AF_INET) as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                with contextlib.suppress(OSError):
-                    probe.bind((self._address.any, port))
+            if port not in taken:
+                with contextlib.suppress(NotExportedError):
+                    self._address.bind(port)
                     return port
         raise NotExportedError("The host has no port left to export volumes to other hosts.")
 

@@ -1,15 +1,22 @@
 """The process of a storage daemon: started, found again by an agent that was killed, ended."""
 
 import contextlib
+import json
 import logging
 import os
+import re
 import signal
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.virt import processes
 from compute_agent.virt.programs import SYSTEM_PATH
+from compute_agent.volumes import confine
+from compute_agent.volumes.account import StorageAccount
 from compute_agent.volumes.qmp import DaemonError, Qmp
 
 log = logging.getLogger(__name__)
@@ -22,16 +29,37 @@ START_SECONDS = 20.0
 STARTS, ANSWER_SECONDS = 3, 5.0
 """How often a daemon is started that does not answer within so many seconds."""
 QUIT_SECONDS = 30.0
+MOST_CONNECTIONS = 100
+"""Clients of one daemon at the same time, those included that have not shown a certificate yet."""
+BACKLOG = 16
 
 
-def launch(folder: Path, held: Sequence[int]) -> None:
-    """Start a daemon that has nothing open yet; return when it answers.  It inherits ``held``.  Raises DaemonError.
+@dataclass(frozen=True)
+class Rights:
+    """What a daemon may do: everything that its account may, with its system calls filtered and no way to more."""
+
+    account: StorageAccount | None = None
+    """None: the agent's own."""
+    folders: Sequence[Path] = ()
+    """The folders of pools, which the account can reach wherever they are."""
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Return the words before those of the daemon."""
+        uid, gid = (self.account.uid, self.account.gid) if self.account is not None else (0, 0)
+        rights = json.dumps({"uid": uid, "gid": gid, "folders": [str(each) for each in self.folders]})
+        return (sys.executable, "-I", "-S", confine.__file__, rights)
+
+
+def launch(folder: Path, held: Sequence[int], rights: Rights, listen: socket.socket | None = None) -> None:
+    """Start a daemon that has nothing open yet; return when it answers.  It inherits ``held``, and exports at the
+    socket ``listen`` where one is given.  Raises DaemonError.
 
     One that is spoken to before it has started altogether may never answer (about one in a hundred on a busy host): it
     goes into the background when it has.  One that is mute all the same is ended, and another one is started.
     """
     for left in reversed(range(STARTS)):
-        _spawn(folder, held)
+        _spawn(folder, held, rights, listen)
         try:
             Qmp(folder / QMP_SOCKET, ANSWER_SECONDS).close()
         except DaemonError as error:
@@ -45,24 +73,32 @@ def launch(folder: Path, held: Sequence[int]) -> None:
             return
 
 
-def _spawn(folder: Path, held: Sequence[int]) -> None:
+def _spawn(folder: Path, held: Sequence[int], rights: Rights, listen: socket.socket | None) -> None:
     """Start the program; it writes its number into the pid file itself: the agent may be killed at any moment.
 
-    Raises DaemonError.
+    Its account can write nothing in the folder but that file: root reads and writes there.  Raises DaemonError.
     """
-    for name in (QMP_SOCKET, NBD_SOCKET, PID_FILE, READY):
+    for name in (QMP_SOCKET, PID_FILE, READY):
         (folder / name).unlink(missing_ok=True)
-    monitor = f"socket,path={folder / QMP_SOCKET},server=on,wait=off,id=monitor"
-    background = ("--daemonize", "--pidfile", str(folder / PID_FILE))
-    with (folder / LOG).open("wb") as output:
+    (folder / PID_FILE).touch(mode=0o600)
+    if rights.account is not None:
+        rights.account.give(folder / PID_FILE, 0o600)
+    with listening(folder / QMP_SOCKET) as monitor, (folder / LOG).open("wb") as output:
+        words = [*rights.command, PROGRAM, "--daemonize", "--pidfile", str(folder / PID_FILE)]
+        words += ["--chardev", f"socket,fd={monitor.fileno()},server=on,wait=off,id=monitor"]
+        words += ["--monitor", "chardev=monitor"]
+        given = [*held, monitor.fileno()]
+        if listen is not None:
+            words += ["--nbd-server", f"addr.type=fd,addr.str={listen.fileno()},max-connections={MOST_CONNECTIONS}"]
+            given.append(listen.fileno())
         try:
             done = subprocess.run(  # noqa: S603
-                (PROGRAM, *background, "--chardev", monitor, "--monitor", "chardev=monitor"),
+                words,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 env={"PATH": SYSTEM_PATH, "LC_ALL": "C"},
-                pass_fds=tuple(held),
+                pass_fds=given,
                 cwd="/",
                 timeout=START_SECONDS,
                 check=False,
@@ -74,13 +110,27 @@ def _spawn(folder: Path, held: Sequence[int]) -> None:
         raise DaemonError(f"it does not start: {said or done.returncode}")
 
 
+def listening(path: Path) -> socket.socket:
+    """Return a unix socket at ``path`` that nobody but this account connects to; one that was there is replaced."""
+    path.unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        made.bind(str(path))
+        path.chmod(0o600)
+        made.listen(BACKLOG)
+    except OSError as error:
+        made.close()
+        raise DaemonError(f"{path}: {error}") from error
+    return made
+
+
 def running(folder: Path) -> int | None:
     """Return the daemon of a folder if it is alive, and is ours."""
     pid = processes.read_pid(folder / PID_FILE)
     if pid is None:
         return None
     processes.collect(pid)
-    return pid if _is_of(pid, folder / QMP_SOCKET) else None
+    return pid if _is_of(pid, re.escape(os.fsencode(folder))) else None
 
 
 def is_ready(folder: Path) -> bool:
@@ -105,13 +155,15 @@ def strays(runtime: Path) -> Iterator[int]:
     known = {running(path.parent) for path in runtime.glob(f"*/{PID_FILE}")}
     for path in Path("/proc").glob("[0-9]*"):
         pid = int(path.name)
-        if pid not in known and _is_of(pid, runtime, end="/"):
+        if pid not in known and _is_of(pid, re.escape(os.fsencode(runtime)) + rb"/[^/\0]+"):
             yield pid
 
 
-def _is_of(pid: int, path: Path, end: str = ",") -> bool:
+def _is_of(pid: int, folder: bytes) -> bool:
+    """Return whether a process was started as the daemon of the folder; those of earlier agents named their socket."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return os.fsencode(f"socket,path={path}{end}") in command
+    marks = rb"(\0--pidfile\0%s/pid\0|socket,path=%s/qmp\.sock,)" % (folder, folder)
+    return re.search(marks, command) is not None

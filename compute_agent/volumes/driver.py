@@ -20,6 +20,7 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import StoredVolume, UnmanagedDisk, VolumeClient, VolumeSpec
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import UnsupportedError
+from compute_agent.volumes.account import StorageAccount
 
 Json = Mapping[str, Any]
 
@@ -52,6 +53,8 @@ class Opening:
     """Arguments of ``blockdev-add``, with all nodes below; nothing that a file says of others is followed."""
     objects: Sequence[Json] = ()
     """Arguments of ``object-add``, before it: the secrets."""
+    as_root: bool = False
+    """The account of storage daemons cannot open it."""
 
     @property
     def node(self) -> str:
@@ -87,6 +90,8 @@ class PoolSettings:
     host: str
     """This host's name, for messages of other hosts about who has a volume open."""
     options: Mapping[str, str] = field(default_factory=dict)
+    account: StorageAccount | None = None
+    """The account of the host's storage daemons; None: they run as the agent does."""
 
 
 class VolumeDriver(abc.ABC):

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from compute_agent.contract.volume import VolumeClient, VolumeSpec, client_export
+from compute_agent.volumes.daemon_process import MOST_CONNECTIONS
 from compute_agent.volumes.driver import Json, Opening
 from compute_agent.volumes.qmp import DaemonError, Qmp
 
@@ -59,7 +60,7 @@ def open_nodes(qmp: Qmp, opening: Opening) -> None:
 
 
 def serve(qmp: Qmp, place: Json, **more: Any) -> None:
-    qmp.execute("nbd-server-start", addr=place, max_connections=0, **more)
+    qmp.execute("nbd-server-start", addr=place, max_connections=MOST_CONNECTIONS, **more)
 
 
 def add_export(qmp: Qmp, name: str, node: str, *, read_only: bool) -> None:

@@ -19,6 +19,7 @@ which of them its snapshots are: it is replaced in one step, and a file that it 
 import contextlib
 import fcntl
 import hashlib
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,7 +27,10 @@ from pathlib import Path
 import msgspec
 
 from compute_agent.contract.volume import StoredVolume
+from compute_agent.volumes.account import StorageAccount
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
+
+log = logging.getLogger(__name__)
 
 STATE, LOCK, DAEMON_LOCK, HOLDER = "state.json", "lock", "daemon.lock", "holder"
 POOL_LOCK = "pool.lock"
@@ -66,8 +70,9 @@ class State(msgspec.Struct, kw_only=True):
 class Layers:
     """The folder of a pool: ``pool.json``, ``images/``, ``volumes/``."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, account: StorageAccount | None = None) -> None:
+        """``account``: that of the host's storage daemons."""
+        self.folder, self._account = folder, account
         self.volumes = folder / "volumes"
         self.images = folder / "images"
 
@@ -77,6 +82,30 @@ class Layers:
             return self.images / name.removeprefix(IMAGE)
         volume_id, _, number = name.partition("/")
         return self.volumes / volume_id / f"{number}.qcow2"
+
+    def lend(self, name: str) -> bool:
+        """Let storage daemons open a layer, which they may have to write, or an image, which nobody writes; return
+        whether they can.
+
+        Files are lent when they are opened: another host, or an earlier agent, may have created them.  An image may be
+        a link to a file of the image cache, whose group is that of guests: its folders keep everybody else from it.
+        """
+        if self._account is None:
+            return True
+        path = self.path(name)
+        try:
+            for folder in (self.folder, path.parent.parent, path.parent):
+                self._account.show(folder, 0o710)
+            if name.startswith(IMAGE):
+                path.chmod(0o444)
+            else:
+                self._account.give(path, 0o600)
+        except FileNotFoundError:  # opening it says so
+            return True
+        except OSError as error:  # on NFS, root may not be root
+            log.warning("Storage daemons of pool %s run as root: %s", self.folder, error)
+            return False
+        return True
 
     # ----- states ---------------------------------------------------------------------------------------------------
 

@@ -57,7 +57,7 @@ class Qcow2Driver(VolumeDriver):
 
     def __init__(self, settings: PoolSettings) -> None:
         super().__init__(settings)
-        self.layers = Layers(Path(settings.location))
+        self.layers = Layers(Path(settings.location), settings.account)
         self.disks = UnmanagedDisks(self.layers.folder)
 
     # ----- the pool -------------------------------------------------------------------------------------------------
@@ -424,7 +424,9 @@ class Qcow2Driver(VolumeDriver):
 
     def _opening(self, volume: VolumeSpec, name: str, *, read_only: bool) -> Opening:
         node: dict[str, Any] | None = None
-        for each in reversed(self.layers.chain(name)):
+        chain = self.layers.chain(name)
+        as_root = not all(self.layers.lend(each) for each in chain)
+        for each in reversed(chain):
             above = each == name
             current = self._node(each, volume, read_only=read_only or not above)
             if not each.startswith(IMAGE):
@@ -434,10 +436,11 @@ class Qcow2Driver(VolumeDriver):
             raise VolumeNotFoundError
         secret = {"qom-type": "secret", "id": SECRET, "format": "base64"}
         objects = [secret | {"data": volume.encryption.key}] if volume.encryption is not None else []
-        return Opening(node, objects)
+        return Opening(node, objects, as_root=as_root)
 
     def _node(self, name: str, volume: VolumeSpec, *, read_only: bool = False) -> dict[str, Any]:
         """Return how one layer is opened, without what lies below it."""
+        self.layers.lend(name)
         file: dict[str, Any] = {"driver": "file", "filename": str(self.layers.path(name)), "discard": "unmap"}
         if name.startswith(IMAGE):
             file["locking"] = "off"  # nobody ever writes it

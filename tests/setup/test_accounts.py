@@ -82,6 +82,8 @@ def test_guests_may_use_kvm_by_its_group(
 
     monkeypatch.setattr(grp, "getgrgid", lambda _: grp.struct_group(("kvmgroup", "x", 108, [])))
     accounts.ensure_agents(Device())  # type: ignore[arg-type]
+    created = {call[-1] for call in machine.calls if call[0] == "useradd"}
+    assert created == {"novella-guests", "novella-dhcp", "novella-storage"}
     assert [call[call.index("--groups") + 1] for call in machine.calls if call[0] == "usermod"] == (
         [expected] if expected else []
     )

@@ -13,6 +13,8 @@ GUESTS = "novella-guests"
 """Guests' QEMU processes; the agent takes it by itself."""
 DHCP = "novella-dhcp"
 """dnsmasq; the agent takes it by itself, too."""
+STORAGE = "novella-storage"
+"""Storage daemons of volumes; the agent takes it by itself, too."""
 KVM = Path("/dev/kvm")
 TRIES = 20
 PAUSE = 0.25
@@ -44,6 +46,7 @@ def ensure_agents(device: Path = KVM) -> None:
     """
     ensure(DHCP)
     ensure(GUESTS)
+    ensure(STORAGE)
     if not device.exists() or device.stat().st_gid == 0 or device.stat().st_mode & 0o060 != 0o060:
         return
     group = grp.getgrgid(device.stat().st_gid)

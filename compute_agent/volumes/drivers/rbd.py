@@ -7,6 +7,7 @@ volume is LUKS in the image, opened by the storage daemon: the cluster never has
 
 import contextlib
 import errno
+import functools
 import logging
 import os
 import socket
@@ -14,6 +15,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -267,12 +269,25 @@ class RbdDriver(VolumeDriver):
     # ----- opening --------------------------------------------------------------------------------------------------
 
     def opening(self, volume: VolumeSpec) -> Opening:
-        return _opening(self.images.location.node(_image(volume.id)), volume.encryption, self.top(volume))
+        found = _opening(self.images.location.node(_image(volume.id)), volume.encryption, self.top(volume))
+        return replace(found, as_root=self._as_root)
 
     def snapshot_opening(self, volume: VolumeSpec, snapshot_id: str) -> Opening:
         node = self.images.location.node(_image(volume.id)) | {"snapshot": snapshot_id}
         name = f"s{uuid.uuid5(NAMESPACE, snapshot_id).hex[:20]}"
-        return _opening({**node, "read-only": True}, volume.encryption, name)
+        return replace(_opening({**node, "read-only": True}, volume.encryption, name), as_root=self._as_root)
+
+    @functools.cached_property
+    def _as_root(self) -> bool:
+        """Whether the account of storage daemons cannot read what signs this host in to the cluster."""
+        account = self.settings.account
+        if account is None:
+            return False
+        needed = [self.images.location.conf, *self.images.keyrings()]
+        if all(account.may_read(path) for path in needed):
+            return False
+        log.warning("Storage daemons of pool %s run as root: let %s read %s.", self.settings.name, account.name, needed)
+        return True
 
     def top(self, volume: VolumeSpec) -> str:
         return f"{NODE}-{volume.size_gb}"

@@ -80,6 +80,15 @@ class CephImages:
             return f"The file {self.location.conf} is missing."
         return ""
 
+    def keyrings(self) -> list[Path]:
+        """Return the files with the client's key: those of the configured ones that are there."""
+        words = ("--conf", str(self.location.conf), "--name", f"client.{self.location.client}")
+        try:
+            said = run_program("ceph-conf", *words, "--show-config-value", "keyring", limits=QUICK).decode()
+        except ProgramError as error:
+            raise CephError(str(error), error.number) from error
+        return [path for each in said.strip().split(",") if (path := Path(each.strip())).is_file()]
+
     def pool_id(self) -> str:
         """Return the pool's UUID, made of the cluster's and of the pool's number in it, which Ceph never gives twice.
 

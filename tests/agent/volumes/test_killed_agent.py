@@ -92,7 +92,7 @@ def running(short: Path) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         try:
-            if f"path={short}/run/".encode() in (path / "cmdline").read_bytes():
+            if f"{short}/run/".encode() in (path / "cmdline").read_bytes():
                 found.append(int(path.name))
         except OSError:
             continue

@@ -1,0 +1,67 @@
+"""The account that storage daemons run under: an error of their NBD server is not root on the storage host."""
+
+import logging
+import os
+import pwd
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+log = logging.getLogger(__name__)
+
+AUTO, ROOT = "auto", "root"
+KNOWN = "novella-storage"
+"""The account that ``auto`` looks for: bin/up creates it."""
+
+
+@dataclass(frozen=True)
+class StorageAccount:
+    """A user with its first group."""
+
+    name: str
+    uid: int
+    gid: int
+
+    def give(self, path: Path, mode: int) -> None:
+        """Let the account own a file that it writes; nothing changes when it does so already."""
+        self._change(path, self.uid, mode)
+
+    def show(self, path: Path, mode: int) -> None:
+        """Let the account's group use a file or folder that stays root's."""
+        self._change(path, 0, mode)
+
+    def may_read(self, path: Path) -> bool:
+        """Return whether the modes of a file and of the folders above it let the account read it."""
+        try:
+            return self._has(path.stat(), 4) and all(self._has(folder.stat(), 1) for folder in path.resolve().parents)
+        except OSError:
+            return False
+
+    def _has(self, about: os.stat_result, bit: int) -> bool:
+        shift = 6 if about.st_uid == self.uid else 3 if about.st_gid == self.gid else 0
+        return bool(about.st_mode >> shift & bit)
+
+    def _change(self, path: Path, owner: int, mode: int) -> None:
+        about = path.lstat()
+        if (about.st_uid, about.st_gid) != (owner, self.gid):
+            os.chown(path, owner, self.gid, follow_symlinks=False)
+        if stat.S_IMODE(about.st_mode) != mode:
+            path.chmod(mode)
+
+
+def choose(wanted: str) -> StorageAccount | None:
+    """Return the account that the settings name; None to run storage daemons as the agent itself.
+
+    Raises ValueError for a name that nobody has.
+    """
+    if os.geteuid() != 0 or wanted == ROOT:
+        return None
+    name = KNOWN if wanted == AUTO else wanted
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError as error:
+        if wanted != AUTO:
+            raise ValueError(f"there is no user {wanted!r} for storage daemons") from error
+        log.warning("Storage daemons run as root: create a user for them (useradd --system %s).", KNOWN)
+        return None
+    return StorageAccount(name, entry.pw_uid, entry.pw_gid)
