@@ -5,7 +5,6 @@ host.  So the address is the one that it is known by, its certificate must bear 
 volume, and a socket is named to clients on its own host only.
 """
 
-import ipaddress
 import logging
 import re
 import uuid
@@ -18,6 +17,7 @@ from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.certificates import tls_hostname
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import VolumeSpec, client_export
+from provisioning.hosts import addresses
 from provisioning.hosts.models import Host
 
 log = logging.getLogger(__name__)
@@ -40,11 +40,12 @@ def connection_for(
         said = msgspec.json.decode(event.detail.get("connection") or "{}", type=VolumeConnection)
     except (msgspec.DecodeError, UnicodeError):
         return None
-    host = Host.objects.filter(id=daemon).first()
-    if host is None or not _is_export_of(volume.id, said.export):
+    hosts = Host.objects.in_bulk([daemon, client_host or daemon])
+    host, client = hosts.get(daemon), hosts.get(client_host or daemon)
+    if host is None or client is None or not _is_export_of(volume.id, said.export):
         found = None
     elif said.port:
-        found = _over_tls(host, said)
+        found = _over_tls(client, host, said)
     else:
         found = _beside(volume.id, said) if client_host == daemon else None
     if found is None:
@@ -67,16 +68,13 @@ def _is_export_of(data_id: str, export: str) -> bool:
     return export.startswith(data_id) and _COUNTED.fullmatch(export.removeprefix(data_id)) is not None
 
 
-def _over_tls(host: Host, said: VolumeConnection) -> VolumeConnection | None:
+def _over_tls(client: Host, host: Host, said: VolumeConnection) -> VolumeConnection | None:
     """Return the way to a daemon that listens on its host's address."""
-    try:
-        address = ipaddress.ip_address(host.host_ip)
-    except ValueError:
-        return None
-    if said.port not in PORTS or address.is_unspecified or address.is_multicast:
+    address = addresses.seen_from(client, host)
+    if said.port not in PORTS or not address:
         return None
     name = tls_hostname(str(host.id))
-    return VolumeConnection(export=said.export, address=str(address), port=said.port, tls=True, tls_hostname=name)
+    return VolumeConnection(export=said.export, address=address, port=said.port, tls=True, tls_hostname=name)
 
 
 def _beside(data_id: str, said: VolumeConnection) -> VolumeConnection | None:

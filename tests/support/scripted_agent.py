@@ -74,6 +74,8 @@ class ScriptedAgent:
     left: list[Leftover] | None = None
     """What its audits say is left over; None: nothing is said of it."""
     seq: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    addresses: ClassVar = itertools.count()
+    """Of hosts that serve volumes: others reach them."""
     in_batches: ClassVar = True
     """Whether a build that goes well reports its steps together, as an agent does whose link was busy."""
 
@@ -107,7 +109,6 @@ class ScriptedAgent:
         token = enrolment.create_join_token(name)
         host = enrolment.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
         Host.objects.filter(id=host.id).update(reserved_memory_mb=0, cpu_allocation_ratio=1.0, availability_zone=zone)
-        host.host_ip = f"198.51.100.{Host.objects.count() % 255}"
         agent = cls(host)
         # Thousands of tests begin with a host, and a new one has nothing that could be compared with the records.
         with mock.patch.object(liveness, "compare"), mock.patch.object(audits, "compare"):
@@ -230,6 +231,7 @@ class ScriptedAgent:
         """Serve these pools from now on, or one of its own; returns the first."""
         for pool in pools or (ScriptedPool(),):
             self.pools[pool.id] = pool
+        self.host.host_ip = self.host.host_ip or f"198.51.100.{next(self.addresses) % 250 + 1}"
         self.measured()
         return next(iter(self.pools.values()))
 

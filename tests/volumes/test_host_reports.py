@@ -127,7 +127,7 @@ def test_address_and_certificate_are_those_of_the_storage_host(
         export=f"{volume.id}.1", address=evil.host.host_ip, port=10809, tls=True,
         tls_hostname=tls_hostname(str(evil.host.id)),
     )  # fmt: skip
-    for address in ("", "not an address; x", "0.0.0.0", "224.0.0.1", "::"):  # noqa: S104
+    for address in ("", "not an address; x", "0.0.0.0", "224.0.0.1", "::", "127.0.0.1"):  # noqa: S104
         Host.objects.filter(id=evil.host.id).update(host_ip=address)
         assert connected(town, volume, town.agent, evil) is None
 
