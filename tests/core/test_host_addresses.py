@@ -24,8 +24,11 @@ UNUSABLE = (
 
 
 def reports(cloud: Cloud, name: str, address: str, link: str = LINK) -> Host:
-    """Let a host report an address over a link."""
-    agent = cloud.agents.get(name) or cloud.add_host(name)
+    """Let a host report an address over a link; a new one has reported none before."""
+    if name not in cloud.agents:
+        cloud.add_host(name)
+        Host.objects.filter(name=name).update(host_ip="")
+    agent = cloud.agents[name]
     audits.audit(agent.host.id, replace(agent.audit(1, 1, 1), host_ip=address, warnings=[]), link)
     return Host.objects.get(id=agent.host.id)
 
