@@ -224,6 +224,9 @@ def test_other_offers_are_made_and_changed(admin: Client, town: Town, alice: Per
     kind = create_type("theirs")
     admin.post(f"{PAGES}defaulttype/add/", {"project_id": str(alice.project_id), "volume_type": str(kind.pk)})
     assert DefaultType.objects.get().volume_type_id == kind.pk
+    other = create_type("other")
+    admin.post(f"{PAGES}defaulttype/{alice.project_id}/change/", {"volume_type": str(other.pk)})
+    assert DefaultType.objects.get().volume_type_id == other.pk
     admin.post(f"{PAGES}defaulttype/{alice.project_id}/delete/", {"post": "yes"})
     assert not DefaultType.objects.exists()
 

@@ -138,6 +138,12 @@ class DefaultTypeForm(ModelForm):
         model = DefaultType
         fields = ("project_id", "volume_type")
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Leave the project out where it is only shown: as a field it would be required."""
+        super().__init__(*args, **kwargs)
+        if not self.instance._state.adding:
+            del self.fields["project_id"]
+
     def clean_project_id(self) -> Any:
         """Keep the id."""
         return self.cleaned_data["project_id"].id
