@@ -295,7 +295,7 @@ class InterfacePlan:
             raise InvalidInputError(msg, field="networks")
         if not FixedIP.objects.filter(port_id=port_id).exists():
             raise PortRequiresFixedIPError(port_id)
-        mark(FLOATING_IP, FloatingIP.objects.filter(fixed_port=port_id).values_list("id", flat=True))
+        mark(FLOATING_IP, FloatingIP.objects.filter(fixed_port=uuid.UUID(port_id)).values_list("id", flat=True))
 
     def create(
         self,
