@@ -77,6 +77,7 @@ def test_an_image_that_lies_becomes_no_volume(
     cache = ImageCache(tmp_path / "images", portal, tmp_path / "guests")
     volumes = Volumes([pool.driver], pool.daemons, Outside(cache, staging=tmp_path / "staging"))
     image, volume = lie(source, portal), pool.spec(1)
+    volumes.states()  # the pool has its secret from then on
     before = sorted(pool.folder.rglob("*"))
     for _ in range(2):
         with pytest.raises((ImageUnacceptableError, ImageFetchError)) as told:
