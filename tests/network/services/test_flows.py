@@ -32,7 +32,7 @@ def flow(**changes: Any) -> Flow:
         ({"protocol": "vrrp"}, {"protocol": "vrrp"}),
         ({"protocol": "0"}, {"protocol": "0"}),
         ({"prefix": "192.0.2.7"}, {"prefix": "192.0.2.7/32"}),
-        ({"prefix": "192.0.2.7/24"}, {"prefix": "192.0.2.0/24"}),
+        ({"prefix": "192.0.2.7/24"}, {"prefix": "192.0.2.7/24"}),
         ({"prefix": "2001:db8::/32", "ethertype": "IPv6"}, {"prefix": "2001:db8::/32"}),
         ({"prefix": ""}, {"prefix": None}),
     ],

@@ -7,24 +7,34 @@ from collections.abc import Callable
 from typing import Any
 
 from portal.api.ec2.paging import page
-from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import Call, action
 
+_SERVERS, _NETWORKS, _ROUTERS = "os_compute_api:servers:index", "get_network", "get_router"
+_PAGED = "MaxResults NextToken"
 _LISTS = {
-    "DescribeDhcpOptions": ("get_network", "DhcpOptions"),
-    "DescribeEgressOnlyInternetGateways": ("get_router", "EgressOnlyInternetGateways"),
-    "DescribeIamInstanceProfileAssociations": ("os_compute_api:servers:index", "IamInstanceProfileAssociations"),
-    "DescribeInstanceCreditSpecifications": ("os_compute_api:servers:index", "InstanceCreditSpecifications"),
-    "DescribeLaunchTemplates": ("os_compute_api:servers:index", "LaunchTemplates"),
-    "DescribeNatGateways": ("get_router", "NatGateways"),
-    "DescribePlacementGroups": ("os_compute_api:servers:index", "PlacementGroups"),
-    "DescribeSpotInstanceRequests": ("os_compute_api:servers:index", "SpotInstanceRequests"),
-    "DescribeVpcClassicLink": ("get_network", "Vpcs"),
-    "DescribeVpcClassicLinkDnsSupport": ("get_network", "Vpcs"),
-    "DescribeVpcEndpoints": ("get_network", "VpcEndpoints"),
-    "DescribeVpcPeeringConnections": ("get_network", "VpcPeeringConnections"),
-}
-"""Action → the rule it is asked by, and the member of its answer that is empty."""
+    "DescribeDhcpOptions": (_NETWORKS, "DhcpOptions", f"DhcpOptionsIds Filters {_PAGED}"),
+    "DescribeEgressOnlyInternetGateways": (
+        _ROUTERS, "EgressOnlyInternetGateways", f"EgressOnlyInternetGatewayIds Filters {_PAGED}"
+    ),
+    "DescribeIamInstanceProfileAssociations": (
+        _SERVERS, "IamInstanceProfileAssociations", f"AssociationIds Filters {_PAGED}"
+    ),
+    "DescribeInstanceCreditSpecifications": (_SERVERS, "InstanceCreditSpecifications", f"Filters InstanceIds {_PAGED}"),
+    "DescribeLaunchTemplates": (
+        _SERVERS, "LaunchTemplates", f"Filters IncludeManagedResources LaunchTemplateIds LaunchTemplateNames {_PAGED}"
+    ),
+    "DescribeNatGateways": (_ROUTERS, "NatGateways", f"Filter NatGatewayIds {_PAGED}"),
+    "DescribePlacementGroups": (_SERVERS, "PlacementGroups", "Filters GroupIds GroupNames"),
+    "DescribeSpotInstanceRequests": (_SERVERS, "SpotInstanceRequests", f"Filters SpotInstanceRequestIds {_PAGED}"),
+    "DescribeVpcClassicLink": (_NETWORKS, "Vpcs", "Filters VpcIds"),
+    "DescribeVpcClassicLinkDnsSupport": (_NETWORKS, "Vpcs", f"VpcIds {_PAGED}"),
+    "DescribeVpcEndpoints": (_NETWORKS, "VpcEndpoints", f"Filters VpcEndpointIds {_PAGED}"),
+    "DescribeVpcPeeringConnections": (_NETWORKS, "VpcPeeringConnections", f"Filters VpcPeeringConnectionIds {_PAGED}"),
+}  # fmt: skip
+"""Action → the rule it is asked by, the member of its answer that is empty, and all arguments of the model.
+
+Written out: reading the model here would load botocore into every web process.
+"""
 
 
 def _reader(member: str, *, paged: bool) -> Callable[[Call], dict[str, Any]]:
@@ -36,10 +46,8 @@ def _reader(member: str, *, paged: bool) -> Callable[[Call], dict[str, Any]]:
     return read
 
 
-for _name, (_rule, _member) in _LISTS.items():
-    _shape = model.operation(_name).input_shape
-    _arguments = set(model.members_of(_shape)) - {"DryRun"} if _shape is not None else set()
-    action(_name, _rule, takes=" ".join(_arguments))(_reader(_member, paged="NextToken" in _arguments))
+for _name, (_rule, _member, _takes) in _LISTS.items():
+    action(_name, _rule, takes=_takes)(_reader(_member, paged=_PAGED in _takes))
 
 
 @action("GetEbsEncryptionByDefault", "volume:get_all")
