@@ -76,7 +76,8 @@ def test_the_image_s_size_counts_where_the_flavor_has_none(api: Api, people: Peo
     cloud.small.root_gb = 0
     cloud.small.save(update_fields=["root_gb"])
     assert ask(api, flavorRef="1")["fits"] == 8
-    assert ask(api, flavorRef="1", imageRef=str(cloud.image.id))["fits"] == 0
+    operator = Api(people.operator)  # members launch such a flavor on volumes only
+    assert ask(operator, flavorRef="1", imageRef=str(cloud.image.id))["fits"] == 0
 
 
 def test_a_group_is_obeyed(api: Api, people: People, cloud: Cloud) -> None:

@@ -90,7 +90,9 @@ def _compare_one(host_id: uuid.UUID, instance: Instance, guest: GuestState, quie
     elif instance.task_state == TaskState.SPAWNING:
         newer_guests.seen_running(instance, guest.attempt)
     elif quiet is None or instance.updated_at < quiet:
-        if not newer_guests.is_current(instance, guest.attempt) and instance.task_state is None:
+        if not newer_guests.is_current(instance, guest.attempt):
+            if not instance.lost_attempts or instance.task_state is not None:
+                return  # an observation of an older guest says nothing about the one that the record means
             state.update(instance, {"guest_attempt": guest.attempt})
         sync_power(instance, power_state_of(guest.power_state))
 

@@ -151,6 +151,8 @@ def test_a_silent_host(cloud: Cloud, alice: RequestContext) -> None:
     Host.objects.filter(id=row.host_id).update(last_seen_at=timezone.now() - OLD)
     assert only("hosts").sentence.endswith("; 1 server is on it.")
     Host.objects.filter(id=row.host_id).update(forced_down=True)
+    assert only("hosts").severity == "warning"
+    Instance.objects.filter(id=row.id).update(vm_state="deleted")
     assert only("hosts").severity == "note"
 
 
