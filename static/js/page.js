@@ -253,6 +253,22 @@ document.addEventListener("click", (event) => {
     }
 });
 
+// --- forms that came over the socket: they are rendered without a request, so the page gives them its token ---------------------
+
+document.addEventListener(
+    "submit",
+    (event) => {
+        const form = event.target;
+        if (form.method !== "post" || form.elements.csrfmiddlewaretoken) return;
+        const field = document.createElement("input");
+        field.type = "hidden";
+        field.name = "csrfmiddlewaretoken";
+        field.value = JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
+        form.append(field);
+    },
+    true,
+);
+
 // --- forms that may be sent once -------------------------------------------------------------------------------------------------
 
 document.addEventListener("submit", (event) => {

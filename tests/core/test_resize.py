@@ -207,7 +207,7 @@ def test_a_disk_of_the_images_size_may_become_a_disk_of_its_own(cloud: Cloud, al
     create_flavor(operator, FlavorRequest("zero", 1, 512, 0, flavorid="zero"))
     create_flavor(operator, FlavorRequest("zero2", 1, 768, 0, flavorid="zero2"))
     cloud.add_host("kelvin")
-    instance = cloud.launch(alice, flavor_ref="zero")
+    instance = cloud.launch(context("alice", ADMIN), flavor_ref="zero")
     cloud.run()
     for flavor, disk in (("zero2", 1), ("1", 2)):
         resized(cloud, instance, flavor)

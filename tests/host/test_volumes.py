@@ -177,7 +177,7 @@ def test_a_grown_volume_grows_in_the_guest_without_a_pause(stage: Stage, volume:
     assert heard == []
     stage.host.listener = None
     blocks = stage.end_writing()
-    assert "e3" in ET.tostring(stage.defined(), encoding="unicode")
+    assert volume.name_of("e3") in ET.tostring(stage.defined(), encoding="unicode")
     # What libvirt has under its own names goes on to work: the guest is saved, and given back what it has now.
     driver.suspend(stage.web.uuid)
     driver.resume(stage.web.uuid)
