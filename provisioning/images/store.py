@@ -28,8 +28,10 @@ CLAIM_TRIES, CLAIM_PAUSE = 20, 0.05
 
 
 def has_room(more: int = 0) -> bool:
-    """Whether ``more`` bytes may be written beside what other uploads write."""
-    room = statvfs(settings.IMAGE_DIR)
+    """Whether ``more`` bytes may be written beside what other uploads write; creates the store's folder if needed."""
+    folder = Path(settings.IMAGE_DIR)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # nothing was stored in a new cloud yet
+    room = statvfs(folder)
     return room.f_bavail * room.f_frsize >= more + RESERVE
 
 

@@ -75,8 +75,9 @@ def test_readers_have_no_buttons(people: People, gift: Image, signed_in: SignedI
 @pytest.mark.parametrize("visibility", ["private", "shared", "community"])
 def test_who_may_use_a_new_image(people: People, cloud: Cloud, visibility: str) -> None:
     client = browser(people.alice)
-    answer = client.post("/images/upload/", {"name": "x", "disk_format": "raw", "visibility": visibility})
+    typed, script = {"name": "x", "disk_format": "raw", "size": "512"}, {"Accept": "application/json"}
+    answer = client.post("/images/upload/", {**typed, "visibility": visibility}, headers=script)
     assert answer.status_code == 201
     assert Image.objects.get(name="x").visibility == visibility
-    refused = client.post("/images/upload/", {"name": "y", "disk_format": "raw", "visibility": "public"})
+    refused = client.post("/images/upload/", {**typed, "name": "y", "visibility": "public"}, headers=script)
     assert refused.json()["field"] == "visibility"

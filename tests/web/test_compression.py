@@ -127,7 +127,9 @@ def test_the_web_server_sends_an_api_answer_compressed(port: int, alice: Person)
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", "/image/v2/schemas/image", headers={"X-Auth-Token": alice.token, **headers})
         answer = connection.getresponse()
-        return answer, answer.read()
+        read = answer.read()
+        connection.close()
+        return answer, read
 
     plain, text = fetch()
     small, body = fetch(**GZIP)
