@@ -16,6 +16,7 @@ let followed = main?.dataset.livePage;
 let socket = null;
 let wait = 500;
 let timer = 0;
+let leaving = false; // a form is under way, and its answer is the next page
 
 function show(state, text) {
     if (!mark) return;
@@ -86,6 +87,7 @@ function connect() {
         if (event.code === ENDED) {
             show("ended", "Signed out");
             document.dispatchEvent(new CustomEvent("novella:signed-out")); // page.js keeps what was typed
+            if (leaving) return;
             location.assign("/auth/login/?next=" + encodeURIComponent(location.pathname + location.search));
             return;
         }
@@ -121,4 +123,6 @@ if (main?.dataset.livePage) {
     addEventListener("online", hurry);
     document.addEventListener("visibilitychange", hurry);
     addEventListener("pagehide", () => clearTimeout(timer));
+    addEventListener("submit", (event) => (leaving ||= !event.defaultPrevented && !event.target.target));
+    addEventListener("pageshow", () => (leaving = false));
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.form_steps import ADMIN, ELSEWHERE, OPERATOR, USER
 from tests.support.forms import Step, Visitor
@@ -50,6 +50,25 @@ def sign_in(cloud: OneMachine, chromium: Browser) -> Iterator[SignIn]:
     yield enter
     for context in contexts:
         context.close()
+
+
+def test_a_sign_out_is_answered_with_the_sign_in_page(sign_in: SignIn, cloud: OneMachine) -> None:
+    """Also when the page's socket is closed before the answer arrives: the page asks for no other sign-in then."""
+    page = sign_in("demo").page
+    with page.expect_websocket() as opened:
+        page.goto(f"{cloud.url}/instances/")
+    expect(page.locator("#live-mark")).to_have_attribute("data-state", "live")
+
+    def answer_late(route: Route) -> None:
+        with opened.value.expect_event("close", timeout=1000 * PATIENCE):
+            answer = route.fetch(max_redirects=0)
+        route.fulfill(response=answer)
+
+    page.route("**/auth/logout/", answer_late)
+    page.evaluate(
+        "() => { setTimeout(() => document.querySelector('[action=\"/auth/logout/\"] [type=submit]').click()); }"
+    )
+    page.wait_for_url(f"{cloud.url}/auth/login/", timeout=1000 * PATIENCE)
 
 
 def lines(failed: dict[str, str]) -> str:
