@@ -9,8 +9,10 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from provisioning.compute.actions.registry import with_buttons
 from provisioning.compute.models import Instance
 from tests.dashboard.conftest import SignedIn
+from tests.support.actions import begin, way_to
 from tests.support.cast import Person
 from tests.support.clouds import Cloud, state_of
 
@@ -155,6 +157,23 @@ def test_a_verb_asks_first_and_then_does_it(at_alice: Client, web: Instance, ver
     assert state_of(web) == ("active", None)
     assert at_alice.post(f"/instances/{web.id}/{verb}/").status_code == 303
     assert state_of(web) == state
+
+
+@pytest.mark.parametrize("verb", ["confirm", "revert", "unrescue"])
+def test_a_verb_is_sent_from_the_state_that_it_needs(
+    at_alice: Client, alice: Person, web: Instance, cloud: Cloud, verb: str
+) -> None:
+    cloud.add_host("host-2")
+    action = next(each for each in with_buttons() if each.button and each.button.name == verb)
+    for step in way_to(action):
+        begin(step, alice.context, cloud, web)
+        cloud.run()
+    assert verb in offered(at_alice, web)
+    assert at_alice.post(f"/instances/{web.id}/{verb}/").status_code == 303
+    assert state_of(web)[1] == action.task
+    cloud.run()
+    assert state_of(web) == ("active", None)
+    assert verb not in offered(at_alice, web)
 
 
 def test_an_action_that_is_too_late_says_so(at_alice: Client, web: Instance) -> None:

@@ -12,7 +12,7 @@ from portal.dashboard.wording import Progress, progress, size_in_bytes
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
 from provisioning.volumes import services
-from provisioning.volumes.models import Group, GroupType, Snapshot, Volume
+from provisioning.volumes.models import Group, GroupType, Snapshot, Volume, VolumeType
 from provisioning.volumes.requests import VolumeRequest
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
@@ -193,6 +193,16 @@ def test_a_volume_is_handed_over_with_a_key_that_is_shown_once(
     volume.refresh_from_db()
     assert (volume.project_id, volume.status) == (charlie.project_id, "available")
     assert at_alice.get(f"/volumes/{volume.id}/").status_code == 404
+
+
+def test_a_volume_changes_its_type(at_alice: Client, agent: ScriptedAgent, volume: Volume) -> None:
+    other = VolumeType.objects.create(name="other")
+    wanted = {"volume_type": str(other.id)}
+    assert at_alice.post(f"/volumes/{volume.id}/retype/", wanted).status_code == 303
+    agent.work()
+    volume.refresh_from_db()
+    assert (volume.volume_type, volume.status) == (other, "available")
+    assert at_alice.post(f"/volumes/{volume.id}/retype/", {"volume_type": "none such"}).status_code == 422
 
 
 def test_others_see_nothing_of_it(signed_in: SignedIn, charlie: Person, agent: ScriptedAgent, volume: Volume) -> None:
