@@ -24,6 +24,13 @@ def test_every_form_is_submitted_by_a_step() -> None:
     assert takes - submitted == ELSEWHERE.keys()
 
 
+def test_what_no_step_submits_is_submitted_by_a_test_that_exists() -> None:
+    for form, place in ELSEWHERE.items():
+        path, _, why = place.partition(": ")
+        assert (CHECKOUT / path).is_file(), form
+        assert why, form
+
+
 def test_no_page_sends_a_form_in_a_type_that_the_web_server_refuses() -> None:
     """Multipart forms are answered 415: files are sent by themselves, and the rest urlencoded."""
     for path in (CHECKOUT / "templates").rglob("*.html"):

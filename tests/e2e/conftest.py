@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from tests.support.forms import SUPERSEDED
 from tests.support.one_machine import PATIENCE, OneMachine, running
 
 
@@ -77,10 +78,6 @@ def signed_in(cloud: OneMachine, chromium: Browser) -> Iterator[BrowserContext]:
     page.close()
     yield context
     context.close()
-
-
-SUPERSEDED = ("htmx:afterRequest", "htmx:sendAbort")
-"""What htmx writes to the console when a newer request replaces one that is under way."""
 
 
 def watch(context: BrowserContext, url: str) -> Watched:

@@ -24,7 +24,7 @@ def of_user(action: str) -> Step:
 
 
 NETWORKING = [
-    d("key_pair_create", {"name": "desk", "how": "make"}),
+    d("key_pair_create", {"name": "desk", "how": "make"}, keep="pair", kind="key-pairs"),
     d("network_create", {"name": "web", "cidr": "10.177.0.0/24"}, keep="net"),
     d("network_edit", {"name": "web-2"}, "net"),
     d("subnet_create", {"name": "more", "cidr": "10.178.0.0/24"}, "net", keep="subnet", kind="subnets"),
@@ -82,6 +82,8 @@ VOLUMES = [
     d("server_attach", {"volume": FIRST}, "server", waits=True),
     d("volume_create", {"name": "source", "source": "empty", "size": "1"}, keep="source"),
     d("volume_upload", {"name": "from-volume", "disk_format": "raw"}, "source", waits=True),
+    d("transfer_create", {"name": "gift"}, "source", waits=True),
+    d("transfer_withdraw", of="source"),
     d("volume_create", {"name": "spare", "source": "empty", "size": "1"}, keep="spare_volume"),
     d("volume_delete", of="spare_volume", waits=True),
 ]
@@ -100,7 +102,7 @@ OWN = [
     d("application_credential_delete", of="credential"),
     d("ec2_credential_create"),
     d("settings", {"email": "demo@example.org"}),
-    d("key_pair_delete"),
+    d("key_pair_delete", of="pair"),
     d("sign_out", at="/", button="form[action='/auth/logout/'] [type=submit]"),
 ]
 USER = [*NETWORKING, *SERVERS, *VOLUMES, *ACTIONS, *OWN]
@@ -109,7 +111,8 @@ OPERATOR = [
     d("flavor_delete", of="flavor"),
     d("project_create", {"name": "blue"}, keep="project"),
     d("project_edit", {"description": "The blue one"}, "project"),
-    d("project_network", of="project"),
+    d("project_create", {"name": "wired"}, keep="wired"),
+    d("project_network", of="wired"),
     d("project_quotas", {"how-cores": "limit", "limit-cores": "5"}, "project"),
     d("project_quotas_reset", of="project"),
     d("user_create", {"name": "eve", "how": "type", "password": PASSWORD}, keep="user"),
@@ -147,6 +150,7 @@ OPERATOR = [
     d("project_enable", of="project"),
     d("project_disable", of="project"),
     d("project_delete", of="project"),
+    d("switch_project", at="/projects/", button="[formaction^='/auth/project/']"),
 ]
 ADMIN: dict[str, dict[str, Any]] = {
     "compute_aggregate": {"name": "fast"},
@@ -155,6 +159,7 @@ ADMIN: dict[str, dict[str, Any]] = {
     "identity_group": {"name": "adm-group"},
     "identity_project": {"name": "adm-project"},
     "identity_role": {"name": "adm-role"},
+    "identity_roleassignment": {"user": "demo", "role": "reader", "project": "admin"},
     "identity_user": {"name": "adm-user", "password": PASSWORD},
     "identity_service": {"name": "adm-service", "type": "adm"},
     "identity_region": {"id": "adm-region"},
@@ -168,35 +173,33 @@ ADMIN: dict[str, dict[str, Any]] = {
 """App and model of the admin → what is typed to add one."""
 
 ELSEWHERE = {
-    "dashboard:sign_in": "by the fixture of test_forms.py",
-    "dashboard:image_upload": "test_forms.py, with a file",
-    "dashboard:change_expired": "tests/dashboard/test_account.py: it needs a password that has expired",
-    "dashboard:switch_project": "test_browser_identity.py: a menu",
-    "dashboard:switch_domain": "test_browser_identity.py: a menu",
-    "dashboard:switch_to_system": "test_browser_identity.py: a menu",
+    "dashboard:sign_in": "tests/e2e/test_forms.py: by its fixture",
+    "dashboard:image_upload": "tests/e2e/test_forms.py: with a file",
+    "dashboard:change_expired": "tests/identity/auth/test_passwords.py: it needs a password that has expired",
+    "dashboard:switch_domain": "tests/dashboard/test_domain_and_system.py: it needs a role on a domain itself",
+    "dashboard:switch_to_system": "tests/dashboard/test_domain_and_system.py: it needs a role on the system",
     **{
         f"dashboard:instance_action:{button}": "tests/dashboard/test_instances.py: it needs a state of its own"
-        for button in ("confirm", "revert", "unrescue", "restore", "trim", "delete")
+        for button in ("confirm", "revert", "unrescue", "restore", "delete")
     },
-    "dashboard:launch_quote": "test_browser_launch.py: a part of the wizard",
-    "dashboard:launch_keys": "test_browser_launch.py: a part of the wizard",
-    "dashboard:launch_networks": "test_browser_launch.py: a part of the wizard",
-    "dashboard:launch_groups": "test_browser_launch.py: a part of the wizard",
-    "dashboard:try_it_token": "test_browser_try_it.py",
+    "dashboard:instance_action:trim": "tests/host/test_trim.py: it needs an agent in the guest",
+    "dashboard:launch_quote": "tests/dashboard/test_launch.py: a part of the wizard",
+    "dashboard:launch_keys": "tests/dashboard/test_launch.py: a part of the wizard",
+    "dashboard:launch_networks": "tests/dashboard/test_launch_made_here.py: a part of the wizard",
+    "dashboard:launch_groups": "tests/dashboard/test_launch_made_here.py: a part of the wizard",
+    "dashboard:try_it_token": "tests/e2e/test_browser_try_it.py: a script sends it",
     "dashboard:network_own": "tests/dashboard/test_networks.py: it needs a project without networks",
     "dashboard:settings_password": "tests/dashboard/test_settings.py: it would end the sessions of the cloud",
     "dashboard:settings_sessions_end": "tests/dashboard/test_settings.py: it would end the sessions of the cloud",
     "dashboard:settings_session_end": "tests/dashboard/test_settings.py: it needs a second session",
     "dashboard:volume_retype": "tests/dashboard/test_volumes.py: it needs a second type",
-    "dashboard:transfer_create": "tests/dashboard/test_volumes.py: the key is shown once",
     "dashboard:transfer_accept": "tests/dashboard/test_volumes.py: the key is shown once",
-    "dashboard:transfer_withdraw": "tests/dashboard/test_volumes.py: the key is shown once",
     "dashboard:image_share": "tests/dashboard/test_image_sharing.py: it needs two projects",
     "dashboard:image_unshare": "tests/dashboard/test_image_sharing.py: it needs two projects",
     "dashboard:image_accept": "tests/dashboard/test_image_sharing.py: it needs two projects",
     "dashboard:image_decline": "tests/dashboard/test_image_sharing.py: it needs two projects",
     "dashboard:image_delete": "tests/dashboard/test_images.py: it needs an image of the user's own",
-    "dashboard:ec2_credential_delete": "tests/dashboard/test_ec2_credentials.py",
+    "dashboard:ec2_credential_delete": "tests/dashboard/test_ec2_credentials.py: its id is on another page",
     "dashboard:user_credential_delete": "tests/dashboard/test_users.py: it needs a credential of another user",
 }
-"""Forms that no step submits → where they are submitted."""
+"""Forms that no step submits → the test file that submits them, and why it is another one."""

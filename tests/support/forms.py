@@ -9,19 +9,23 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.urls import NoReverseMatch, Resolver404, ResolverMatch, resolve, reverse
-from playwright.sync_api import Error, Page, Response
+from playwright.sync_api import ConsoleMessage, Error, Page, Response
 
 NEVER = "the thing was not created"
 FIRST = "*"
 """The first choice that is not empty."""
 PATIENCE = 60.0
 """Seconds for which a step is tried that waits for work in the background."""
+SUPERSEDED = ("htmx:afterRequest", "htmx:sendAbort")
+"""What htmx writes to the console when a newer request replaces one that is under way."""
 
 ADDRESSES = """() => [...document.querySelectorAll('[href], form, [formaction], [hx-get], [hx-post]')].flatMap((each) =>
     ['href', 'action', 'formaction', 'hx-get', 'hx-post'].map((name) => each.getAttribute(name)).filter(Boolean)
 ).filter((each) => each.startsWith('/'))"""
-FORMS = """() => [...document.querySelectorAll('form')].filter((each) => each.method === 'post').map((each) =>
-    each.getAttribute('action') || location.pathname)"""
+ACTION = "(form) => form.method === 'post' ? form.getAttribute('action') || location.pathname : ''"
+FORMS = """() => [...document.querySelectorAll('form')].filter((each) => each.method === 'post').flatMap((form) =>
+    [...form.elements].filter((each) => each.type === 'submit').map((each) =>
+        each.getAttribute('formaction') || form.getAttribute('action') || location.pathname))"""
 FILL = """(form, values) => {
     const missing = [];
     const label = (each) => each.labels?.[0]?.textContent.trim().split(/\\s/)[0];
@@ -95,8 +99,13 @@ class Visitor:
         self.ids: dict[str, str] = {}
         self.newest: dict[str, str] = {}
         self.complaints: list[str] = []
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.set_default_timeout(1000 * PATIENCE)
+        page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _hear(self, said: ConsoleMessage) -> None:
+        if said.type == "error" and not said.text.startswith(SUPERSEDED):
+            self.complaints.append(said.text)
 
     def go(self, path: str) -> Response | None:
         answer = self.page.goto(self.url + path)
@@ -131,6 +140,8 @@ class Visitor:
     def _address_of(self, step: Step) -> str:
         known = self.ids.get(step.of, "")
         seen = [path for path in self.seen.get(step.route, []) if known in path]
+        if not step.of:
+            seen = [path for path in seen if "?" not in path]  # without the choice of a page it was on
         for path in reversed(seen):
             found = match_of(path)
             if found and all(str(found.kwargs.get(name)) == value for name, value in step.kwargs.items()):
@@ -159,6 +170,8 @@ class Visitor:
         if form is None:
             return f"{path} ({self.page.url}) has no such form"
         values = {name: value(self) if callable(value) else value for name, value in step.values.items()}
+        for name in [each for each in values if form.query_selector(f'[name="{each}"].admin-autocomplete')]:
+            self._search(name, str(values.pop(name)))
         missing = form.evaluate(FILL, values)
         if missing:
             return f"{path} has no {missing}, but {form.evaluate(FIELDS)}"
@@ -171,9 +184,7 @@ class Visitor:
                 button.evaluate_handle("(each) => each.form ?? each.closest('form')").as_element() if button else None
             )
         for form in self.page.query_selector_all("form"):
-            action = form.evaluate(
-                "(each) => each.method === 'post' ? each.getAttribute('action') || location.pathname : ''"
-            )
+            action = form.evaluate(ACTION)
             found = match_of(action) if action else None
             if (
                 found is not None
@@ -183,12 +194,18 @@ class Visitor:
                 return form
         return None
 
+    def _search(self, name: str, term: str) -> None:
+        """Choose the first thing that a field of the admin finds."""
+        self.page.locator(f".select2-selection[aria-labelledby=select2-id_{name}-container]").click()
+        self.page.locator(".select2-search__field").fill(term)
+        self.page.locator(".select2-results__option", has_text=term).first.click()
+
     def _send(self, step: Step, form: Any) -> str:
         button = self.page.query_selector(step.button) if step.button else form.query_selector('[type="submit"]')
         if button is None:
             return "there is no button"
         try:
-            with self.page.context.expect_event("response", _is_post, timeout=60_000) as sent:
+            with self.page.context.expect_event("response", _answers(button), timeout=1000 * PATIENCE) as sent:
                 button.evaluate("(each) => { window.submitted = true; setTimeout(() => each.click()); }")
             status = sent.value.status
             if self._leaves(sent.value):
@@ -227,14 +244,17 @@ class Visitor:
             told = self.submit(step)
             while told not in {"", NEVER} and step.waits and time.monotonic() - began < PATIENCE:
                 self.page.wait_for_timeout(300)
+                self.go(urlsplit(self.page.url).path)  # its links may appear now
                 told = self.submit(step)
             if told:
                 failed[f"{number} {step.key}"] = told
         return failed
 
 
-def _is_post(answer: Response) -> bool:
-    return answer.request.method == "POST"
+def _answers(button: Any) -> Callable[[Response], bool]:
+    """Whether an answer is that to this button's form: some send another one when a field changes."""
+    path = urlsplit(button.evaluate(f"(each) => each.getAttribute('formaction') || ({ACTION})(each.form)")).path
+    return lambda answer: answer.request.method == "POST" and urlsplit(answer.url).path == path
 
 
 def key_of(found: ResolverMatch) -> str:
