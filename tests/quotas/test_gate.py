@@ -109,10 +109,10 @@ MAKERS = {
     "provisioning/network/services/address_scopes.py": {"AddressScope"},
     "provisioning/network/services/address_groups.py": {"AddressGroup"},
     "provisioning/network/services/rbac_policies.py": {"RbacPolicy"},
-    "provisioning/network/services/floating_ips.py": {"FloatingIP", "Port"},
+    "provisioning/network/services/floating_ips.py": {"FloatingIP"},
     "provisioning/network/services/ports.py": {"Port"},
     "provisioning/network/services/port_changes.py": {"Port"},
-    "provisioning/network/services/routers.py": {"Port", "Router"},
+    "provisioning/network/services/routers.py": {"Router"},
     "provisioning/network/services/security_group_rules.py": {"SecurityGroupRule"},
     "provisioning/network/services/security_groups.py": {"SecurityGroup", "SecurityGroupRule"},
 }
@@ -127,8 +127,7 @@ OF_THE_CLOUD = {
     "provisioning/network/delivery/places.py": {"Port"},
     "provisioning/network/services/addresses.py": {"FixedIP"},
     "provisioning/network/services/sharing.py": {"RbacPolicy"},
-    "provisioning/network/services/dhcp_ports.py": {"Port"},
-    "provisioning/network/services/router_interfaces.py": {"Port"},
+    "provisioning/network/services/own_ports.py": {"Port"},
 }
 """What the cloud makes for itself: ports that are in no project's quota, policies of what is everybody's, and volumes
 that take over the data of one that is counted.

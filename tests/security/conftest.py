@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.calls import ConsoleOutput
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, NewerGuest
 from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.services.aggregates import create_aggregate
 from provisioning.compute.services.key_pairs import create_key_pair
@@ -60,6 +60,7 @@ from provisioning.volumes.models import (
     Group,
     GroupSnapshot,
     GroupType,
+    PoolClaim,
     QosSpec,
     Snapshot,
     StoragePool,
@@ -303,6 +304,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "aggregate": str(aggregate.pk),
         "aggregate/object": str(aggregate.pk),
         "schedulingdecision/object": str(server.decisions.get().pk),
+        "newerguest/object": str(_newer_guest(server, host)),
         "delivery/object": str(_delivery()),
         "rejectedreport/object": str(_rejected_report()),
         "lease/object": _lease(),
@@ -398,6 +400,7 @@ def volume_ids(alice: Person) -> dict[str, str]:
         project_id=alice.project_id, name=SECRET, status="error", volume_id=uuid.uuid4(), size_gb=1, fail_reason=SECRET
     )
     pool = StoragePool.objects.create(name="shelf", driver="fake")
+    claim = PoolClaim.objects.create(pool=pool, host=Host.objects.first(), last_seen_at=timezone.now())
     own = {"project_id": alice.project_id, "name": SECRET}
     usual = VolumeType.objects.create(name="__DEFAULT__")
     group_type = GroupType.objects.create(name="kind")
@@ -416,7 +419,8 @@ def volume_ids(alice: Person) -> dict[str, str]:
     limits = QosSpec.objects.create(name="limits")
     theirs = VolumeType.objects.create(name="theirs")
     records = {
-        "storagepool": pool, "volumetype": kind, "qosspec": limits, "grouptype": group_type, "volume": volume,
+        "storagepool": pool, "poolclaim": claim, "volumetype": kind, "qosspec": limits, "grouptype": group_type,
+        "volume": volume,
         "defaulttype": DefaultType.objects.create(project_id=uuid.uuid4(), volume_type=theirs),
         "snapshot": snapshot, "backup": backup, "attachment": attachment, "message": message,
     }  # fmt: skip
@@ -443,6 +447,12 @@ def volume_ids(alice: Person) -> dict[str, str]:
         "number": "1",
         "digest": "0" * 64,
     }
+
+
+def _newer_guest(server: Instance, host: Host) -> int:
+    now = timezone.now()
+    seen = {"attempt": 9, "record_attempt": 1, "first_seen_at": now, "last_seen_at": now}
+    return NewerGuest.objects.create(instance=server, host=host, **seen).pk
 
 
 def _delivery() -> int:

@@ -68,6 +68,8 @@ RECORDS: dict[str, tuple[int, int, int]] = {
     "volumes/message": (403, 403, 403),
     "jobs/lease": (403, 403, 403),
     "compute/schedulingdecision": (403, 403, 403),
+    "compute/newerguest": (403, 403, 403),
+    "volumes/poolclaim": (403, 403, 403),
 }
 """The admin's records: what an operator gets for adding, for an empty form that changes, and for deleting."""
 

@@ -150,15 +150,22 @@ def test_orders_to_a_host_that_claims_a_server_are_not_counted_as_asking_its_own
     assert orders_of(agent, row).count() == 2
 
 
+def test_a_claim_above_the_records_attempt_is_given_no_order(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("one")
+    row = with_an_interface(cloud, alice)
+    assert claimed_by(cloud, row, 1000).take() == []
+    assert (cloud.fresh(row).attempt, state_of(row)) == (row.attempt, ("active", None))
+
+
 def test_an_end_that_was_ordered_for_a_claim_takes_nothing_from_a_server_that_came_since(
     cloud: Cloud, alice: RequestContext
 ) -> None:
-    """The attempt of the order is the liar's choice: far above that with which the server comes to the host later."""
+    """The server comes to the host later, at least with the attempt of the order."""
     cloud.add_host("one")
     row = with_an_interface(cloud, alice)
-    liar = claimed_by(cloud, row, 1000)
+    liar = claimed_by(cloud, row, row.attempt)
     (kept,) = liar.take()
-    assert kept.generation > 1000
+    assert kept.generation > row.attempt
     Host.objects.filter(name="one").update(enabled=False)
     cloud.agents["two"] = liar
     liar.guests.clear()

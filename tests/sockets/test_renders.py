@@ -200,6 +200,7 @@ def test_a_rule_of_the_operators_own_about_the_person_is_not_answered_without_on
     settings.POLICY_FILE.write_text(f'"os_compute_api:servers:stop": "user_id:{people.alice.user_id.hex}"\n')
     server = server_of(people.alice, None)
     happened = [LoggedEvent(1, "", "instance", {"id": str(server.id), "name": "web"})]
+    page = f"instance/{server.id}"
     with pytest.raises(PersonalRuleError):
-        real_render("instances", happened, people.alice.context.without_person())
-    assert str(server.id) in real_render("instances", happened, people.alice.context)
+        real_render(page, happened, people.alice.context.without_person())
+    assert str(server.id) in real_render(page, happened, people.alice.context)
