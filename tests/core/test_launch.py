@@ -32,7 +32,7 @@ from provisioning.network.models import SecurityGroup
 from provisioning.quotas.models import Reservation
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
-from tests.support.clouds import GIB, Cloud, base64_of, context
+from tests.support.clouds import ADMIN, GIB, Cloud, base64_of, context
 
 pytestmark = pytest.mark.django_db
 
@@ -217,7 +217,7 @@ def test_a_flavor_without_disk_counts_the_images_size(
 ) -> None:
     create_flavor(operator, FlavorRequest("diskless", 1, 128, 0, flavorid="0", ephemeral_gb=1, swap_mb=100))
     Image.objects.filter(id=cloud.image.id).update(virtual_size=3 * GIB - 1)
-    assert cloud.launch(alice, flavor_ref="0").flavor["disk_gb"] == 3 + 1 + 1
+    assert cloud.launch(context("alice", ADMIN), flavor_ref="0").flavor["disk_gb"] == 3 + 1 + 1
 
 
 @pytest.mark.parametrize("status", ["queued", "saving", "killed", "deleted"])

@@ -36,7 +36,7 @@ def test_a_pool_has_what_follows_from_its_prefixes(alice: Person) -> None:
     [
         ({"prefixes": []}, "InvalidInput"),
         ({"prefixes": ["10.0.0.0/8", "fd00::/48"]}, "PrefixVersionMismatch"),
-        ({"prefixes": ["10.0.0.1/8"]}, "HTTPBadRequest"),
+        ({"prefixes": ["10.0.0.0/33"]}, "HTTPBadRequest"),
         ({"min_prefixlen": 24, "max_prefixlen": 20}, "IllegalSubnetPoolPrefixBounds"),
         ({"default_prefixlen": 4}, "IllegalSubnetPoolPrefixBounds"),
         ({"max_prefixlen": 33}, "IllegalSubnetPoolPrefixBounds"),

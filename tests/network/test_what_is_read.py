@@ -140,7 +140,7 @@ def test_a_filter_by_what_is_no_address_finds_nothing(place: Place) -> None:
 def test_a_rule_s_prefix_may_be_one_address_or_have_a_netmask(place: Place) -> None:
     for said, kept in (
         ("10.1.2.3", "10.1.2.3/32"),
-        ("10.1.2.3/8", "10.0.0.0/8"),
+        ("10.1.2.3/8", "10.1.2.3/8"),
         ("10.1.2.0/255.255.255.0", "10.1.2.0/24"),
     ):
         rule = {"security_group_id": place.group, "direction": "ingress", "remote_ip_prefix": said}
