@@ -17,6 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.launch import claim
+from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.create import launch
 from provisioning.compute.models import Allocation, Instance, InstanceAction
 from provisioning.compute.release import leave_host
@@ -64,7 +65,11 @@ def everywhere(cloud: Cloud, caller: RequestContext) -> dict[Pair, Instance]:
 
 
 def _launch(cloud: Cloud, count: int) -> list[Instance]:
-    return launch(context("alice"), cloud.request(min_count=count, max_count=count))
+    """Launch so many servers, in requests of the size that one may have."""
+    sizes = [MAX_COUNT] * (count // MAX_COUNT) + [count % MAX_COUNT] * bool(count % MAX_COUNT)
+    return [
+        server for size in sizes for server in launch(context("alice"), cloud.request(min_count=size, max_count=size))
+    ]
 
 
 def _put(agent: ScriptedAgent, server: Instance, pair: Pair) -> None:

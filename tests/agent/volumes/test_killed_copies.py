@@ -140,7 +140,9 @@ class Host:
         path.unlink()
 
     def export(self) -> VolumeConnection:
-        found = self.volumes.connect(self.spec(self.source), [CLIENT])
+        """Export the source for the very copy that reads it, beside who has it open."""
+        copy = VolumeClient(attachment_id=self.target, host_id="", local=True)
+        found = self.volumes.connect(self.spec(self.source), [copy])
         assert found is not None
         return found
 
@@ -191,7 +193,7 @@ PLACES = [
     ("reimage", "layers:Layers.collect", (7,)),
     ("revert", "qcow2:Qcow2Driver._make_layer", OLD),
     ("revert", "layers:Layers.collect", OLD),
-    ("delete snapshot", "merging:_concluded", NEW),
+    ("delete snapshot", "merging:concluded", NEW),
     ("delete snapshot", "merging:_write_down", NEW),
     ("delete snapshot", "merging:_forget", NEW),
     ("delete snapshot", "qmp:Qmp.execute@blockdev-del", NEW),
