@@ -140,7 +140,7 @@ class Host:
         path.unlink()
 
     def export(self) -> VolumeConnection:
-        """Export the source for the very copy that reads it, beside who has it open."""
+        """Export the source for the very copy that reads it."""
         copy = VolumeClient(attachment_id=self.target, host_id="", local=True)
         found = self.volumes.connect(self.spec(self.source), [copy])
         assert found is not None
@@ -219,8 +219,10 @@ def prepare(host: Host, command: str) -> None:
         host.do("backup")
         host.volumes.create(target, VolumeSource(), never)
         host.io(target.id, f"write -P 8 0 {8 * MIB}")
-    if command in {"restore", "reimage", "revert", "delete"}:
+    if command in {"restore", "reimage", "revert", "delete", "fetch"}:
         host.close()
+    if command == "fetch":
+        host.export()
 
 
 def check(host: Host, command: str, result: tuple[int, ...]) -> None:
