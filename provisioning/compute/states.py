@@ -137,6 +137,7 @@ add_transitions(
             for target in (V.ACTIVE, V.STOPPED, V.PAUSED)
             for vm in ALIVE
             for task in (None, *(task for task in T if task != T.DELETING))
+            if vm == V.BUILDING or task not in _LAUNCH[:-1]  # before a host has the server, only a launch
         ),
     ]
 )
