@@ -355,7 +355,7 @@ RESERVED_HOST_MEMORY_MB = integer("NOVELLA_RESERVED_HOST_MEMORY_MB", 512, 0, 10_
 RESERVED_HOST_DISK_GB = integer("NOVELLA_RESERVED_HOST_DISK_GB", 0, 0, 10_000_000)
 """Defaults for hosts that enrol; an operator changes each host's own in the admin."""
 HOST_NETWORKS = networks("NOVELLA_HOST_NETWORKS")
-"""Where hosts' addresses between hosts may be; empty: a host keeps its first one, or has that of its link."""
+"""Networks that hosts' addresses for each other may be in; empty: a host keeps its first one, or that of its link."""
 HEARTBEAT_INTERVAL = integer("NOVELLA_HEARTBEAT_INTERVAL", 10, 1, 600)
 HOST_DOWN_AFTER = integer("NOVELLA_HOST_DOWN_AFTER", 35, 2, 3600)
 """Seconds without a heartbeat after which a host gets no new instances."""

@@ -36,7 +36,7 @@ BACKLOG = 16
 
 @dataclass(frozen=True)
 class Rights:
-    """What a daemon may do: everything that its account may, with its system calls filtered and no way to more."""
+    """The rights of a daemon: those of its account, with its system calls filtered and no way to gain more."""
 
     account: StorageAccount | None = None
     """None: the agent's own."""

@@ -1,4 +1,4 @@
-"""What this host has seen of volumes: the fence against commands of records that are older than the host."""
+"""The newest changes of volumes that this host has seen: the fence against commands of older records."""
 
 import msgspec
 from msgspec.structs import replace

@@ -43,7 +43,7 @@ MOST_DEPTH = 5
 """Volumes that a new one may read its data from, one below the other (as Cinder's ``rbd_max_clone_depth``)."""
 REIMAGE = "reimage-"
 SIMULATED, SIMULATED_PORT = Path("/run/novella-fake"), 10809
-"""Where daemons of simulated pools would listen."""
+"""The address that daemons of simulated pools would listen at."""
 UNFINISHED = ("restore-", REIMAGE)
 """What files in the staging folder begin with: a killed agent leaves them."""
 

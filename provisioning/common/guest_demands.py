@@ -1,4 +1,4 @@
-"""What images and flavors demand of a guest: which demands are honoured, which a launch refuses, and which it ignores.
+"""Demands of images and flavors on a guest: those that are honoured, those that a launch refuses, and those it ignores.
 
 One table for launches, pages and metadata definitions.  Names and values are those of Nova's "Useful image properties"
 and "Extra specs"; ``hw`` stands for ``hw_`` in images and for ``hw:`` in flavors.
@@ -24,7 +24,7 @@ _PREFIX: Mapping[Source, str] = {IMAGE: "hw_", FLAVOR: "hw:"}
 
 
 class Effect(StrEnum):
-    """What becomes of a demand."""
+    """The treatment of a demand."""
 
     HONOURED = "honoured"
     """The guest or its place is as demanded."""

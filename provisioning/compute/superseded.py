@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 CODE = "superseded"
 GENERATION = "generation"
-"""What a host says with it: the newest generation that it has seen.  Older agents do not."""
+"""The key of the newest generation that a host has seen.  Older agents do not send it."""
 _BUILD, _DESTROY = "build_request", "destroy_request"
 
 

@@ -22,7 +22,7 @@ NO_BROADCAST = ipaddress.IPv4Address("255.255.255.255")
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a report has changed."""
+    """The change by a report."""
 
     moved: bool = False
     warnings: tuple[str, ...] = ()

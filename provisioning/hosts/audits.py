@@ -64,7 +64,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
 
 
 def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
-    """Return what is wrong with the host, ``more`` than it reports included, and what was mended.
+    """Return what is wrong with the host, ``more`` than it reports included, and what it repaired.
 
     An agent that reports neither leaves what is recorded of them.
     """

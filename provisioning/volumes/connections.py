@@ -23,10 +23,10 @@ from provisioning.hosts.models import Host
 log = logging.getLogger(__name__)
 
 PORTS = range(1024, 65536)
-"""Where daemons may listen (``--volume-ports``)."""
+"""Ports that daemons may listen at (``--volume-ports``)."""
 REFUSED = "The storage host did not name a place of this volume."
 _COUNTED = re.compile(r"(\.[0-9a-f-]{36})?\.[0-9]{1,9}")
-"""What follows a volume's id in the name of an export: the attachment that it is for, and a number."""
+"""The end of an export's name, after the volume's id: the attachment that it is for, and a number."""
 
 
 def connection_for(

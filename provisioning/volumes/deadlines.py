@@ -1,4 +1,4 @@
-"""How long a host may be silent about what goes on with a volume; each sign of life gives that time again."""
+"""The longest silence of a host about a task of a volume; each sign of life starts it again."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -32,13 +32,13 @@ TASKS = frozenset(TIMEOUTS) - {AttachStatus.ATTACHING}
 
 
 def seconds_of(status: str) -> int | None:
-    """Return the seconds of a status; None: nothing goes on."""
+    """Return the seconds of a status; None: it is at rest."""
     own: int | None = settings.VOLUME_TIMEOUTS.get(str(status))
     return own or TIMEOUTS.get(status)
 
 
 def deadline_of(status: str, now: datetime | None = None) -> datetime | None:
-    """Return until when something must be heard of what a volume's status says is going on; None: nothing goes on."""
+    """Return when a sign of life of a volume's task is due at the latest; None: it has no task."""
     seconds = seconds_of(status) if status in TASKS else None
     return (now or timezone.now()) + timedelta(seconds=seconds) if seconds else None
 

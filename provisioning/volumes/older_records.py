@@ -1,4 +1,4 @@
-"""What follows when a host has seen newer changes of a volume than the records: a copy of the database was put back, or
+"""Records of volumes that are older than a host: a copy of the database was put back, or
 a failure took the last transactions.
 
 Nothing is detached, shrunk or deleted on the ground of such records.  The host's number is taken over, so that the next

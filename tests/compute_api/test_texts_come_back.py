@@ -29,10 +29,10 @@ class Row:
     name: str
     sent: Mapping[str, Any]
     more: Mapping[str, Any] | None = None
-    """What it needs beside the texts; ``IMAGE`` and ``NETWORK`` stand for ids of the cloud's."""
+    """Its other fields; ``IMAGE`` and ``NETWORK`` stand for ids of the cloud's."""
     by: str = "alice"
     shown: str = ""
-    """Where it is read, if not by its id below ``path``."""
+    """The address to read it at, if not by its id below ``path``."""
 
 
 V2, V3 = "/network/v2.0", "/volume/v3"

@@ -1,4 +1,4 @@
-"""What was answered is on the disk as soon as hosts outlive a power failure of the portal's machine."""
+"""Answered changes are on the disk as soon as hosts can outlive a power failure of the portal's machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients read around the resources of this cloud: lists that are empty, and prefix lists."""
+"""Lists that clients read beside the resources of this cloud: empty ones, and prefix lists."""
 
 from __future__ import annotations
 

@@ -298,7 +298,7 @@ def test_ranges_have_associations_with_ids_that_stay(alice: Any, foreign: Networ
 
 
 def default_groups(client: Any, vpc: str) -> list[dict[str, Any]]:
-    """What Terraform's ``aws_default_security_group`` asks for."""
+    """Terraform's ``aws_default_security_group`` asks for these."""
     filters = [{"Name": "group-name", "Values": ["default"]}, {"Name": "vpc-id", "Values": [vpc]}]
     return list(client.describe_security_groups(Filters=filters)["SecurityGroups"])
 

@@ -17,7 +17,7 @@ FIRST = "*"
 PATIENCE = 60.0
 """Seconds for which a step is tried that waits for work in the background."""
 SUPERSEDED = ("htmx:afterRequest", "htmx:sendAbort")
-"""What htmx writes to the console when a newer request replaces one that is under way."""
+"""The message that htmx writes to the console when a newer request replaces an older one."""
 
 ADDRESSES = """() => [...document.querySelectorAll('[href], form, [formaction], [hx-get], [hx-post]')].flatMap((each) =>
     ['href', 'action', 'formaction', 'hx-get', 'hx-post'].map((name) => each.getAttribute(name)).filter(Boolean)

@@ -90,7 +90,7 @@ class ScriptedAgent:
     digests: dict[tuple[str, str], str] = field(default_factory=dict)
     """The digests of the documents, by kind and id."""
     memory: VolumeMemory = field(default_factory=lambda: VolumeMemory(StateStore(None)))
-    """What it has seen of volumes, by the agent's own code."""
+    """Changes of volumes that it has seen, by the agent's own code."""
     used: set[tuple[str, str]] = field(default_factory=set)
     """Kind and id of the networks and groups that its guests need."""
 

@@ -1,4 +1,4 @@
-"""What a host reports of volumes leads programs of other hosts to no place of its choice."""
+"""A host's reports of volumes cannot direct programs of other hosts to a socket or address of its choice."""
 
 from __future__ import annotations
 

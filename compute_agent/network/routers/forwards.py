@@ -22,7 +22,7 @@ KEY = "ipv4_addr . inet_service"
 
 
 class RefusedForwardError(RetryableHostError):
-    """Some of a floating IP cannot be carried out; it leads nowhere, and everything else is in place."""
+    """A part of a floating IP cannot be set up: traffic to that part is dropped, all else is in place."""
 
 
 Answer = tuple[str, str, int, int]
@@ -31,7 +31,7 @@ Answer = tuple[str, str, int, int]
 
 @dataclass(frozen=True)
 class Maps:
-    """What the external ports of floating IPs lead to, by protocol: "address . ports" → target."""
+    """The target of each external port of floating IPs, by protocol: "address . ports" → target."""
 
     kept: dict[str, dict[str, str]] = field(default_factory=dict)
     """Ranges that keep their ports, and their addresses."""

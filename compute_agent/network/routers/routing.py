@@ -56,7 +56,7 @@ class Routing(Part):
         self._externals: dict[str, ExternalPlan] = {}
         self._advertised: dict[str, str] = {}
         self._refused: dict[str, list[str]] = {}
-        """What is wrong with floating IPs, by id."""
+        """Errors of floating IPs, by id."""
 
     # --- the contract -----------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class Routing(Part):
         """Raise RefusedForwardError when some of a floating IP is not in place."""
         if wrong := self._refused.get(floating_id):
             raise RefusedForwardError(
-                "The host cannot carry out some of this floating IP, which leads nowhere.",
+                "The host cannot set up a part of this floating IP: traffic to that part is dropped.",
                 detail="; ".join(wrong)[:500],
             )
 

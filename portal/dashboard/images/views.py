@@ -33,7 +33,7 @@ from provisioning.images.models import Image, ImageMember
 PAGE_SIZE = 100
 WEB_DOWNLOAD = "web-download"
 COMPARED = 1024
-"""Bytes before the place where an upload goes on, by which a browser sees that it is the same file."""
+"""Bytes before the point of resumption, by which a browser checks that it is the same file."""
 LONGEST_NUMBER = 18
 
 

@@ -1,4 +1,4 @@
-"""Whether cloud-init could read what a person typed as ``#cloud-config``."""
+"""Check that cloud-init can read a ``#cloud-config``."""
 
 import yaml
 

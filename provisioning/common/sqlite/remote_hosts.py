@@ -1,4 +1,4 @@
-"""Whether hosts on other machines work with this database: a file beside it says so.
+"""A file beside the database marks that hosts on other machines work with it.
 
 When the power of this machine fails, such hosts go on with what they were told.  So what they were told must be on the
 disk here.  Hosts on this machine fail with it.
@@ -31,7 +31,7 @@ def heard_from(address: str) -> None:
 
 
 def _is_own(address: str) -> bool:
-    """Whether an address is one of this machine; what is no address says nothing, and counts as its own."""
+    """Whether an address is one of this machine; text that is no address counts as its own."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

@@ -176,7 +176,7 @@ def _put_back(instance: Instance, body: SwapVolumeRequest) -> None:
 
 
 def _moved(instance: Instance, device: BlockDevice | None, body: SwapVolumeRequest, outcome: Outcome) -> None:
-    """Tell the volume whether the guest goes on with its data in the other pool.
+    """Tell the volume whether the guest now uses its data in the other pool.
 
     ``device`` None: an operator has taken the volume from the server meanwhile; the guest loses its new disk as well.
     """

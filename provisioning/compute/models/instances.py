@@ -124,7 +124,7 @@ class NewerGuest(models.Model):
     """
 
     class Outcome(models.TextChoices):
-        """What became of it."""
+        """The decision on a newer guest."""
 
         OPEN = "open", "left alone"
         FOLLOWED = "followed", "the record follows it"

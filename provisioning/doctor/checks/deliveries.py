@@ -57,8 +57,8 @@ def stuck() -> Iterator[Finding]:
     for row in Delivery.objects.filter(tries__gte=TRIES).exclude(error="").order_by("id"):
         subject = f"host {names.get(row.host_id, row.host_id)}"
         sentence = f"It cannot do what it is told of the {_named(row)}, after {row.tries} tries: {row.error}"
-        mend = alone(_tell(row.kind, row.subject_id, partial(_fails, row)))
-        yield Finding("warning", subject, sentence, "Tell it again now.", mend, (row.kind, row.subject_id))
+        repair = alone(_tell(row.kind, row.subject_id, partial(_fails, row)))
+        yield Finding("warning", subject, sentence, "Tell it again now.", repair, (row.kind, row.subject_id))
     for row in _without_command().order_by("id"):
         subject = f"host {names.get(row.host_id, row.host_id)}"
         sentence = f"It was told of the {_named(row)} by a command that is no more; nobody waits for its end."
@@ -77,8 +77,8 @@ def newer() -> Iterator[Finding]:
         last = max(row.newer_at for row in rows if row.newer_at is not None)
         sentence = f"It had newer versions than the records of {len(rows)} networks, routers, groups or floating IPs"
         sentence += f", last at {last:%Y-%m-%d %H:%M:%S}: records are lost. It is told again what the records say."
-        mend = alone(partial(_take_note, host.id))
-        yield Finding("warning", f"host {host.name}", sentence, "Take note, and report it no more.", mend, last)
+        repair = alone(partial(_take_note, host.id))
+        yield Finding("warning", f"host {host.name}", sentence, "Take note, and report it no more.", repair, last)
     names = dict(Host.objects.values_list("id", "name"))
     for row in Delivery.objects.filter(kept=True).order_by("host_id", "kind", "subject_id"):
         sentence = f"It keeps the {_named(row)} for a guest that no record places there. It is left alone."
@@ -136,9 +136,9 @@ def _untold() -> Iterator[Finding]:
         if missing or needless:
             sentence = f"It was not told what it needs of networks and the like: {len(missing)}"
             sentence += f"; and knows what it needs no more: {len(needless)}."
-            mend = alone(_tell(HOST, host.id, partial(_differs, host)))
+            repair = alone(_tell(HOST, host.id, partial(_differs, host)))
             evidence = (sorted(missing, key=str), sorted(needless, key=str))
-            yield Finding("error", f"host {host.name}", sentence, "Look again what it is to be told.", mend, evidence)
+            yield Finding("error", f"host {host.name}", sentence, "Look again what it is to be told.", repair, evidence)
 
 
 def _differs(host: Host) -> bool:

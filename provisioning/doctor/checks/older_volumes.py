@@ -17,8 +17,8 @@ def newer() -> Iterator[Finding]:
         said = " ".join(volume.lost.get("said", [])) or "Nothing else differs by what the host says."
         sentence = f"Host {volume.lost.get('host')} has seen newer changes of it than the records, found at"
         sentence += f" {volume.lost.get('at')}. {said}"
-        mend = alone(partial(_take_note, volume.id))
-        yield Finding("warning", f"volume {volume.id}", sentence, "Take note, and report it no more.", mend)
+        repair = alone(partial(_take_note, volume.id))
+        yield Finding("warning", f"volume {volume.id}", sentence, "Take note, and report it no more.", repair)
     for row in Attachment.objects.filter(connector__has_key=HELD_BY).select_related("host").order_by("id"):
         sentence = f"Host {row.host} has it open for attachment {row.id}, which no record knows; nobody else is let in."
         sentence += " Delete that attachment when its server has let go."

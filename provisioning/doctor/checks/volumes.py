@@ -286,7 +286,7 @@ def _remove(pool_id: uuid.UUID, host_id: uuid.UUID, key: str) -> str | None:
 
 @dataclass(frozen=True)
 class _Known:
-    """What the records have in one pool; read together, for a pool has many volumes."""
+    """The records of one pool, read together, for a pool has many volumes."""
 
     resting: dict[str, Volume]
     """The volumes at rest that no host works on, by the ids of their data."""

@@ -57,7 +57,7 @@ def arrived_of(image: Image) -> int | None:
 
 
 def end_of_arrived(image: Image, most: int) -> bytes:
-    """Return the last bytes that have arrived: a sender compares them with its file before it goes on."""
+    """Return the last bytes that have arrived: a sender compares them with its file before it resumes."""
     with store.arriving_of(image.id).open("rb") as file:
         file.seek(-min(most, file.seek(0, os.SEEK_END)), os.SEEK_END)
         return file.read(most)

@@ -1,4 +1,4 @@
-"""Uploads in parts: a sender whose connection broke goes on at the byte where the data ends.
+"""Uploads in parts: a sender whose connection broke resumes at the byte where the data ends.
 
 queued → uploading when the upload begins, which reserves the announced size in the project's quota; → active with the
 last byte.  Data that gets no further part for ``STAGING_TIMEOUT`` seconds is removed, and its image is queued again.

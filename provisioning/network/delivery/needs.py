@@ -19,7 +19,7 @@ Membership = Port.security_groups.through
 
 
 class Needs:
-    """What the records say now, read as far as it is asked for; for one transaction.
+    """The records as they are now, read as far as needed; for one transaction.
 
     ``kept``: with what hosts keep for guests that no record places there.
     """

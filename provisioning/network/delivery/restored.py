@@ -1,4 +1,4 @@
-"""What becomes of deliveries when the database is restored from a copy."""
+"""Send every document again after the database was restored from a copy."""
 
 from collections.abc import Iterable
 

@@ -127,8 +127,8 @@ def reset_status(
     """Give a volume a status by an operator's word; what is still heard of older commands changes nothing then.
 
     ``attach_status`` ``detached`` gives its attachments back.  Moving and growing end there, and what was claimed
-    for them is given back; but a guest that is moving to the volume's new data goes on, and the volume has the data
-    that the guest has in the end.  Raises ForbiddenError, InvalidInputError.
+    for them is given back; but a guest that is moving to the volume's new data keeps moving, and the volume has the
+    data that the guest has in the end.  Raises ForbiddenError, InvalidInputError.
     """
     if not context.is_admin:
         raise ForbiddenError("Only operators reset the status of a volume.")

@@ -241,7 +241,7 @@ def guest_goes_on(attachment_id: uuid.UUID, until: datetime) -> None:
 
 
 def goes_on(locked: Iterable[Volume], until: datetime) -> None:
-    """Wait longer for what goes on with these volumes."""
+    """Extend the deadlines of these volumes."""
     for volume in locked:
         if volume.deadline is not None:
             volume.deadline = until + commands.MARGIN
@@ -264,7 +264,7 @@ def _exchange(volume: Volume, hidden: Volume) -> None:
     mine: dict[str, Any] = {name: getattr(volume, name) for name in _DATA}
     theirs: dict[str, Any] = {name: getattr(hidden, name) for name in _DATA}
     mine["data_id"], theirs["data_id"] = volume.data_id or volume.id, hidden.data_id or hidden.id
-    volume.version = max(volume.version, hidden.version)  # each goes on where the hosts of its data have seen the other
+    volume.version = max(volume.version, hidden.version)  # hosts of the data have seen the numbers of both
     Volume.objects.filter(id=volume.id).update(version=volume.version)
     Volume.objects.filter(id=hidden.id).update(**mine, version=volume.version)
     old_type, new_type = volume.volume_type, hidden.volume_type

@@ -1,4 +1,4 @@
-"""What operators want of a pool: whether new volumes are put there, how much, what may be changed, and its hosts."""
+"""Operators' settings of a pool: whether new volumes are put there, how much, what may be changed, and its hosts."""
 
 import math
 from collections.abc import Mapping

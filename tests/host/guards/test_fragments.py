@@ -249,7 +249,7 @@ def test_fragments_of_two_networks_are_not_one_packet(guard: Guard, stateful: bo
 
 
 def test_nobody_contests_an_address_that_is_anothers(pair: tuple[Interface, Interface]) -> None:
-    """Who hears a probe for the address it is probing for itself gives it up (RFC 5227)."""
+    """A guest that hears a probe for the address it is probing itself gives it up (RFC 5227)."""
     one, two = pair
     own = one.port.mac_address
     probe = arp_frame(own, (own, "0.0.0.0"), two.address)  # noqa: S104

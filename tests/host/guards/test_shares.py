@@ -62,7 +62,7 @@ def test_a_guest_that_fills_its_share_stops_nobody_else(guard: Guard) -> None:
         assert all(reaches(three, four, 22, 5) for _ in range(3)), "others begin new connections"
     mate.drain()
     evil.send(tcp_frame(evil, mate, (2000, 9), (2, 101), ACK))
-    assert mate.hears(lambda got: got[34:36] == struct.pack("!H", 2000), 5), "what is established goes on"
+    assert mate.hears(lambda got: got[34:36] == struct.pack("!H", 2000), 5), "established connections still work"
     evil.send(tcp_frame(evil, mate, (9999, 9), (1, 0), SYN))
     assert mate.hears(lambda got: got[34:36] == struct.pack("!H", 9999), 0.3) is None
 

@@ -207,7 +207,7 @@ def take(guest: Interface, address: str) -> None:
 
 @pytest.mark.parametrize("first", [0, 1], ids=["on the bearer first", "on another host first"])
 def test_a_floating_ip_follows_a_virtual_address(town: Town, first: int) -> None:
-    """Whoever has the address is reached and answers by the floating IP, and goes out as it."""
+    """The present holder of the address is reached by the floating IP, answers by it, and goes out as it."""
     one, virtual = inner(1), "10.1.0.200"
     router = town.router(1, one, home=0)
     holders = [town.guest(where, one, where + 1) for where in (0, 1)]
