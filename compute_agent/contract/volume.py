@@ -96,8 +96,8 @@ def client_export(export: str, attachment_id: str) -> str:
 class DeleteVolumeRequest(Message, frozen=True):
     """Stop the volume's daemon and remove its data.
 
-    Data that clones still need stays until they are gone, and is nobody's volume any more.  Succeeds when there is
-    nothing.
+    Data that clones still need stays until they are gone, and is nobody's volume any more: then it ends with
+    ``detail["kept"]``, the bytes of that (``PoolState.kept`` has them later).  Succeeds when there is nothing.
     """
 
     volume: VolumeSpec
@@ -168,7 +168,7 @@ class ReimageVolumeRequest(Message, frozen=True):
 class UnmanageVolumeRequest(Message, frozen=True):
     """Leave the data of a volume that nobody has open in its pool as a disk that is nobody's, called ``name``.
 
-    The volume is not there any more then.  Idempotent.
+    The volume is not there any more then.  Idempotent.  Ends as ``DeleteVolumeRequest`` does.
     """
 
     volume: VolumeSpec
@@ -220,6 +220,10 @@ VolumeCommand = (
 )
 
 
+MOST_KEPT = 1000
+"""Deleted volumes of one pool that a host reports."""
+
+
 class PoolState(Frozen, frozen=True):
     """A pool that a host serves, as it is now; part of the audit, which is sent at once when a pool comes or goes."""
 
@@ -235,6 +239,8 @@ class PoolState(Frozen, frozen=True):
         str
     ] = []  # encrypted volumes that were open here before the machine started anew, without their keys
     secret: str = ""  # kept in the pool itself: proves that the host reaches its storage
+    kept: dict[str, int] | None = None  # deleted volumes whose data others need: id → bytes, 0: not measured now; at
+    # most MOST_KEPT, the largest; None: it does not say
 
 
 class StoredVolume(Frozen, frozen=True):

@@ -153,6 +153,10 @@ class VolumeDriver(abc.ABC):
     def sweep(self) -> list[str]:
         """Remove what unfinished work has left and what is needed no more; return a line for each thing removed."""
 
+    def kept(self) -> dict[str, int]:
+        """Return the deleted volumes whose data others still need: id → bytes, 0 where that cannot be measured now."""
+        return {}
+
     def prune(self) -> list[str]:
         """Remove images that the pool keeps and no volume has needed for long, while other work goes on here and on
         other hosts; return a line for each thing removed.

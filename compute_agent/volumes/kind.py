@@ -41,31 +41,32 @@ from compute_agent.volumes.exports import volume_of
 from compute_agent.volumes.memory import VolumeMemory
 from compute_agent.volumes.services import Volumes
 
-B = TypeVar("B", bound=CommandBody)
 V = TypeVar("V", bound=VolumeCommand)
 
 LETS_GO_WITHIN = 30.0
 """Seconds in which a guest may let go of a volume that is to be deleted."""
 LOOK_EVERY = 0.5
 Exports = Callable[[], Collection[str]]
-Work = Callable[[Volumes, B, Stopped], VolumeConnection | None]
+Work = Callable[[Volumes, V, Stopped], VolumeConnection | None]
 
 
-class VolumeHandler(CommandHandler[B]):
+class VolumeHandler(CommandHandler[V]):
     """Carries a command out by one call of the host's volumes; what that returns is told as its connection."""
 
-    def __init__(self, volumes: Volumes, work: Work[B], *, heavy: bool = False, removes: bool = False) -> None:
+    def __init__(self, volumes: Volumes, work: Work[V], *, heavy: bool = False, removes: bool = False) -> None:
         self.heavy, self.removes = heavy, removes
         self._volumes = volumes
         self._work = work
 
-    async def run(self, context: CommandContext, body: B) -> Outcome:
+    async def run(self, context: CommandContext, body: V) -> Outcome:
         def work() -> VolumeConnection | None:
             with progress.heard_by(context.moved, context.counted):
                 return self._work(self._volumes, body, context.stopped)
 
         connection = await context.work(work)
         detail = {} if connection is None else {"connection": msgspec.json.encode(connection).decode()}
+        if self.removes and (kept := await context.work(lambda: self._volumes.kept_of(body.volume))):
+            detail["kept"] = str(kept)
         return Outcome(gone=self.removes, detail=detail)
 
 

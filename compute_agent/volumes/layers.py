@@ -144,6 +144,14 @@ class Layers:
             for volume_id, state in self.states().items()
         ]
 
+    def kept(self) -> dict[str, int]:
+        """Return the bytes that the layers of each deleted volume take."""
+        return {
+            volume_id: self.used(f"{volume_id}/{path.stem}" for path in (self.volumes / volume_id).glob("*.qcow2"))
+            for volume_id, state in self.states().items()
+            if state.gone
+        }
+
     # ----- what is needed -------------------------------------------------------------------------------------------
 
     def chain(self, name: str) -> list[str]:
@@ -176,7 +184,11 @@ class Layers:
 
     def used(self, names: Iterable[str]) -> int:
         """Return the bytes that these layers take of the file system."""
-        return sum(self.path(name).stat().st_blocks * 512 for name in names if self.path(name).exists())
+        found = 0
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                found += self.path(name).stat().st_blocks * 512
+        return found
 
     def is_tidy(self, volume_id: str, needed: set[str]) -> bool:
         """Whether ``collect`` would find nothing to remove, where these layers are needed."""

@@ -97,6 +97,9 @@ class Qcow2Driver(VolumeDriver):
     def contents(self) -> list[StoredVolume]:
         return self.layers.stored()
 
+    def kept(self) -> dict[str, int]:
+        return self.layers.kept()
+
     def sweep(self) -> list[str]:
         removed, needed = [], self.layers.needed()
         for path in sorted(self.layers.volumes.glob("*")):

@@ -200,6 +200,14 @@ class Volumes:
             self.driver(volume.pool_id).delete(volume.id)
         self._look_for_layers(volume.pool_id)
 
+    def kept_of(self, volume: VolumeSpec) -> int:
+        """Return the bytes of a deleted volume that others need; 0 also where the pool cannot say."""
+        try:
+            return self.driver(volume.pool_id).kept().get(volume.id, 0)
+        except HostError as error:
+            log.info("Pool of volume %s: %s %s", volume.id, error.message, error.detail)
+            return 0
+
     def _look_for_layers(self, pool_id: str) -> None:
         """Have the next check look for layers of deleted volumes that one volume alone reads."""
         watch = self._watch(pool_id)

@@ -9,9 +9,9 @@ import threading
 import time
 from collections.abc import Callable
 
-from compute_agent.contract.volume import PoolState
+from compute_agent.contract.volume import MOST_KEPT, PoolState
 from compute_agent.virt.errors import HostError
-from compute_agent.volumes.driver import GIB, VolumeDriver
+from compute_agent.volumes.driver import GIB, ROOT, VolumeDriver
 from compute_agent.volumes.errors import PoolUnavailableError
 
 log = logging.getLogger(__name__)
@@ -142,9 +142,11 @@ class PoolWatch:
             return
         self._learn_secret()
         total = free = 0.0
+        kept: dict[str, int] | None = None
         try:
             capacity = driver.capacity()
             total, free, warning = capacity.total / GIB, capacity.free / GIB, capacity.warning
+            kept = _largest(driver.kept())
             self._silent = False
         except HostError as error:
             warning = error.message
@@ -152,6 +154,7 @@ class PoolWatch:
         self.known = PoolState(
             id=self.id, name=driver.settings.name, driver=driver.name, shared=driver.shared, total_gb=total,
             free_gb=free, capabilities=dict(driver.capabilities), warning=warning, secret=self._secret,
+            kept=kept,
         )  # fmt: skip
 
     def _learn_secret(self) -> None:
@@ -161,3 +164,9 @@ class PoolWatch:
                 self._secret = self.driver.secret()
             except HostError as error:
                 log.warning("Pool %s: its secret cannot be read: %s", self.driver.settings.name, error.detail)
+
+
+def _largest(kept: dict[str, int]) -> dict[str, int]:
+    """Leave out what a report has no room for, and the disks of guests."""
+    order = sorted(kept.items(), key=lambda item: item[1], reverse=True)
+    return dict([(name, size) for name, size in order if not name.startswith(ROOT)][:MOST_KEPT])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from provisioning.common.ids import NOBODY
 from provisioning.quotas import registry
 from provisioning.quotas.registry import Holding
-from provisioning.volumes.models import Backup, Group, Snapshot, Volume
+from provisioning.volumes.models import Backup, DeletedData, Group, Snapshot, Volume
 from provisioning.volumes.quota import of_type
 
 
@@ -20,6 +20,7 @@ def register() -> None:
             "volumes.Snapshot": ("snapshots", "gigabytes"),
             "volumes.Backup": ("backups", "backup_gigabytes"),
             "volumes.Group": ("groups",),
+            "volumes.DeletedData": ("gigabytes",),
         },
     )
     registry.leave_free(
@@ -37,7 +38,7 @@ def register() -> None:
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
-    """Yield each volume, snapshot, backup and group with its GiB.
+    """Yield each volume, snapshot, backup, group and what deleted volumes have left, with its GiB.
 
     A volume that is made to take over the data of another one is not its owner's second volume.
     """
@@ -62,6 +63,10 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
     for project, owner, gigabytes in backups.values_list("project_id", "pk", "size_gb").iterator():
         yield Holding(project, owner, "backups")
         yield Holding(project, owner, "backup_gigabytes", gigabytes)
+    left = DeletedData.objects.filter(size_gb__gt=0, project_id__isnull=False)
+    left = left if scope_id is None else left.filter(project_id=scope_id)
+    for project, owner, gigabytes in left.values_list("project_id", "pk", "size_gb").iterator():
+        yield Holding(project or NOBODY, owner, "gigabytes", gigabytes)
     groups = Group.objects.all() if scope_id is None else Group.objects.filter(project_id=scope_id)
     for project, owner in groups.values_list("project_id", "pk").iterator():
         yield Holding(project, owner, "groups")

@@ -3,6 +3,7 @@
 from provisioning.ec2 import kinds
 from provisioning.identity import project_resources
 from provisioning.jobs import retention
+from provisioning.volumes import deleted_data
 from provisioning.volumes.models import Backup, Group, Snapshot, Volume
 
 
@@ -17,6 +18,7 @@ def register() -> None:
     project_resources.register("volume snapshots", lambda ids: Snapshot.objects.filter(project_id__in=ids).count())
     project_resources.register("backups", lambda ids: Backup.objects.filter(project_id__in=ids).count())
     project_resources.register("volume groups", lambda ids: Group.objects.filter(project_id__in=ids).count())
+    project_resources.register("data of deleted volumes", None, deleted_data.disown)
     models = ("Volume", "Snapshot", "Backup", "Group")
     retention.keep({f"volumes.{name}": "Bounded by its quota, and there until it is deleted." for name in models})
     retention.keep(
@@ -24,6 +26,7 @@ def register() -> None:
             "volumes.Attachment": "One for each use of a volume; goes with it.",
             "volumes.DefaultType": "One of a project; written by operators.",
             "volumes.Group_volume_types": "Which types a group is for: goes with the group.",
+            "volumes.DeletedData": "One of a deleted volume; goes an hour after its pool no longer has the data.",
             "volumes.GroupSnapshot": "There until its owner deletes it; its snapshots are limited.",
             "volumes.GroupType": "Written by operators, and there until they delete it.",
             "volumes.Message": "Each has its own end, and a job removes it then.",

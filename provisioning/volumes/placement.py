@@ -17,7 +17,7 @@ from provisioning.common.ids import read_id
 from provisioning.hosts.selectors import alive
 from provisioning.scheduler.pools import PoolDecision, PoolRequest, PoolView, decide_pool, explain_pool
 from provisioning.volumes.errors import VolumeNotFoundError
-from provisioning.volumes.models import PoolHost, StoragePool, Volume, VolumeType
+from provisioning.volumes.models import DeletedData, PoolHost, StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.access import visible_volumes
 
 HINTS = ("same_host", "different_host")
@@ -139,10 +139,12 @@ def release(pool_id: uuid.UUID | None, size_gb: int) -> None:
 
 
 def sums(pool_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:
-    """Return pool → what its volumes add up to."""
+    """Return pool → what its volumes, and the data of deleted ones, add up to."""
     found = dict.fromkeys(pool_ids, 0)
     rows = Volume.objects.filter(pool_id__in=found).values_list("pool_id", "size_gb", "wanted_gb")
     for pool_id, size, wanted in rows:
         if pool_id is not None:
             found[pool_id] += max(size, wanted or 0)
+    for pool_id, size in DeletedData.objects.filter(pool_id__in=found).values_list("pool_id", "size_gb"):
+        found[pool_id] += size
     return found

@@ -22,6 +22,7 @@ from provisioning.common.ids import read_id
 from provisioning.common.text import one_line
 from provisioning.hosts.models import DEFAULT_ZONE, Host
 from provisioning.hosts.selectors import alive
+from provisioning.volumes import deleted_data
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool
 
 log = logging.getLogger(__name__)
@@ -99,6 +100,7 @@ def _measure(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datet
     columns: dict[str, object] = {"last_seen_at": now}
     if host_id == order.filter(alive(now, "host__"), serving=True).first():
         columns |= _columns(state)
+        deleted_data.take(pool, state.kept, now)
     if state.secret and (host_id == order.first() or not pool.secret_digest):
         columns["secret_digest"] = _digest(state.secret)
     StoragePool.objects.filter(id=pool.id).update(**columns)

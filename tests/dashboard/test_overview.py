@@ -11,6 +11,7 @@ from django.test import Client
 
 from provisioning.quotas.services.ledger import hold
 from provisioning.quotas.services.limits import set_limit
+from provisioning.volumes.models import DeletedData, StoragePool
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -42,6 +43,16 @@ def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> No
 
 
 @pytest.mark.parametrize(("used", "tone"), [(1, "used"), (4, "near"), (5, "full")])
+def test_data_of_deleted_volumes_is_shown_with_the_storage(at_alice: Client, alice: Person) -> None:
+    hold(alice.project_id, uuid.uuid4(), {"gigabytes": 5})
+    pool = StoragePool.objects.create(name="local", driver="dir")
+    DeletedData.objects.create(pool=pool, data_id=uuid.uuid4(), project_id=alice.project_id, size_gb=3)
+    DeletedData.objects.create(pool=pool, data_id=uuid.uuid4(), project_id=uuid.uuid4(), size_gb=4)
+    notes = {donut.resource: donut.note for donut in at_alice.get("/").context["donuts"]}
+    assert notes.pop("gigabytes").startswith("3 GiB ")
+    assert set(notes.values()) == {""}
+
+
 def test_a_quota_that_runs_out_changes_its_colour(
     at_alice: Client, alice: Person, cloud: Cloud, used: int, tone: str
 ) -> None:

@@ -97,6 +97,7 @@ MAKERS = {
     "provisioning/volumes/services/create.py": {"Volume"},
     "provisioning/volumes/services/manage.py": {"Volume"},
     "provisioning/volumes/services/snapshots.py": {"Snapshot"},
+    "provisioning/volumes/deleted_data.py": {"DeletedData"},
     "provisioning/volumes/services/backups.py": {"Backup"},
     "provisioning/volumes/services/groups.py": {"Group"},
     "provisioning/volumes/services/backup_records.py": {"Backup"},

@@ -41,6 +41,8 @@ class ScriptedPool:
     """Snapshot → its volume."""
     clients: dict[str, list[VolumeClient]] = field(default_factory=dict)
     exports: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    kept: dict[str, int] | None = None
+    """Deleted volumes whose data others need, and its bytes."""
     warning: str = ""
     unserved: list[str] = field(default_factory=list)
     secret: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -50,7 +52,7 @@ class ScriptedPool:
         return PoolState(
             id=self.id, name=self.name, driver=self.driver, shared=self.shared, total_gb=self.total_gb,
             free_gb=self.free_gb, capabilities=self.capabilities, unserved=self.unserved,
-            secret=self.secret, warning=self.warning,
+            secret=self.secret, warning=self.warning, kept=self.kept,
         )  # fmt: skip
 
     def carry_out(self, body: Any) -> dict[str, str]:
@@ -62,6 +64,8 @@ class ScriptedPool:
             case DeleteVolumeRequest() | UnmanageVolumeRequest():
                 self.volumes.pop(key, None)
                 self.clients.pop(key, None)
+                if self.kept and key in self.kept:
+                    return {"kept": str(self.kept[key])}
             case SnapshotVolumeRequest():
                 self.snapshots[body.snapshot_id] = key
             case DeleteSnapshotRequest():

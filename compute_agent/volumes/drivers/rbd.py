@@ -69,6 +69,7 @@ class RbdDriver(VolumeDriver):
         super().__init__(settings)
         self.images = CephImages(parse(settings.location))
         self._bases = ImageBases(self.images, settings.host)
+        self._in_trash: dict[str, int] = {}
 
     # ----- the pool -------------------------------------------------------------------------------------------------
 
@@ -123,6 +124,13 @@ class RbdDriver(VolumeDriver):
                     removed.append(image)
         return removed + self.prune()
 
+    def kept(self) -> dict[str, int]:
+        """List what is in the trash, as it was measured when this host put it there: Ceph measures nothing there."""
+        gone = [image.removeprefix(VOLUME) for image in self.images.trash().values() if image.startswith(VOLUME)]
+        found = {volume_id: self._in_trash.get(volume_id, 0) for volume_id in gone}
+        self._in_trash = {volume_id: size for volume_id, size in found.items() if size}
+        return found
+
     def prune(self) -> list[str]:
         """Remove images of the cloud without clones, and from the trash what no clone needs."""
         return self.images.sweep((VOLUME, IMAGE)) + self._bases.prune()
@@ -174,7 +182,8 @@ class RbdDriver(VolumeDriver):
     def delete(self, volume_id: str) -> None:
         """Remove the image, or leave it in the trash for clones; and those in the trash that it was made of."""
         os.close(self._take(volume_id))
-        self.images.remove(_image(volume_id))
+        if used := self.images.remove(_image(volume_id)):
+            self._in_trash[volume_id] = used
         while self.images.sweep((VOLUME,)):
             pass
 

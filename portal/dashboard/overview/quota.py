@@ -14,6 +14,7 @@ class Donut:
     label: str
     used: int
     limit: int | None
+    note: str = ""
 
     @property
     def percent(self) -> float:
@@ -52,12 +53,19 @@ class Donut:
 VOLUMES = {"volumes": "Volumes", "gigabytes": "Volume storage"}
 
 
-def donuts(limits: Limits, *, volumes: bool = False) -> list[Donut]:
-    """Return the resources that a launch uses, and with ``volumes`` what volumes and snapshots use."""
+def donuts(limits: Limits, *, volumes: bool = False, deleted_gb: int = 0) -> list[Donut]:
+    """Return the resources that a launch uses, and with ``volumes`` what volumes and snapshots use.
+
+    ``deleted_gb``: how much of the storage is data of deleted volumes.
+    """
+    note = f"{deleted_gb} GiB of it in deleted volumes that their clones need" if deleted_gb else ""
     drawn = []
     for resource, label in (wording.RESOURCES | (VOLUMES if volumes else {})).items():
         limit = limits.limits.get(resource, -1)
-        drawn.append(Donut(resource, label, limits.usage.get(resource, 0), None if limit < 0 else limit))
+        used = limits.usage.get(resource, 0)
+        drawn.append(
+            Donut(resource, label, used, None if limit < 0 else limit, note if resource == "gigabytes" else "")
+        )
     return drawn
 
 

@@ -13,6 +13,7 @@ from portal.dashboard.pages import Page
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.identity import policy
+from provisioning.volumes.selectors.deleted_data import of_project
 
 RECENT = 5
 
@@ -49,4 +50,7 @@ def parts_for(context: RequestContext) -> Mapping[str, Any]:
 def _donuts(context: RequestContext) -> list[Donut]:
     if not policy.allows(context, "os_compute_api:limits"):
         return []
-    return donuts(compute.limits_for(context), volumes=policy.allows(context, "limits_extension:used_limits"))
+    volumes = policy.allows(context, "limits_extension:used_limits")
+    limits = compute.limits_for(context)
+    project = context.project_id if volumes and limits.usage.get("gigabytes") else None
+    return donuts(limits, volumes=volumes, deleted_gb=of_project(project) if project else 0)

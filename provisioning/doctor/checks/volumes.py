@@ -36,6 +36,7 @@ from provisioning.volumes import deadlines, placement, state
 from provisioning.volumes.host_commands import data_id_of, spec_of
 from provisioning.volumes.host_commands import send as tell
 from provisioning.volumes.models import Attachment, Backup, PoolClaim, PoolHost, Snapshot, StoragePool, Volume
+from provisioning.volumes.selectors.deleted_data import by_project
 from provisioning.volumes.services import attachments
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
 
@@ -156,7 +157,9 @@ def pool_counters() -> Iterator[Finding]:
     sums = placement.sums([pool.id for pool in pools])
     for pool in pools:
         if pool.allocated_gb != sums[pool.id]:
-            sentence = f"It counts {pool.allocated_gb} GiB; its volumes have {sums[pool.id]} GiB."
+            sentence = (
+                f"It counts {pool.allocated_gb} GiB; its volumes, deleted ones included, have {sums[pool.id]} GiB."
+            )
             mend = alone(lambda key=pool.id: _count_anew(key))  # type: ignore[misc]
             evidence = (pool.allocated_gb, sums[pool.id])
             yield Finding("error", f"pool {pool.name}", sentence, "Count anew.", mend, evidence)
@@ -168,6 +171,22 @@ def _count_anew(pool_id: uuid.UUID) -> str | None:
         return None
     StoragePool.objects.filter(id=pool_id).update(allocated_gb=should)
     return f"It counts {should} GiB now."
+
+
+@check("deleted_volumes")
+def deleted_volumes() -> Iterator[Finding]:
+    """Say how much data of deleted volumes pools keep, and whose it is."""
+    for pool in StoragePool.objects.filter(deleted_data__size_gb__gt=0).distinct().order_by("name", "id"):
+        amounts = by_project(pool)
+        whose = [
+            f"project {key.hex} {gb} GiB" if key else f"of unknown projects {gb} GiB" for key, gb in amounts.items()
+        ]
+        more = f", and {len(whose) - TOLD} more" if len(whose) > TOLD else ""
+        sentence = (
+            f"It keeps {sum(amounts.values())} GiB of deleted volumes that clones need, counted in their quotas:"
+            f" {', '.join(whose[:TOLD])}{more}."
+        )
+        yield Finding("note", f"pool {pool.name}", sentence, evidence=tuple(amounts.items()))
 
 
 @check("pools")

@@ -3,7 +3,7 @@
 from provisioning.volumes.models.copies import Backup, Transfer
 from provisioning.volumes.models.groups import Group, GroupSnapshot
 from provisioning.volumes.models.messages import Message
-from provisioning.volumes.models.pools import PoolClaim, PoolHost, StoragePool
+from provisioning.volumes.models.pools import DeletedData, PoolClaim, PoolHost, StoragePool
 from provisioning.volumes.models.types import (
     DefaultType,
     GroupType,
@@ -18,6 +18,7 @@ __all__ = [
     "Attachment",
     "Backup",
     "DefaultType",
+    "DeletedData",
     "Group",
     "GroupSnapshot",
     "GroupType",

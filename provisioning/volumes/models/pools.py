@@ -10,8 +10,8 @@ from provisioning.hosts.models import DEFAULT_ZONE, Host
 class StoragePool(models.Model):
     """A place for volumes as hosts say it, and what operators want of it.
 
-    ``total_gb`` and ``free_gb`` are measured by hosts; ``allocated_gb`` is the sum of the volumes' sizes, moved only by
-    the conditional updates of claim and release.
+    ``total_gb`` and ``free_gb`` are measured by hosts; ``allocated_gb`` is the sum of the volumes' sizes and of
+    ``DeletedData``, moved only by the conditional updates of claim and release.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -59,6 +59,28 @@ class PoolHost(models.Model):
 
     def __str__(self) -> str:
         return f"{self.pool_id} at {self.host_id}"
+
+
+class DeletedData(models.Model):
+    """Data of a deleted volume that clones need, in its pool, as hosts measure it.
+
+    ``size_gb`` is counted: in the pool, and in the quota of the project that the volume was of (None: no record says).
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    pool = models.ForeignKey(StoragePool, on_delete=models.CASCADE, related_name="deleted_data")
+    data_id = models.UUIDField()
+    project_id = models.UUIDField(null=True, db_index=True)
+    bytes = models.PositiveBigIntegerField(default=0)
+    size_gb = models.PositiveIntegerField(default=0)
+    absent_since = models.DateTimeField(null=True)  # since when its pool does not have it any more
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pool", "data_id"], name="deleted_data_once_in_pool")]
+
+    def __str__(self) -> str:
+        return f"{self.data_id} in {self.pool_id}"
 
 
 class PoolClaim(models.Model):

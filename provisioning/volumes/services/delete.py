@@ -15,7 +15,7 @@ from provisioning.common.errors import UnavailableError
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands
 from provisioning.quotas.services.ledger import release
-from provisioning.volumes import placement, state
+from provisioning.volumes import deleted_data, placement, state
 from provisioning.volumes.announcements import announce, announce_snapshot
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import InvalidVolumeError
@@ -111,6 +111,7 @@ def _deleted(volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_
         fail(volume, reason_of(event))
         return
     end(volume)
+    deleted_data.begin(volume, event)
 
 
 @when_overdue(VolumeStatus.DELETING)

@@ -18,11 +18,12 @@ from compute_agent.contract.volume import (
 )
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
+from provisioning.common.numbers import GIB
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import calls, commands
 from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import decide_pool
-from provisioning.volumes import placement, quota, state
+from provisioning.volumes import deleted_data, placement, quota, state
 from provisioning.volumes.announcements import announce
 from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.ends import reason_of, takes_end
@@ -43,7 +44,6 @@ from provisioning.volumes.services.checks import (
 from provisioning.volumes.services.delete import end
 from provisioning.volumes.states import VolumeStatus
 
-GIB = 1 << 30
 PATIENCE = 10.0
 """Seconds in which a host lists what is in a pool."""
 
@@ -173,6 +173,7 @@ def _unmanaged(volume: Volume, event: AgentEvent, body: UnmanageVolumeRequest, h
         return
     if event.kind != "failed":
         end(volume)
+        deleted_data.begin(volume, event)
         return
     messages.of_volume(volume, messages.UNMANAGE, reason_of(event))
     if volume.status == VolumeStatus.DELETING:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.text import one_line
 from provisioning.hosts.models import Host
+from provisioning.volumes import deleted_data
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume
 
 MAX_RATIO = 1000.0
@@ -92,4 +93,5 @@ def forget_pool(pool: StoragePool) -> None:
         raise ConflictError("It has volumes.")
     if PoolHost.objects.filter(pool=pool, serving=True).exists():
         raise ConflictError("A host serves it.")
+    deleted_data.forget(pool)
     pool.delete()

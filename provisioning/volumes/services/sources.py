@@ -8,6 +8,7 @@ from compute_agent.contract.build import ImageRef
 from compute_agent.contract.volume import VolumeSource
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
+from provisioning.common.numbers import GIB
 from provisioning.images.models import Image
 from provisioning.images.properties import text_of
 from provisioning.images.selectors import image_for
@@ -21,7 +22,6 @@ from provisioning.volumes.selectors import snapshot_for, volume_for
 from provisioning.volumes.selectors.copies import backup_for
 from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus
 
-GIB = 1 << 30
 FORMATS = frozenset({"raw", "qcow2", "vmdk", "vdi", "vhd", "vhdx"})
 COPYABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
 

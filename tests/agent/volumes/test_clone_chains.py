@@ -122,6 +122,29 @@ def test_clones_of_clones_keep_no_data_of_deleted_volumes(host: Host, *, opened:
     assert host.reads(volume, 99, *range(1, ROUNDS + 1))
 
 
+def test_what_deleted_volumes_keep_is_measured(host: Host) -> None:
+    """Twenty rounds of writing, cloning and deleting: all that the living volume does not have is said to be kept."""
+    volume, most = host.create(), 0
+    for number in range(20):
+        host.write(volume, number + 1)
+        clone = host.clone(volume, f"s{number}")
+        host.volumes.delete(volume)
+        said, volume = host.volumes.kept_of(volume), clone
+        most = max(most, said)
+        own = sum(path.stat().st_blocks * 512 for path in (host.driver.layers.volumes / volume.id).glob("*.qcow2"))
+        (state,) = host.volumes.states()
+        assert state.kept is not None
+        assert sum(state.kept.values()) == host.used - own
+    assert MIB <= most < 3 * MIB
+    assert sum((state.kept or {}).values()) >= 2 * MIB, "a volume that reads more than five others has a copy of all"
+    host.flatten()
+    (state,) = host.volumes.states()
+    assert sum((state.kept or {}).values()) <= 3 * MIB
+    host.volumes.delete(volume)
+    (state,) = host.volumes.states()
+    assert state.kept == {}
+
+
 def test_a_closed_encrypted_volume_waits_until_it_is_in_use(host: Host) -> None:
     volume = host.create(key=KEY)
     for number in range(3):

@@ -119,13 +119,18 @@ async def test_a_volume_through_its_commands(tmp_path: Path, daemons: Daemons, d
         await do(RevertVolumeRequest(volume=larger, snapshot_id="s1"))
         await do(DeleteSnapshotRequest(volume=larger, snapshot_id="s1"))
         await do(ReimageVolumeRequest(volume=larger, image=IMAGE))
+        kept = []
         for volume in (spec, spec, clone):
             end = await stage.do(command(DeleteVolumeRequest(volume=volume), volume.id, generation=2))
             assert end.kind == "finished"
+            kept.append(int(end.detail.get("kept", 0)) > 0)
+        assert kept == ([False] * 3 if driver == "fake" else [True, True, False]), (
+            "the clone needs the first one's data"
+        )
         assert await contents() == {}
         report = await stage.host.audit("192.0.2.1")
         assert report.pools is not None
-        assert [(each.id, each.driver, each.warning) for each in report.pools] == [(pool, driver, "")]
+        assert [(each.id, each.driver, each.warning, each.kept) for each in report.pools] == [(pool, driver, "", {})]
     assert daemons.descriptions() == []
 
 

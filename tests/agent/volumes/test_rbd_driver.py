@@ -350,10 +350,14 @@ def test_clones_of_clones_keep_no_chain_of_deleted_volumes(driver: RbdDriver, da
         volumes.create(clone, VolumeSource(volume_id=volume.id, snapshot_id="s"), never)
         volumes.delete_snapshot(volume, "s", never)
         volumes.delete(volume)
+        assert volumes.kept_of(volume) >= MIB, "measured in whole objects as it goes to the trash"
         volume = clone
+    assert len(driver.kept()) == 3
+    assert set(RbdDriver(driver.settings).kept().values()) == {0}, "another host cannot measure it"
     assert driver.crowded() == [volume.id]
     volumes.flatten(state.id)
     assert driver.crowded() == []
+    assert driver.kept() == {}
     assert driver.depth(volume.id) == 0
     assert not any(name.startswith(VOLUME) for name in driver.images.trash().values())
     assert all(holds(driver.opening(volume), number + 1, number * MIB) for number in range(3))

@@ -1,0 +1,102 @@
+"""Data of deleted volumes that clones still need: counted in its pool, and in the quota of the project that made it.
+
+Hosts measure it: when a volume is deleted, and in every audit.  A row is an owner of its own in the quota ledger, and
+counts though it passes a limit: then nothing more can be made until there is room again.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import MOST_KEPT
+from provisioning.common.errors import NotFoundError
+from provisioning.common.ids import read_id
+from provisioning.common.numbers import GIB
+from provisioning.quotas.services.ledger import release
+from provisioning.quotas.services.sizes import grow, shrink
+from provisioning.volumes import placement
+from provisioning.volumes.host_commands import data_id_of
+from provisioning.volumes.models import DeletedData, StoragePool, Volume
+
+FORGOTTEN_AFTER = timedelta(hours=1)
+"""For which a row stays when its pool no longer has the data: an audit may be older than the deletion."""
+RESOURCE = "gigabytes"
+
+
+def begin(volume: Volume, event: AgentEvent) -> None:
+    """Count what a volume that was deleted has left in its pool, as its host's report says (``detail["kept"]``)."""
+    said = event.detail.get("kept", "")
+    if volume.pool is None or not (said.isascii() and said.isdigit() and len(said) < 19) or int(said) == 0:
+        return
+    row, _ = DeletedData.objects.update_or_create(
+        pool=volume.pool,
+        data_id=uuid.UUID(data_id_of(volume)),
+        defaults={"project_id": volume.project_id, "absent_since": None},
+    )
+    _measured(row, volume.pool, int(said))
+
+
+def take(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> None:
+    """Take over what a host has measured in a pool, in the caller's transaction; None: the host does not say.
+
+    Data that no record knows is counted in the pool alone.
+    """
+    if said is None:
+        return
+    largest = sorted(said.items(), key=lambda item: item[1], reverse=True)[:MOST_KEPT]
+    found = {key: size for name, size in largest if (key := read_id(name)) is not None}
+    known = {row.data_id: row for row in DeletedData.objects.filter(pool=pool)}
+    for key, size in found.items():
+        row = known.get(key) or DeletedData.objects.create(pool=pool, data_id=key)
+        if row.absent_since is not None:
+            DeletedData.objects.filter(pk=row.pk).update(absent_since=None)
+        _measured(row, pool, size or row.bytes)
+    for key in known.keys() - found.keys():
+        _absent(known[key], pool, now)
+
+
+def _measured(row: DeletedData, pool: StoragePool, size: int) -> None:
+    """Count a row with so many bytes; no host makes it larger than the pool."""
+    size = min(max(size, 0), int(pool.total_gb) * GIB)
+    if size == row.bytes and row.size_gb == -(-size // GIB):
+        return
+    _count(row, -(-size // GIB))
+    DeletedData.objects.filter(pk=row.pk).update(bytes=size)
+
+
+def _absent(row: DeletedData, pool: StoragePool, now: datetime) -> None:
+    if row.absent_since is None:
+        row.absent_since = now
+        DeletedData.objects.filter(pk=row.pk).update(absent_since=now)
+    _measured(row, pool, 0)
+    if row.project_id is None or now - row.absent_since > FORGOTTEN_AFTER:
+        row.delete()
+
+
+def _count(row: DeletedData, size_gb: int) -> None:
+    """Hold so much of the quota and the pool."""
+    more = size_gb - row.size_gb
+    if row.project_id is not None:
+        try:
+            grow(row.project_id, row.id, {RESOURCE: size_gb}, refuse=False)
+        except NotFoundError:  # the project is gone
+            row.project_id = None
+            DeletedData.objects.filter(pk=row.pk).update(project_id=None)
+        shrink(row.id, {RESOURCE: size_gb})
+    placement.claim_anyway(row.pool_id, more)
+    placement.release(row.pool_id, -more)
+    row.size_gb = size_gb
+    DeletedData.objects.filter(pk=row.pk).update(size_gb=size_gb)
+
+
+def disown(project_ids: Sequence[uuid.UUID]) -> None:
+    """Count the data of projects that are deleted in its pools alone."""
+    DeletedData.objects.filter(project_id__in=project_ids).update(project_id=None)
+
+
+def forget(pool: StoragePool) -> None:
+    """Give back what is held for a pool that is forgotten."""
+    for row in DeletedData.objects.filter(pool=pool):
+        release(row.id)
+        row.delete()

@@ -1,0 +1,19 @@
+"""How much data of deleted volumes is kept because clones need it."""
+
+import uuid
+
+from django.db.models import F, Sum
+
+from provisioning.volumes.models import DeletedData, StoragePool
+
+
+def by_project(pool: StoragePool) -> dict[uuid.UUID | None, int]:
+    """Return project → GiB in a pool, the most first; None: no record says whose it is."""
+    rows = DeletedData.objects.filter(pool=pool, size_gb__gt=0).values_list("project_id")
+    found = rows.annotate(gb=Sum("size_gb")).order_by("-gb", F("project_id").asc(nulls_last=True))
+    return dict(found)
+
+
+def of_project(project_id: uuid.UUID) -> int:
+    """Return how many GiB of deleted volumes of a project are kept."""
+    return DeletedData.objects.filter(project_id=project_id).aggregate(gb=Sum("size_gb"))["gb"] or 0

@@ -1,0 +1,149 @@
+"""Data of deleted volumes that clones need is counted: in the pool, and in the quota of the project that made it."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+
+from compute_agent.contract.volume import MOST_KEPT
+from provisioning.common.errors import OverQuotaError
+from provisioning.common.numbers import GIB
+from provisioning.doctor.checks.volumes import deleted_volumes, pool_counters
+from provisioning.identity.models import Project
+from provisioning.identity.services.projects import delete_project
+from provisioning.quotas.selectors import usage_of
+from provisioning.quotas.services.limits import set_limit
+from provisioning.quotas.services.repair import examine
+from provisioning.volumes.models import DeletedData, PoolHost, StoragePool, Volume
+from provisioning.volumes.selectors.deleted_data import of_project
+from provisioning.volumes.services import delete_volume
+from provisioning.volumes.services.pools import forget_pool
+from tests.volumes.conftest import Town
+
+
+def delete(town: Town, volume: Volume, kept: int = 0) -> None:
+    """Delete a volume of which its host says that clones need so many bytes."""
+    town.pool.kept = (town.pool.kept or {}) | ({str(volume.id): kept} if kept else {})
+    delete_volume(town.alice, volume.id)
+    town.agent.work()
+
+
+def held(town: Town) -> tuple[int, int]:
+    """What the project holds of its quota, and the pool of its room, in GiB."""
+    assert examine() == []
+    assert list(pool_counters()) == []
+    return usage_of(project_of(town))["gigabytes"], StoragePool.objects.get().allocated_gb
+
+
+def project_of(town: Town) -> uuid.UUID:
+    assert town.alice.project_id is not None
+    return town.alice.project_id
+
+
+def test_rounds_of_clone_and_delete_end_at_the_quota(town: Town) -> None:
+    """Each round leaves data that nobody's volume has; what is left counts from the moment of the deletion."""
+    set_limit(project_of(town), "gigabytes", 12)
+    volume = town.make(1)
+    for _ in range(11):
+        clone = town.make(1, source_volume_id=volume.id)
+        delete(town, volume, kept=GIB)
+        volume = clone
+    with pytest.raises(OverQuotaError):
+        town.make(1, source_volume_id=volume.id)
+    assert held(town) == (12, 12)
+    assert usage_of(project_of(town))["volumes"] == 1
+
+
+def test_audits_count_what_is_there_now(town: Town) -> None:
+    volume, clone = town.make(4), town.make(4)
+    delete(town, volume, kept=3 * GIB - 1)
+    assert held(town) == (4 + 3, 4 + 3)
+    for size, counted in ((3 * GIB + 1, 4), (GIB, 1), (0, 1)):  # 0: the pool could not measure it
+        town.pool.kept = {str(volume.id): size}
+        town.agent.measured()
+        assert held(town) == (4 + counted, 4 + counted)
+    town.pool.kept = None  # an agent that does not say
+    town.agent.measured()
+    assert held(town) == (5, 5)
+    delete(town, clone)
+    town.pool.kept = {}
+    town.agent.measured()
+    assert held(town) == (0, 0)
+
+
+def test_an_audit_from_before_the_deletion_loses_no_owner(town: Town) -> None:
+    volume = town.make(2)
+    delete(town, volume, kept=GIB)
+    kept, town.pool.kept = town.pool.kept, {}
+    town.agent.measured()
+    assert held(town) == (0, 0)
+    town.pool.kept = kept
+    town.agent.measured()
+    assert held(town) == (1, 1)
+    town.pool.kept = {}
+    town.agent.measured()
+    DeletedData.objects.update(absent_since=DeletedData.objects.get().created_at - timedelta(hours=2))
+    town.agent.measured()
+    assert not DeletedData.objects.exists()
+
+
+def test_it_counts_past_the_limit_and_nothing_more_is_made(town: Town) -> None:
+    volume = town.make(1)
+    set_limit(project_of(town), "gigabytes", 1)
+    delete(town, volume, kept=5 * GIB)
+    assert held(town) == (5, 5)
+    with pytest.raises(OverQuotaError):
+        town.make(1)
+
+
+def test_data_that_no_record_knows_counts_in_the_pool_alone(town: Town) -> None:
+    town.pool.kept = {str(uuid.uuid4()): 2 * GIB, "nonsense": GIB}
+    town.agent.measured()
+    assert held(town) == (0, 2)
+    assert "of unknown projects 2 GiB" in "".join(each.sentence for each in deleted_volumes())
+
+
+def test_no_host_makes_it_larger_than_its_pool(town: Town) -> None:
+    town.pool.kept = {str(uuid.uuid4()): 1 << 62} | {str(uuid.uuid4()): 1 for _ in range(MOST_KEPT + 5)}
+    town.agent.measured()
+    assert DeletedData.objects.count() == MOST_KEPT
+    assert max(DeletedData.objects.values_list("size_gb", flat=True)) == town.pool.total_gb
+
+
+def test_only_the_host_whose_word_counts_is_believed(town: Town) -> None:
+    volume = town.make(1)
+    delete(town, volume, kept=GIB)
+    town.pool.shared = True
+    town.agent.measured()
+    other = town.cloud.add_host("other")
+    other.serve(town.pool)
+    town.pool.kept = {}
+    other.measured()
+    assert held(town) == (1, 1)
+
+
+def test_a_deleted_project_leaves_it_to_the_pool(town: Town) -> None:
+    delete(town, town.make(1), kept=GIB)
+    delete_project(Project.objects.get(id=project_of(town)))
+    assert StoragePool.objects.get().allocated_gb == 1
+    assert (examine(), list(pool_counters())) == ([], [])
+    town.agent.measured()
+    assert StoragePool.objects.get().allocated_gb == 1
+
+
+def test_a_forgotten_pool_gives_it_back(town: Town) -> None:
+    delete(town, town.make(1), kept=GIB)
+    PoolHost.objects.update(serving=False)
+    forget_pool(StoragePool.objects.get())
+    assert usage_of(project_of(town))["gigabytes"] == 0
+    assert examine() == []
+
+
+def test_the_doctor_and_the_project_see_it(town: Town) -> None:
+    delete(town, town.make(3), kept=2 * GIB)
+    assert of_project(project_of(town)) == 2
+    (finding,) = deleted_volumes()
+    assert (finding.severity, finding.subject) == ("note", "pool local")
+    assert f"{project_of(town).hex} 2 GiB" in finding.sentence
