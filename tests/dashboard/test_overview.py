@@ -43,6 +43,14 @@ def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> No
 
 
 @pytest.mark.parametrize(("used", "tone"), [(1, "used"), (4, "near"), (5, "full")])
+def test_a_quota_that_runs_out_changes_its_colour(
+    at_alice: Client, alice: Person, cloud: Cloud, used: int, tone: str
+) -> None:
+    set_limit(alice.project_id, "instances", 5)
+    cloud.launch(alice.context, min_count=used, max_count=used)
+    assert at_alice.get("/").context["donuts"][0].tone == tone
+
+
 def test_data_of_deleted_volumes_is_shown_with_the_storage(at_alice: Client, alice: Person) -> None:
     hold(alice.project_id, uuid.uuid4(), {"gigabytes": 5})
     pool = StoragePool.objects.create(name="local", driver="dir")
@@ -51,14 +59,6 @@ def test_data_of_deleted_volumes_is_shown_with_the_storage(at_alice: Client, ali
     notes = {donut.resource: donut.note for donut in at_alice.get("/").context["donuts"]}
     assert notes.pop("gigabytes").startswith("3 GiB ")
     assert set(notes.values()) == {""}
-
-
-def test_a_quota_that_runs_out_changes_its_colour(
-    at_alice: Client, alice: Person, cloud: Cloud, used: int, tone: str
-) -> None:
-    set_limit(alice.project_id, "instances", 5)
-    cloud.launch(alice.context, min_count=used, max_count=used)
-    assert at_alice.get("/").context["donuts"][0].tone == tone
 
 
 def test_only_the_projects_own_instances_are_shown(
