@@ -25,6 +25,8 @@ from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageFetchError, ImageUnacceptableError, RetryableHostError, StoppedError
 from compute_agent.virt.programs import Limits, ProgramError, run_long
+from compute_agent.virt.rights import lent
+from compute_agent.virt.storage_account import StorageAccount
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +62,15 @@ class CachedImage:
 class ImageCache:
     """The cache in one folder; several threads and processes may use it at the same time."""
 
-    def __init__(self, folder: Path, fetch: Fetch, disks: Path) -> None:
-        """Keep the images in ``folder/_base``, by the hash of their bits; the disks below ``disks`` may lie on them."""
+    def __init__(self, folder: Path, fetch: Fetch, disks: Path, account: StorageAccount | None = None) -> None:
+        """Keep the images in ``folder/_base``, by the hash of their bits; the disks below ``disks`` may lie on them.
+
+        ``account``: who reads the formats of uploaded files.
+        """
         self._base = folder.absolute() / "_base"
         self._fetch = fetch
         self._disks = disks
+        self._account = account
 
     def get(self, image: ImageRef, instance_uuid: str, stopped: Stopped = never) -> CachedImage:
         """Return the image's bits, fetched for the instance if they are not here.
@@ -183,7 +189,7 @@ class ImageCache:
                 download.replace(flat)
             else:
                 self._check_room(virtual_size)
-                _flatten(download, flat, image, virtual_size, stopped)
+                self._flatten(download, flat, image, virtual_size, stopped)
             flat.chmod(0o400)
             flat.replace(path)
         except OSError as error:
@@ -211,6 +217,35 @@ class ImageCache:
             raise ImageFetchError("The image could not be fetched.", detail=f"{size} of {image.size} bytes came")
         if digest.hexdigest() != image.hash_value:
             raise ImageUnacceptableError(f"The bits of image {image.name!r} do not match its checksum.")
+
+    def _flatten(self, source: Path, target: Path, image: ImageRef, virtual_size: int, stopped: Stopped) -> None:
+        """Copy the content into a sparse raw file; the format is said, never guessed, and no other file is opened."""
+        target.unlink(missing_ok=True)
+        driver: dict[str, object] = {
+            "driver": FORMATS[image.disk_format].driver,
+            "file": {"driver": "file", "filename": str(source)},
+            "backing": None,  # whatever the file says
+            "read-only": True,
+        }
+        if driver["driver"] == "vpc":
+            driver["force_size_calc"] = "current_size"  # not what its cylinders come to
+        if driver["driver"] == "raw":
+            del driver["backing"]
+        words = ("-O", "raw", "-S", "4k", f"json:{json.dumps(driver)}", str(target))
+        command = ("qemu-img", "convert", "-q", *words)
+        target.touch(mode=0o600)
+        try:
+            with lent(self._account, source, target) as rights:
+                run_long(*command, limits=CONVERT, stopped=stopped, rights=rights)
+        except ProgramError as error:
+            _go_on(stopped)
+            if NO_ROOM in str(error):
+                raise RetryableHostError("The host has no room for the image.", detail=str(error)) from error
+            raise ImageUnacceptableError(f"Image {image.name!r} cannot be read.", detail=str(error)) from error
+        if target.stat().st_size < virtual_size:
+            raise ImageUnacceptableError(f"Image {image.name!r} is damaged.", detail="it came out shorter than it says")
+        with target.open("rb") as file:
+            os.fsync(file)
 
     def _check_room(self, size: int) -> None:
         """Make room where there is none, of images that no disk needs; RetryableHostError when that is not enough."""
@@ -251,31 +286,3 @@ def _go_on(stopped: Stopped) -> None:
     """Raise StoppedError when nobody wants the image any more."""
     if stopped():
         raise StoppedError("The image was not fetched to its end.")
-
-
-def _flatten(source: Path, target: Path, image: ImageRef, virtual_size: int, stopped: Stopped) -> None:
-    """Copy the content into a sparse raw file; the format is said, never guessed, and no other file is opened."""
-    target.unlink(missing_ok=True)
-    driver: dict[str, object] = {
-        "driver": FORMATS[image.disk_format].driver,
-        "file": {"driver": "file", "filename": str(source)},
-        "backing": None,  # whatever the file says
-        "read-only": True,
-    }
-    if driver["driver"] == "vpc":
-        driver["force_size_calc"] = "current_size"  # not what its cylinders come to
-    if driver["driver"] == "raw":
-        del driver["backing"]
-    words = ("-O", "raw", "-S", "4k", f"json:{json.dumps(driver)}", str(target))
-    command = ("qemu-img", "convert", "-q", *words)
-    try:
-        run_long(*command, limits=CONVERT, stopped=stopped)
-    except ProgramError as error:
-        _go_on(stopped)
-        if NO_ROOM in str(error):
-            raise RetryableHostError("The host has no room for the image.", detail=str(error)) from error
-        raise ImageUnacceptableError(f"Image {image.name!r} cannot be read.", detail=str(error)) from error
-    if target.stat().st_size < virtual_size:
-        raise ImageUnacceptableError(f"Image {image.name!r} is damaged.", detail="it came out shorter than it says")
-    with target.open("rb") as file:
-        os.fsync(file)

@@ -20,6 +20,7 @@ from compute_agent.network.dhcp_user import DhcpUser
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes import collect, is_ours, kill, read_pid
 from compute_agent.virt.programs import SYSTEM_PATH
+from compute_agent.virt.rights import OF_DNSMASQ
 
 log = logging.getLogger(__name__)
 
@@ -234,10 +235,7 @@ class DhcpServer:
         program = shutil.which("dnsmasq", path=SYSTEM_PATH)
         if program is None:
             raise OSError("dnsmasq is not installed")
-        command = [program, f"--conf-file={self._conf}"]
-        limits = shutil.which("setpriv", path=SYSTEM_PATH)
-        if limits is not None:
-            command = [limits, "--no-new-privs", "--", *command]
+        command = [*OF_DNSMASQ.command, program, f"--conf-file={self._conf}"]
         with namespace.inside(served.namespace) if served.namespace else contextlib.nullcontext():
             self._starting = subprocess.Popen(  # noqa: S603
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

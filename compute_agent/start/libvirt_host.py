@@ -18,6 +18,7 @@ from compute_agent.servers.services import HostServices
 from compute_agent.settings import AgentSettings
 from compute_agent.start.assembly import Machine
 from compute_agent.start.volumes import RESTORES, SERVED, make_volumes, rights_of
+from compute_agent.virt import storage_account
 from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import ComputeDriver
 from compute_agent.virt.libvirt.domain_xml import VirtType
@@ -31,7 +32,10 @@ def libvirt_services(settings: AgentSettings, threads: Threads, machine: Machine
     """Put a real host together; nothing is connected yet."""
     metadata = MetadataService()
     images = ImageCache(
-        settings.state_dir / "images", ImageFetcher(settings, machine.opener), HostPaths(settings.state_dir).instances
+        settings.state_dir / "images",
+        ImageFetcher(settings, machine.opener),
+        HostPaths(settings.state_dir).instances,
+        storage_account.choose(settings.storage_user),
     )
     outgoing = ImageSender(settings, machine.opener)
     backups = BackupLink(settings, machine.opener)

@@ -1,9 +1,10 @@
 """Puts the pools of a host's settings together."""
 
 from compute_agent.settings import AgentSettings
-from compute_agent.volumes import account, drivers
+from compute_agent.virt import storage_account
+from compute_agent.virt.rights import Rights
+from compute_agent.volumes import drivers
 from compute_agent.volumes.daemon import Daemons
-from compute_agent.volumes.daemon_process import Rights
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver
 from compute_agent.volumes.qcow2 import Qcow2Driver
 from compute_agent.volumes.services import Outside, Volumes
@@ -22,13 +23,12 @@ def make_driver(settings: AgentSettings, name: str) -> VolumeDriver:
     driver, _, location = settings.volume_pools[name].partition(":")
     if not location or location.startswith("?"):  # options of a simulated pool
         location = f"{settings.state_dir / FOLDER}{location}"
-    return drivers.make(
-        PoolSettings(name, driver, location, settings.host, account=account.choose(settings.storage_user))
-    )
+    account = storage_account.choose(settings.storage_user)
+    return drivers.make(PoolSettings(name, driver, location, settings.host, account=account))
 
 
 def rights_of(settings: AgentSettings) -> Rights:
     """Return what storage daemons of a host may do; pools in folders are shown to them."""
-    chosen = account.choose(settings.storage_user)
+    chosen = storage_account.choose(settings.storage_user)
     made = [make_driver(settings, name) for name in settings.volume_pools] if chosen is not None else []
     return Rights(chosen, [each.layers.folder.absolute() for each in made if isinstance(each, Qcow2Driver)])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.virt import progress
+from compute_agent.virt.rights import Rights
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -37,14 +38,16 @@ class ProgramError(Exception):
         self.number = number
 
 
-def run_program(*command: str, limits: Limits | None = None, stdin: bytes | None = None) -> bytes:
+def run_program(
+    *command: str, limits: Limits | None = None, stdin: bytes | None = None, rights: Rights | None = None
+) -> bytes:
     """Run ``command`` and return its output; raises ProgramError.
 
     ``limits`` are set with prlimit(1), so that they hold before the program reads a byte of what it is given.
+    ``rights``: None for the agent's own.
     """
     limits = limits or Limits()
-    name = Path(command[0]).name
-    prefix = ["prlimit", f"--as={limits.memory}", f"--cpu={limits.cpu_seconds}", "--core=0", "--"]
+    name, prefix = Path(command[0]).name, _prefix(limits, rights)
     environment = {"PATH": SYSTEM_PATH, "LC_ALL": "C"}
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
         raise ProgramError(f"{name} is not installed")
@@ -60,14 +63,21 @@ def run_program(*command: str, limits: Limits | None = None, stdin: bytes | None
     return done.stdout
 
 
-def run_long(*command: str, limits: Limits, stopped: Callable[[], bool], total: int = 0) -> None:
+def _prefix(limits: Limits, rights: Rights | None) -> list[str]:
+    """Return the words before those of a program."""
+    words = ["prlimit", f"--as={limits.memory}", f"--cpu={limits.cpu_seconds}", "--core=0", "--"]
+    return [*words, *(rights.command if rights is not None else ())]
+
+
+def run_long(
+    *command: str, limits: Limits, stopped: Callable[[], bool], total: int = 0, rights: Rights | None = None
+) -> None:
     """Run ``command`` as ``run_program`` does, unless ``stopped`` returns True: then it is killed.
 
     What it reads and writes is told as progress.  ``total``: it prints how far it is with so many bytes, as
     ``qemu-img -p`` does.  Raises ProgramError.
     """
-    name = Path(command[0]).name
-    prefix = ["prlimit", f"--as={limits.memory}", f"--cpu={limits.cpu_seconds}", "--core=0", "--"]
+    name, prefix = Path(command[0]).name, _prefix(limits, rights)
     if shutil.which(command[0], path=SYSTEM_PATH) is None:
         raise ProgramError(f"{name} is not installed")
     deadline, watched = time.monotonic() + limits.seconds, progress.Watched()
@@ -86,7 +96,9 @@ def run_long(*command: str, limits: Limits, stopped: Callable[[], bool], total: 
             try:
                 _, output = process.communicate(timeout=POLL)
             except subprocess.TimeoutExpired:
-                watched.look(progress.moved_by_program(process.pid))
+                written = [path for path in rights.places if path.is_file()] if rights is not None else ()
+                # What a program of another account reads and writes only a process with CAP_SYS_PTRACE is told.
+                watched.look((progress.moved_by_program(process.pid), progress.size_on_disk(*written)))
                 if total:
                     done.look(_done(said.fileno(), total), total)
                 if stopped() or time.monotonic() > deadline:

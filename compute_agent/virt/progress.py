@@ -56,9 +56,12 @@ class Watched:
 
 
 def moved_by_program(pid: int) -> object:
-    """Return how much a program and those it has become have read and written; None when nobody can say."""
+    """Return how much a program, those it has become and those it waits for have read and written; None when nobody can
+    say.
+    """
     try:
-        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+        pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+        lines = [line for each in pids for line in Path(f"/proc/{each}/io").read_text().splitlines()]
     except OSError:
         return None
     return tuple(int(line.partition(":")[2]) for line in lines if not line.startswith("sysc"))

@@ -13,8 +13,7 @@ from pathlib import Path
 from compute_agent.contract.volume import VolumeSpec
 from compute_agent.disk_formats.extents import Extent
 from compute_agent.virt.driver import Stopped, never
-from compute_agent.virt.errors import HostError, StoppedError
-from compute_agent.virt.programs import ProgramError, run_long
+from compute_agent.virt.errors import HostError
 from compute_agent.volumes import copying
 from compute_agent.volumes.backup_sources import BackupSource, VolumeCopies, WantedBackup, whole
 from compute_agent.volumes.driver import VolumeDriver
@@ -87,7 +86,8 @@ class PoolCopies(VolumeCopies):
             for descriptor in held:
                 stack.callback(os.close, descriptor)
             serving = self._volumes.daemons.serving(name, driver.opening(volume), held, read_only=False)
-            _write(content, copying.local(name, stack.enter_context(serving)), stopped)
+            target = copying.local(name, stack.enter_context(serving))
+            copying.file_over(content, target, stopped, self._volumes.daemons.account)
 
     def staging(self, volume: VolumeSpec) -> Path:
         self._staging.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -116,18 +116,6 @@ def _changes(driver: VolumeDriver, volume: VolumeSpec, moment: str, since: str) 
         except VolumeNotFoundError as error:
             log.warning("What has changed of volume %s since %s is not known: %s", volume.id, since, error.message)
     return "", [Extent(*each) for each in driver.changes(volume, moment)]
-
-
-def _write(content: Path, target: str, stopped: Stopped) -> None:
-    """Write a raw file, its holes as zeros, over an export of the same size."""
-    words = ("convert", "-p", "-n", "-f", "raw", "-O", "raw", "-W", "-m", "8")
-    try:
-        total = content.stat().st_size
-        run_long("qemu-img", *words, str(content), target, limits=copying.LIMITS, stopped=stopped, total=total)
-    except ProgramError as error:
-        if stopped():
-            raise StoppedError("The backup was not written back to its end.") from error
-        raise CopyFailedError("The backup could not be written to the volume.", detail=str(error)) from error
 
 
 def _nothing(offset: int, length: int, /) -> bytes:

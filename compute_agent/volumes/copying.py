@@ -1,46 +1,79 @@
-"""Copies of whole volumes by ``qemu-img``, from and to exports."""
+"""Copies of whole volumes by ``qemu-img``, from and to exports.
 
+It runs under the account of storage daemons (``account``; None: the agent's own), and reaches the files and sockets of
+the copy alone.
+"""
+
+import contextlib
 import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.virt.driver import Stopped
 from compute_agent.virt.errors import StoppedError
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.rights import lent
+from compute_agent.virt.storage_account import StorageAccount
 from compute_agent.volumes.daemon import TCP_WITHOUT_TLS, Certificates
 from compute_agent.volumes.errors import CopyFailedError, NotExportedError
 
 LIMITS = Limits(seconds=24 * 3600, cpu_seconds=12 * 3600, memory=2 << 30)
 FORMATS = {"raw": "raw", "qcow2": "qcow2", "vmdk": "vmdk", "vdi": "vdi", "vhd": "vpc", "vhdx": "vhdx"}
 """What ``qemu-img`` calls the formats of images."""
+SOCKET = "?socket="
+CLIENT = ("ca-cert.pem", "client-cert.pem", "client-key.pem")
+_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each copy)
 
 
 def local(name: str, socket: Path) -> str:
     """Return the address of an export on a unix socket."""
-    return f"nbd+unix:///{name}?socket={socket}"
+    return f"nbd+unix:///{name}{SOCKET}{socket}"
 
 
-def to_file(source: str, path: Path, disk_format: str, size: int, stopped: Stopped) -> None:
+def to_file(
+    source: str, path: Path, disk_format: str, size: int, stopped: Stopped, account: StorageAccount | None = None
+) -> None:
     """Copy an export of ``size`` bytes into a new file.  Raises CopyFailedError, StoppedError."""
     if disk_format not in FORMATS:
         raise CopyFailedError(f"A volume cannot be copied into the format {disk_format!r}.")
-    _convert("-f", "raw", "-O", FORMATS[disk_format], source, str(path), total=size, stopped=stopped)
+    path.touch(mode=0o600)
+    words = ("-f", "raw", "-O", FORMATS[disk_format], source, str(path))
+    _convert(*words, total=size, stopped=stopped, account=account, files=[_socket(source), path])
 
 
-def over(image: Path, overlay: Path, size: int, target: str, stopped: Stopped) -> None:
+def over(
+    image: Path, overlay: Path, size: int, target: str, stopped: Stopped, account: StorageAccount | None = None
+) -> None:
     """Write a raw file over an export of ``size`` bytes, and zeros behind it.  ``overlay``: a name for a small file."""
     overlay.unlink(missing_ok=True)
     try:
         run_program("qemu-img", "create", "-q", "-f", "qcow2", "-b", str(image), "-F", "raw", str(overlay), str(size))
-        _convert("-n", "-f", "qcow2", "-O", "raw", "-W", "-m", "8", str(overlay), target, total=size, stopped=stopped)
+        words = ("-n", "-f", "qcow2", "-O", "raw", "-W", "-m", "8", str(overlay), target)
+        files = [overlay, _socket(target)]
+        _convert(*words, total=size, stopped=stopped, account=account, files=files, read=[image])
     except ProgramError as error:
         raise CopyFailedError("The image could not be written to the volume.", detail=str(error)) from error
     finally:
         overlay.unlink(missing_ok=True)
 
 
+def file_over(content: Path, target: str, stopped: Stopped, account: StorageAccount | None = None) -> None:
+    """Write a raw file, its holes as zeros, over an export of the same size.  Raises CopyFailedError, StoppedError."""
+    words = ("-n", "-f", "raw", "-O", "raw", "-W", "-m", "8", str(content), target)
+    size = content.stat().st_size
+    _convert(*words, total=size, stopped=stopped, account=account, files=[content, _socket(target)])
+
+
 def fetch(
-    origin: VolumeConnection, certificates: Certificates | None, target: str, size: int, stopped: Stopped
+    origin: VolumeConnection,
+    certificates: Certificates | None,
+    target: str,
+    size: int,
+    stopped: Stopped,
+    account: StorageAccount | None = None,
 ) -> None:
     """Copy what another host exports to an export of this one of ``size`` bytes, which reads as zeros.
 
@@ -48,20 +81,57 @@ def fetch(
     """
     place: dict[str, str] = {"type": "unix", "path": origin.socket}
     node: dict[str, object] = {"driver": "nbd", "export": origin.export, "server": place}
-    words = []
-    if not origin.socket:
-        if certificates is None or not certificates.complete:
-            raise NotExportedError(TCP_WITHOUT_TLS)
-        node["server"] = {"type": "inet", "host": origin.address, "port": str(origin.port)}
-        words = ["--object", f"tls-creds-x509,id=tls,endpoint=client,dir={certificates.folder}"]
-        node |= {"tls-creds": "tls", "tls-hostname": origin.tls_hostname}
-    source = "json:" + json.dumps({"driver": "raw", "file": node})
-    _convert(*words, "-n", "--target-is-zero", "-O", "raw", source, target, total=size, stopped=stopped)
+    files = [_socket(target), *([Path(origin.socket)] if origin.socket else [])]
+    with contextlib.ExitStack() as held:
+        words = []
+        if not origin.socket:
+            if certificates is None or not certificates.complete:
+                raise NotExportedError(TCP_WITHOUT_TLS)
+            shown = held.enter_context(_shown(certificates, account))
+            node["server"] = {"type": "inet", "host": origin.address, "port": str(origin.port)}
+            words = ["--object", f"tls-creds-x509,id=tls,endpoint=client,dir={shown}"]
+            node |= {"tls-creds": "tls", "tls-hostname": origin.tls_hostname}
+        source = "json:" + json.dumps({"driver": "raw", "file": node})
+        words += ["-n", "--target-is-zero", "-O", "raw", source, target]
+        _convert(*words, total=size, stopped=stopped, account=account, files=files)
 
 
-def _convert(*words: str, total: int, stopped: Stopped) -> None:
+def _socket(address: str) -> Path:
+    """Return the socket of an address that ``local`` has made."""
+    return Path(address.partition(SOCKET)[2])
+
+
+@contextlib.contextmanager
+def _shown(certificates: Certificates, account: StorageAccount | None) -> Iterator[Path]:
+    """Give a folder with the client's certificates that the account can read, in memory, for the time of the block."""
+    if account is None:
+        yield certificates.folder
+        return
+    folder = Path(tempfile.mkdtemp(prefix="novella-tls-", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
-        run_long("qemu-img", "convert", "-p", *words, limits=LIMITS, stopped=stopped, total=total)
+        for name in CLIENT:
+            path = folder / name
+            path.touch(mode=0o600)
+            path.write_bytes((certificates.folder / name).read_bytes())
+            account.show(path, 0o440)
+        account.show(folder, 0o710)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _convert(
+    *words: str,
+    total: int,
+    stopped: Stopped,
+    account: StorageAccount | None,
+    files: Sequence[Path],
+    read: Sequence[Path] = (),
+) -> None:
+    command = ("qemu-img", "convert", "-p", *words)
+    try:
+        with lent(account, *files, read=read) as rights:
+            run_long(*command, limits=LIMITS, stopped=stopped, total=total, rights=rights)
     except ProgramError as error:
         if stopped():
             raise StoppedError("The volume was not copied to its end.") from error

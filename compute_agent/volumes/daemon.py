@@ -27,9 +27,11 @@ import msgspec
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt import processes
+from compute_agent.virt.rights import Rights
+from compute_agent.virt.storage_account import StorageAccount
 from compute_agent.virt.volume_connections import socket_of
 from compute_agent.volumes import daemon_process, exports
-from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET, READY, Rights
+from compute_agent.volumes.daemon_process import NBD_SOCKET, QMP_SOCKET, READY
 from compute_agent.volumes.driver import Opening, VolumeDriver
 from compute_agent.volumes.errors import NotExportedError, VolumeInUseError
 from compute_agent.volumes.exports import AUTHORIZED, CREDENTIALS, Description, Export
@@ -111,6 +113,11 @@ class Daemons:
     def certificates(self) -> Certificates | None:
         """By what this host opens volumes of others, and exports its own."""
         return self._address.certificates
+
+    @property
+    def account(self) -> StorageAccount | None:
+        """Who reads and writes volumes on this host; None: the agent's own account."""
+        return self._rights.account
 
     @contextlib.contextmanager
     def locked(self, volume_id: str, *, wait: bool = True) -> Iterator[bool]:

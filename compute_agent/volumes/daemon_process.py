@@ -1,22 +1,18 @@
 """The process of a storage daemon: started, found again by an agent that was killed, ended."""
 
 import contextlib
-import json
 import logging
 import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.virt import processes
 from compute_agent.virt.programs import SYSTEM_PATH
-from compute_agent.volumes import confine
-from compute_agent.volumes.account import StorageAccount
+from compute_agent.virt.rights import Rights
 from compute_agent.volumes.qmp import DaemonError, Qmp
 
 log = logging.getLogger(__name__)
@@ -32,23 +28,6 @@ QUIT_SECONDS = 30.0
 MOST_CONNECTIONS = 100
 """Clients of one daemon at the same time, those included that have not shown a certificate yet."""
 BACKLOG = 16
-
-
-@dataclass(frozen=True)
-class Rights:
-    """The rights of a daemon: those of its account, with its system calls filtered and no way to gain more."""
-
-    account: StorageAccount | None = None
-    """None: the agent's own."""
-    folders: Sequence[Path] = ()
-    """The folders of pools, which the account can reach wherever they are."""
-
-    @property
-    def command(self) -> tuple[str, ...]:
-        """Return the words before those of the daemon."""
-        uid, gid = (self.account.uid, self.account.gid) if self.account is not None else (0, 0)
-        rights = json.dumps({"uid": uid, "gid": gid, "folders": [str(each) for each in self.folders]})
-        return (sys.executable, "-I", "-S", confine.__file__, rights)
 
 
 def launch(folder: Path, held: Sequence[int], rights: Rights, listen: socket.socket | None = None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from compute_agent.contract.volume import VolumeEncryption
 from compute_agent.virt.programs import ProgramError
+from compute_agent.virt.storage_account import StorageAccount
 from compute_agent.volumes.errors import PoolUnavailableError
 
 ITERATIONS = 10
@@ -24,12 +25,18 @@ _MEMORY = Path("/dev/shm")  # noqa: S108 (a folder is made in it for each key)
 
 
 @contextlib.contextmanager
-def key_file(encryption: VolumeEncryption, name: str) -> Iterator[str]:
-    """Give QEMU's description of the secret ``name``, whose file is in memory only and goes at the end."""
+def key_file(encryption: VolumeEncryption, name: str, account: StorageAccount | None = None) -> Iterator[str]:
+    """Give QEMU's description of the secret ``name``, whose file is in memory only and goes at the end.
+
+    ``account``: who else than the agent reads it.
+    """
     base64.b64decode(encryption.key, validate=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=_MEMORY if _MEMORY.is_dir() else None))
     try:
         (folder / "key").write_text(encryption.key)
+        if account is not None:
+            account.show(folder / "key", 0o440)
+            account.show(folder, 0o710)
         yield f"secret,id={name},format=base64,file={folder / 'key'}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,6 +16,8 @@ from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import ImageUnacceptableError, StoppedError
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.rights import Rights
+from compute_agent.virt.storage_account import StorageAccount
 from compute_agent.volumes import flattening, luks, merging
 from compute_agent.volumes.driver import (
     GIB,
@@ -471,10 +473,11 @@ class Qcow2Driver(VolumeDriver):
                 raise VolumeNotFoundError("older snapshot")
             depth = chain.index(older)
         opening = self._opening(volume, name, read_only=True)
+        rights = Rights() if opening.as_root else Rights(self.settings.account, [self.layers.folder.absolute()])
         words = ["qemu-img", "map", "-U", "--output=json"]
         try:
-            with _key(volume) as key:
-                text = run_program(*words, *key, "json:" + json.dumps(opening.blockdev), limits=COPY)
+            with _key(volume, rights.account) as key:
+                text = run_program(*words, *key, "json:" + json.dumps(opening.blockdev), limits=COPY, rights=rights)
         except ProgramError as error:
             raise PoolUnavailableError("The volume cannot be read.", detail=str(error)) from error
         return list(_extents(json.loads(text), depth, all_of_it=not since))
@@ -500,10 +503,10 @@ def _extents(pieces: list[dict[str, Any]], depth: int, *, all_of_it: bool) -> It
 
 
 @contextlib.contextmanager
-def _key(volume: VolumeSpec) -> Iterator[tuple[str, ...]]:
+def _key(volume: VolumeSpec, account: StorageAccount | None = None) -> Iterator[tuple[str, ...]]:
     """Give the words by which a program of QEMU gets the key of an encrypted volume; none for others."""
     if volume.encryption is None:
         yield ()
         return
-    with luks.key_file(volume.encryption, SECRET) as secret:
+    with luks.key_file(volume.encryption, SECRET, account) as secret:
         yield "--object", secret

@@ -303,7 +303,8 @@ class Volumes:
         driver.create(volume)
         if driver.daemons_needed:
             with self.daemons.locked(volume.id), self._written(driver, volume) as target:
-                copying.fetch(origin, self.daemons.certificates, target, driver.size(volume.id), stopped)
+                certificates, account = self.daemons.certificates, self.daemons.account
+                copying.fetch(origin, certificates, target, driver.size(volume.id), stopped, account)
 
     def reimage(self, volume: VolumeSpec, image: ImageRef, subject_id: str, stopped: Stopped) -> None:
         """Give a volume that nobody uses the data of an image, which the command of ``subject_id`` may have."""
@@ -316,7 +317,8 @@ class Volumes:
                 raise ImageUnacceptableError(TOO_LARGE)
             self.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._written(driver, volume) as target:
-                copying.over(path, self.staging / f"{REIMAGE}{volume.id}", size, target, stopped)
+                overlay = self.staging / f"{REIMAGE}{volume.id}"
+                copying.over(path, overlay, size, target, stopped, self.daemons.account)
 
     def upload(self, request: UploadVolumeRequest, stopped: Stopped) -> None:
         """Send a consistent copy of the volume as the data of an image."""
@@ -336,7 +338,7 @@ class Volumes:
         opening = driver.snapshot_opening(volume, snapshot_id)
         with self.daemons.serving(snapshot_id, opening, read_only=True) as socket:
             source = copying.local(snapshot_id, socket)
-            copying.to_file(source, path, disk_format, driver.size(volume.id), stopped)
+            copying.to_file(source, path, disk_format, driver.size(volume.id), stopped, self.daemons.account)
 
     # ----- between commands -----------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from compute_agent.network.routers.plan import Leg
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.processes import collect, is_ours, kill, read_pid
 from compute_agent.virt.programs import ProgramError, run_program
+from compute_agent.virt.rights import OF_DNSMASQ
 
 MODES = {"slaac": "ra-only", "dhcpv6-stateless": "ra-stateless", "dhcpv6-stateful": "static"}
 """What Neutron's ``ipv6_ra_mode`` is in dnsmasq's words."""
@@ -49,7 +50,7 @@ class Advertiser:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_text(self._completed(config))
         try:
-            run_program("dnsmasq", f"--conf-file={path}")
+            run_program("dnsmasq", f"--conf-file={path}", rights=OF_DNSMASQ)
         except ProgramError as error:
             raise RetryableHostError("The host could not advertise a router.", detail=str(error)) from error
 

@@ -23,6 +23,7 @@ from compute_agent.virt.libvirt.disks import GIB, LEAST_FREE, LocalFile, format_
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.paths import InstancePaths
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.rights import Rights
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,8 @@ def _overlay(disk: Path, size: int) -> None:
 
 
 def _info(disk: Path) -> dict[str, Any]:
-    info: dict[str, Any] = json.loads(run_program("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk)))
+    words = ("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk))
+    info: dict[str, Any] = json.loads(run_program(*words, rights=Rights()))
     return info
 
 
@@ -144,7 +146,8 @@ def _write_together(domain: Any | None, disk: Path, before: Path) -> None:
                 _by_qemu(domain, disk, under)
                 continue
         where = ["-b", under, "-F", "raw"] if under else ["-b", ""]
-        run_long("qemu-img", "rebase", "-q", "-f", "qcow2", *where, str(disk), limits=LONG, stopped=lambda: False)
+        words = ("qemu-img", "rebase", "-q", "-f", "qcow2", *where, str(disk))
+        run_long(*words, limits=LONG, stopped=lambda: False, rights=Rights())
     raise RetryableHostError(_NOT_KEPT, detail=f"{disk} still lies on {before}")
 
 

@@ -21,6 +21,7 @@ from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.disks import LEAST_FREE
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.programs import Limits, ProgramError, run_long, run_program
+from compute_agent.virt.rights import Rights
 
 log = logging.getLogger(__name__)
 
@@ -69,9 +70,8 @@ def copy_disk(
 
 def _check_room(disk: Path, target: Path, disk_format: str) -> None:
     try:
-        measured = json.loads(
-            run_program("qemu-img", "measure", "-U", "--output=json", "-f", "qcow2", "-O", disk_format, str(disk))
-        )
+        words = ("qemu-img", "measure", "-U", "--output=json", "-f", "qcow2", "-O", disk_format, str(disk))
+        measured = json.loads(run_program(*words, rights=Rights()))
     except ProgramError as error:
         raise RetryableHostError(_NOT_COPIED, detail=str(error)) from error
     room = os.statvfs(target.parent)
@@ -112,7 +112,9 @@ def _make(disk: Path, target: Path, disk_format: str, account: Account) -> None:
     """Make an empty copy that QEMU may write; libvirt would make one that only root may."""
     target.unlink(missing_ok=True)
     try:
-        told = json.loads(run_program("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk)))
+        told = json.loads(
+            run_program("qemu-img", "info", "-U", "-f", "qcow2", "--output=json", str(disk), rights=Rights())
+        )
         target.touch(mode=0o600)
         run_program("qemu-img", "create", "-q", "-f", disk_format, str(target), str(told["virtual-size"]))
     except ProgramError as error:
@@ -203,7 +205,7 @@ def _by_program(disk: Path, target: Path, disk_format: str, stopped: Stopped) ->
     target.touch(mode=0o600)
     words = ("-q", "-f", "qcow2", "-O", disk_format, str(disk), str(target))
     try:
-        run_long("qemu-img", "convert", *words, limits=COPY, stopped=stopped)
+        run_long("qemu-img", "convert", *words, limits=COPY, stopped=stopped, rights=Rights())
     except ProgramError as error:
         if stopped():
             raise StoppedError(_BROKEN_OFF) from error

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from compute_agent.contract.volume import VolumeClient
+from compute_agent.virt import confine, storage_account
 from compute_agent.virt.certificates import HostCertificates
 from compute_agent.virt.driver import never
-from compute_agent.volumes import account, confine, daemon_process, drivers
-from compute_agent.volumes.account import StorageAccount
+from compute_agent.virt.rights import Rights
+from compute_agent.virt.storage_account import StorageAccount
+from compute_agent.volumes import daemon_process, drivers
 from compute_agent.volumes.daemon import Address, Daemons
-from compute_agent.volumes.daemon_process import MOST_CONNECTIONS, Rights
+from compute_agent.volumes.daemon_process import MOST_CONNECTIONS
 from compute_agent.volumes.driver import PoolSettings
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 from tests.agent.volumes.test_drivers import CLIENT, delete_snapshot, kill, snapshot, uri
@@ -122,7 +124,7 @@ def test_a_pool_where_root_may_not_give_files_away_is_served_by_root(
         raise PermissionError
 
     volume = pool.make()
-    monkeypatch.setattr(account.os, "chown", refused)
+    monkeypatch.setattr("compute_agent.virt.storage_account.os.chown", refused)
     assert pool.driver.opening(volume).as_root
     monkeypatch.undo()
     assert not pool.driver.opening(volume).as_root
@@ -176,6 +178,31 @@ def test_system_calls_and_folders_are_out_of_reach(hidden: Path) -> None:
     assert subprocess.run([*rights.command, "cat", str(hidden / "secret")], capture_output=True).returncode != 0
 
 
+def test_a_confined_program_can_run_no_other_one(pool: Pool) -> None:
+    script = "/bin/true || echo refused; exec /bin/true"
+    for rights in (Rights(NOBODY), Rights()):
+        done = subprocess.run([*rights.command, "/bin/sh", "-c", script], capture_output=True, text=True)
+        assert done.stdout == "refused\n"
+        assert done.returncode != 0
+
+
+def test_a_confined_program_ends_with_the_one_that_started_it() -> None:
+    words = [*Rights(NOBODY).command, "/bin/cat"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+        started.stdin.write(b"x")
+        assert started.stdout.read(1) == b"x", "it runs"
+        started.kill()
+        assert started.stdout.read() == b"", "nobody has its output open any more"
+
+
+def test_limits_and_exit_codes_are_those_of_the_program() -> None:
+    rights = Rights(NOBODY, limits={"FSIZE": 0})
+    done = subprocess.run([*rights.command, "/bin/sh", "-c", "ulimit -f; exit 7"], capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("0\n", 7)
+
+
 @pytest.fixture
 def certificates(tmp_path: Path) -> HostCertificates:
     folder = tmp_path / "tls"
@@ -214,10 +241,10 @@ def test_a_daemon_listens_at_the_address_of_its_host_alone(
 
 
 def test_the_account_is_the_one_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert account.choose("root") is None
-    assert account.choose("nobody") == NOBODY
+    assert storage_account.choose("root") is None
+    assert storage_account.choose("nobody") == NOBODY
     with pytest.raises(ValueError, match="novella-nobody-has"):
-        account.choose("novella-nobody-has")
+        storage_account.choose("novella-nobody-has")
 
 
 def test_connections_are_bounded(pool: Pool) -> None:

@@ -48,6 +48,7 @@ def test_dnsmasq_is_not_root_and_cannot_become_it(rack: Rack) -> None:
     assert status["Uid"].split() == [str(pwd.getpwnam(user.name).pw_uid)] * 4
     assert status["Gid"].split() == [str(user.gid)] * 4
     assert status["NoNewPrivs"] == "1"
+    assert status["Seccomp"] == "2"
     assert one.lab.settings.state_dir.stat().st_mode & 0o777 == 0o700
     rack.forget(net)
 

@@ -173,6 +173,7 @@ def test_a_killed_advertiser_comes_back(town: Town) -> None:
     until(lambda: not Path(f"/proc/{pid}/exe").exists(), "the end of a process", 5)
     assert host.process.network.check() == [f"router {router.id}"]
     assert int(path.read_text()) != pid
+    assert "Seccomp:\t2" in Path(f"/proc/{int(path.read_text())}/status").read_text().splitlines()
 
 
 def numbered(space: Space) -> list[str]:
