@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Ec2Id(models.Model):
-    """The id by which EC2 knows a resource, given when it is first shown there and the same as long as it exists."""
+    """The id by which EC2 knows a resource, where it does not follow from the resource's key (``ec2.ids``)."""
 
     ec2_id = models.CharField(max_length=32, primary_key=True)  # i-0123456789abcdef0
     kind = models.CharField(max_length=12)  # the part before the dash: i, vol, snap

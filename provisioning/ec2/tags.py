@@ -5,12 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from django.db import connection, transaction
-from django.db.models import CharField, Count, Q
+from django.db.models import CharField, Count, Q, QuerySet
 
 from provisioning.common.errors import InvalidInputError, OverQuotaError
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
+from provisioning.ec2 import ids
 from provisioning.ec2.models import Ec2Id, Ec2Tag
 
 MOST = 50
@@ -40,9 +41,9 @@ _TAGS = Prepared(
 )
 
 
-def tags_in(project_id: uuid.UUID) -> list[Ec2Tag]:
-    """Return every tag of a project, by kind, resource and key."""
-    return list(Ec2Tag.objects.filter(project_id=project_id).order_by("kind", "resource_id", "key"))
+def tags_in(project_id: uuid.UUID) -> QuerySet[Ec2Tag]:
+    """Return every tag of a project."""
+    return Ec2Tag.objects.filter(project_id=project_id)
 
 
 def check(tags: Mapping[str, str]) -> None:
@@ -67,6 +68,8 @@ def write(project_id: uuid.UUID, targets: Sequence[Target], tags: Mapping[str, s
     """
     check(tags)
     resources = {resource for _, resource in targets}
+    for kind in sorted({kind for kind, _ in targets}):
+        ids.keep(kind, [resource for other, resource in targets if other == kind])
     _lock(resources)
     rows = [
         Ec2Tag(project_id=project_id, kind=kind, resource_id=resource, key=key, value=value)

@@ -75,9 +75,9 @@ def test_a_launch_is_pending_and_then_runs(alice: Any, cloud: Cloud) -> None:
 def test_ids_are_the_beginning_of_uuids_and_others_when_these_are_taken(db: None) -> None:
     first = uuid.uuid4()
     second = uuid.UUID(first.hex[:17] + uuid.uuid4().hex[17:])
-    known = ids.ids_of("i", [first])
+    known = ids.keep("i", [first])
     assert known == {first: f"i-{first.hex[:17]}"}
-    other = ids.ids_of("i", [first, second])[second]
+    other = ids.keep("i", [first, second])[second]
     assert other != known[first]
     assert ids.ids_of("i", [second]) == {second: other}
     assert ids.resources_of("i", [other, known[first]]) == {other: second, known[first]: first}

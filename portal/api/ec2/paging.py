@@ -1,36 +1,132 @@
-"""``MaxResults`` and ``NextToken``."""
+"""``MaxResults`` and ``NextToken``.
+
+A request without ``MaxResults`` is answered with 1,000 items at most and a token for the rest, as AWS does.
+"""
 
 import base64
 import binascii
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import Any, TypeVar
 
+from django.core.exceptions import ValidationError
+from django.db.models import Model, Q, QuerySet
+
+from portal.api.ec2 import names
+from portal.api.ec2.filters import Filterable
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call
 
 MOST = 1000
+BATCH = 200
+"""Rows that are read and filtered together at least."""
+ORDER = ("created_at", "id")
+YEARS = range(1970, 9000)
 Item = TypeVar("Item")
-Place = tuple[str, str]
-"""Where an item stands in the order: a text to sort by, and an id."""
+Row = TypeVar("Row", bound=Model)
+Place = tuple[str, ...]
+"""Where an item stands in the order: texts to sort by, the last one an id."""
+Shape = Callable[[list[Row]], Sequence[Item | None]]
+"""Returns how each row looks in an answer; None for one that is not shown."""
+
+
+def described(
+    call: Call,
+    kind: names.Kind,
+    given: Sequence[str],
+    rows: QuerySet[Row],
+    shape: Shape[Row, Item],
+    filters: Filterable[Item],
+    order: Sequence[str] = ORDER,
+) -> tuple[list[Item], str | None]:
+    """Return the items of the page that is asked for, in the order of these columns, and the token of the next one or
+    None.  ``given``: the ids that the request names; without any, pages are cut in the database.
+
+    What filters leave out is read in batches until the page is full, and never again for the next page.  Raises
+    Ec2Error.
+    """
+    conditions = filters.conditions(call.get("Filters", []))
+    if given:
+        chosen = names.fetched(kind, given, names.of_keys(rows), lambda row: row.pk)
+        found = list(_passing(chosen, shape, conditions))
+        items, token = page(call, found, lambda each: _place(each[0], order))
+        return [item for _, item in items], token
+    most, token = _asked(call)
+    ordered, behind = rows.order_by(*order), _read(token) if token else None
+    taken: list[tuple[Row, Item]] = []
+    size = max(BATCH, most + 1) if conditions else most + 1
+    while len(taken) <= most:
+        left = ordered.filter(_behind(rows.model, order, behind)) if behind else ordered
+        batch = list(left[:size])
+        taken += _passing(batch, shape, conditions)
+        if len(batch) < size:
+            break
+        behind = _place(batch[-1], order)
+    if len(taken) <= most:
+        return [item for _, item in taken], None
+    return [item for _, item in taken[:most]], _written(_place(taken[most - 1][0], order))
 
 
 def page(call: Call, items: Sequence[Item], place: Callable[[Item], Place]) -> tuple[list[Item], str | None]:
-    """Return the items of the page that is asked for, in order, and the token of the next one or None.
+    """Return the same of items that have been read: there are few of them, or each was named.
 
-    The token says behind which item it begins, so that what comes and goes meanwhile moves no other item.
+    The token says behind which item the next page begins, so that what comes and goes meanwhile moves no other item.
     Raises Ec2Error.
     """
-    most, token = call.get("MaxResults"), call.get("NextToken")
-    if most is not None and not 1 <= most <= MOST:
-        raise errors.invalid_value("maxResults", most, f"Expecting 1 to {MOST}.")
+    most, token = _asked(call)
     ordered = sorted(items, key=place)
     if token:
         after = _read(token)
         ordered = [item for item in ordered if place(item) > after]
-    if most is None or len(ordered) <= most:
+    if len(ordered) <= most:
         return ordered, None
     return ordered[:most], _written(place(ordered[most - 1]))
+
+
+def _asked(call: Call) -> tuple[int, str | None]:
+    most = call.get("MaxResults")
+    if most is not None and not 1 <= most <= MOST:
+        raise errors.invalid_value("maxResults", most, f"Expecting 1 to {MOST}.")
+    return most or MOST, call.get("NextToken")
+
+
+def _passing(
+    rows: list[Row], shape: Shape[Row, Item], conditions: Sequence[Callable[[Item], bool]]
+) -> Iterator[tuple[Row, Item]]:
+    for row, item in zip(rows, shape(rows), strict=True):
+        if item is not None and all(condition(item) for condition in conditions):
+            yield row, item
+
+
+def _behind(model: type[Model], order: Sequence[str], place: Place) -> Q:
+    """Return the condition of rows that come after a place."""
+    wrong = errors.invalid_value("nextToken", json.dumps(place))
+    if len(place) != len(order):
+        raise wrong
+    found, same = Q(pk__in=[]), Q()
+    for name, text in zip(order, place, strict=True):
+        try:
+            field: Any = model._meta.get_field(name)
+            value = field.to_python(text)
+        except ValidationError as error:
+            raise wrong from error
+        if value in (None, "") or "\0" in text or (isinstance(value, datetime) and value.year not in YEARS):
+            raise wrong
+        found |= same & Q(**{f"{name}__gt": value})
+        same &= Q(**{name: value})
+    return found
+
+
+def _place(row: Model, order: Sequence[str]) -> Place:
+    return tuple(_text(getattr(row, name)) for name in order)
+
+
+def _text(value: Any) -> str:
+    """Write a value so that texts are in the order of the values: those of moments, UUIDs and numbers of one launch."""
+    if isinstance(value, int):
+        return f"{value:010}"
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _written(place: Place) -> str:
@@ -40,9 +136,8 @@ def _written(place: Place) -> str:
 def _read(token: str) -> Place:
     try:
         found: Any = json.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
-        text, ident = found
     except (ValueError, TypeError, binascii.Error, RecursionError, UnicodeError) as error:
         raise errors.invalid_value("nextToken", token) from error
-    if not isinstance(text, str) or not isinstance(ident, str):
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise errors.invalid_value("nextToken", token)
-    return text, ident
+    return tuple(found)

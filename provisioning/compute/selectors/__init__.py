@@ -26,6 +26,7 @@ from provisioning.compute.selectors.instances import (
     has_its_name_alone,
     instance_for,
     instances_for,
+    rows_with_ended,
     with_ended,
 )
 from provisioning.compute.selectors.migrations import migrations_for, no_live_migration, nodes_of
@@ -56,6 +57,7 @@ __all__ = [
     "migrations_for",
     "no_live_migration",
     "nodes_of",
+    "rows_with_ended",
     "running_steps_of",
     "timeline_for",
     "tunnels_of",

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, ForbiddenError, NotFoundError
+from provisioning.ec2 import ids as ec2_ids
 from provisioning.identity import owner_locks
 from provisioning.identity.models import Project
 from provisioning.images import store
@@ -39,6 +40,8 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
                 owner_locks.lock_rows(Project, [checked["project_id"]])  # an operator may name one that is not here
             check_count(checked["project_id"])
             image = Image.objects.create(id=image_id or uuid.uuid4(), **checked)
+            if image_id is not None:
+                ec2_ids.keep("ami", [image_id])
             _write_filter_rows(image, checked)
     except IntegrityError:
         raise ConflictError(f"Image ID {image_id} already exists!", field="id") from None

@@ -27,10 +27,15 @@ def groups_with_rules(context: RequestContext, keys: Collection[uuid.UUID] | Non
 
     ``keys``: these alone.
     """
-    named = Prefetch("rules", SecurityGroupRule.objects.select_related("remote_group"))
-    rows = security_groups_for(context).prefetch_related(None).prefetch_related(named)
+    rows = groups_and_rules(context)
     rows = rows if keys is None else rows.filter(pk__in=keys)
     return list(rows.order_by("created_at", "id"))
+
+
+def groups_and_rules(context: RequestContext) -> QuerySet[SecurityGroup]:
+    """Return the same groups as rows."""
+    named = Prefetch("rules", SecurityGroupRule.objects.select_related("remote_group"))
+    return security_groups_for(context).prefetch_related(None).prefetch_related(named)
 
 
 def is_named_by_others(group: SecurityGroup) -> bool:

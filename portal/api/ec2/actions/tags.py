@@ -5,7 +5,7 @@ from typing import Any
 
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.paging import described
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -15,6 +15,7 @@ from provisioning.ec2.models import Ec2Tag
 
 MOST_RESOURCES = 1000
 _TYPES = {kind.prefix: kind.resource_type for kind in names.KINDS}
+_ORDER = ("kind", "resource_id", "key")
 Row = tuple[Ec2Tag, str]
 """A tag, and the EC2 id of its resource."""
 
@@ -44,15 +45,20 @@ def delete_tags(call: Call) -> dict[str, Any]:
 @action("DescribeTags", "novella:ec2:tags:list", takes="Filters MaxResults NextToken")
 def describe_tags(call: Call) -> dict[str, Any]:
     """List the tags of what the project has; what was deleted takes its tags along, though they are purged later."""
-    found = tag_records.tags_in(call.project_id)
-    by_kind: dict[str, set[uuid.UUID]] = {}
-    for tag in found:
-        by_kind.setdefault(tag.kind, set()).add(tag.resource_id)
-    there = {kind: set(owned.lookups[kind](call.context, by_kind[kind])) for kind in owned.lookups.keys() & by_kind}
-    known = ids.ids_of_all(there)
-    rows = [(tag, known[tag.kind][tag.resource_id]) for tag in found if tag.resource_id in there.get(tag.kind, ())]
-    rows = _FILTERS.passing(rows, call.get("Filters", []))
-    shown, token = page(call, rows, lambda row: (row[1], row[0].key))
+
+    def shaped(found: list[Ec2Tag]) -> list[Row | None]:
+        by_kind: dict[str, set[uuid.UUID]] = {}
+        for tag in found:
+            by_kind.setdefault(tag.kind, set()).add(tag.resource_id)
+        there = {kind: set(owned.lookups[kind](call.context, by_kind[kind])) for kind in owned.lookups.keys() & by_kind}
+        known = ids.ids_of_all(there)
+        return [
+            (tag, known[tag.kind][tag.resource_id]) if tag.resource_id in there.get(tag.kind, ()) else None
+            for tag in found
+        ]
+
+    rows = tag_records.tags_in(call.project_id)
+    shown, token = described(call, names.INSTANCE, (), rows, shaped, _FILTERS, order=_ORDER)
     return {"Tags": [_shape(*row) for row in shown], "NextToken": token}
 
 

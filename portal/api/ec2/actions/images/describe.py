@@ -36,12 +36,15 @@ def describe_images(call: Call) -> dict[str, Any]:
     rows = images_of_use(call.project_id, listed=not given)
     if not given and not call.get("IncludeDisabled", False):
         rows = rows.exclude(status=Image.Status.DEACTIVATED)
-    images = _owned(call, names.fetched(names.IMAGE, given, names.of_keys(rows), lambda image: image.id))
-    images = _executable(call, images)
-    related = shapes.related(call, images)
-    found = [Found(image, shapes.image_shape(call, image, related)) for image in images]
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = paging.page(call, found, lambda each: (each.image.created_at.isoformat(), each.image.id.hex))
+
+    def shaped(images: list[Image]) -> list[Found | None]:
+        shown = {image.id for image in _executable(call, _owned(call, images))}
+        related = shapes.related(call, [image for image in images if image.id in shown])
+        return [
+            Found(image, shapes.image_shape(call, image, related)) if image.id in shown else None for image in images
+        ]
+
+    shown, token = paging.described(call, names.IMAGE, given, rows, shaped, _FILTERS)
     return {"Images": [each.shape for each in shown], "NextToken": token}
 
 

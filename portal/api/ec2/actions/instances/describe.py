@@ -16,11 +16,8 @@ from provisioning.compute.selectors import is_alive
 from provisioning.compute.states import VmState
 from provisioning.ec2 import ids
 
-
-def _place(instance: Instance) -> paging.Place:
-    """Order by reservation: those of one launch stay together."""
-    launched = instance.created_at.isoformat()
-    return f"{launched} {instance.reservation_id} {instance.launch_index:06}", instance.id.hex
+_ORDER = ("created_at", "reservation_id", "launch_index", "id")
+"""Those of one launch stay together."""
 
 
 @action(
@@ -33,14 +30,8 @@ def describe_instances(call: Call) -> dict[str, Any]:
     given = call.get("InstanceIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter instancesSet cannot be used with the parameter maxResults")
-    instances, filters = reading.wanted(call, given), call.get("Filters", [])
-    if filters:
-        shown, token = paging.page(
-            call, FILTERS.passing(_shaped(instances), filters), lambda each: _place(each.instance)
-        )
-    else:
-        instances, token = paging.page(call, instances, _place)
-        shown = _shaped(instances)
+    rows = reading.visible_rows(call.context)
+    shown, token = paging.described(call, names.INSTANCE, given, rows, _shaped, FILTERS, _ORDER)
     groups = groupby(shown, key=lambda each: each.instance.reservation_id)
     return {"Reservations": [_reservation(list(members)) for _, members in groups], "NextToken": token}
 
@@ -67,13 +58,19 @@ def _shaped(instances: list[Instance]) -> list[Found]:
 )
 def describe_instance_status(call: Call) -> dict[str, Any]:
     """Say of each running instance, or of all, whether it and its host are well."""
-    instances = reading.wanted(call, call.get("InstanceIds", []))
-    if not call.get("IncludeAllInstances", False):
-        instances = [each for each in instances if states.name_of(each) == states.RUNNING]
-    known = ids.ids_of(names.INSTANCE.prefix, [instance.id for instance in instances])
-    found = [Found(instance, _status(instance, known[instance.id])) for instance in instances]
-    found = STATUS_FILTERS.passing(found, call.get("Filters", []))
-    shown, token = paging.page(call, found, lambda each: _place(each.instance))
+    every, given = call.get("IncludeAllInstances", False), call.get("InstanceIds", [])
+
+    def shaped(instances: list[Instance]) -> list[Found | None]:
+        known = ids.ids_of(names.INSTANCE.prefix, [instance.id for instance in instances])
+        return [
+            Found(instance, _status(instance, known[instance.id]))
+            if every or states.name_of(instance) == states.RUNNING
+            else None
+            for instance in instances
+        ]
+
+    rows = reading.visible_rows(call.context)
+    shown, token = paging.described(call, names.INSTANCE, given, rows, shaped, STATUS_FILTERS, _ORDER)
     return {"InstanceStatuses": [each.shape for each in shown], "NextToken": token}
 
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from portal.api.ec2 import names, owned
@@ -50,6 +51,11 @@ class Related:
 def visible(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[Instance]:
     """Return the project's instances, also those that ended in the last hour; of some keys only, if they are given."""
     return selectors.with_ended(context, timezone.now() - SHOWN_AFTER_END, ids=keys)
+
+
+def visible_rows(context: RequestContext) -> QuerySet[Instance]:
+    """Return the same instances as rows, of which a list reads a part."""
+    return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END)
 
 
 def wanted(call: Call, given: Sequence[str]) -> list[Instance]:

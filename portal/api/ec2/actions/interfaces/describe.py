@@ -2,13 +2,14 @@
 
 import uuid
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from portal.api.ec2 import names, owned
 from portal.api.ec2.actions.interfaces.lookups import interface_rows
 from portal.api.ec2.actions.interfaces.shapes import Shape, shapes
 from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.paging import described
 from portal.api.ec2.registry import Call, action
 from provisioning.common.context import RequestContext
 from provisioning.network import selectors
@@ -24,16 +25,8 @@ from provisioning.network.owners import OF_THE_CLOUD
 )
 def describe_network_interfaces(call: Call) -> dict[str, Any]:
     """List the project's ports but those of routers, DHCP and floating IPs."""
-    rows = interface_rows(call).order_by("created_at", "id")
     given = call.get("NetworkInterfaceIds", [])
-    ports = names.fetched(names.INTERFACE, given, names.of_keys(rows), lambda port: port.id)
-    found = shapes(call, ports)
-    places = {
-        shape["NetworkInterfaceId"]: (port.created_at.isoformat(), str(port.id))
-        for port, shape in zip(ports, found, strict=True)
-    }
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = page(call, found, lambda shape: places[shape["NetworkInterfaceId"]])
+    shown, token = described(call, names.INTERFACE, given, interface_rows(call), partial(shapes, call), _FILTERS)
     return {"NetworkInterfaces": shown, "NextToken": token}
 
 

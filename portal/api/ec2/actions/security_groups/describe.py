@@ -11,14 +11,14 @@ from portal.api.ec2.actions.security_groups.lookups import chosen_by_name, chose
 from portal.api.ec2.actions.security_groups.permissions import OfGroup, granted
 from portal.api.ec2.actions.security_groups.shapes import group_shapes, rule_shapes
 from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.paging import described, page
 from portal.api.ec2.registry import Call, action
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.ec2 import ids
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup
-from provisioning.network.selectors.membership import groups_with_rules
+from provisioning.network.selectors.membership import groups_and_rules, groups_with_rules
 from provisioning.network.selectors.vpcs import default_group_ids, vpc_networks_for
 from provisioning.network.services.security_groups import DEFAULT_NAME
 
@@ -43,14 +43,19 @@ def read_groups(call: Call, keys: Collection[uuid.UUID] | None = None) -> list[S
 )
 def describe_security_groups(call: Call) -> dict[str, Any]:
     """List the project's security groups, and those that others share with it."""
-    given = call.get("GroupIds", [])
+    given, filters = call.get("GroupIds", []), _filters(call)
+    if not call.get("GroupNames"):
+        services.ensure_default_security_group(call.project_id)
+        rows = groups_and_rules(call.context)
+        shown, token = described(call, names.GROUP, given, rows, group_shapes, filters)
+        return {"SecurityGroups": shown, "NextToken": token}
     groups = names.fetched(names.GROUP, given, partial(read_groups, call), lambda group: group.id)
-    groups = chosen_by_name(call, groups, call.get("GroupNames", []))
+    groups = chosen_by_name(call, groups, call.arguments["GroupNames"])
     places: dict[str, Place] = {}
     shapes = group_shapes(groups)
     for group, shape in zip(groups, shapes, strict=True):
         places[shape["GroupId"]] = (group.created_at.isoformat(), str(group.id))
-    shapes = _filters(call).passing(shapes, call.get("Filters", []))
+    shapes = filters.passing(shapes, call.get("Filters", []))
     shown, token = page(call, shapes, lambda shape: places[shape["GroupId"]])
     return {"SecurityGroups": shown, "NextToken": token}
 

@@ -1,5 +1,6 @@
 """DescribeVolumes, DescribeVolumeAttribute and ModifyVolumeAttribute."""
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
@@ -21,16 +22,18 @@ class Found(NamedTuple):
     shape: dict[str, Any]
 
 
-def place(volume: Volume) -> paging.Place:
-    return volume.created_at.isoformat(), volume.id.hex
-
-
-def wanted(call: Call, rows: QuerySet[Volume]) -> list[Volume]:
-    """Return those of the caller's volumes that a request names, all without any; Ec2Error."""
+def listed(
+    call: Call,
+    rows: QuerySet[Volume],
+    shape: Callable[[list[Volume]], Sequence[Found | None]],
+    filters: Filterable[Found],
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return what is shown of those of the caller's volumes that a request names, page by page; Ec2Error."""
     given = call.get("VolumeIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter VolumeIds cannot be used with the parameter MaxResults")
-    return names.fetched(names.VOLUME, given, names.of_keys(rows), lambda volume: volume.id)
+    shown, token = paging.described(call, names.VOLUME, given, rows, shape, filters)
+    return [each.shape for each in shown], token
 
 
 @action(
@@ -41,12 +44,13 @@ def wanted(call: Call, rows: QuerySet[Volume]) -> list[Volume]:
 )
 def describe_volumes(call: Call) -> dict[str, Any]:
     """List the project's volumes."""
-    volumes = wanted(call, volumes_of(call.context))
+    shown, token = listed(call, volumes_of(call.context), _shaped, _FILTERS)
+    return {"Volumes": shown, "NextToken": token}
+
+
+def _shaped(volumes: list[Volume]) -> list[Found]:
     related = shapes.related(volumes)
-    found = [Found(volume, shapes.volume_shape(volume, related)) for volume in volumes]
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = paging.page(call, found, lambda each: place(each.volume))
-    return {"Volumes": [each.shape for each in shown], "NextToken": token}
+    return [Found(volume, shapes.volume_shape(volume, related)) for volume in volumes]
 
 
 def _attached(name: str) -> Any:

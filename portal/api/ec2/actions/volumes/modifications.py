@@ -1,9 +1,9 @@
 """ModifyVolume and DescribeVolumesModifications."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from portal.api.ec2 import names, paging
-from portal.api.ec2.actions.volumes.describe import place, wanted
+from portal.api.ec2 import names
+from portal.api.ec2.actions.volumes.describe import Found, listed
 from portal.api.ec2.actions.volumes.found import volume_of, volumes_of
 from portal.api.ec2.actions.volumes.shapes import NO_TYPE
 from portal.api.ec2.filters import Filterable
@@ -15,13 +15,6 @@ from provisioning.ec2 import ids
 from provisioning.volumes import services
 from provisioning.volumes.errors import BeingModifiedError
 from provisioning.volumes.models import Volume, VolumeModification
-
-
-class Found(NamedTuple):
-    """A volume, and how its newest modification looks in an answer."""
-
-    volume: Volume
-    shape: dict[str, Any]
 
 
 @action(
@@ -55,17 +48,21 @@ def modify_volume(call: Call) -> dict[str, Any]:
 )
 def describe_volumes_modifications(call: Call) -> dict[str, Any]:
     """Show what ModifyVolume was last asked to do with each volume, and what became of it."""
-    volumes = wanted(call, volumes_of(call.context).select_related("modification"))
+    rows, named = volumes_of(call.context).select_related("modification"), bool(call.get("VolumeIds"))
+    rows = rows if named else rows.filter(modification__isnull=False)
+    shown, token = listed(call, rows, _shaped, _FILTERS)
+    return {"VolumesModifications": shown, "NextToken": token}
+
+
+def _shaped(volumes: list[Volume]) -> list[Found]:
+    """Return what was asked of volumes; Ec2Error for one of which nothing was."""
     known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
     never = [known[volume.id] for volume in volumes if _row(volume) is None]
-    if call.get("VolumeIds") and never:
+    if never:
         raise Ec2Error("InvalidVolumeModification.NotFound", f"Modification for volume '{never[0]}' does not exist.")
-    found = [
+    return [
         Found(volume, _shape(volume, row, known[volume.id])) for volume in volumes if (row := _row(volume)) is not None
     ]
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = paging.page(call, found, lambda each: place(each.volume))
-    return {"VolumesModifications": [each.shape for each in shown], "NextToken": token}
 
 
 def _row(volume: Volume) -> VolumeModification | None:

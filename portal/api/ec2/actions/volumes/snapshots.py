@@ -72,18 +72,16 @@ def describe_snapshots(call: Call) -> dict[str, Any]:
     given = call.get("SnapshotIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter SnapshotIds cannot be used with the parameter MaxResults")
-    snapshots = names.fetched(KIND, given, names.of_keys(visible_snapshots(call.context)), lambda snapshot: snapshot.id)
-    for wanted in (call.get("OwnerIds", []), call.get("RestorableByUserIds", [])):
-        if wanted and not owned.is_named(call, wanted):
-            snapshots = []
-    found = [Found(*each) for each in zip(snapshots, shapes.snapshot_shapes(snapshots), strict=True)]
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = paging.page(call, found, _place)
+    asked = [wanted for name in ("OwnerIds", "RestorableByUserIds") if (wanted := call.get(name, []))]
+    mine = all(owned.is_named(call, wanted) for wanted in asked)
+
+    def shaped(snapshots: list[Snapshot]) -> list[Found | None]:
+        found = zip(snapshots, shapes.snapshot_shapes(snapshots), strict=True)
+        return [Found(*each) if mine else None for each in found]
+
+    rows = visible_snapshots(call.context)
+    shown, token = paging.described(call, KIND, given, rows if mine or given else rows.none(), shaped, _FILTERS)
     return {"Snapshots": [each.shape for each in shown], "NextToken": token}
-
-
-def _place(found: Found) -> paging.Place:
-    return found.snapshot.created_at.isoformat(), found.snapshot.id.hex
 
 
 _FILTERS: Filterable[Found] = Filterable(

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from portal.api.ec2 import names, paging
+from portal.api.ec2 import names
 from portal.api.ec2.actions.volumes import states
-from portal.api.ec2.actions.volumes.describe import Found, place, wanted
+from portal.api.ec2.actions.volumes.describe import Found, listed
 from portal.api.ec2.actions.volumes.found import volumes_of
 from portal.api.ec2.filters import Filterable
 from portal.api.ec2.registry import Call, action
@@ -25,12 +25,13 @@ _IO = {"ok": "passed", "impaired": "failed", "insufficient-data": "insufficient-
 )
 def describe_volume_status(call: Call) -> dict[str, Any]:
     """Say of each volume whether it is well and a host of its pool is there."""
-    volumes = wanted(call, volumes_of(call.context))
+    shown, token = listed(call, volumes_of(call.context), _shaped, _FILTERS)
+    return {"VolumeStatuses": shown, "NextToken": token}
+
+
+def _shaped(volumes: list[Volume]) -> list[Found]:
     known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
-    found = [Found(volume, _shape(volume, known[volume.id])) for volume in volumes]
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = paging.page(call, found, lambda each: place(each.volume))
-    return {"VolumeStatuses": [each.shape for each in shown], "NextToken": token}
+    return [Found(volume, _shape(volume, known[volume.id])) for volume in volumes]
 
 
 def _shape(volume: Volume, ec2_id: str) -> dict[str, Any]:

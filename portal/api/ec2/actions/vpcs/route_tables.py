@@ -206,7 +206,7 @@ def associate_route_table(call: Call) -> dict[str, Any]:
             raise errors.unsupported("The subnet is behind another router, and a subnet has one here")
         services.add_interface_by_subnet(table.router, subnet)
     return {
-        "AssociationId": ids.id_of(names.ROUTE_ASSOCIATION.prefix, subnet.id),
+        "AssociationId": ids.keep(names.ROUTE_ASSOCIATION.prefix, [subnet.id])[subnet.id],
         "AssociationState": ASSOCIATED,
     }
 
@@ -217,9 +217,11 @@ def disassociate_route_table(call: Call) -> dict[str, Any]:
     given = call.arguments["AssociationId"]
     names.check_form(names.ROUTE_ASSOCIATION, [given])
     tables = tables_of(vpcs_for(call.context))
-    there = {subnet for table in tables for subnet in table.subnets}
-    there |= {vpc.network.id for table in tables for vpc in table.main_of}
-    known = ids.given(names.ROUTE_ASSOCIATION.prefix, there)  # a subnet that has none is associated by nobody
+    association = names.ROUTE_ASSOCIATION.prefix
+    always = {vpc.network.id for table in tables for vpc in table.main_of}
+    always |= {subnet for table in tables if not table.main_of for subnet in table.subnets}
+    subnets = {subnet for table in tables for subnet in table.subnets}  # one without an id is associated by nobody
+    known = {**ids.given(association, subnets), **ids.ids_of(association, always)}
     wanted = next((each for each, ec2_id in known.items() if ec2_id == given), None)
     if any(vpc.network.id == wanted for table in tables for vpc in table.main_of):
         raise errors.invalid_value("AssociationId", given, "The main route table is not disassociated.")
@@ -229,7 +231,7 @@ def disassociate_route_table(call: Call) -> dict[str, Any]:
     enforce(call, {"project_id": table.router.project_id}, "remove_router_interface")
     if not table.main_of:
         raise errors.unsupported("The subnet is behind a router that is not the VPC's main one, and stays there")
-    ids.forget(names.ROUTE_ASSOCIATION.prefix, wanted)
+    ids.forget(association, wanted)
     return {}
 
 

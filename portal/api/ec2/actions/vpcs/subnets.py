@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 import netaddr
@@ -18,7 +19,7 @@ from portal.api.ec2.actions.vpcs.lookups import (
     zone_of_networks,
 )
 from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.paging import described
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
@@ -123,15 +124,8 @@ def delete_subnet(call: Call) -> dict[str, Any]:
 @action("DescribeSubnets", "get_subnet", takes="SubnetIds Filters MaxResults NextToken", missing=names.SUBNET.missing)
 def describe_subnets(call: Call) -> dict[str, Any]:
     """List the subnets of the networks that the caller sees as VPCs."""
-    rows = vpc_subnets_for(call.context).order_by("created_at", "id")
-    every = names.fetched(names.SUBNET, call.get("SubnetIds", []), names.of_keys(rows), lambda subnet: subnet.id)
-    found = shapes(call, every)
-    places = {
-        shape["SubnetId"]: (subnet.created_at.isoformat(), str(subnet.id))
-        for subnet, shape in zip(every, found, strict=True)
-    }
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = page(call, found, lambda shape: places[shape["SubnetId"]])
+    rows, given = vpc_subnets_for(call.context), call.get("SubnetIds", [])
+    shown, token = described(call, names.SUBNET, given, rows, partial(shapes, call), _FILTERS)
     return {"Subnets": shown, "NextToken": token}
 
 
