@@ -233,14 +233,15 @@ RATE_LIMITS = rates(
     "NOVELLA_RATE_LIMITS",
     {
         "launches": (300, 60),
+        "daily_launches": (20_000, 86_400),
         "writes": (1800, 60),
         "daily_writes": (100_000, 86_400),
         "searches": (600, 60),
         "dry_runs": (600, 60),
     },
 )
-"""How many servers, changes, changes in a day, searches by pattern and dry runs one person may ask for in how many
-seconds.
+"""How many servers, servers in a day, changes, changes in a day, searches by pattern and dry runs one person may ask
+for in how many seconds.
 """
 TOTP = env.bool("NOVELLA_TOTP", default=False)
 """Whether passcodes of authenticator apps are a way to sign in."""

@@ -24,7 +24,9 @@ CACHE = "rates"
 LAUNCHES, WRITES, SEARCHES, DRY_RUNS = "launches", "writes", "searches", "dry_runs"
 DAILY_WRITES = "daily_writes"
 """Counted with ``WRITES``: each change leaves records that are kept for weeks, so a rate alone does not bound them."""
-_BUDGETS = {WRITES: (WRITES, DAILY_WRITES)}
+DAILY_LAUNCHES = "daily_launches"
+"""Counted with ``LAUNCHES``: the record of a deleted server is kept as long."""
+_BUDGETS = {WRITES: (WRITES, DAILY_WRITES), LAUNCHES: (LAUNCHES, DAILY_LAUNCHES)}
 """Kind → the limits that it counts for, where there is more than one."""
 PROJECT_SHARE = 4
 """What one person asks for must not use up what the others of the project may."""

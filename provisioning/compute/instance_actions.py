@@ -11,11 +11,20 @@ from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.prepared import Prepared, PreparedUpdate
-from provisioning.compute.models import InstanceAction, InstanceActionEvent
+from provisioning.compute.migration_records import UNDER_WAY, WAITING
+from provisioning.compute.models import (
+    InstanceAction,
+    InstanceActionEvent,
+    InstanceFault,
+    Migration,
+    SchedulingDecision,
+)
 
 SUCCESS, ERROR = "Success", "Error"
 MOST_OF_SERVER = 500
-"""Finished actions of one server that are kept: a member who starts more than that loses the oldest records."""
+"""Finished actions of one server that are kept, and as many faults, scheduling decisions and moves: a member who starts
+more than that loses the oldest records.
+"""
 REMOVED_AT_ONCE = 20
 """Actions that one new action removes at most."""
 
@@ -23,7 +32,8 @@ REMOVED_AT_ONCE = 20
 def begin(context: RequestContext, instance_id: uuid.UUID, action: str, started: datetime) -> InstanceAction:
     """Write the action; a request that is repeated with the same id finds the one it wrote.
 
-    Removes the oldest finished actions beyond ``MOST_OF_SERVER``, except the one that created the server.
+    Removes the oldest finished actions beyond ``MOST_OF_SERVER``, except the one that created the server, and what else
+    of the server's history is beyond that.
     """
     row, created = InstanceAction.objects.get_or_create(
         instance_id=instance_id,
@@ -40,8 +50,15 @@ def _remove_oldest(instance_id: uuid.UUID) -> None:
     rows = InstanceAction.objects.filter(instance_id=instance_id, counted=True, finished_at__isnull=False)
     rows = rows.exclude(action="create").order_by("-id")
     beyond = list(rows.values_list("id", flat=True)[MOST_OF_SERVER : MOST_OF_SERVER + REMOVED_AT_ONCE])
-    if beyond:
-        InstanceAction.objects.filter(id__in=beyond).delete()
+    if not beyond:  # of the rest there are a few of each action
+        return
+    InstanceAction.objects.filter(id__in=beyond).delete()
+    moves = Migration.objects.exclude(status__in=[*UNDER_WAY, *WAITING])
+    for others in (InstanceFault.objects.all(), SchedulingDecision.objects.all(), moves):
+        newest = others.filter(instance_id=instance_id).order_by("-id").values_list("id", flat=True)
+        old = list(newest[MOST_OF_SERVER : MOST_OF_SERVER + REMOVED_AT_ONCE])
+        if old:
+            others.filter(id__in=old).delete()
 
 
 def current(instance_id: uuid.UUID, action: str) -> InstanceAction | None:

@@ -122,6 +122,14 @@ def test_changes_have_a_budget_for_the_day_too(people: People, settings: Any) ->
     rate_limits.check(people.alice.context, "writes")
 
 
+def test_launches_have_a_budget_for_the_day_too(people: People, settings: Any) -> None:
+    settings.RATE_LIMITS = {"launches": (100, 1), "daily_launches": (3, HOUR)}
+    rate_limits.check(people.alice.context, "launches", 3)
+    with pytest.raises(TooManyRequestsError) as refused:
+        rate_limits.check(people.alice.context, "launches")
+    assert refused.value.retry_after > 1
+
+
 def test_one_person_does_not_use_up_the_project(people: People, cloud: Cloud) -> None:
     limit(launches=1)
     assert [launch(cloud, people.alice).status_code for _ in range(2)] == [202, 429]

@@ -40,6 +40,8 @@ KIND = "connect_volume_request"
 HELD_BY = "held_by"
 """In the connector of an attachment: the id of the host that has the volume open for somebody whom no record knows."""
 HELD = "A host has the volume open for an attachment that was lost with records. Delete that attachment first."
+MOST_OF_VOLUME = 100
+"""Attachments of one volume that several servers may have: its storage daemon serves each of them."""
 SHAREABLE = (VolumeStatus.AVAILABLE, VolumeStatus.RESERVED, VolumeStatus.ATTACHING, VolumeStatus.IN_USE)
 """Statuses in which a multiattach volume takes one more."""
 
@@ -68,6 +70,8 @@ def reserve(
     if instance_id is not None and there.filter(instance_id=instance_id).exists():
         raise InvalidVolumeError(f"Volume {volume.id} is attached to server {instance_id} already.")
     check_attachable(volume)
+    if there.count() >= MOST_OF_VOLUME:
+        raise InvalidVolumeError(f"Volume {volume.id} has {MOST_OF_VOLUME} attachments, the most there may be.")
     pool_of(volume)
     try:
         with transaction.atomic():

@@ -10,6 +10,9 @@ from provisioning.volumes.models import Message, Snapshot, Volume
 
 KEPT = timedelta(days=30)
 """As in Cinder (``message_ttl``)."""
+MOST_OF_PROJECT = 1000
+"""Messages of one project that are kept: failures that somebody repeats fill no table."""
+REMOVED_AT_ONCE = 20
 AGAIN = timedelta(days=7)
 """After which owners are told again that the host of their volume is down."""
 
@@ -57,7 +60,13 @@ def write(
     detail: str = UNKNOWN,
     request_id: str = "",
 ) -> Message:
-    """Write why something failed, in the caller's transaction.  ``resource_type``: ``VOLUME``, ``VOLUME_SNAPSHOT`` …"""
+    """Write why something failed, in the caller's transaction.  ``resource_type``: ``VOLUME``, ``VOLUME_SNAPSHOT`` …
+
+    Removes the project's oldest messages beyond ``MOST_OF_PROJECT``.
+    """
+    newest = Message.objects.filter(project_id=project_id).order_by("-created_at", "-id").values_list("id", flat=True)
+    if beyond := list(newest[MOST_OF_PROJECT - 1 : MOST_OF_PROJECT - 1 + REMOVED_AT_ONCE]):
+        Message.objects.filter(id__in=beyond).delete()
     return Message.objects.create(
         project_id=project_id,
         request_id=request_id,

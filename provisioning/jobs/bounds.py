@@ -1,0 +1,266 @@
+"""What bounds the rows of each kind of record, in one table: nobody's requests fill the database.
+
+``tests/jobs/test_bounds.py`` fails for a model that is not here, for a quota, setting or number that is not there, and
+for a guide that says something else (``WRITE_BOUNDS=1`` writes its table).
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+
+class By(StrEnum):
+    """What keeps rows from growing without end."""
+
+    QUOTA = "quota"
+    """Each row is counted by the quotas of its project or user."""
+    PARENT = "number"
+    """So many of each parent at most; the parent is bounded itself."""
+    PART = "part"
+    """As many as of its parent, or a few of each."""
+    AGE = "age"
+    """Removed by age; until then the budgets of requests (``RATE_LIMITS``) bound what one person adds."""
+    OPERATORS = "operators"
+    """No request of a member adds any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``limits``: names of what says how many or how long: quotas, settings (capitals), or constants by their path."""
+
+    by: By
+    words: str
+    limits: tuple[str, ...] = ()
+
+
+def _quota(*resources: str) -> Bound:
+    return Bound(By.QUOTA, "its quota", resources)
+
+
+def _number(of: str, limit: str) -> Bound:
+    return Bound(By.PARENT, f"of each {of}", (limit,))
+
+
+def _part(of: str) -> Bound:
+    return Bound(By.PART, of)
+
+
+def _age(words: str, *limits: str) -> Bound:
+    return Bound(By.AGE, words, limits)
+
+
+_DELETED = _age("after its end", "RETENTION_DAYS")
+_MANAGERS = Bound(By.OPERATORS, "written by those who manage identity")
+_OPERATORS = Bound(By.OPERATORS, "written by operators")
+_HOSTS = Bound(By.OPERATORS, "written for hosts")
+_CLOUD = Bound(By.OPERATORS, "written by the cloud for itself")
+_UNUSED = Bound(By.OPERATORS, "not used")
+_HISTORY = "provisioning.compute.instance_actions.MOST_OF_SERVER"
+_OF_NAMESPACE = _number("namespace", "provisioning.metadefs.services.bounds.MOST")
+
+BOUNDS: dict[str, Bound] = {
+    # compute
+    "compute.Instance": Bound(By.QUOTA, "its quota; deleted ones go after their end", ("instances", "RETENTION_DAYS")),
+    "compute.KeyPair": _quota("key_pairs"),
+    "compute.ServerGroup": _quota("server_groups"),
+    "compute.InstanceAction": _number("server", _HISTORY),
+    "compute.InstanceActionEvent": _part("the steps of an action"),
+    "compute.InstanceFault": _number("server", _HISTORY),
+    "compute.SchedulingDecision": _number("server", _HISTORY),
+    "compute.Migration": _number("server", _HISTORY),
+    "compute.InstanceTag": _number("server", "provisioning.compute.services.tags.MOST"),
+    "compute.BlockDevice": _number("server", "provisioning.compute.device_names.MOST_DISKS"),
+    "compute.Allocation": _part("one of a server, two while it moves"),
+    "compute.NewerGuest": _part("one of a server on a host"),
+    "compute.ConsoleToken": Bound(
+        By.AGE,
+        "after its end; unused ones of a server are few",
+        ("CONSOLE_TOKEN_TTL", "provisioning.compute.services.remote_consoles.MOST_UNUSED"),
+    ),
+    "compute.Flavor": _OPERATORS,
+    "compute.FlavorAccess": _OPERATORS,
+    "compute.Aggregate": _OPERATORS,
+    "compute.AggregateHost": _OPERATORS,
+    "compute.UsageAudit": _CLOUD,
+    "compute.Total": _CLOUD,
+    # network
+    "network.Network": _quota("networks"),
+    "network.Subnet": _quota("subnets"),
+    "network.SubnetPool": _quota("subnetpools"),
+    "network.AddressScope": _quota("address_scopes"),
+    "network.AddressGroup": _quota("address_groups"),
+    "network.Port": _quota("ports"),
+    "network.FixedIP": _quota("fixed_ips"),
+    "network.Router": _quota("routers"),
+    "network.FloatingIP": _quota("floatingips"),
+    "network.SecurityGroup": _quota("security_groups"),
+    "network.SecurityGroupRule": _quota("security_group_rules"),
+    "network.RbacPolicy": _quota("rbac_policies"),
+    "network.PortForwarding": _number("floating IP", "provisioning.network.services.port_forwardings.MOST_ELEMENTS"),
+    "network.InternetGateway": Bound(
+        By.PARENT,
+        "of each project, beside one of each router",
+        ("provisioning.network.services.internet_gateways.MOST_ON_THE_SHELF",),
+    ),
+    "network.Tag": _number("network, subnet, port and so on", "provisioning.network.services.tags.MOST"),
+    "network.Port_security_groups": _part("the groups of a port"),
+    "network.Vpc": _part("one of a network"),
+    "network.GroupVpc": _part("one of a security group"),
+    "network.AutoAllocatedTopology": _part("one of a project"),
+    "network.DefaultSecurityGroupRule": _OPERATORS,
+    "network.Delivery": _HOSTS,
+    "network.DeliveryMark": _HOSTS,
+    # volumes
+    "volumes.Volume": _quota("volumes"),
+    "volumes.Snapshot": _quota("snapshots"),
+    "volumes.Backup": _quota("backups"),
+    "volumes.Group": _quota("groups"),
+    "volumes.DeletedData": _quota("gigabytes"),
+    "volumes.Attachment": _number("volume", "provisioning.volumes.services.attachments.MOST_OF_VOLUME"),
+    "volumes.GroupSnapshot": _part("one of some snapshots"),
+    "volumes.Group_volume_types": _part("the types of a group"),
+    "volumes.Transfer": _part("one of a volume"),
+    "volumes.VolumeModification": _part("one of a volume"),
+    "volumes.Message": _number("project", "provisioning.volumes.services.messages.MOST_OF_PROJECT"),
+    "volumes.VolumeType": _OPERATORS,
+    "volumes.VolumeTypeAccess": _OPERATORS,
+    "volumes.TypeEncryption": _OPERATORS,
+    "volumes.QosSpec": _OPERATORS,
+    "volumes.DefaultType": _OPERATORS,
+    "volumes.GroupType": _OPERATORS,
+    "volumes.StoragePool": _HOSTS,
+    "volumes.PoolHost": _HOSTS,
+    "volumes.PoolClaim": _HOSTS,
+    # images
+    "images.Image": Bound(
+        By.QUOTA, "its quota; deleted ones go after their end", ("image_count_total", "RETENTION_DAYS")
+    ),
+    "images.ImageTag": _number("image", "provisioning.images.records.MAX_TAGS"),
+    "images.ImageProperty": _number("image", "provisioning.images.records.MAX_PROPERTIES"),
+    "images.ImageMember": _number("image", "IMAGE_MEMBER_LIMIT"),
+    "images.ImageTask": _age("after its end", "TASK_RETENTION"),
+    "metadefs.MetadefNamespace": _number("project", "provisioning.metadefs.services.bounds.MOST_NAMESPACES"),
+    "metadefs.MetadefProperty": _OF_NAMESPACE,
+    "metadefs.MetadefObject": _OF_NAMESPACE,
+    "metadefs.MetadefTag": _OF_NAMESPACE,
+    "metadefs.MetadefAssociation": _OF_NAMESPACE,
+    "metadefs.MetadefResourceType": _number("cloud", "provisioning.metadefs.services.bounds.MOST_TYPES"),
+    "metadefs.LoadedMetadef": _CLOUD,
+    # identity
+    "identity.SignIn": Bound(
+        By.PARENT,
+        "of each user: browsers, and programs",
+        (
+            "provisioning.identity.services.sign_ins.MOST_BROWSERS",
+            "provisioning.identity.services.sign_ins.MOST_PROGRAMS",
+        ),
+    ),
+    "identity.KnownAddress": _number("user", "provisioning.identity.lockout.MOST_ADDRESSES"),
+    "identity.ApplicationCredential": _number(
+        "user", "provisioning.identity.services.application_credentials.MOST_OF_USER"
+    ),
+    "identity.AccessRule": _number("user", "provisioning.identity.services.application_credentials.MOST_RULES_OF_USER"),
+    "identity.ApplicationCredential_access_rules": _number(
+        "application credential", "provisioning.identity.services.application_credentials.MOST_RULES"
+    ),
+    "identity.ApplicationCredential_roles": _part("the roles of an application credential"),
+    "identity.Credential": _number("user", "provisioning.identity.services.credentials.MOST_OF_USER"),
+    "identity.Trust": _number("user", "provisioning.identity.services.trusts.MOST_OF_USER"),
+    "identity.TrustRole": _part("the roles of a trust"),
+    "identity.RevokedToken": _age("when the token has expired", "TOKEN_LIFETIME"),
+    **dict.fromkeys(
+        (
+            *("identity.Domain", "identity.Project", "identity.ProjectTag", "identity.User", "identity.Group"),
+            *("identity.GroupMembership", "identity.Role", "identity.ImpliedRole", "identity.RoleAssignment"),
+            *("identity.Region", "identity.Service", "identity.Endpoint", "identity.EndpointGroup"),
+            *("identity.ProjectEndpoint", "identity.ProjectEndpointGroup", "identity.RegisteredLimit"),
+            "identity.Limit",
+        ),
+        _MANAGERS,
+    ),
+    "identity.KeyRecord": _CLOUD,
+    "identity.KeyHolder": _CLOUD,
+    "quotas.QuotaLimit": _OPERATORS,
+    "quotas.QuotaUsage": _part("one of each quota of a project"),
+    "quotas.Reservation": _part("one of each quota of what is counted"),
+    # EC2
+    "ec2.Ec2Id": _part("one of a tagged resource, an association or an image with a chosen UUID"),
+    "ec2.Ec2Tag": _number("resource", "provisioning.ec2.tags.MOST"),
+    "ec2.CreationTags": _part("one of each kind of resource that a launch creates"),
+    "ec2.MetadataOptions": _part("one of a server"),
+    "ec2.ClientToken": _age("after its request", "provisioning.ec2.client_tokens.KEPT"),
+    "ec2.SpentSignature": _age(
+        "at the latest after its request", "provisioning.identity.ec2_signatures.LONGEST_EXPIRY"
+    ),
+    # hosts, events, jobs
+    "hosts.HostCommand": _age("after its end", "provisioning.hosts.commands.KEPT"),
+    "hosts.HostCall": Bound(By.PARENT, "waiting at each host", ("provisioning.hosts.calls.MOST_OF_HOST",)),
+    "hosts.Host": _OPERATORS,
+    "hosts.JoinToken": _OPERATORS,
+    "hosts.Restore": _OPERATORS,
+    **dict.fromkeys(
+        (
+            *("hosts.CertificateAuthority", "hosts.HostCertificate", "hosts.CachedImage", "hosts.Leftover"),
+            *("hosts.CommandTotal", "hosts.RejectedReport"),
+        ),
+        _HOSTS,
+    ),
+    "events.Event": _age("after its moment", "EVENT_RETENTION"),
+    "notifications.Delivery": _age("when it is taken, else after its moment", "NOTIFICATION_RETENTION"),
+    "notifications.Webhook": _OPERATORS,
+    "jobs.WorkerBeat": _CLOUD,
+    "jobs.Lease": _CLOUD,
+    "jobs.JobRun": _part("one of a message of the queue"),
+    "doctor.DoctorRun": _CLOUD,
+    "django_q.OrmQ": _part("messages of the queue; each goes when it was worked on"),
+    "django_q.Schedule": _CLOUD,
+    **dict.fromkeys(("django_q.Task", "django_q.Success", "django_q.Failure"), _CLOUD),
+    # Django
+    "admin.LogEntry": _OPERATORS,
+    **dict.fromkeys(
+        (
+            *("auth.Permission", "auth.Group", "auth.Group_permissions", "contenttypes.ContentType"),
+            "sessions.Session",
+        ),
+        _UNUSED,
+    ),
+}
+
+
+def value_of(limit: str) -> object:
+    """Return how many or how long a bound is; the name itself for a quota.  Raises ImportError, AttributeError."""
+    if "." in limit:
+        return import_string(limit)
+    return getattr(settings, limit) if limit.isupper() else limit
+
+
+def table() -> list[str]:
+    """Return the lines of the guide's table: what members' requests add rows to, and what bounds it."""
+    lines = ["| Record | Bound by | |", "|---|---|---|"]
+    for label, bound in BOUNDS.items():
+        if bound.by is not By.OPERATORS:
+            lines.append(f"| `{label}` | {bound.by} | {_words(bound)} |")
+    return lines
+
+
+def _words(bound: Bound) -> str:
+    numbers = [_number_in_words(limit) for limit in bound.limits]
+    if bound.by is By.AGE or not numbers:
+        return f"{bound.words}{': ' if numbers else ''}{', '.join(numbers)}"
+    return f"{' and '.join(numbers)} {bound.words}" if bound.by is By.PARENT else f"{bound.words}: {', '.join(numbers)}"
+
+
+def _number_in_words(limit: str) -> str:
+    if limit.isupper():
+        return f"`NOVELLA_{_SETTINGS.get(limit, limit)}`"
+    value = value_of(limit)
+    if isinstance(value, timedelta):
+        return f"{value.days} days" if value.days else f"{value.seconds // 60} minutes"
+    return f"{value:,}" if isinstance(value, int) else f"`{value}`"
+
+
+_SETTINGS = {"TASK_RETENTION": "IMAGE_TASK_RETENTION"}
+"""Settings whose variable has another name."""

@@ -1,0 +1,37 @@
+"""What members can repeat without end leaves a bounded number of rows."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from provisioning.volumes.errors import InvalidVolumeError
+from provisioning.volumes.models import Attachment, Message, VolumeType
+from provisioning.volumes.services import attachments, messages
+from tests.volumes.conftest import Town
+
+
+def test_a_volume_of_several_servers_has_so_many_attachments(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attachments, "MOST_OF_VOLUME", 3)
+    VolumeType.objects.create(name="many", extra_specs={"multiattach": "<is> True"})
+    volume, other = (town.make(volume_type="many") for _ in range(2))
+    for _ in range(3):
+        attachments.reserve(town.alice, volume.id, None)
+    for server in (None, uuid.uuid4()):
+        with pytest.raises(InvalidVolumeError):
+            attachments.reserve(town.alice, volume.id, server)
+    attachments.reserve(town.alice, other.id, None)
+    attachments.release(Attachment.objects.filter(volume=volume).earliest("created_at").id)
+    attachments.reserve(town.alice, volume.id, None)
+
+
+def test_a_project_keeps_its_newest_messages(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "MOST_OF_PROJECT", 3)
+    volume, somebody = town.make(), uuid.uuid4()
+    messages.write(somebody, "VOLUME", None, messages.DELETE, "other")
+    for number in range(6):
+        messages.of_volume(volume, messages.DELETE, str(number))
+    kept = Message.objects.filter(project_id=volume.project_id).order_by("created_at", "id")
+    assert [each.text[-1] for each in kept] == ["3", "4", "5"]
+    assert Message.objects.filter(project_id=somebody).count() == 1
