@@ -213,6 +213,7 @@ class Host:
         if found is not None:
             found = [replace(each, generation=self._seen(each)) for each in found]
         warnings = services.network.warnings() + self._certificate_trouble
+        warnings += services.volumes.warnings() if services.volumes is not None else []
         report = replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
         if time.monotonic() - self._documents_listed < DOCUMENTS_EVERY:
             return report

@@ -9,7 +9,7 @@ from compute_agent.volumes.driver import PoolSettings, VolumeDriver
 from compute_agent.volumes.qcow2 import Qcow2Driver
 from compute_agent.volumes.services import Outside, Volumes
 
-FOLDER, RESTORES, SERVED = "volumes", "restores", "served-volumes"
+FOLDER, RESTORES, SERVED, KNOWN = "volumes", "restores", "served-volumes", "known-pools"
 
 
 def make_volumes(settings: AgentSettings, daemons: Daemons, outside: Outside) -> Volumes | None:
@@ -23,8 +23,8 @@ def make_driver(settings: AgentSettings, name: str) -> VolumeDriver:
     driver, _, location = settings.volume_pools[name].partition(":")
     if not location or location.startswith("?"):  # options of a simulated pool
         location = f"{settings.state_dir / FOLDER}{location}"
-    account = storage_account.choose(settings.storage_user)
-    return drivers.make(PoolSettings(name, driver, location, settings.host, account=account))
+    account, remembered = storage_account.choose(settings.storage_user), settings.state_dir / KNOWN / name
+    return drivers.make(PoolSettings(name, driver, location, settings.host, account=account, remembered=remembered))
 
 
 def rights_of(settings: AgentSettings) -> Rights:

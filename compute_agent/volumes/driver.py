@@ -92,6 +92,8 @@ class PoolSettings:
     options: Mapping[str, str] = field(default_factory=dict)
     account: StorageAccount | None = None
     """The account of the host's storage daemons; None: they run as the agent does."""
+    remembered: Path | None = None
+    """A file outside of the pool that keeps its id; None: nothing is remembered."""
 
 
 class VolumeDriver(abc.ABC):
@@ -121,6 +123,9 @@ class VolumeDriver(abc.ABC):
     @abc.abstractmethod
     def prepare(self) -> str:
         """Make the pool ready to use and return its UUID, which is kept in the pool: made the first time."""
+
+    def check(self) -> None:  # noqa: B027 - most pools have nothing to check
+        """Raise PoolUnavailableError when the pool is known to be away now; asks no other machine."""
 
     def secret(self) -> str:
         """Return the secret that is kept in the pool, created the first time; empty for a pool that keeps none.

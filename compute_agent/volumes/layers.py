@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 STATE, LOCK, DAEMON_LOCK, HOLDER = "state.json", "lock", "daemon.lock", "holder"
 POOL_LOCK = "pool.lock"
+NOT_THERE = "The folder of the pool does not have the pool: is it mounted?"
 IMAGE = "image/"
 """What ``Layer.below`` begins with for an image; for a layer it is ``VOLUME/NUMBER``."""
 
@@ -248,7 +249,10 @@ class Layers:
         """
         folder = self.volumes / volume_id
         if make:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                folder.mkdir(mode=0o700, exist_ok=True)
+            except FileNotFoundError as error:  # never anew: what would be written is not in the pool
+                raise PoolUnavailableError(NOT_THERE, detail=str(error)) from error
         while True:
             try:
                 descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -5,8 +5,6 @@ import functools
 import json
 import logging
 import os
-import secrets
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +21,6 @@ from compute_agent.volumes.driver import (
     GIB,
     KEPT_FREE,
     NO_ROOM,
-    SECRET_BYTES,
     TOO_LARGE,
     Extent,
     Opening,
@@ -33,14 +30,13 @@ from compute_agent.volumes.driver import (
     VolumeDriver,
 )
 from compute_agent.volumes.errors import PoolUnavailableError, VolumeInUseError, VolumeNotFoundError
-from compute_agent.volumes.layers import IMAGE, POOL_LOCK, Layer, Layers, State, keep, node_name, replace
+from compute_agent.volumes.layers import IMAGE, Layer, Layers, State, keep, node_name
+from compute_agent.volumes.pool_folder import PoolFolder
 from compute_agent.volumes.qmp import DaemonError
 from compute_agent.volumes.unmanaged import UnmanageableError, UnmanagedDisks
 
 log = logging.getLogger(__name__)
 
-POOL = "pool.json"
-POOL_SECRET = "pool.secret"  # noqa: S105 (the name of a file)
 SECRET = "luks"  # noqa: S105 (the name of an object)
 COPY = Limits(seconds=6 * 3600, cpu_seconds=3 * 3600, memory=2 << 30)
 
@@ -60,41 +56,22 @@ class Qcow2Driver(VolumeDriver):
     def __init__(self, settings: PoolSettings) -> None:
         super().__init__(settings)
         self.layers = Layers(Path(settings.location), settings.account)
+        self._place = PoolFolder(self.layers, settings.remembered)
         self.disks = UnmanagedDisks(self.layers.folder)
 
     # ----- the pool -------------------------------------------------------------------------------------------------
 
     def prepare(self) -> str:
-        folder = self.layers.folder
-        try:
-            for each in (folder, self.layers.volumes, self.layers.images):
-                each.mkdir(mode=0o700, parents=True, exist_ok=True)
-            (folder / POOL_LOCK).touch(mode=0o600)
-            if not (folder / POOL).exists():
-                with self.layers.locked_images():
-                    if not (folder / POOL).exists():
-                        replace(folder / POOL, json.dumps({"id": str(uuid.uuid4())}).encode())
-            return str(uuid.UUID(json.loads((folder / POOL).read_bytes())["id"]))
-        except (OSError, ValueError, KeyError) as error:
-            raise PoolUnavailableError("The pool's folder cannot be used.", detail=str(error)) from error
+        return self._place.prepare()
+
+    def check(self) -> None:
+        self._place.check()
 
     def secret(self) -> str:
-        path = self.layers.folder / POOL_SECRET
-        try:
-            if not path.exists():
-                with self.layers.locked_images():
-                    if not path.exists():
-                        replace(path, secrets.token_hex(SECRET_BYTES).encode())
-            return path.read_text().strip()
-        except OSError as error:
-            raise PoolUnavailableError("The pool's folder cannot be used.", detail=str(error)) from error
+        return self._place.secret()
 
     def capacity(self) -> PoolCapacity:
-        try:
-            room = os.statvfs(self.layers.volumes)
-        except OSError as error:
-            raise PoolUnavailableError("The pool's folder cannot be read.", detail=str(error)) from error
-        return PoolCapacity(room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize)
+        return self._place.capacity()
 
     def contents(self) -> list[StoredVolume]:
         return self.layers.stored()

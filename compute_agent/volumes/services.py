@@ -148,6 +148,10 @@ class Volumes:
             if state is not None
         ]
 
+    def warnings(self) -> list[str]:
+        """Say which pools were not reached since the start, as of the last call of ``states``."""
+        return [watch.trouble for watch in self._watches if watch.trouble]
+
     def contents(self, pool_id: str) -> PoolContents:
         """List what a pool has, and which daemons run for it here."""
         driver = self.driver(pool_id)

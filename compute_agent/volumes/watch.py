@@ -80,6 +80,8 @@ class PoolWatch:
         """What it said the last time."""
         self._silent = False
         self._secret = ""
+        self.trouble = ""
+        """Why the pool was never reached, for operators."""
 
     @property
     def away(self) -> bool:
@@ -87,9 +89,10 @@ class PoolWatch:
         return self._silent or (self._measuring.busy and time.monotonic() - self._measuring.began > ANSWERS_WITHIN)
 
     def check(self) -> None:
-        """Raise PoolUnavailableError when the pool does not answer."""
+        """Raise PoolUnavailableError when the pool does not answer, or is known to be away."""
         if self.away:
             raise PoolUnavailableError(SILENT)
+        self.driver.check()
 
     def ask_again(self) -> None:
         """Ask a pool that other machines serve when that is due: often while it is away."""
@@ -138,8 +141,9 @@ class PoolWatch:
                 self.id = self.id or driver.prepare()
         except HostError as error:
             log.warning("Pool %s cannot be used: %s %s", driver.settings.name, error.message, error.detail)
-            self.known = None
+            self.known, self.trouble = None, f"Pool {driver.settings.name}: {error.message}"
             return
+        self.trouble = ""
         self._learn_secret()
         total = free = 0.0
         kept: dict[str, int] | None = None

@@ -4,6 +4,10 @@ Which hosts serve a pool is a record, and no host enters it by its word alone.  
 first one.  Another host is admitted when it knows the secret that is kept in the pool itself, which proves that it
 reaches the storage, or by an operator (``services.pools.admit_host``).  Until then it is a claimant: it is refused,
 logged, and named by the doctor.  An admitted host stays so while its audits leave the pool out.
+
+Volume types choose pools by their names and drivers.  The pools that a host has when it is first heard of are put into
+service.  A later one that takes a name or a driver of others, or the place of a pool that the host does not have now,
+is disabled until an operator enables it (``doubt``); a pool keeps its driver, and takes no other pool's name.
 """
 
 import hashlib
@@ -15,6 +19,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 
+from django.db.models import Q
 from django.utils import timezone
 
 from compute_agent.contract.volume import PoolState
@@ -30,6 +35,7 @@ log = logging.getLogger(__name__)
 MOST_POOLS, MOST_UNSERVED = 100, 1000
 """Pools that a host may serve, and volumes of one pool of which it may wait for the keys."""
 DRIVERS = frozenset({"nbd", "dir", "rbd", "fake"})
+TAKEN = "Its host calls it {} now, as another pool is called."
 
 
 def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[uuid.UUID]]:
@@ -39,12 +45,13 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
     """
     now = timezone.now()
     served, claimed = set[uuid.UUID](), set[uuid.UUID]()
+    is_first = not PoolHost.objects.filter(host_id=host_id).exists()
     waiting = dict[uuid.UUID, set[uuid.UUID]]()
     for state in said[:MOST_POOLS]:
         key = read_id(state.id)
         if key is None or key in served or state.driver not in DRIVERS:
             continue
-        pool = StoragePool.objects.filter(id=key).first() or _create(key, host_id, state, now)
+        pool = StoragePool.objects.filter(id=key).first() or _create(key, host_id, state, now, is_first=is_first)
         if pool is None:
             continue
         if not _is_admitted(pool, host_id, state, now):
@@ -60,7 +67,9 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
     return waiting
 
 
-def _create(key: uuid.UUID, host_id: uuid.UUID, state: PoolState, now: datetime) -> StoragePool | None:
+def _create(
+    key: uuid.UUID, host_id: uuid.UUID, state: PoolState, now: datetime, *, is_first: bool
+) -> StoragePool | None:
     """Enter a new pool with its first host; None when the host has as many pools as it may have."""
     if PoolHost.objects.filter(host_id=host_id).count() >= MOST_POOLS:
         log.warning("Host %s serves %s pools already; pool %s is ignored.", host_id, MOST_POOLS, key)
@@ -69,10 +78,29 @@ def _create(key: uuid.UUID, host_id: uuid.UUID, state: PoolState, now: datetime)
     columns = {"availability_zone": zone or DEFAULT_ZONE, "last_seen_at": now, **_columns(state)}
     if state.secret:
         columns["secret_digest"] = _digest(state.secret)
+    if doubt := _doubt(host_id, one_line(state.name, 255), state.driver, is_first=is_first):
+        columns |= {"enabled": False, "disabled_reason": doubt, "doubt": doubt}
     pool, created = StoragePool.objects.get_or_create(id=key, defaults=columns)
     if created:
         PoolHost.objects.create(pool=pool, host_id=host_id, last_seen_at=now)
+        if doubt:
+            log.warning("Pool %s (%s) of host %s is disabled: %s", pool.name, key, host_id, doubt)
     return pool
+
+
+def _doubt(host_id: uuid.UUID, name: str, driver: str, *, is_first: bool) -> str:
+    """Return why an operator has to decide about a new pool of a host; empty when nothing speaks against it."""
+    mine = StoragePool.objects.filter(servings__host_id=host_id)
+    before = mine.filter(name=name, driver=driver).first()
+    if before is not None:
+        return f"Its host had another pool of this name and driver ({before.id}), whose folder may not be mounted."
+    if is_first:
+        return ""
+    if StoragePool.objects.filter(Q(name__in=[name, driver]) | Q(driver=name)).exists():
+        return "Its host announces it later than its first pools, under the name of another pool."
+    if StoragePool.objects.filter(driver=driver).exists() and not mine.filter(driver=driver).exists():
+        return "Its host announces it later than its first pools, with a driver that only others had."
+    return ""
 
 
 def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> bool:
@@ -99,7 +127,9 @@ def _measure(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datet
     order = mine.order_by("id").values_list("host_id", flat=True)
     columns: dict[str, object] = {"last_seen_at": now}
     if host_id == order.filter(alive(now, "host__"), serving=True).first():
-        columns |= _columns(state)
+        columns |= _columns(state) | {"driver": pool.driver}
+        if columns["name"] != pool.name and StoragePool.objects.filter(name=columns["name"]).exists():
+            columns |= {"name": pool.name, "warning": one_line(TAKEN.format(state.name), 500)}
         deleted_data.take(pool, state.kept, now)
     if state.secret and (host_id == order.first() or not pool.secret_digest):
         columns["secret_digest"] = _digest(state.secret)

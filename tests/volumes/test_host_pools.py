@@ -274,3 +274,59 @@ def test_a_host_that_was_removed_from_a_pool_ends_nothing_there(town: Town, evil
     remove_host(StoragePool.objects.get(id=town.pool.id), evil.host)
     evil.work()
     assert (town.fresh(volume).status, town.fresh(volume).size_gb) == ("extending", 1)
+
+
+# ----- pools that are announced later ---------------------------------------------------------------------------------
+
+
+def in_doubt() -> list[str]:
+    """Return the names of the pools that wait for an operator; nothing is placed in them."""
+    found = list(StoragePool.objects.exclude(doubt="").order_by("name"))
+    assert {pool.id for pool in found} & {view.id for view in placement.pool_views() if view.enabled} == set()
+    return [pool.name for pool in found]
+
+
+def test_the_first_pools_of_hosts_may_have_one_name(town: Town, evil: ScriptedAgent) -> None:
+    evil.pools = {pool.id: pool for pool in (ScriptedPool(), ScriptedPool(name="fast"))}
+    evil.measured()
+    assert in_doubt() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "driver", "doubted"),
+    [("gold", "fake", True), ("other", "rbd", True), ("rbd", "fake", True), ("other", "fake", False)],
+)
+def test_a_later_pool_in_the_way_of_another_one_waits_for_an_operator(
+    town: Town, evil: ScriptedAgent, name: str, driver: str, *, doubted: bool
+) -> None:
+    """Volume types choose pools by name and by driver."""
+    town.agent.serve(ScriptedPool(name="gold", driver="rbd", shared=True))
+    StoragePool.objects.update(enabled=True, doubt="")
+    evil.serve(ScriptedPool(name="own"))
+    late = ScriptedPool(name=name, driver=driver)
+    evil.serve(late)
+    assert in_doubt() == ([name] if doubted else [])
+    assert (f"storage_pools {late.id} --enable" in sentences()) is doubted
+    call_command("storage_pools", late.id, "--enable")
+    evil.measured()
+    assert in_doubt() == []
+    assert "--enable" not in sentences()
+
+
+def test_an_empty_folder_in_the_place_of_a_pool_waits_for_an_operator(town: Town) -> None:
+    """As when an agent whose state folder is lost starts before the pool is mounted."""
+    new = ScriptedPool()
+    town.agent.pools = {new.id: new}
+    town.agent.measured()
+    assert in_doubt() == ["local"]
+    assert "may not be mounted" in sentences()
+
+
+def test_a_pool_takes_neither_the_name_of_another_one_nor_another_driver(town: Town, evil: ScriptedAgent) -> None:
+    mine = evil.serve(ScriptedPool(name="mine"))
+    for name, kept in (("local", "mine"), ("renamed", "renamed")):
+        mine.name, mine.driver = name, "rbd"
+        evil.measured()
+        pool = StoragePool.objects.get(id=mine.id)
+        assert (pool.name, pool.driver) == (kept, "fake")
+        assert bool(pool.warning) is (kept != name)

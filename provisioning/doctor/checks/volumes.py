@@ -198,6 +198,11 @@ def pools() -> Iterator[Finding]:
     for pool in StoragePool.objects.annotate(many=Count("volumes")).order_by("name", "id"):
         if pool.warning:
             yield Finding("warning", f"pool {pool.name}", pool.warning, evidence=pool.warning)
+        if pool.doubt:
+            sentence = (
+                f"It is disabled. {pool.doubt} If it is to have volumes: manage.py storage_pools {pool.id} --enable"
+            )
+            yield Finding("warning", f"pool {pool.name}", sentence, evidence=str(pool.id))
         yield from _hosts(pool, served.get(pool.id, []), pool.many)
     for claim in PoolClaim.objects.select_related("pool", "host").order_by("pool__name", "host__name"):
         sentence = (

@@ -27,6 +27,9 @@ class StoragePool(models.Model):
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     enabled = models.BooleanField(default=True)
     disabled_reason = models.CharField(max_length=255, blank=True)
+    doubt = models.CharField(
+        max_length=255, blank=True, default="", db_default=""
+    )  # why it is disabled until an operator has enabled it
     frozen = models.BooleanField(default=False)  # its volumes go on, and nothing is made, removed or changed
     warning = models.CharField(max_length=500, blank=True)
     hosts = models.ManyToManyField(Host, through="PoolHost", related_name="pools")

@@ -17,9 +17,9 @@ MAX_RATIO = 1000.0
 
 
 def set_enabled(pool: StoragePool, *, enabled: bool, reason: str = "") -> StoragePool:
-    """Let new volumes be put into a pool, or not; ``reason`` is kept while it is disabled."""
-    pool.enabled, pool.disabled_reason = enabled, "" if enabled else reason
-    pool.save(update_fields=["enabled", "disabled_reason"])
+    """Let new volumes be put into a pool, or not; ``reason`` is kept while it is disabled.  It clears a doubt."""
+    pool.enabled, pool.disabled_reason, pool.doubt = enabled, "" if enabled else reason, ""
+    pool.save(update_fields=["enabled", "disabled_reason", "doubt"])
     return pool
 
 

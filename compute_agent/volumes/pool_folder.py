@@ -1,0 +1,89 @@
+"""The folder of a pool of files: created once, then found again or missed.
+
+Another disk or a share may be mounted there.  While it is not, the folder is empty, and a pool that was created in it
+would take volumes onto the disk below.  So the agent remembers outside of the pool which one it has seen there.
+"""
+
+import json
+import os
+import secrets
+import uuid
+from pathlib import Path
+
+from compute_agent.volumes.driver import SECRET_BYTES, PoolCapacity
+from compute_agent.volumes.errors import PoolUnavailableError
+from compute_agent.volumes.layers import NOT_THERE, POOL_LOCK, Layers, replace
+
+POOL = "pool.json"
+POOL_SECRET = "pool.secret"  # noqa: S105 (the name of a file)
+UNUSABLE = "The pool's folder cannot be used."
+
+
+class PoolFolder:
+    """``pool.json`` and what stands beside it; ``remembered`` is the file that keeps the pool's id, None for none."""
+
+    def __init__(self, layers: Layers, remembered: Path | None) -> None:
+        self._layers = layers
+        self._remembered = remembered
+
+    def prepare(self) -> str:
+        """Return the pool's id; the pool is created in a folder where none was ever seen."""
+        folder = self._layers.folder
+        try:
+            known = self._known()
+            if known and not (folder / POOL).exists():
+                message = f"Folder {folder} does not have the pool {known} any more: is it mounted?"
+                raise PoolUnavailableError(message, detail=f"remembered in {self._remembered}")
+            for each in (folder, self._layers.volumes, self._layers.images):
+                each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            (folder / POOL_LOCK).touch(mode=0o600)
+            self._create(POOL, json.dumps({"id": str(uuid.uuid4())}))
+            found = str(uuid.UUID(json.loads((folder / POOL).read_bytes())["id"]))
+            self._remember(found)
+        except (OSError, ValueError, KeyError) as error:
+            raise PoolUnavailableError(UNUSABLE, detail=str(error)) from error
+        return found
+
+    def check(self) -> None:
+        """Raise PoolUnavailableError when the pool is not in its folder now."""
+        if not (self._layers.folder / POOL).exists():
+            raise PoolUnavailableError(NOT_THERE, detail=str(self._layers.folder))
+
+    def secret(self) -> str:
+        """Return the pool's secret, created the first time."""
+        try:
+            self._create(POOL_SECRET, secrets.token_hex(SECRET_BYTES))
+            return (self._layers.folder / POOL_SECRET).read_text().strip()
+        except OSError as error:
+            raise PoolUnavailableError(UNUSABLE, detail=str(error)) from error
+
+    def capacity(self) -> PoolCapacity:
+        """Measure the file system."""
+        self.check()
+        try:
+            room = os.statvfs(self._layers.volumes)
+        except OSError as error:
+            raise PoolUnavailableError("The pool's folder cannot be read.", detail=str(error)) from error
+        return PoolCapacity(room.f_blocks * room.f_frsize, room.f_bavail * room.f_frsize)
+
+    def _create(self, name: str, text: str) -> None:
+        """Create a file unless another host or an earlier agent has."""
+        path = self._layers.folder / name
+        if not path.exists():
+            with self._layers.locked_images():
+                if not path.exists():
+                    replace(path, text.encode())
+
+    def _known(self) -> str:
+        """Return the id of the pool that was in this folder; empty when none is known to have been."""
+        if self._remembered is None or not self._remembered.exists():
+            return ""
+        place, _, known = self._remembered.read_text().rpartition("\n")
+        return known if place == str(self._layers.folder) else ""
+
+    def _remember(self, pool_id: str) -> None:
+        path, text = self._remembered, f"{self._layers.folder}\n{pool_id}"
+        if path is None or (path.exists() and path.read_text() == text):
+            return
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace(path, text.encode())
