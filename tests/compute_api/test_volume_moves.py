@@ -6,17 +6,22 @@ import uuid
 from dataclasses import dataclass
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from compute_agent.contract.commands import DetachVolumeRequest, RefreshVolumeRequest, SwapVolumeRequest
 from compute_agent.contract.messages import Command
+from provisioning.common.errors import ForbiddenError
 from provisioning.compute.models import BlockDevice
 from provisioning.compute.services.hosts import change_host
 from provisioning.compute.upkeep import reaper
+from provisioning.doctor.checks import older_volumes
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.quotas import drift
 from provisioning.volumes import services as volumes
 from provisioning.volumes.errors import InvalidVolumeError
-from provisioning.volumes.models import Attachment, Volume, VolumeType
+from provisioning.volumes.models import Attachment, Message, Volume, VolumeType
+from provisioning.volumes.services import messages
+from provisioning.volumes.services.moved_data import keep_data
 from provisioning.volumes.upkeep import follow_dead_hosts, reap
 from tests.compute_api.conftest import V21, launch
 from tests.compute_api.test_volumes import attach, cloud, commands_of, new_volume, status
@@ -173,6 +178,72 @@ def test_a_host_that_was_declared_dead_may_come_back_with_the_new_data(move: Mov
     change_host(operator, host.id, forced_down=False)
     move.ends(well=well)
     move.check(moved=well)
+
+
+# ----- nobody reports any more ----------------------------------------------------------------------------------------
+
+
+def undecided() -> list[str]:
+    return [found.sentence for found in older_volumes.undecided()]
+
+
+@pytest.fixture
+def lost(api: Api, move: Move) -> Move:
+    """The server was deleted while its host was declared dead."""
+    operator = move.people.operator.context
+    change_host(operator, Host.objects.get().id, forced_down=True)
+    assert api.delete(f"{V21}/servers/{move.server}").status_code == 204
+    drain()
+    long_after()
+    change_host(operator, Host.objects.get().id, forced_down=False)
+    return move
+
+
+def decide(move: Move, keep: str) -> None:
+    call_command("volume_data", str(move.volume.id), "--keep", keep)
+    move.cloud.run()
+    assert undecided() == []
+    with pytest.raises(CommandError):
+        call_command("volume_data", str(move.volume.id), "--keep", keep)
+
+
+@pytest.mark.parametrize("keep", ["new", "old"])
+def test_an_operator_decides_about_data_of_which_no_host_reports(lost: Move, keep: str) -> None:
+    assert (status(lost.volume), Volume.objects.count()) == ("error", 2)
+    assert all(pool.volumes for pool in lost.agent.pools.values()), "both data are kept"
+    [said] = undecided()
+    assert f"volume_data {lost.volume.id}" in said
+    assert Message.objects.filter(resource_id=lost.volume.id, action_id=messages.MIGRATE).exists()
+    with pytest.raises(InvalidVolumeError):
+        volumes.migrate_volume(lost.people.operator.context, lost.volume.id, uuid.UUID(lost.target))
+    decide(lost, keep)
+    assert status(lost.volume) == "available"
+    lost.check(moved=keep == "new", attached=False)
+
+
+def test_a_user_may_delete_a_volume_that_is_undecided(lost: Move) -> None:
+    volumes.delete_volume(lost.people.alice.context, lost.volume.id)
+    lost.cloud.run()
+    assert not Volume.objects.exists()
+    assert [name for pool in lost.agent.pools.values() for name in pool.volumes] == []
+    assert [str(found) for found in drift.find()] == []
+
+
+def test_an_operator_decides_for_a_host_that_is_dead_and_waits_for_no_deadline(move: Move) -> None:
+    assert undecided() == []
+    with pytest.raises(CommandError):
+        call_command("volume_data", str(move.volume.id), "--keep", "new")
+    change_host(move.people.operator.context, Host.objects.get().id, forced_down=True)
+    assert len(undecided()) == 1
+    call_command("volume_data", str(move.volume.id), "--keep", "new")
+    volume = Volume.objects.get(id=move.volume.id)
+    assert (str(volume.pool_id), volume.migration_status) == (move.target, "success")
+
+
+def test_only_operators_decide_about_data(lost: Move) -> None:
+    with pytest.raises(ForbiddenError):
+        keep_data(lost.people.alice.context, lost.volume.id, new=True)
+    assert len(undecided()) == 1
 
 
 def test_nothing_else_is_done_with_data_that_moves_whatever_its_status_says(move: Move) -> None:

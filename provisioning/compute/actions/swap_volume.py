@@ -31,7 +31,7 @@ from provisioning.compute.outcome import Outcome
 from provisioning.compute.states import VmState
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.models import Attachment
-from provisioning.volumes.services import attachments, swapped
+from provisioning.volumes.services import attachments, swap_sent, swapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,7 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         device.swap_attachment_id = uuid.UUID(new_attachment_id)
         BlockDevice.objects.filter(id=device.id).update(swap_attachment_id=device.swap_attachment_id)
         self.go_on(instance, device)
+        swap_sent(new_attachment_id)
         return True
 
     def give_up(self, instance: Instance, device: BlockDevice, message: str) -> None:
@@ -186,7 +187,7 @@ def _moved(instance: Instance, device: BlockDevice | None, body: SwapVolumeReque
         columns["attachment_id"] = new
     if device is not None:
         BlockDevice.objects.filter(id=device.id).update(**columns)
-    swapped(new, failed="" if outcome.well else outcome.message or COULD_NOT)
+    swapped(new, failed="" if outcome.well else outcome.message or COULD_NOT, reported=True)
     if device is None and outcome.well:
         send_removal(instance, uuid.UUID(body.new.id), body.new.attachment_id)
         attachments.release(new)

@@ -1,13 +1,15 @@
-"""Volumes of which hosts have seen newer changes than the records."""
+"""Volumes of which hosts have seen newer changes than the records, or may have."""
 
 import uuid
 from collections.abc import Iterator
 from functools import partial
 
+from provisioning.common.ids import NOBODY
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import alone
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.services.attachments import HELD_BY
+from provisioning.volumes.services.checks import MIGRATING, SWAPPING
 
 
 @check("newer_volumes")
@@ -23,6 +25,22 @@ def newer() -> Iterator[Finding]:
         sentence = f"Host {row.host} has it open for attachment {row.id}, which no record knows; nobody else is let in."
         sentence += " Delete that attachment when its server has let go."
         yield Finding("warning", f"volume {row.volume_id}", sentence, evidence=row.id)
+
+
+@check("undecided_volumes")
+def undecided() -> Iterator[Finding]:
+    """Find volumes whose guest may have gone over to new data, which nobody reports any more."""
+    rows = Volume.objects.filter(migration_status=SWAPPING).select_related("pool").order_by("id")
+    for hidden in rows:
+        volume = Volume.objects.filter(id=hidden.migration_of or NOBODY).select_related("pool").first()
+        dead = Attachment.objects.filter(volume_id=hidden.id, host__forced_down=True).exists()
+        if volume is None or (volume.migration_status == MIGRATING and not dead):
+            continue
+        sentence = (
+            f"Its server was told to go over to its new data in pool {hidden.pool}, and nobody reports whether it did."
+            f" The old data are in pool {volume.pool}. Decide: manage.py volume_data {volume.id} --keep new (or old)"
+        )
+        yield Finding("error", f"volume {volume.id}", sentence, evidence=str(hidden.id))
 
 
 def _take_note(volume_id: uuid.UUID) -> str | None:

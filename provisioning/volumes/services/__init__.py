@@ -18,7 +18,7 @@ from provisioning.volumes.services.create import create_volume
 from provisioning.volumes.services.delete import check_deletable, delete_volume
 from provisioning.volumes.services.extend import extend_volume
 from provisioning.volumes.services.limits import follow_limits
-from provisioning.volumes.services.migrate import guest_goes_on, migrate_volume, swapped
+from provisioning.volumes.services.migrate import guest_goes_on, migrate_volume, swap_sent, swapped
 from provisioning.volumes.services.modify import modify_volume
 from provisioning.volumes.services.reimage import check_reimage, reimage, reimage_of_server
 from provisioning.volumes.services.retype import retype
@@ -65,6 +65,7 @@ __all__ = [
     "set_items",
     "set_read_only",
     "set_snapshot_metadata",
+    "swap_sent",
     "swapped",
     "update_snapshot",
     "update_snapshot_status",

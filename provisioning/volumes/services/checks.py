@@ -19,6 +19,8 @@ from provisioning.volumes.selectors.access import volume_for
 
 MIGRATING = "migrating"
 """``Volume.migration_status`` while the data is moved."""
+SWAPPING = "swapping"
+"""``migration_status`` of the hidden volume from when a host is told to move the guest to it until it has reported."""
 LONGEST = 255
 MOST_METADATA = 128
 LARGEST_GB = MAX_INTEGER // 1024

@@ -23,7 +23,7 @@ from provisioning.volumes.host_commands import send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import messages
-from provisioning.volumes.services.checks import check_in_no_group, check_thawed, locked_volume
+from provisioning.volumes.services.checks import SWAPPING, check_in_no_group, check_thawed, locked_volume
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
 DELETABLE = (
@@ -53,6 +53,7 @@ def delete_volume(
 def delete(volume: Volume, *, cascade: bool = False, force: bool = False) -> None:
     """Delete a locked volume, in the caller's transaction; else as ``delete_volume``."""
     check_deletable(volume, cascade=cascade, force=force)
+    _delete_open_data(volume)
     if volume.pool is None:
         announce(volume, "delete.start")
         end(volume)
@@ -68,6 +69,14 @@ def delete(volume: Volume, *, cascade: bool = False, force: bool = False) -> Non
         send(volume, DeleteVolumeRequest(volume=spec_of(volume, with_key=False)))
     except UnavailableError as error:
         fail(volume, error.message)
+
+
+def _delete_open_data(volume: Volume) -> None:
+    """Delete the data of a move of which nobody has reported whether the volume has it."""
+    ids = list(Volume.objects.filter(migration_of=volume.id, migration_status=SWAPPING).values_list("id", flat=True))
+    for hidden in state.lock(ids).values():
+        Attachment.objects.filter(volume_id=hidden.id).delete()
+        delete(hidden, force=True)
 
 
 def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = False) -> None:

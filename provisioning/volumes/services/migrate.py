@@ -7,7 +7,9 @@ the old data.  A failure leaves the volume as it was.
 
 Signs of life of the hidden volume's commands, and of the command that copies the guest's disk, count for the volume:
 a move takes as long as it makes progress.  Once a host was told to move the guest, nothing but its report ends the
-move, because only the host knows which data the guest writes to: not silence, nor an operator's reset.
+move, because only the host knows which data the guest writes to: not silence, nor an operator's reset.  When that
+report can no longer come, as when the host is forgotten or the server has left it, both data are kept, the volume is in
+error, and an operator decides (``moved_data``).
 """
 
 import uuid
@@ -36,6 +38,7 @@ from provisioning.volumes.overdue import when_overdue
 from provisioning.volumes.services import attachments, create, messages
 from provisioning.volumes.services.checks import (
     MIGRATING,
+    SWAPPING,
     check_in_no_group,
     check_thawed,
     locked_volume,
@@ -45,6 +48,10 @@ from provisioning.volumes.services.delete import delete
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 SUCCESS, FAILED = "success", "error"
+UNDECIDED = (
+    "The host was told to move the server to the volume's new data, and has not reported whether it did. Both data are"
+    " kept. An operator decides which of them the volume has."
+)
 
 
 @when_broken_off
@@ -152,7 +159,7 @@ def _fetched(hidden: Volume, event: AgentEvent, body: FetchVolumeRequest, host_i
         return
     Volume.objects.filter(id=hidden.id).update(daemon_host_id=None)
     state.reread(hidden)
-    _exchange(volume, hidden)
+    exchange(volume, hidden)
 
 
 def _made(hidden: Volume, reason: str) -> None:
@@ -194,11 +201,17 @@ def _connected(new: Attachment, reason: str) -> None:
 attachments.when_swap_is_ready(_connected)
 
 
+def swap_sent(new_attachment_id: uuid.UUID | str) -> None:
+    """A host is told to move a guest to the data of a hidden volume, in the caller's transaction."""
+    hidden = Volume.objects.filter(attachments__id=new_attachment_id, migration_of__isnull=False)
+    Volume.objects.filter(id__in=list(hidden.values_list("id", flat=True))).update(migration_status=SWAPPING)
+
+
 @transaction.atomic
-def swapped(new_attachment_id: uuid.UUID, *, failed: str = "") -> None:
+def swapped(new_attachment_id: uuid.UUID, *, failed: str = "", reported: bool = False) -> None:
     """The guest goes on with the new volume's data, or (``failed``: why) with the old one's.
 
-    The attachment that was given as ``new`` is the volume's then, and the old one is gone.
+    The attachment that was given as ``new`` is the volume's then, and the old one is gone.  ``reported``: by its host.
     """
     new = Attachment.objects.select_related("volume").filter(id=new_attachment_id).first()
     if new is None or new.volume.migration_of is None:
@@ -207,13 +220,15 @@ def swapped(new_attachment_id: uuid.UUID, *, failed: str = "") -> None:
     hidden, volume = Volume.objects.get(id=new.volume_id), _volume_of(new.volume)
     if volume is None or failed:
         if volume is not None:
+            if reported:
+                Volume.objects.filter(id=hidden.id).update(migration_status="")
             abort(volume, failed)
         return
     old = Attachment.objects.filter(volume_id=volume.id).first()
     Attachment.objects.filter(volume_id=volume.id).delete()
     kept = {"attached_at": old.attached_at, "mountpoint": old.mountpoint, "exclusive": old.exclusive} if old else {}
     Attachment.objects.filter(id=new.id).update(volume_id=volume.id, status=AttachStatus.ATTACHED, **kept)
-    _exchange(volume, hidden)
+    exchange(volume, hidden)
 
 
 def is_swapping(volume: Volume) -> bool:
@@ -253,14 +268,21 @@ def _volume_of(hidden: Volume) -> Volume | None:
     if hidden.migration_of is None:
         return None
     found = state.lock([hidden.migration_of]).get(hidden.migration_of)
-    return found if found is not None and found.migration_status == MIGRATING else None
+    awaited = found is not None and (found.migration_status == MIGRATING or hidden.migration_status == SWAPPING)
+    return found if awaited else None
+
+
+def open_data(volume: Volume) -> Volume | None:
+    """Return the hidden volume, locked, that may have the volume's newest data: nobody has reported whether it does."""
+    ids = list(Volume.objects.filter(migration_of=volume.id, migration_status=SWAPPING).values_list("id", flat=True))
+    return next(iter(state.lock(ids).values()), None)
 
 
 _DATA = ("pool_id", "encryption_key", "cipher", "key_size", "daemon_host_id", "availability_zone")
 
 
-def _exchange(volume: Volume, hidden: Volume) -> None:
-    """Let the volume have the hidden one's data, and remove the other."""
+def exchange(volume: Volume, hidden: Volume) -> None:
+    """Let the volume have the hidden one's data, and remove the other; both are locked."""
     mine: dict[str, Any] = {name: getattr(volume, name) for name in _DATA}
     theirs: dict[str, Any] = {name: getattr(hidden, name) for name in _DATA}
     mine["data_id"], theirs["data_id"] = volume.data_id or volume.id, hidden.data_id or hidden.id
@@ -276,6 +298,8 @@ def _exchange(volume: Volume, hidden: Volume) -> None:
     changes = {**theirs, "migration_status": SUCCESS}
     if volume.status in MOVING:
         state.end_task(volume, verb, changes=changes)
+    elif (volume.migration_status, volume.status) == (FAILED, VolumeStatus.ERROR):  # it was undecided
+        state.move(volume, state.at_rest(volume), verb, changes=changes, reset=True)
     else:  # an operator has given it another status meanwhile
         state.settle(volume, verb, changes=changes)
     state.reread(volume)
@@ -296,22 +320,36 @@ MOVING = (VolumeStatus.MAINTENANCE, VolumeStatus.RETYPING)
 def abort(volume: Volume, reason: str) -> None:
     """The data could not be moved: the volume is as it was, and what was made for it is deleted.
 
-    Nothing while a host moves a guest to the new data: its report ends the move.
+    Nothing while a host moves a guest to the new data: its report ends the move.  When that cannot come any more,
+    nothing is deleted and the volume is in error (``moved_data``).
     """
     if is_swapping(volume):
         Volume.objects.filter(id=volume.id).update(deadline=deadline_of(volume.status))
         return
     retyping = volume.status == VolumeStatus.RETYPING
-    messages.of_volume(volume, messages.RETYPE if retyping else messages.MIGRATE, reason)
-    hidden_ids = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
-    for hidden in state.lock(hidden_ids).values():
-        if retyping and hidden.volume_type is not None and hidden.volume_type_id != volume.volume_type_id:
-            release_quota(volume.id, only=list(quota.of_type(hidden.volume_type, volume.size_gb)))
-        Attachment.objects.filter(volume_id=hidden.id).delete()
-        delete(hidden, force=True)
+    action = messages.RETYPE if retyping else messages.MIGRATE
+    hidden = open_data(volume)
+    if hidden is not None:
+        messages.of_volume(volume, action, UNDECIDED)
+        Volume.objects.filter(id=hidden.id).update(deadline=None)
+        cleared = {"progress_bytes": 0, "progress_total": 0, "migration_status": FAILED, "deadline": None}
+        state.move(volume, VolumeStatus.ERROR, changes=cleared, reset=True)
+        return
+    messages.of_volume(volume, action, reason)
+    drop_hidden(volume, retyping=retyping)
     if volume.status in MOVING:
         state.end_task(volume, changes={"migration_status": FAILED})
     else:
         state.settle(volume, changes={"migration_status": FAILED})
     if not Attachment.objects.filter(volume_id=volume.id).exists():
         attachments.tell_clients(volume)
+
+
+def drop_hidden(volume: Volume, *, retyping: bool) -> None:
+    """Delete what was made for a move of a locked volume, with what is held for it."""
+    hidden_ids = list(Volume.objects.filter(migration_of=volume.id).values_list("id", flat=True))
+    for hidden in state.lock(hidden_ids).values():
+        if retyping and hidden.volume_type is not None and hidden.volume_type_id != volume.volume_type_id:
+            release_quota(volume.id, only=list(quota.of_type(hidden.volume_type, volume.size_gb)))
+        Attachment.objects.filter(volume_id=hidden.id).delete()
+        delete(hidden, force=True)

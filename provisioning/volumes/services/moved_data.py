@@ -1,0 +1,45 @@
+"""An operator decides which data a volume has when nobody reports any more whether its guest went over to the new.
+
+Until then both are kept, and the volume is in error.
+"""
+
+import uuid
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError, ForbiddenError
+from provisioning.common.retry import when_broken_off
+from provisioning.volumes import state
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.services import migrate
+from provisioning.volumes.services.checks import MIGRATING, locked_volume
+from provisioning.volumes.states import VolumeStatus
+
+
+@when_broken_off
+@transaction.atomic
+def keep_data(context: RequestContext, volume_id: uuid.UUID | str, *, new: bool) -> Volume:
+    """Let a volume have the ``new`` data of its move, or the old, and delete the other.
+
+    Raises ForbiddenError, VolumeNotFoundError, and ConflictError when there is nothing to decide, or a guest has one of
+    them open on a host that is not forced down.
+    """
+    if not context.is_admin:
+        raise ForbiddenError("Only operators decide about the data of a volume.")
+    volume = locked_volume(context, volume_id)
+    hidden = migrate.open_data(volume)
+    if hidden is None:
+        raise ConflictError(f"Nothing has to be decided about volume {volume.id}.")
+    using = Attachment.objects.filter(volume_id__in=[volume.id, hidden.id]).exclude(connection={})
+    if using.filter(host__forced_down=False).exists():
+        raise ConflictError("A server has the volume open. Detach it, or force its host down if that is off.")
+    retyping = volume.volume_type_id != hidden.volume_type_id
+    Attachment.objects.filter(volume_id=hidden.id).delete()
+    if new:
+        migrate.exchange(volume, hidden)
+        return volume
+    migrate.drop_hidden(volume, retyping=retyping)
+    if volume.migration_status == MIGRATING or volume.status == VolumeStatus.ERROR:
+        state.move(volume, state.at_rest(volume), changes={"migration_status": migrate.FAILED}, reset=True)
+    return volume
