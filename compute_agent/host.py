@@ -204,7 +204,11 @@ class Host:
             pools = services.volumes.states() if services.volumes is not None else None
             report = resource_audit(services.driver, host=self.name, host_ip=host_ip, cached_images=cached)
             return replace(
-                report, leftovers=leftovers.find(services, described), certificates=self._certificates(), pools=pools
+                report,
+                leftovers=leftovers.find(services, described),
+                certificates=self._certificates(),
+                pools=pools,
+                tracking=services.network.tracking(),
             )
 
         report = await in_thread(services.threads.calls, measure)

@@ -158,6 +158,16 @@ class Mended(Frozen, frozen=True):
 MOST_MENDED = 20
 
 
+class Tracking(Frozen, frozen=True):
+    """Connections of guests that the host's kernel tracks, and of the interface that has begun the most of them."""
+
+    entries: int
+    limit: int
+    share: int = 0  # that each interface may begin; 0: any number
+    largest: int = 0  # estimated when there are many
+    port: str = ""  # the id of that interface
+
+
 class ResourceAudit(Message, frozen=True):
     """What this host has and uses.  Totals are what the hypervisor may use, before ratios and reserved amounts."""
 
@@ -184,6 +194,7 @@ class ResourceAudit(Message, frozen=True):
     certificates: str | None = None  # ``certificates.digest_of`` what it has; empty: not all; None: it needs none
     documents: list[Owned] | None = None  # as in Hello, now and then; they may be older than what was told meanwhile
     volumes: list[KnownVolume] | None = None  # likewise
+    tracking: Tracking | None = None  # None: it tracks nothing, or does not say
 
 
 class Heartbeat(Message, frozen=True):

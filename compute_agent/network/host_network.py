@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.messages import Leftover, Owned
+from compute_agent.contract.messages import Leftover, Owned, Tracking
 from compute_agent.network.documents import Document
 
 Target = tuple[socket.socket, tuple[str, int]]
@@ -85,6 +85,10 @@ class HostNetwork(abc.ABC):
     def warnings(self) -> list[str]:
         """Return what this host lacks, or could not do, in sentences for operators; from any thread."""
         return []
+
+    def tracking(self) -> Tracking | None:
+        """Measure how many connections of guests are tracked, in a thread that may wait; None: none are."""
+        return None
 
     def interface_at(self, network_id: str, address: str) -> GuestInterface | None:
         """Return whose interface here has the address on the network, its link-local one included; from any thread."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Collection, Iterable
 
 from compute_agent.contract.build import InstanceSpec, NetworkRef, PortRef
-from compute_agent.contract.messages import Leftover, Owned
+from compute_agent.contract.messages import Leftover, Owned, Tracking
 from compute_agent.contract.network import (
     FLOATING_IP,
     NETWORK,
@@ -61,6 +61,8 @@ class LinuxNetwork(HostNetwork):
         self._filters = Filters(self._folder / "filters")
         self._records = Records(self._folder / "instances")
         self._documents = Documents(self._folder / "documents")
+        self._tracked: Tracking | None = None
+        """Connection tracking as it was measured last."""
         self._lacking: list[str] = []
         """What the host lacks for any network."""
         self._failing = ""
@@ -103,7 +105,11 @@ class LinuxNetwork(HostNetwork):
             return ""
 
     def warnings(self) -> list[str]:
-        return [*self._lacking, *([self._failing] if self._failing else []), *tracking.warnings()]
+        return [*self._lacking, *([self._failing] if self._failing else []), *tracking.warnings(self._tracked)]
+
+    def tracking(self) -> Tracking | None:
+        self._tracked = self._filters.tracking()
+        return self._tracked
 
     def plug(self, spec: InstanceSpec) -> None:
         with self._lock:

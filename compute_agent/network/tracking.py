@@ -2,11 +2,14 @@
 
 The kernel bounds the connections that it tracks in each network namespace, and new ones of everybody fail when the
 bound is reached.  So each interface has a share of the table, and connections that ended in silence are forgotten soon.
+It also bounds the memory of fragments that wait for the rest of their packets: that is larger here, and they wait for
+seconds (``rates`` bounds how many a guest sends).
 """
 
 import logging
 from pathlib import Path
 
+from compute_agent.contract.messages import Tracking
 from compute_agent.network import links
 from compute_agent.virt.errors import RetryableHostError
 
@@ -31,6 +34,17 @@ NEIGHBOURS = (
     ("net.{}.neigh.default.gc_thresh3", 65_536),
 )
 """Neighbours that the kernel keeps; all namespaces of a machine share the table."""
+FRAGMENTS = (
+    "net.ipv4.ipfrag_high_thresh",
+    "net.ipv6.ip6frag_high_thresh",
+    "net.netfilter.nf_conntrack_frag6_high_thresh",
+)
+"""Bytes of fragments that wait in a namespace."""
+FRAGMENTS_PART, LEAST_FRAGMENTS, MOST_FRAGMENTS = 64, 4 << 20, 1 << 30
+"""Of the host's memory; the kernel's default is the least."""
+WAITS = ("net.ipv4.ipfrag_time", "net.ipv6.ip6frag_time", "net.netfilter.nf_conntrack_frag6_timeout")
+WAITS_SECONDS = 5
+"""How long fragments wait; the kernel's defaults are 30 and 60 s."""
 
 
 def prepare_machine() -> None:
@@ -46,13 +60,26 @@ def prepare_machine() -> None:
 
 
 def prepare_namespace() -> None:
-    """Let the calling thread's namespace forget idle connections."""
+    """Let the calling thread's namespace forget idle connections, and have room for fragments."""
+    prepare_fragments()
     if 0 < entries("nf_conntrack_tcp_timeout_established", int(IDLE)) <= int(IDLE):
         return
     try:
         links.write_sysctl(ESTABLISHED, IDLE)
     except RetryableHostError as error:
         log.warning("idle connections are tracked for long: %s", error.detail)
+
+
+def prepare_fragments() -> None:
+    """Give the calling thread's namespace memory for fragments, and let them wait for seconds only."""
+    memory = min(max(_memory_kib() * 1024 // FRAGMENTS_PART, LEAST_FRAGMENTS), MOST_FRAGMENTS)
+    wanted = [(name, memory, 1) for name in FRAGMENTS] + [(name, WAITS_SECONDS, -1) for name in WAITS]
+    for name, value, way in wanted:
+        try:
+            if _read(Path("/proc/sys") / name.replace(".", "/")) * way < value * way:
+                links.write_sysctl(name, str(value))
+        except (OSError, RetryableHostError) as error:  # without IPv6
+            log.info("%s is left as it is: %s", name, error)
 
 
 def limit() -> int:
@@ -69,12 +96,13 @@ def share(ports: int) -> int:
     return max(LEAST, min(table // LARGEST_PART, int(table * FULL / 2) // rounded))
 
 
-def warnings() -> list[str]:
-    """Return a sentence for operators when the calling thread's namespace tracks nearly as much as it can."""
-    used, most = entries("nf_conntrack_count", 0), limit()
-    if used < most * FULL:
+def warnings(now: Tracking | None) -> list[str]:
+    """Return a sentence for operators when a namespace tracks nearly as much as it can."""
+    if now is None or now.entries < now.limit * FULL:
         return []
-    return [f"This host tracks {used} connections of guests, and its kernel has room for {most} (nf_conntrack_max)."]
+    said = f"This host tracks {now.entries} connections of guests, and its kernel has room for {now.limit}"
+    most = f" Interface {now.port} has begun the most: {now.largest} of the {now.share} it may." if now.port else ""
+    return [f"{said} (nf_conntrack_max).{most}"]
 
 
 def entries(name: str, unknown: int) -> int:

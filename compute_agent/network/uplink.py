@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compute_agent.network import links, namespace
+from compute_agent.network import links, namespace, tracking
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.programs import ProgramError, run_program
 
@@ -132,11 +132,13 @@ class Uplink:
 
     def _ruleset(self, underlay: str) -> str:
         interface, table = self.outside, self.table
+        share = tracking.limit() // tracking.LARGEST_PART  # of the machine's table, for each network's names
         to_volumes, from_here, volumes = self._way_to_volumes(underlay)
         return f"""\
 table ip {table}
 delete table ip {table}
 table ip {table} {{
+  set begun {{ type ipv4_addr; size 65535; flags dynamic; }}
   chain postrouting {{
     type nat hook postrouting priority srcnat; policy accept;
     ip saddr {self._subnet} oifname != "{interface}" masquerade
@@ -148,6 +150,7 @@ table ip {table} {{
   }}
   chain forward {{
     type filter hook forward priority filter; policy accept;
+    iifname "{interface}" ct state new add @begun {{ ip saddr ct count over {share} }} drop
     oifname "{interface}" ct state established,related accept
     {volumes}
     oifname "{interface}" drop

@@ -15,6 +15,7 @@ from provisioning.compute.selectors import gauges, totals
 from provisioning.compute.selectors.gauges import Capacity
 from provisioning.compute.selectors.totals import ACTION, LAUNCH, STEP
 from provisioning.hosts.command_times import command_times
+from provisioning.hosts.selectors import tracked_connections
 from provisioning.jobs import retention
 from provisioning.jobs.selectors import depths, live_workers, periodic_work
 from provisioning.notifications.selectors import delivery_status
@@ -23,6 +24,13 @@ LIMITS = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
 OUTCOMES = ("success", "error", "deleted")
 UNITS = (("vcpus", 1), ("memory_bytes", 1 << 20), ("disk_bytes", 1 << 30))
 """The amounts of a capacity, and what one of each is in the metric's unit."""
+
+TRACKED = (
+    ("", "entries", "Connections of guests that the host's kernel tracks."),
+    ("_limit", "limit", "How many it can track."),
+    ("_port_limit", "share", "How many each interface may begin."),
+    ("_port_largest", "largest", "How many the interface that has begun the most has begun."),
+)
 
 
 class CloudCollector(Collector):
@@ -46,6 +54,7 @@ class CloudCollector(Collector):
         yield from _capacity("zone", gauges.capacity_by_zone(now), "novella")
         if self._hosts:
             yield from _capacity("host", gauges.capacity_by_host(now), "novella_host")
+        yield from _tracking(hosts=self._hosts)
         yield from block_storage(now)
         yield from _commands()
         yield from _database()
@@ -157,6 +166,24 @@ def _capacity(label: str, rows: Iterable[Capacity], prefix: str) -> Iterator[Met
         family = GaugeMetricFamily(f"{prefix}_{name}", what, labels=[label])
         for row, value in zip(rows, values, strict=True):
             family.add_metric([row.name], value)
+        yield family
+
+
+def _tracking(*, hosts: bool) -> Iterator[Metric]:
+    """Yield how full the fullest table of each zone is; of each host as well what it tracks and for whom most."""
+    rows = tracked_connections()
+    fullest: dict[str, float] = {}
+    for _, zone, said in rows:
+        fullest[zone] = max(fullest.get(zone, 0.0), said["entries"] / max(said["limit"], 1))
+    what = "How full connection tracking is on the host where it is fullest."
+    ratio = GaugeMetricFamily("novella_connections_fullest_ratio", what, labels=["zone"])
+    for zone, value in sorted(fullest.items()):
+        ratio.add_metric([zone], value)
+    yield ratio
+    for name, key, what in TRACKED if hosts else ():
+        family = GaugeMetricFamily(f"novella_host_connections{name}", what, labels=["host"])
+        for host, _, said in rows:
+            family.add_metric([host], said[key])
         yield family
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from django.db import transaction
 from django.utils import timezone
 
-from compute_agent.contract.messages import MOST_MENDED, GuestState, Owned, ResourceAudit
+from compute_agent.contract.messages import MOST_MENDED, GuestState, Owned, ResourceAudit, Tracking
 from compute_agent.contract.volume import KnownVolume, PoolState
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
@@ -44,6 +44,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
         cpu_info={one_line(name, 40): one_line(said, 4096) for name, said in islice(report.cpu_info.items(), 50)},
         cached_images=[one_line(name, 255) for name in report.cached_images[:1000]],
         uptime=one_line(report.uptime, 255),
+        tracking=_tracking(report.tracking),
         **_condition(report, address.warnings),
     )
     if known:
@@ -73,6 +74,14 @@ def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
     mended = [{"at": _amount(each.at), "what": one_line(each.what, 255)} for each in report.mended[-MOST_MENDED:]]
     warnings = [one_line(text, 500) for text in [*more, *report.warnings][:MOST_WARNINGS]]
     return {"warnings": warnings, "mended": mended}
+
+
+def _tracking(said: Tracking | None) -> dict[str, object]:
+    """Return what a host says of its connection tracking; empty when it says nothing."""
+    if said is None:
+        return {}
+    amounts = {name: _amount(getattr(said, name)) for name in ("entries", "limit", "share", "largest")}
+    return {**amounts, "port": str(read_id(said.port) or "")}
 
 
 @when_broken_off

@@ -41,6 +41,9 @@ class Host(models.Model):
     cpu_info = models.JSONField(default=dict)
     cached_images = models.JSONField(default=list)
     warnings = models.JSONField(default=list)  # sentences: what it lacks, or cannot mend
+    tracking = models.JSONField(
+        default=dict, db_default={}
+    )  # connections: entries limit share largest, and whose: port
     mended = models.JSONField(default=list)  # {"at": Unix time of its clock, "what": text}, the newest last
     vcpus_total = models.PositiveIntegerField(default=0)
     memory_mb_total = models.PositiveIntegerField(default=0)

@@ -70,6 +70,12 @@ def enrolled_hosts() -> set[str]:
     return set(Host.objects.exclude(credential_digest="").values_list("name", flat=True))
 
 
+def tracked_connections() -> list[tuple[str, str, dict[str, Any]]]:
+    """Return name and zone of each host that says what it tracks, by name, and that (``Host.tracking``)."""
+    rows = Host.objects.exclude(tracking={}).order_by("name")
+    return list(rows.values_list("name", "availability_zone", "tracking"))
+
+
 def hosts_for(context: RequestContext) -> list[Host]:
     """Return all hosts by name.  Raises ForbiddenError for anyone but operators."""
     if not any(policy.allows(context, rule) for rule in SEEING_HOSTS):

@@ -15,6 +15,7 @@ from prometheus_client import Metric
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
+from compute_agent.contract.messages import Tracking
 from provisioning.common.context import RequestContext
 from provisioning.common.tally import BOUNDS, Tally
 from provisioning.compute.actions.delete import delete
@@ -151,6 +152,21 @@ def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
 def test_each_host_alone_for_who_asks(cloud: Cloud) -> None:
     cloud.add_host("kelvin", vcpus=8)
     assert of(values(scrape("?hosts=1")), "novella_host_vcpus", host="kelvin") == 8
+
+
+def test_connections_that_hosts_track(cloud: Cloud) -> None:
+    for name, entries in (("kelvin", 10), ("nadel", 80)):
+        cloud.add_host(name).measured(tracking=Tracking(entries=entries, limit=100, share=5, largest=4, port="x"))
+    cloud.add_host("old").measured()
+    assert of(values(), "novella_connections_fullest_ratio", zone="nova") == 0.8
+    found = values(scrape("?hosts=1"))
+    for name, value in (("", 10), ("_limit", 100), ("_port_limit", 5), ("_port_largest", 4)):
+        assert of(found, f"novella_host_connections{name}", host="kelvin") == value
+    assert not [
+        labels for name, labels in found if name == "novella_host_connections" and dict(labels)["host"] == "old"
+    ]
+    cloud.agents["nadel"].measured()
+    assert of(values(), "novella_connections_fullest_ratio", zone="nova") == 0.1
 
 
 def test_folding_changes_no_number_and_counts_nothing_twice(cloud: Cloud, alice: RequestContext) -> None:

@@ -1,5 +1,6 @@
 """Brings the kernel's filters to a plan, in one transaction, and ends what they allow no more."""
 
+import ipaddress
 import logging
 import threading
 from collections import Counter
@@ -7,8 +8,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace as replace_struct
+
+from compute_agent.contract.messages import Tracking
 from compute_agent.network import nft, tracking
-from compute_agent.network.filters import groups, identity
+from compute_agent.network.filters import groups, identity, owners
 from compute_agent.network.filters.connections import forget_flows
 from compute_agent.network.filters.identity import TABLE
 from compute_agent.network.filters.narrowing import everything, refusals
@@ -77,6 +81,34 @@ class Filters:
                 forget_flows(refused)
             self._zones.keep_only(wanted.networks)  # not before: the next network has none of these connections
             self._plan, self.unfinished = plan, False
+
+    def tracking(self) -> Tracking | None:
+        """Measure the connection tracking of the calling thread's namespace; None when nothing is tracked there."""
+        entries, plan = tracking.entries("nf_conntrack_count", -1), self._plan
+        if entries < 0:
+            return None
+        measured = Tracking(entries=entries, limit=tracking.limit(), share=plan.share if plan is not None else 0)
+        if plan is None or not entries:
+            return measured
+        try:
+            begun, looked = owners.count(self._owners(plan))
+        except OSError as error:
+            log.info("Who has begun connections cannot be counted: %s", error)
+            return measured
+        for port, many in begun.most_common(1):
+            estimated = many * max(entries, looked) // looked
+            measured = replace_struct(measured, largest=estimated, port=port)
+        return measured
+
+    def _owners(self, plan: Plan) -> dict[owners.Owner, str]:
+        ids = self._ports.names()
+        return {
+            (plan.zones.get(port.bridge, 0), ipaddress.ip_address(address).packed): ids[port.number]
+            for port in plan.ports
+            for source in port.sources
+            for address in (*source.v4, *source.v6)
+            if "/" not in address and port.number in ids
+        }
 
     def intact(self) -> bool:
         """Return whether the kernel has what was put there; when not, the next ``apply`` replaces all of it.

@@ -69,6 +69,7 @@ def ensure_namespace(name: str) -> None:
     with within(name, "start a router") as route:
         for setting, value in SETTINGS.items():
             links.write_sysctl(setting, value)
+        tracking.prepare_fragments()
         route.link("set", index=links.LOOPBACK, state="up")
 
 

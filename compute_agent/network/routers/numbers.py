@@ -24,6 +24,10 @@ class Numbers:
             self._keep()
         return self._given[router_id]
 
+    def names(self) -> dict[int, str]:
+        """Return whose each number is."""
+        return {number: router_id for router_id, number in self._given.items()}
+
     def others(self, router_ids: Collection[str]) -> set[int]:
         """Return the numbers that ``keep_only`` would take back."""
         return {number for router_id, number in self._given.items() if router_id not in router_ids}

@@ -155,7 +155,8 @@ class Routing(Part):
                 self._routers[plan.id] = plan
             return
         kernel.ensure_namespace(space)
-        ruleset = _checked(lambda: router_ruleset(plan, self._reach))
+        share = tracking.limit() // tracking.LARGEST_PART
+        ruleset = _checked(lambda: router_ruleset(plan, self._reach, share))
         self._spaces.filter(space, ruleset)
         legs = legs_of(plan)
         ends = {plan.link.router_end} if plan.link else set()

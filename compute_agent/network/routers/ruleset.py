@@ -27,8 +27,12 @@ ASKED = (
 """What a namespace answers itself."""
 
 
-def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
-    """Render a router's table.  Raises ValueError for an address that is none."""
+def router_ruleset(plan: RouterPlan, reach: Reach, share: int = 0) -> str:
+    """Render a router's table.  Raises ValueError for an address that is none.
+
+    ``share``: tracked connections that each guest may begin, and that may be begun with it from outside; 0 any number.
+    Counting begins again when the table is replaced.
+    """
     outer = [*([plan.gateway.name] if plan.gateway else []), *([plan.link.router_end] if plan.link else [])]
     inside = [str(network) for leg in plan.legs for network in networks_of(leg.addresses)]
     with_guest = {each.address: each.fixed_address for each in plan.floating if each.fixed_address}
@@ -44,6 +48,7 @@ def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
         lines += nft_set("blocked" + suffix, kind, blocked, ranges=True)
         lines += nft_set("reachable" + suffix, kind, reachable, ranges=True)
     lines += source_sets(plan)
+    lines += _shares(share)
     lines += nft_map("floating", "ipv4_addr : ipv4_addr", {a: f for a, f in with_guest.items() if f})
     lines += nft_map("fixed", "ipv4_addr : ipv4_addr", {f: a for a, f in with_guest.items() if f})
     forwards = maps_of(plan.floating)
@@ -58,8 +63,8 @@ def router_ruleset(plan: RouterPlan, reach: Reach) -> str:
         *_detours(plan),
         *_translation(plan, forwards),
         *source_chain(plan),
-        *_forward(plan),
-        *_input(plan),
+        *_forward(plan, share),
+        *_input(plan, share),
     ]
     return "\n".join([*lines, "}", ""])
 
@@ -141,7 +146,21 @@ def _translation(plan: RouterPlan, forwards: Maps) -> Iterator[str]:
     yield "  }"
 
 
-def _forward(plan: RouterPlan) -> list[str]:
+def _shares(share: int) -> Iterator[str]:
+    """Render the sets in which the kernel counts connections, and the chain that drops what is over the share."""
+    if not share:
+        return
+    for version, kind in ((4, "ipv4_addr"), (6, "ipv6_addr")):
+        yield f"  set begun{version} {{ type ifname . {kind}; size 65535; flags dynamic; }}"
+        yield f"  set led{version} {{ type {kind}; size 65535; flags dynamic; }}"
+    yield "  chain shares {"
+    for version, family in ((4, "ip"), (6, "ip6")):
+        yield f"    iifname @inner add @begun{version} {{ iifname . {family} saddr ct count over {share} }} drop"
+        yield f"    iifname @outer add @led{version} {{ {family} daddr ct count over {share} }} drop"
+    yield "  }"
+
+
+def _forward(plan: RouterPlan, share: int) -> list[str]:
     lines = [
         "  chain forward {",
         f"    type filter hook forward priority filter; policy {'accept' if plan.enabled else 'drop'};",
@@ -151,6 +170,7 @@ def _forward(plan: RouterPlan) -> list[str]:
             "    ip daddr 169.254.0.0/16 drop",
             "    iifname @inner ip saddr 169.254.0.0/16 drop",
             f"    jump {CHAIN}",
+            *(["    ct state new jump shares"] if share else []),
             *_from_inside(),
             "    iifname @outer oifname @outer drop",
             "    iifname @outer ct state established,related accept",
@@ -175,10 +195,12 @@ def _from_inside() -> Sequence[str]:
     return lines
 
 
-def _input(plan: RouterPlan) -> Iterable[str]:
+def _input(plan: RouterPlan, share: int) -> Iterable[str]:
     yield "  chain input {"
     yield "    type filter hook input priority filter; policy drop;"
     if plan.enabled:
         yield "    iifname @inner ip daddr 169.254.0.0/16 drop"
+        if share:
+            yield "    ct state new jump shares"
         yield from ASKED
     yield "  }"

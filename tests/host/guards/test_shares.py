@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from pathlib import Path
 
 import pytest
 
+from compute_agent.contract.messages import Tracking
 from compute_agent.network import links, tracking
+from compute_agent.network.filters import owners
 from tests.host.cast import EGRESS, SSH, THEIRS
 from tests.host.guards.conftest import SHARE, Guard
 from tests.host.guards.test_groups import reaches, serving
@@ -100,13 +101,48 @@ def test_all_shares_together_leave_room(monkeypatch: pytest.MonkeyPatch) -> None
     assert tracking.share(1_000_000) == tracking.LEAST
 
 
-def test_operators_are_warned_before_the_table_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tracking, "FOLDER", tmp_path)
-    assert tracking.warnings() == [], "without connection tracking"
-    (tmp_path / "nf_conntrack_max").write_text("1000\n")
+def test_operators_are_warned_before_the_table_is_full() -> None:
+    assert tracking.warnings(None) == [], "without connection tracking"
     for used, many in ((799, 0), (800, 1), (1000, 1)):
-        (tmp_path / "nf_conntrack_count").write_text(f"{used}\n")
-        assert len(tracking.warnings()) == many
+        now = Tracking(entries=used, limit=1000, share=50, largest=40, port="the-port")
+        said = tracking.warnings(now)
+        assert len(said) == many
+        assert all("the-port" in each for each in said)
+
+
+def unused(guard: Guard) -> tuple[Interface, Interface]:
+    """Return two interfaces whose shares no other test has used up."""
+    *_, one, other = [guard.plug(number) for number in range(1, 9)]
+    return one, other
+
+
+def test_the_host_says_who_has_begun_the_most(guard: Guard) -> None:
+    evil, mate = unused(guard)
+    guard.allow(EGRESS, ANY4)
+    quiet(evil, mate)
+    before = guard.space.do(guard.filters.tracking)
+    assert before is not None
+    for port in range(10_000, 10_000 + SHARE // 3):
+        shake(evil, mate, (port, 9))
+    shake(mate, evil, (10_000, 9))
+    now = guard.space.do(guard.filters.tracking)
+    assert now is not None
+    assert before.entries < now.entries <= before.entries + SHARE // 3 + 1
+    assert (now.share, now.port) == (SHARE, evil.port.id)
+    assert SHARE // 4 < now.largest <= SHARE // 3
+    assert now.limit == guard.space.do(tracking.limit)
+
+
+def test_a_large_table_is_counted_by_a_part_of_it(guard: Guard) -> None:
+    evil, mate = unused(guard)
+    guard.allow(EGRESS, ANY4)
+    quiet(evil, mate)
+    for port in range(11_000, 11_000 + SHARE // 2):
+        shake(evil, mate, (port, 9))
+    names = guard.filters._owners(guard.filters._plan)  # type: ignore[arg-type]
+    found, looked = guard.space.do(lambda: owners.count(names, sample=8))
+    assert looked == 8
+    assert sum(found.values()) <= 8
 
 
 def test_idle_connections_are_forgotten_after_an_hour(guard: Guard) -> None:
