@@ -184,7 +184,7 @@ def without(tables: Sequence[Table], refused: Collection[str]) -> list[Table]:
     def kept(name: str, chain: Chain) -> Chain:
         if chain.hook or not any(rule in refused for rule in chain.rules):
             return chain
-        if not name.startswith(("group-", "share-")):
+        if not name.startswith(("group-", "share-", "rate-")):
             return Chain(("drop",))
         return Chain([rule for rule in chain.rules if rule not in refused])
 

@@ -9,6 +9,7 @@ import functools
 import ipaddress
 from collections.abc import Sequence
 
+from compute_agent.network.filters import rates
 from compute_agent.network.filters.plan import FilteredPort, Plan, Source
 from compute_agent.network.filters.tables import Chain, Elements, Table
 
@@ -34,6 +35,7 @@ BASE = {
             *(f'iifname "{name}*" jump from-hosts' for name in OUTSIDE),
             "meta mark set 0",
             "meta mark set iifname map @ports",
+            "meta mark != 0 jump rates",
             "iifname vmap @taps",
             'iifname "tap*" drop',
         ),
@@ -61,7 +63,8 @@ def table(plan: Plan) -> Table:
         "taps": Elements("ifname : verdict", {tap: f"jump from-{number}" for tap, number in taps.items()}),
     }
     chains = {f"from-{port.number}": Chain(_from(port)) for port in plan.ports}
-    return Table("bridge", TABLE, sets, chains | BASE)
+    chains |= {"rates": Chain(rates.rules(plan)), **rates.chains(plan)}
+    return Table("bridge", TABLE, sets | rates.sets(plan), chains | BASE)
 
 
 def q(name: str) -> str:
