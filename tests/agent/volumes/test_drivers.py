@@ -19,6 +19,7 @@ from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt import processes
 from compute_agent.virt.driver import never
 from compute_agent.virt.errors import ImageUnacceptableError
+from compute_agent.virt.rights import Rights
 from compute_agent.volumes import daemon_process, drivers
 from compute_agent.volumes.errors import NotExportedError, VolumeInUseError, VolumeNotFoundError
 from compute_agent.volumes.services import Outside, Volumes
@@ -278,6 +279,7 @@ def test_a_daemon_that_does_not_answer_is_ended_and_started_again(
     program.chmod(0o755)
     monkeypatch.setattr(daemon_process, "PROGRAM", str(program))
     monkeypatch.setattr(daemon_process, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(pool.daemons, "_rights", Rights(allowed=["execve"]))  # for the script
     volume = pool.make()
     assert "failed" not in qemu_io(uri(pool, volume), f"write -P 1 0 {MIB}")
     left = subprocess.run(["pgrep", "-f", str(mute)], capture_output=True, text=True, check=False).stdout
