@@ -179,7 +179,7 @@ class HostCommand(models.Model):
     ends_at = models.DateTimeField(null=True)
     begun_at = models.DateTimeField(null=True)
     beside = models.BooleanField(default=False)  # belongs to no task of its subject
-    repeated = models.BooleanField(default=False)  # sent again, because its host knew a higher generation
+    repeated = models.BooleanField(default=False, db_default=False)  # sent again: its host knew a higher generation
     created_at = models.DateTimeField(auto_now_add=True)
     acknowledged_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)

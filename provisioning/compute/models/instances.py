@@ -27,7 +27,9 @@ class Instance(models.Model):
     task_deadline = models.DateTimeField(null=True)
     attempt = models.PositiveIntegerField(default=0)  # the fencing number: raised by every schedule and every delete
     guest_attempt = models.PositiveIntegerField(null=True)  # that its guest bears, when it is not the same
-    lost_attempts = models.JSONField(default=list)  # [[above, below, host id|null]]: given out after a restored copy
+    lost_attempts = models.JSONField(
+        default=list, db_default=[]
+    )  # [[above, below, host id|null]]: given out after a restored copy
     version = models.PositiveIntegerField(default=1)  # raised by every change that a page shows
     host = models.ForeignKey(Host, null=True, on_delete=models.PROTECT, related_name="instances")
     availability_zone = models.CharField(max_length=255, blank=True)  # asked for; empty: any

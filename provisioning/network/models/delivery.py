@@ -34,7 +34,7 @@ class Delivery(models.Model):
     copied = models.PositiveBigIntegerField(
         default=None, null=True
     )  # its number in a restored copy, until the host is told
-    kept = models.BooleanField(default=False)  # a guest there needs it that no record places there
+    kept = models.BooleanField(default=False, db_default=False)  # a guest there needs it that no record places there
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["kind", "subject_id", "host_id"], name="one_delivery")]

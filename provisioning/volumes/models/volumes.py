@@ -26,7 +26,9 @@ class Volume(Owned):
     generation = models.PositiveIntegerField(default=0)
     version = models.PositiveIntegerField(default=1)  # raised by every change that a page shows or a host is told
     copied = models.PositiveIntegerField(null=True)  # the version in a copy that the records were restored from
-    lost = models.JSONField(default=dict)  # which host has seen newer changes than the records, when, and which: said
+    lost = models.JSONField(
+        default=dict, db_default={}
+    )  # which host has seen newer changes than the records, when, and which: said
     pool = models.ForeignKey(StoragePool, null=True, on_delete=models.PROTECT, related_name="volumes")
     volume_type = models.ForeignKey(VolumeType, null=True, on_delete=models.PROTECT, related_name="volumes")
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
