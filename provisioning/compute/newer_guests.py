@@ -1,8 +1,8 @@
 """Guests that are newer than their records.
 
 The record has an attempt before any host has.  So a guest whose attempt is higher than its record's, or the same while
-the record says that no host has it, proves that records are lost: a copy was restored, or the last transactions before
-a failure.  Such a guest is never removed on that ground.
+the record says that no host has it, or one that the history gave to another host, proves that records are lost: a copy
+was restored, or the last transactions before a failure.  Such a guest is never removed on that ground.
 """
 
 import uuid
@@ -11,10 +11,11 @@ from datetime import timedelta
 from django.utils import timezone
 
 from provisioning.compute import host_commands
-from provisioning.compute.models import Instance, NewerGuest
+from provisioning.compute.models import Instance, InstanceActionEvent, NewerGuest
 from provisioning.compute.release import send_destroy
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts import commands, restored
+from provisioning.hosts.models import Host
 from provisioning.hosts.restored import LEAP
 
 ATTESTED = timedelta(days=1)
@@ -30,7 +31,19 @@ def is_newer(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
         return True
     if instance.vm_state != VmState.DELETED and attempt == instance.attempt and instance.host_id is None:
         return True
-    return was_lost(instance, host_id, attempt)
+    return was_lost(instance, host_id, attempt) or _was_another_hosts(instance, host_id, attempt)
+
+
+def _was_another_hosts(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
+    """Whether the history knows this attempt on other hosts only: the host got it by records that are lost."""
+    if instance.host_id == host_id and instance.vm_state != VmState.DELETED:
+        return False
+    steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, attempt=attempt).exclude(host="")
+    hosts = set(steps.values_list("host", flat=True))
+    if not hosts or Host.objects.filter(id=host_id, name__in=hosts).exists():
+        return False
+    followed = NewerGuest.objects.filter(instance_id=instance.id, host_id=host_id, attempt=attempt, outcome=FOLLOWED)
+    return not followed.exists()
 
 
 def was_lost(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
