@@ -57,8 +57,11 @@ def was_lost(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
 
 
 def is_current(instance: Instance, attempt: int) -> bool:
-    """Whether an attempt is that of the guest which the record means."""
-    return attempt in (instance.attempt, instance.guest_attempt)
+    """Whether an attempt is that of the guest which the record means, on the record's own host.
+
+    Between the guest's last known number and the record's are those of commands to make it again that went wrong.
+    """
+    return (instance.guest_attempt or instance.attempt) <= attempt <= instance.attempt
 
 
 def seen_running(instance: Instance, attempt: int) -> None:

@@ -74,7 +74,7 @@ def test_a_rebuild_makes_the_server_anew_in_its_place(api: Api, cloud: Cloud, pe
     after = Instance.objects.get(id=ident)
     assert (after.vm_state, after.task_state, after.admin_password) == ("active", None, "")
     assert (after.image_name, after.image_properties) == ("other", {"os_distro": "debian"})
-    assert (after.host_id, after.flavor, after.attempt) == (before.host_id, before.flavor, before.attempt)
+    assert (after.host_id, after.flavor, after.attempt) == (before.host_id, before.flavor, before.attempt + 1)
     assert after.launched_at > before.launched_at  # type: ignore[operator]
 
 

@@ -22,6 +22,7 @@ from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURIT
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
 from provisioning.compute.launch.build_kinds import BUILD_KINDS
 from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.compute.newer_guests import is_current
 from provisioning.compute.states import PowerState, VmState
 from provisioning.doctor.checks.allocations import AT_A_HOST, KEPT, PLACED
 from provisioning.doctor.examination import findings
@@ -189,7 +190,7 @@ def _domain(row: Instance, found: tuple[str, Domain] | None, *, by_hand: bool) -
     known = power == row.power_state and (by_hand or {power, row.vm_state} <= _PAUSING)
     if not known and power not in POWER.get(VmState(row.vm_state), {power}):
         return f"has a domain in power state {power.name}."
-    if domain["attempt"] != row.attempt:
+    if not is_current(row, domain["attempt"]):
         return f"has a domain of attempt {domain['attempt']}, and is at attempt {row.attempt}."
     return ""
 

@@ -19,6 +19,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, UnavailableError
 from provisioning.common.retry import when_broken_off
 from provisioning.compute import host_commands, instance_actions, selectors, state
+from provisioning.compute.allocations import raise_attempt
 from provisioning.compute.errors import InstanceBusyError, InstanceLockedError
 from provisioning.compute.faults import record_fault
 from provisioning.compute.guest_agent import check_guest_agent, has_guest_agent
@@ -163,6 +164,10 @@ class HostAction(ServerAction[R], Generic[R, B]):
     """The command that is sent."""
     status: ClassVar[Mapping[VmState, str]] = {}
     """vm_state → the API's ``status`` while it goes on, where that differs from the usual one."""
+    remakes_guest: ClassVar[bool] = False
+    """Whether the guest is another one afterwards: the attempt rises, unless another command is on its way, so that a
+    host shows by it when records that are restored later have lost the change.
+    """
     heeds_lock: ClassVar[bool] = True
     needs_agent: ClassVar[str] = ""
     """What cannot be done without an agent inside the guest, as a refusal begins; empty: it is done without one."""
@@ -272,11 +277,15 @@ class HostAction(ServerAction[R], Generic[R, B]):
 
     def enter(self, context: RequestContext, instance: Instance, prepared: Prepared) -> Instance:
         """Make the first transition; InstanceBusyError."""
-        was = instance.vm_state, instance.task_state
-        note = Note(context, image_id=prepared.image_id)
-        moved = state.advance(instance, self.key, attempt=instance.attempt, changes=prepared.columns, note=note)
+        was, before = (instance.vm_state, instance.task_state), instance.attempt
+        note, columns = Note(context, image_id=prepared.image_id), prepared.columns
+        if self.remakes_guest and not host_commands.unfinished(instance.id).exists():
+            columns = {"attempt": before + 1, "guest_attempt": instance.guest_attempt or before, **columns}
+        moved = state.advance(instance, self.key, attempt=before, changes=columns, note=note)
         if moved is None:
             raise InstanceBusyError(self.record, instance.id, *was)
+        if moved.attempt != before and self.remakes_guest:
+            raise_attempt(moved.id, before, moved.attempt)
         return moved
 
     def host_of(self, instance: Instance, now: datetime) -> Host:
@@ -314,6 +323,8 @@ class HostAction(ServerAction[R], Generic[R, B]):
         ending = self.finished(instance, body, outcome)
         ordinary = next(iter(self.ends)) if outcome.well else self.badly
         columns: dict[str, Any] = {} if outcome.power is None else {"power_state": int(outcome.power)}
+        if self.remakes_guest and outcome.well:
+            columns["guest_attempt"] = None
         said = "" if outcome.well else outcome.message or COULD_NOT
         moved = state.advance(
             instance,

@@ -100,7 +100,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
     ends = {"rebuilt": VmState.ACTIVE, "rebuilt_stopped": VmState.STOPPED}
     badly = BROKE
     status = {VmState.ACTIVE: "REBUILD", VmState.STOPPED: "REBUILD", VmState.ERROR: "REBUILD"}
-    timeout, heavy_io = "BUILD_TIMEOUT", True
+    timeout, heavy_io, remakes_guest = "BUILD_TIMEOUT", True, True
     body = RebuildRequest
 
     def awaits(self, body: CommandBody) -> bool:

@@ -45,7 +45,7 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
     takes_request = True
     from_states, task = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR), TaskState.RESCUING
     ends = {"rescued": VmState.RESCUED}
-    timeout, heavy_io = "BUILD_TIMEOUT", True
+    timeout, heavy_io, remakes_guest = "BUILD_TIMEOUT", True, True
     body = RescueRequest
 
     def prepare(self, context: RequestContext, instance: Instance, request: RescueWith) -> Prepared:
@@ -81,7 +81,7 @@ class Unrescue(HostAction[None, UnrescueRequest]):
     rule_description = "Start a rescued server from its own disk."
     from_states, task = (VmState.RESCUED,), TaskState.UNRESCUING
     ends = {"unrescued": VmState.ACTIVE}
-    timeout = "POWER_TIMEOUT"
+    timeout, remakes_guest = "POWER_TIMEOUT", True
     body = UnrescueRequest
     button = Button(
         110,

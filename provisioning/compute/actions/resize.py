@@ -113,7 +113,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
     ends = {"resized": VmState.RESIZED}
     badly = BROKE
     status = {VmState.ACTIVE: "RESIZE", VmState.STOPPED: "RESIZE"}
-    heavy_io = True
+    heavy_io = remakes_guest = True
     sends = {
         "resize": ("resize_prep.start",),
         "migrate_disk": ("resize_prep.end", "resize.start"),
@@ -221,7 +221,7 @@ class RevertResize(SizeAction[None, RevertResizeRequest]):
     ends = {"resize_reverted": VmState.ACTIVE, "resize_reverted_stopped": VmState.STOPPED}
     badly = BROKE
     status = {VmState.RESIZED: "REVERT_RESIZE"}
-    heavy_io = True
+    heavy_io = remakes_guest = True
     notification = "resize_revert"
     body = RevertResizeRequest
     migration = ("reverting", "reverted", "error")
