@@ -7,7 +7,7 @@ from typing import Any
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.errors import TooManyDisksError
-from provisioning.compute.models import BlockDevice
+from provisioning.compute.models import BlockDevice, Instance
 
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
 """Bus → how the names of its disks begin."""
@@ -25,6 +25,13 @@ def of_flavor(flavor: Mapping[str, Any], devices: Collection[BlockDevice], *, lo
     many = local_root + bool(flavor["ephemeral_gb"] and not empty) + bool(flavor["swap_mb"] and not swap)
     first = 0 if local_root else 1  # a root disk that is a volume has the first name itself
     return {"hda", *(f"vd{letter}" for letter in ascii_lowercase[first : first + many])}
+
+
+def taken(instance: Instance, devices: Collection[BlockDevice]) -> set[str]:
+    """Return the names that a server's disks have; ``devices``: all that are recorded."""
+    local_root = instance.image_id is not None
+    named = {device.device_name.removeprefix("/dev/") for device in devices}
+    return named | of_flavor(instance.flavor, devices, local_root=local_root)
 
 
 def check_path(path: str) -> None:

@@ -49,6 +49,8 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
     )
     if known:
         cached_images.keep(host_id, report.cached_images)
+    if known and report.volumes is not None:  # first, as in Hello
+        compare_volumes(host_id, report.volumes)
     compare(host_id, report.guests, complete=False)
     if address.moved:
         with transaction.atomic():
@@ -56,8 +58,6 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
                 handler.moved(host_id)
     if known and report.documents is not None:
         compare_documents(host_id, report.documents, complete=False)
-    if known and report.volumes is not None:
-        compare_volumes(host_id, report.volumes)
     if known and report.pools is not None:
         take_pools(host_id, report.pools)
     if known:

@@ -54,11 +54,11 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
         contract_version=hello.contract,
         **_clock_difference(host_id, hello.time),
     )
+    if hello.volumes is not None:  # before its guests: what their disks are is seen by what it knows of volumes
+        compare_volumes(host_id, hello.volumes)
     compare(host_id, hello.guests, complete=True)
     if hello.documents is not None:
         compare_documents(host_id, hello.documents, complete=True)
-    if hello.volumes is not None:
-        compare_volumes(host_id, hello.volumes)
 
 
 def ownership(host_id: uuid.UUID) -> Ownership:

@@ -193,6 +193,34 @@ def _hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UU
         volume.daemon_host_id = host_id
 
 
+def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
+    """Return the attachments that are kept for guests of a host and belong to no server yet, by their volumes."""
+    rows = Attachment.objects.filter(host_id=host_id, instance_id=None)
+    return {row.volume_id: row for row in rows.filter(connector__has_key=HELD_BY)}
+
+
+def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:
+    """Let a server have the kept attachment by which its guest has the volume, in the caller's transaction.
+
+    An attachment by which the records promise the volume to the same server is deleted.  False, and nothing changes,
+    when the attachment is kept no more.
+    """
+    volume = state.lock([attachment.volume_id]).get(attachment.volume_id)
+    kept = Attachment.objects.filter(id=attachment.id, instance_id=None, connector__has_key=HELD_BY)
+    if volume is None or not kept.exists():
+        return False
+    others = Attachment.objects.filter(volume_id=volume.id).exclude(id=attachment.id)
+    others.filter(instance_id=instance_id).delete()
+    changes: dict[str, Any] = {"instance_id": instance_id, "mountpoint": mountpoint, "updated_at": timezone.now()}
+    if not others.exists():
+        changes |= {"connector": {}, "exclusive": not volume.multiattach}
+    kept.update(**changes)
+    state.settle(volume)
+    said = [*volume.lost.get("said", []), f"Attachment {attachment.id} is that of server {instance_id}."][-MOST_SAID:]
+    state.update(volume, {"lost": {**volume.lost, "said": said}})
+    return True
+
+
 def _data(volume: Volume, known: KnownVolume) -> Iterable[str]:
     if known.gone and volume.status not in (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING):
         yield GONE

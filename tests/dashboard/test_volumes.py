@@ -12,8 +12,9 @@ from portal.dashboard.wording import Progress, progress, size_in_bytes
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
 from provisioning.volumes import services
-from provisioning.volumes.models import Group, GroupType, Snapshot, Volume, VolumeType
+from provisioning.volumes.models import Attachment, Group, GroupType, Snapshot, Volume, VolumeType
 from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services.attachments import HELD_BY
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
@@ -223,6 +224,20 @@ def test_the_page_follows_and_bars_grow_by_bytes(
     assert "Growing" in sent
     assert 'value="25"' in sent
     assert "Growing" in render("volumes", happened, alice.context)
+
+
+def test_a_volume_that_is_kept_for_a_guest_without_a_record_is_named(
+    at_alice: Client, agent: ScriptedAgent, volume: Volume
+) -> None:
+    Attachment.objects.create(
+        volume=volume,
+        project_id=volume.project_id,
+        host=agent.host,
+        status="attached",
+        connector={HELD_BY: str(agent.host.id)},
+        connection={"export": str(volume.id)},
+    )
+    assert "an instance whose record is lost" in page_of(at_alice, volume)
 
 
 def test_progress_is_said_in_bytes() -> None:

@@ -15,6 +15,7 @@ from provisioning.identity import policy
 from provisioning.volumes import selectors
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
 from provisioning.volumes.selectors import copies, offers
+from provisioning.volumes.services.attachments import HELD_BY
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
 
 AT_REST = frozenset({VolumeStatus.AVAILABLE, VolumeStatus.IN_USE})
@@ -126,7 +127,7 @@ def _use(context: RequestContext, attachment: Attachment, names: dict[uuid.UUID,
     known = names.get(attachment.instance_id or NOBODY, "")
     return {
         "attachment": attachment,
-        "name": known or ("an instance" if attachment.instance_id else "somebody outside"),
+        "name": known or _unnamed(attachment),
         "known": bool(known),
         "device": attachment.mountpoint,
         "read_only": attachment.mode == "ro",
@@ -135,6 +136,13 @@ def _use(context: RequestContext, attachment: Attachment, names: dict[uuid.UUID,
         and attachment.status in {AttachStatus.ATTACHED, AttachStatus.ERROR_DETACHING}
         and policy.allows(context, "os_compute_api:os-volumes-attachments:delete"),
     }
+
+
+def _unnamed(attachment: Attachment) -> str:
+    """Return what one is called who has a volume and no name here."""
+    if HELD_BY in attachment.connector and attachment.instance_id is None:
+        return "an instance whose record is lost"
+    return "an instance" if attachment.instance_id else "somebody outside"
 
 
 def _of_root(use: dict[str, Any]) -> dict[str, Any]:

@@ -161,9 +161,7 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
             device_name=request.device,
             tag=request.tag,
         )
-        local_root = not block_devices.boots_from_volume(instance)
-        taken = device_names.of_flavor(instance.flavor, devices, local_root=local_root)
-        device_names.choose([device], taken | {each.device_name.removeprefix("/dev/") for each in devices})
+        device_names.choose([device], device_names.taken(instance, devices))
         device.attachment_id = _reserve(context, instance, volume, device.device_name, host).id
         device.save(force_insert=True)
         return device

@@ -1,5 +1,8 @@
-"""Volumes that guests have as disks and no attachment says so: those of hosts that were said to be dead and came back,
-and those that operators took by force.  They are taken out, so that no two servers write to one volume.
+"""Volumes that guests have as disks and no attachment says so.
+
+Those of hosts that were said to be dead and came back, and those that operators took by force, are taken out, so that
+no two servers write to one volume.  One that its guest has by records which are lost stays: the server gets it back as
+soon as the host of the volume's data has named the attachment.
 """
 
 import logging
@@ -16,7 +19,9 @@ from provisioning.compute import host_commands, state
 from provisioning.compute.actions.volumes import send_removal
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
+from provisioning.compute.upkeep import kept_volumes
 from provisioning.compute.upkeep.reconcile import SETTLED
+from provisioning.volumes import older_records
 from provisioning.volumes.models import Attachment, Volume
 
 log = logging.getLogger(__name__)
@@ -34,11 +39,11 @@ def order_away(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bo
     }
     if not has:
         return
-    known = _attached(has)
+    known, held = _attached(has), older_records.held_on(host_id).keys()
     for key in sorted(has):
-        strange = has[key] - known.get(key, set())
+        strange = has[key] - known.get(key, set()) | has[key] & held
         if strange and Volume.objects.filter(id__in=strange).exists():
-            _take_out(host_id, key, strange, complete=complete)
+            _settle(host_id, key, strange, complete=complete)
 
 
 def _attached(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
@@ -52,7 +57,7 @@ def _attached(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
 
 
 @when_broken_off
-def _take_out(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid.UUID], *, complete: bool) -> None:
+def _settle(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid.UUID], *, complete: bool) -> None:
     with transaction.atomic():
         state.lock([instance_id])
         instance = Instance.objects.select_related("host").filter(id=instance_id, host_id=host_id).first()
@@ -62,9 +67,20 @@ def _take_out(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uu
             return
         if not complete and instance.updated_at >= timezone.now() - SETTLED:
             return
-        strange = set(strange) - _attached([instance.id]).get(instance.id, set())
+        held = older_records.held_on(host_id)
+        strange = set(strange) - (_attached([instance.id]).get(instance.id, set()) - held.keys())
         for volume in Volume.objects.filter(id__in=strange).order_by("id"):
+            if volume.id in held:
+                kept_volumes.give_back(instance, volume, held[volume.id])
+                continue
+            if not kept_volumes.was_given(instance, volume.id) and not _is_open_elsewhere(volume):
+                continue  # these records never gave it: they may be the ones that are lost
             log.warning(
                 "The guest of instance %s has the volume %s and should not; it is taken out.", instance.id, volume.id
             )
             send_removal(instance, volume.id)
+
+
+def _is_open_elsewhere(volume: Volume) -> bool:
+    """Whether another guest may have the volume, so that two would write to it."""
+    return Attachment.objects.filter(volume_id=volume.id).exclude(connection={}).exists()

@@ -9,6 +9,7 @@ from compute_agent.contract.volume import VOLUME, GuestVolumes, GuestVolumesCall
 from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.compute.models import Instance
+from provisioning.compute.upkeep import kept_volumes
 from provisioning.doctor.finding import Finding, check
 from provisioning.hosts import calls
 from provisioning.hosts.commands import unfinished
@@ -20,6 +21,10 @@ from provisioning.volumes.states import AttachStatus
 
 PATIENCE = 10.0
 """Seconds for a host to list its guests' disks."""
+TAKEN_OUT = "Stop and start the server."
+LEFT_ALONE = (
+    "It is left alone: the records may be what is lost. Detach it inside the guest, then stop and start the server."
+)
 
 
 @check("guest_volumes")
@@ -50,7 +55,8 @@ def _of_host(host: Host, said: GuestVolumes) -> Iterator[Finding]:
             whose = f"; it is attached to the server {owner.instance_id}" if owner is not None else ""
             sentence = f"Its guest on host {host.name} has the volume {key}, and no attachment says so{whose}."
             evidence = (key, str(owner.instance_id) if owner is not None else "")
-            yield Finding("error", f"instance {row.id}", sentence + " Stop and start the server.", evidence=evidence)
+            way = TAKEN_OUT if kept_volumes.was_given(row, read_id(key) or NOBODY) else LEFT_ALONE
+            yield Finding("error", f"instance {row.id}", f"{sentence} {way}", evidence=evidence)
         for key in sorted(by_volume.keys() - has):
             if _is_settled(by_volume[key]):
                 sentence = f"Its guest on host {host.name} has not the volume {key}, which is attached to it."

@@ -1,0 +1,51 @@
+"""Volumes that guests have by attachments which were lost with records: their servers get them back."""
+
+import logging
+import uuid
+
+from provisioning.compute import block_devices, device_names, state
+from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
+from provisioning.volumes import older_records
+from provisioning.volumes.models import Attachment, Volume
+
+log = logging.getLogger(__name__)
+
+
+def give_back(instance: Instance, volume: Volume, attachment: Attachment) -> None:
+    """Let a locked server have the volume that its guest has, in the caller's transaction.
+
+    Nothing changes for a volume of another project: a host alone does not give it away.
+    """
+    if volume.project_id != instance.project_id:
+        log.warning("The guest of instance %s has the volume %s of another project.", instance.id, volume.id)
+        return
+    device = _device(instance, volume)
+    if older_records.give(attachment, instance.id, device.device_name):
+        device.attachment_id, device.plugged, device.leaving = attachment.id, True, False
+        device.save()
+        state.announce_all(instance, [{}])
+        log.warning("Instance %s has the volume %s again, which its guest has.", instance.id, volume.id)
+
+
+def was_given(instance: Instance, volume_id: uuid.UUID) -> bool:
+    """Whether the history of a server names the volume: it was attached or detached by these records."""
+    steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, detail__volume_id=str(volume_id))
+    return steps.exists()
+
+
+def _device(instance: Instance, volume: Volume) -> BlockDevice:
+    """Return the disk of the volume, or a new one with the next free name; the guest may call it otherwise."""
+    devices = block_devices.devices_of(instance.id)
+    for each in devices:
+        if each.volume_id == volume.id:
+            return each
+    device = BlockDevice(
+        instance=instance,
+        position=max((each.position for each in devices), default=-1) + 1,
+        source_type="volume",
+        destination_type="volume",
+        volume_id=volume.id,
+        size=volume.size_gb,
+    )
+    device_names.choose([device], device_names.taken(instance, devices))
+    return device

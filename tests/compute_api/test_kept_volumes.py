@@ -1,0 +1,125 @@
+"""Volumes that guests have by attachments which were lost with records: their servers get them back."""
+
+from __future__ import annotations
+
+import pytest
+
+from compute_agent.contract.commands import DetachVolumeRequest
+from compute_agent.contract.messages import GuestState
+from provisioning.compute.models import BlockDevice
+from provisioning.hosts import audits, restored
+from provisioning.volumes.models import Attachment, Volume
+from tests.compute_api.conftest import V21, launch
+from tests.compute_api.test_volumes import attach, cloud, new_volume, status
+from tests.core.doctor.findings import look
+from tests.support.cast import Api, People
+from tests.support.clouds import Cloud
+from tests.support.copies import Copy
+
+__all__ = ["cloud"]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(restored, "_is_anybody_working", lambda: False)
+
+
+def audit(cloud: Cloud, server: str, *volumes: Volume, complete: bool = True) -> None:
+    """Let the host say which volumes the server's guest has."""
+    agent = cloud.agents["h1"]
+    attempt, power = agent.guests[server]
+    has = [str(volume.id) for volume in volumes]
+    said = GuestState(instance_id=server, attempt=attempt, power_state=power, volumes=has)
+    audits.compare(agent.host.id, [said], complete=complete)
+
+
+def taken_out(cloud: Cloud) -> list[str]:
+    commands = cloud.agents["h1"].take()
+    return [each.body.disk.id for each in commands if isinstance(each.body, DetachVolumeRequest)]
+
+
+@pytest.mark.both_databases
+@pytest.mark.doctor_finds("newer_volumes")
+@pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
+def test_a_volume_attached_since_the_copy_is_its_servers_again(
+    api: Api, cloud: Cloud, people: People, *, told: bool
+) -> None:
+    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    copy = Copy()
+    attach(api, server, volume)
+    cloud.run()
+    copy.put_back()
+    if told:
+        restored.after_restore()
+    agent.hello(volumes=agent.memory.listed())
+    assert Attachment.objects.get().instance_id is None
+    audit(cloud, server, volume)
+    row = Attachment.objects.get()
+    assert (str(row.instance_id), row.exclusive, row.connector) == (server, True, {})
+    assert BlockDevice.objects.get().device_name == "/dev/vdb"
+    assert any(server in found.sentence for found in look("newer_volumes"))
+    listed = api.get(f"{V21}/servers/{server}/os-volume_attachments").json()["volumeAttachments"]
+    assert [each["volumeId"] for each in listed] == [str(volume.id)]
+    assert taken_out(cloud) == []
+    assert api.delete(f"{V21}/servers/{server}/os-volume_attachments/{volume.id}").status_code == 202
+    cloud.run()
+    assert (status(volume), BlockDevice.objects.count()) == ("available", 0)
+
+
+@pytest.mark.doctor_finds("newer_volumes")
+def test_a_volume_attached_again_since_the_copy_has_one_disk(api: Api, cloud: Cloud, people: People) -> None:
+    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    attach(api, server, volume)
+    cloud.run()
+    copy = Copy()
+    api.delete(f"{V21}/servers/{server}/os-volume_attachments/{volume.id}")
+    cloud.run()
+    attach(api, server, volume)
+    cloud.run()
+    lost = Attachment.objects.get().id
+    copy.put_back()
+    agent.hello(volumes=agent.memory.listed())
+    audit(cloud, server, volume)
+    cloud.run()
+    audit(cloud, server, volume)
+    assert (Attachment.objects.get().id, BlockDevice.objects.get().attachment_id) == (lost, lost)
+    assert status(volume) == "in-use"
+
+
+def test_a_volume_that_the_records_never_gave_a_server_is_not_taken_out(api: Api, cloud: Cloud, people: People) -> None:
+    """Its data's host has not said yet which attachment is open."""
+    server, volume = launch(api, cloud), new_volume(people, cloud)
+    audit(cloud, server, volume)
+    assert taken_out(cloud) == []
+
+
+def test_a_volume_that_was_detached_by_these_records_is_taken_out(api: Api, cloud: Cloud, people: People) -> None:
+    server, volume = launch(api, cloud), new_volume(people, cloud)
+    attach(api, server, volume)
+    cloud.run()
+    api.delete(f"{V21}/servers/{server}/os-volume_attachments/{volume.id}")
+    cloud.run()
+    audit(cloud, server, volume)
+    assert taken_out(cloud) == [str(volume.id)]
+
+
+def test_a_volume_that_another_server_has_open_is_taken_out(api: Api, cloud: Cloud, people: People) -> None:
+    server, other, volume = launch(api, cloud), launch(api, cloud), new_volume(people, cloud)
+    attach(api, other, volume)
+    cloud.run()
+    audit(cloud, server, volume)
+    assert taken_out(cloud) == [str(volume.id)]
+
+
+@pytest.mark.doctor_finds("newer_volumes")
+def test_a_host_does_not_give_a_server_another_projects_volume(api: Api, cloud: Cloud, people: People) -> None:
+    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    copy = Copy()
+    attach(api, server, volume)
+    cloud.run()
+    copy.put_back()
+    Volume.objects.update(project_id=people.bob.context.user_id)
+    agent.hello(volumes=agent.memory.listed())
+    audit(cloud, server, volume)
+    assert Attachment.objects.get().instance_id is None
+    assert not BlockDevice.objects.exists()
