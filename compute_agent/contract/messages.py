@@ -91,6 +91,7 @@ class Owned(Frozen, frozen=True):
     generation: int
     digest: str = ""  # of a document: what the command that told it was marked with; empty: not said
     in_use: bool | None = None  # of a document: whether a guest of the host needs it; None: not said
+    vni: int | None = None  # of a VXLAN network: its number; None: not said
 
 
 class Enrol(Message, frozen=True):

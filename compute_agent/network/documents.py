@@ -63,6 +63,13 @@ def needed_by(ports: Iterable[PortRef]) -> set[tuple[str, str]]:
     }
 
 
+def vni_of(document: Document | None) -> int | None:
+    """Return the number of a VXLAN network's segment; None for everything else."""
+    if isinstance(document, NetworkDocument) and document.segment.type == "vxlan":
+        return document.segment.id
+    return None
+
+
 class Documents:
     """One JSON file for each document, ``<kind>/<id>.json`` in ``folder``, with its generation."""
 
@@ -108,6 +115,7 @@ class Documents:
                 generation=version.generation,
                 digest=version.digest,
                 in_use=(kind, subject_id) in used,
+                vni=vni_of(self._kept[kind].get(subject_id)),
             )
             for (kind, subject_id), version in sorted(self._versions.items())
         ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.messages import Leftover, Owned
-from compute_agent.network.documents import TYPES, Document, Documents, kind_of, needed_by
+from compute_agent.network.documents import TYPES, Document, Documents, kind_of, needed_by, vni_of
 from compute_agent.network.host_network import HostNetwork, Target
 from compute_agent.virt.errors import InstanceNotFoundError, UnsupportedError
 
@@ -97,8 +97,9 @@ class FakeNetwork(HostNetwork):
                 generation=generation,
                 digest=self._digests.get((kind, subject_id), ""),
                 in_use=(kind, subject_id) in used,
+                vni=vni_of(document),
             )
-            for (kind, subject_id), (_, generation) in self.told.items()
+            for (kind, subject_id), (document, generation) in self.told.items()
         ]
 
     def forget_outdated(self, outdated: Collection[Owned]) -> None:

@@ -49,6 +49,7 @@ from compute_agent.contract.volume import (
     UploadVolumeRequest,
 )
 from compute_agent.engine.store import StateStore
+from compute_agent.network.documents import vni_of
 from compute_agent.virt import fake_disk
 from compute_agent.virt.errors import HostError
 from compute_agent.volumes.memory import VolumeMemory
@@ -162,8 +163,9 @@ class ScriptedAgent:
                 generation=generation,
                 digest=self.digests.get((kind, key), ""),
                 in_use=(kind, key) in self.used,
+                vni=vni_of(document),
             )
-            for (kind, key), (generation, _) in self.documents.items()
+            for (kind, key), (generation, document) in self.documents.items()
         ]
 
     def take(self, *, acknowledge: bool = True, begin: bool = True) -> list[Command]:

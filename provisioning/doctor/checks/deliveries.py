@@ -18,7 +18,7 @@ from provisioning.jobs.selectors import waiting_jobs
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.delivery.sending import tell_again
 from provisioning.network.marks import HOST, JOB, TOPIC, mark
-from provisioning.network.models import Delivery, DeliveryMark
+from provisioning.network.models import Delivery, DeliveryMark, Network
 
 PATIENCE = timedelta(minutes=5)
 """How long a change may be on its way: the clock asks again for what was lost after two minutes."""
@@ -80,9 +80,21 @@ def newer() -> Iterator[Finding]:
         repair = alone(partial(_take_note, host.id))
         yield Finding("warning", f"host {host.name}", sentence, "Take note, and report it no more.", repair, last)
     names = dict(Host.objects.values_list("id", "name"))
-    for row in Delivery.objects.filter(kept=True).order_by("host_id", "kind", "subject_id"):
+    kept = list(Delivery.objects.filter(kept=True).order_by("host_id", "kind", "subject_id"))
+    taken = _vnis_of_others(kept)
+    for row in kept:
         sentence = f"It keeps the {_named(row)} for a guest that no record places there. It is left alone."
+        if row.vni is not None and row.vni in taken:
+            sentence += f" Its VNI {row.vni} is that of the network {taken[row.vni]} now: remove that guest first."
         yield Finding("warning", f"host {names.get(row.host_id, row.host_id)}", sentence, evidence=_named(row))
+
+
+def _vnis_of_others(kept: list[Delivery]) -> dict[int, uuid.UUID]:
+    """Return the VNIs of kept networks that other networks of the records have, with those."""
+    mine = {row.subject_id for row in kept}
+    numbers = {row.vni for row in kept if row.vni is not None}
+    others = Network.objects.filter(network_type="vxlan", segmentation_id__in=numbers).exclude(id__in=mine)
+    return {number: key for key, number in others.values_list("id", "segmentation_id") if number is not None}
 
 
 def _take_note(host_id: uuid.UUID) -> str | None:

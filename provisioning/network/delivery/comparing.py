@@ -52,8 +52,9 @@ def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, c
         newer_at = row.newer_at
         again = _must_be_told(row, owned, known=row.subject_id not in missing, complete=complete)
         kept = row.subject_id in unplaced
-        changed = kept != row.kept or row.newer_at != newer_at
-        row.kept = kept
+        vni = _vni(owned) if kept and owned is not None else None
+        changed = (kept, vni, newer_at) != (row.kept, row.vni, row.newer_at)
+        row.kept, row.vni = kept, vni
         if again or changed:
             sending.tell_again(row)
             mark(kind, [row.subject_id])
@@ -92,6 +93,11 @@ def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: 
     if not row.digest:  # to be forgotten
         return owned is not None and not _on_its_way(row)
     return not _on_its_way(row)
+
+
+def _vni(owned: Owned) -> int | None:
+    """Return the number of a network that a host keeps; what cannot be one is ignored."""
+    return owned.vni if owned.vni is not None and 0 < owned.vni < 1 << 24 else None
 
 
 def _note_newer(row: Delivery) -> None:

@@ -35,9 +35,11 @@ class Delivery(models.Model):
         default=None, null=True
     )  # its number in a restored copy, until the host is told
     kept = models.BooleanField(default=False, db_default=False)  # a guest there needs it that no record places there
+    vni = models.PositiveIntegerField(null=True)  # of a network that is kept: no other network is given it
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["kind", "subject_id", "host_id"], name="one_delivery")]
+        indexes = [models.Index(fields=["vni"], name="kept_vni", condition=models.Q(kept=True))]
         verbose_name_plural = "deliveries"
 
     def __str__(self) -> str:

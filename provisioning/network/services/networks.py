@@ -23,7 +23,7 @@ from provisioning.network.errors import (
     VlanIdInUseError,
 )
 from provisioning.network.marks import mark
-from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, Router, Subnet
+from provisioning.network.models import Delivery, FixedIP, FloatingIP, Network, Port, RbacPolicy, Router, Subnet
 from provisioning.network.selectors.zones import check_zones
 from provisioning.network.services import network_guests, records, sharing
 from provisioning.quotas.services.ledger import hold
@@ -193,6 +193,8 @@ def give_segment(network: Network) -> None:
 def _save(network: Network, **how: Any) -> None:
     """Save a network with the segment that was asked for, or with a free one."""
     given = network.segmentation_id is not None or network.network_type == FLAT
+    if given and network.segmentation_id in _kept_vnis(network):
+        raise _taken(network)
     for _ in range(1 if given else MAX_TRIES):
         if not given:
             network.segmentation_id = _free_segment(network)
@@ -219,21 +221,35 @@ def _taken(network: Network) -> ConflictError:
 def _free_segment(network: Network) -> int:
     """Return a number that no network of this type has: a random VNI, or one behind it; the lowest VLAN.
 
+    A VNI that a host keeps for guests of a network which no record knows is not given to another one.
     The answer is a proposal: the constraint decides.
     """
     first, last = VLANS if network.network_type == VLAN else (settings.VNI_FIRST, settings.VNI_LAST)
     start = first if network.network_type == VLAN else first + secrets.randbelow(last - first + 1)
+    kept = _kept_vnis(network)
     same = Network.objects.filter(network_type=network.network_type, physical_network=network.physical_network)
     for low, high in ((start, last), (first, start - 1)):
         taken = same.filter(segmentation_id__gte=low, segmentation_id__lte=high).order_by("segmentation_id")
         free = low
-        for number in taken.values_list("segmentation_id", flat=True).iterator():
-            if number != free:
-                break
+        while free in kept:
             free += 1
+        for number in taken.values_list("segmentation_id", flat=True).iterator():
+            if number is None or number > free:
+                break
+            free = max(free, number + 1)
+            while free in kept:
+                free += 1
         if free <= high:
             return free
     raise NoNetworkAvailableError(NONE_LEFT)
+
+
+def _kept_vnis(network: Network) -> set[int]:
+    """Return the VNIs of other networks that hosts keep for guests which no record knows."""
+    if network.network_type != VXLAN:
+        return set()
+    kept = Delivery.objects.filter(kept=True, vni__isnull=False).exclude(subject_id=network.id)
+    return {number for number in kept.values_list("vni", flat=True) if number is not None}
 
 
 def _check_default(network: Network) -> None:

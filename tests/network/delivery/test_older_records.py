@@ -7,8 +7,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from django.db.models import Model
+from pytest_django import Settings
 
 from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, Owned
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
@@ -18,6 +20,7 @@ from provisioning.doctor.examination import treat
 from provisioning.hosts import audits, liveness, restored
 from provisioning.network import services
 from provisioning.network.delivery import comparing, jobs, sending
+from provisioning.network.errors import NoNetworkAvailableError, TunnelIdInUseError
 from provisioning.network.marks import mark
 from provisioning.network.models import (
     Delivery,
@@ -272,6 +275,41 @@ def test_what_a_guest_uses_that_no_record_places_there_is_kept_and_reported(
     cloud.run()
     assert one.documents == {}
     assert look("newer_documents", "deliveries") == []
+
+
+@pytest.mark.both_databases
+def test_the_vni_of_a_network_that_no_record_knows_is_given_to_no_other(
+    cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent], settings: Settings
+) -> None:
+    _, one, two = group
+    settings.VNI_FIRST, settings.VNI_LAST = 70, 71
+    document = known(one, NETWORK, cloud.network.id)
+    unknown, lost = uuid.uuid4(), msgspec.structs.replace(document.segment, id=70)
+    one.documents[NETWORK, str(unknown)] = (9, msgspec.structs.replace(document, segment=lost))
+    one.used.add((NETWORK, str(unknown)))
+    hello(cloud, one, two)
+    project = cloud.network.project_id
+    assert services.create_network(project, "other").segmentation_id == 71
+    with pytest.raises(NoNetworkAvailableError):
+        services.create_network(project, "third")
+    with pytest.raises(TunnelIdInUseError):
+        services.create_network(project, "asked for", segmentation_id=70)
+    one.used.clear()
+    audits.compare_documents(one.host.id, one.listed(), complete=False)
+    cloud.run()
+    assert services.create_network(project, "third").segmentation_id == 70
+
+
+def test_a_vni_that_was_given_again_before_its_host_was_back_is_named(
+    cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
+) -> None:
+    _, one, two = group
+    document, unknown = known(one, NETWORK, cloud.network.id), str(uuid.uuid4())
+    one.documents[NETWORK, unknown] = (9, document)
+    one.used.add((NETWORK, unknown))
+    hello(cloud, one, two)
+    (said,) = [found.sentence for found in look("newer_documents") if unknown in found.sentence]
+    assert str(cloud.network.id) in said
 
 
 def test_a_host_that_refuses_every_number_is_told_by_the_clock(cloud: Cloud, alice: RequestContext) -> None:
