@@ -7,15 +7,30 @@ import re
 import pytest
 from django.core.management import get_commands
 
+from provisioning.doctor.checks import leftovers
+from provisioning.hosts.subjects import handlers
 from tests.support.one_machine import CHECKOUT
+from tests.support.put_back import BLOCKS, GUIDE, LAST, PAGE
 
-GUIDE = (CHECKOUT / "docs/operator-guide.md").read_text()
-PAGE = GUIDE[GUIDE.index("\n## Backup and restore") : GUIDE.index("\n## Upgrading")]
+ROWS = re.findall(r"^\| ([^|`]+?) \| [^|]+ \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)
+CALLED = {"volume_copy": "backups", "floating_ip": "floating IPs", "security_group": "security groups"}
+"""What hosts hold → how the page calls it, where that is not the plural."""
+BESIDE = {"images", "snapshots", "attachments", "rules", "users", "roles", "credentials", "quotas", "jobs", "hosts"}
+"""Records of which hosts hold only a part, or nothing."""
 
 
 def test_the_commands_of_the_page_are_there() -> None:
-    (block,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-    assert set(re.findall(r"manage\.py (\w+)", block)) == {"after_restore"} <= set(get_commands())
+    assert set(re.findall(r"manage\.py (\w+)", "".join(BLOCKS))) == {"after_restore"} <= set(get_commands())
+    assert sum(LAST in block for block in BLOCKS) == 2
+
+
+def test_the_page_says_what_a_restore_does_to_each_kind_of_record() -> None:
+    held = {handler.kind for handler in handlers()}
+    assert {"server", "volume", "network"} <= held
+    wanted = {CALLED.get(kind, f"{kind}s") for kind in held} | BESIDE
+    wanted |= {"disks"} if leftovers.WORDS.keys() & {"disk", "root_disk"} else set()
+    named = {word for row in ROWS for word in re.split(r", | and ", row)}
+    assert wanted <= named
 
 
 @pytest.mark.parametrize("named", sorted(set(re.findall(r"`(tests/[^`:]+)`", PAGE))))
