@@ -4,7 +4,10 @@ Importing this makes Daphne's event loop, so it is imported in the process that 
 """
 
 import asyncio
+import logging
+import os
 import socket
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,8 +20,11 @@ from twisted.internet import defer
 from portal.web import board as shared
 from portal.web.board import Board
 from portal.web.handler import USUAL_THREADS
+from portal.web.master import STOP_WITHIN
 from portal.web.shared_port import SharedPort
 from portal.web.slow_readers import SlowReaders
+
+logger = logging.getLogger(__name__)
 
 OPTIONS = ("--verbosity", "0", "--no-server-name", "--websocket_timeout", "-1", "--application-close-timeout", "5")
 """No access log, no limit on the life of a WebSocket, and time for a handler to end after its client."""
@@ -41,12 +47,26 @@ class _Endpoint:
 
 
 def run(listening: socket.socket, application: str, options: Sequence[str], board: Board, row: int) -> None:
-    """Serve until SIGTERM or SIGINT."""
+    """Serve until SIGTERM or SIGINT, and end ``STOP_WITHIN`` seconds later though requests wait for the database."""
+    reactor.addSystemEventTrigger("before", "shutdown", _end_in_time)
     endpoint = _Endpoint(listening, board, row)
     daphne_server.serverFromString = lambda *_: endpoint
     interface = CommandLineInterface()
     interface.server_class = _server_that_asks_itself(board, row)
     interface.run([*OPTIONS, *options, "--fd", str(listening.fileno()), application])
+
+
+def _end_in_time() -> None:
+    """End the process when its threads do not: those that wait for a database that is away wait for long."""
+
+    def end() -> None:
+        logger.warning("Requests are still in progress %g s after the signal to stop; they are dropped.", STOP_WITHIN)
+        logging.shutdown()
+        os._exit(0)
+
+    timer = threading.Timer(STOP_WITHIN, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _server_that_asks_itself(board: Board, row: int) -> type[daphne_server.Server]:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +81,12 @@ def several(transactional_db: None, tmp_path: Path) -> Iterator[Callable[..., Se
 
 def _one(port: str) -> list[str]:
     return ["-m", "daphne", "-b", "127.0.0.1", "-p", port, "--verbosity", "0", "tests.web.server:application"]
+
+
+def one_alone(output: Path, **settings: str) -> AbstractContextManager[tuple[int, subprocess.Popen[bytes]]]:
+    """Start one web process without a master; gives its port and the process."""
+    words = ["manage.py", "web", "--processes", "1", "--application", "tests.web.server:application", "-p"]
+    return _process(output, settings, lambda port: [*words, port])
 
 
 def _two(port: str) -> list[str]:

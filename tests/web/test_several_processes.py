@@ -18,7 +18,7 @@ import pytest
 
 from provisioning.identity import throttle
 from tests.jobs.conftest import ROOT, eventually
-from tests.web.conftest import Several
+from tests.web.conftest import Several, one_alone
 
 pytestmark = pytest.mark.slow
 
@@ -120,6 +120,18 @@ def test_all_stop_when_asked(several: Start, connections: ExitStack) -> None:
     assert web.master.wait(60) == 0
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", web.port)) != 0
+
+
+def test_a_process_stops_though_requests_wait_for_ever(transactional_db: None, tmp_path: Path) -> None:
+    stuck = tmp_path / "stuck"
+    with (
+        one_alone(tmp_path / "web.log", TESTS_STUCK=str(stuck)) as (port, process),
+        socket.create_connection(("127.0.0.1", port)) as connection,
+    ):
+        connection.sendall(REQUEST.replace(b"/healthz", b"/stuck"))
+        eventually(stuck.exists, "the request")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 def wrong_password(several: Several, name: str) -> int:
