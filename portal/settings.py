@@ -179,6 +179,12 @@ CACHES: dict[str, Any] = {
     },
 }
 """``sign_in`` counts wrong passwords: in a file of this machine, unless several machines are given one server."""
+CACHES["lockouts"] = {
+    "BACKEND": "provisioning.common.machine_cache.MachineCache",
+    "LOCATION": str(RUN_DIR / "lockouts.sqlite3"),
+    "OPTIONS": {"MAX_ENTRIES": 1_000_000},
+}
+"""``lockouts`` counts those of each user in a file of its own: strangers who fill the other one push none out."""
 CACHES["rates"] = {
     "BACKEND": "provisioning.common.machine_cache.MachineCache",
     "LOCATION": str(RUN_DIR / "rates.sqlite3"),

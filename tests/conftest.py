@@ -99,4 +99,5 @@ def real_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def _no_wrong_passwords_yet() -> None:
     """Wrong passwords are counted in memory: each test begins with none."""
-    caches["sign_in"].clear()
+    for name in ("sign_in", "lockouts"):
+        caches[name].clear()

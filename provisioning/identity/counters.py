@@ -13,12 +13,19 @@ from django.core.cache import BaseCache, caches
 
 from provisioning.common.machine_cache import MachineCache
 
-CACHE = "sign_in"
+CACHE, LOCKOUTS = "sign_in", "lockouts"
 _lock = threading.Lock()
 
 
 def store() -> BaseCache:
     return caches[CACHE]
+
+
+def lockouts() -> BaseCache:
+    """Return where wrong passwords are counted for each account: apart from what addresses can fill, where that is a
+    file of this machine.
+    """
+    return caches[LOCKOUTS] if isinstance(store(), MachineCache) else store()
 
 
 @contextlib.contextmanager

@@ -19,13 +19,15 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 
 from provisioning.common.ids import NOBODY
-from provisioning.identity.counters import key_of, network_of, store
+from provisioning.identity.counters import key_of, lockouts, network_of
 from provisioning.identity.models import KnownAddress, User
 
 REMEMBERED = timedelta(days=30)
 """How long an address is known after a sign-in."""
 MOST_ADDRESSES = 20
 """Known addresses of one name."""
+NAMES_OF_NOBODY = 4096
+"""Counts for all names that mean nobody together: however many are tried, the counts of users stay."""
 _RENEWED_AFTER = timedelta(days=1)
 _METHODS = {"password": "password", "totp": "passcode"}
 """Keystone's methods that are counted, as they are called here."""
@@ -61,7 +63,7 @@ class Lockout:
     @property
     def _is_new(self) -> bool:
         """Whether nothing is counted of the account, so that it does not matter from where somebody comes."""
-        return not store().get_many([_any_lock(self._whom.key), _any_count(self._whom.key)])
+        return not lockouts().get_many([_any_lock(self._whom.key), _any_count(self._whom.key)])
 
     @property
     def _key(self) -> str:
@@ -75,7 +77,7 @@ class Lockout:
         """Count a wrong password; what comes while the account is locked makes the lock no longer."""
         if not self._counts or self.until() is not None:
             return
-        cache, seconds = store(), settings.LOCKOUT_SECONDS
+        cache, seconds = lockouts(), settings.LOCKOUT_SECONDS
         cache.set(_any_count(self._whom.key), 1, seconds)
         cache.add(self._key, 0, seconds)
         try:
@@ -92,7 +94,7 @@ class Lockout:
     def forget(self) -> None:
         """Forget the wrong ones."""
         if not self._is_new:
-            store().delete(self._key)
+            lockouts().delete(self._key)
 
 
 def remember(user: User, methods: Iterable[str], source: str) -> None:
@@ -115,9 +117,11 @@ def remember(user: User, methods: Iterable[str], source: str) -> None:
 
 
 def account_of(user: User | None, typed: str) -> Account:
-    """Return what is counted for; ``typed`` is the name that was given."""
+    """Return what is counted for; ``typed`` is the name that was given.  Names that mean nobody share counts: nothing
+    in an answer tells.
+    """
     if user is None:
-        return Account(f"typed {typed}")
+        return Account(f"nobody {int(key_of(typed), 16) % NAMES_OF_NOBODY}")
     exempt = user.options.get("ignore_lockout_failure_attempts") is True
     return Account(f"user {user.id.hex}", exempt, user.id)
 
@@ -126,7 +130,7 @@ def lockout_of(user: User) -> datetime | None:
     """Return until when the user is locked out, from everywhere or from some known address; None: not at all."""
     if not settings.LOCKOUT_ATTEMPTS:
         return None
-    end: float | None = store().get(_any_lock(f"user {user.id.hex}"))
+    end: float | None = lockouts().get(_any_lock(f"user {user.id.hex}"))
     return datetime.fromtimestamp(end, UTC) if end is not None and end > time.time() else None
 
 
@@ -134,7 +138,7 @@ def lift_lockout(user: User) -> None:
     """Let the user try again, from everywhere; an address that was slowed down (``throttle``) still waits."""
     account = f"user {user.id.hex}"
     keys = [_bucket(account, network) for network in ("", *_known(user.id, "password"))]
-    store().delete_many([*keys, *(_lock(key) for key in keys), _any_lock(account)])
+    lockouts().delete_many([*keys, *(_lock(key) for key in keys), _any_lock(account)])
 
 
 def forget_addresses() -> int:
@@ -167,5 +171,5 @@ def _any_count(account: str) -> str:
 
 
 def _until(bucket: str) -> float | None:
-    end: float | None = store().get(_lock(bucket))
+    end: float | None = lockouts().get(_lock(bucket))
     return end if end is not None and end > time.time() else None

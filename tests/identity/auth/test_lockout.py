@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.core.cache import caches
 from django.utils import timezone
 from pytest_django import Settings
 
+from provisioning.common import machine_cache
 from provisioning.common.errors import NotAuthenticatedError
 from provisioning.identity import lockout, throttle
 from provisioning.identity.errors import TooManyAttemptsError
@@ -140,7 +142,8 @@ def test_known_address_counts_for_itself(alice: Person, clock: Any) -> None:
 def test_known_address_is_known_after_a_restart_and_in_another_process(alice: Person, clock: Any) -> None:
     """What they count, each in its memory, is gone or was never there."""
     assert attempt(PASSWORD) == "in"
-    caches["sign_in"].clear()
+    for name in ("sign_in", "lockouts"):
+        caches[name].clear()
     guess(10)
     assert lockout_of(alice.user) is not None
     assert attempt(PASSWORD) == "in"
@@ -243,6 +246,24 @@ def test_counts_of_many_at_once_are_all_counted(settings: Settings) -> None:
     for thread in threads:
         thread.join(60)
     assert lockout.Lockout(lockout.Account("user x"), "").until() is not None
+
+
+def test_many_names_push_no_lock_out(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alice: Person, clock: Any
+) -> None:
+    """Strangers with many addresses fill what counts for addresses, and what counts for users stays."""
+    full = {"BACKEND": "provisioning.common.machine_cache.MachineCache", "OPTIONS": {"MAX_ENTRIES": 200}}
+    settings.CACHES = settings.CACHES | {
+        name: full | {"LOCATION": str(tmp_path / name)} for name in ("sign_in", "lockouts")
+    }
+    monkeypatch.setattr(machine_cache, "SWEEP_EVERY", 50)
+    monkeypatch.setattr(lockout, "NAMES_OF_NOBODY", 16)
+    guess(6)
+    clock.shift(timedelta(seconds=1))
+    for number in range(600):
+        attempt(source=f"10.0.{number // 250}.{number % 250}", user_name=f"nobody{number}", domain_id="default")
+    assert lockout_of(alice.user) is not None
+    assert attempt(PASSWORD) == REFUSED
 
 
 def test_another_cache_may_count(settings: Settings, tmp_path: Any, alice: Person) -> None:
