@@ -24,6 +24,12 @@ STANDING = "webhook"
 """The name of the one row of ``Webhook``."""
 BATCH = 1000
 
+WRITTEN_BY_MEMBERS = frozenset(
+    {"metadata", "volume_metadata", "display_description", "description", "locked_reason", "tags", "properties"}
+)
+"""Names in payloads of what members write freely."""
+MASK = "***"
+
 log = logging.getLogger("novella.notifications")
 
 
@@ -102,5 +108,26 @@ def _keep(wanted: Sequence[tuple[Notification, dict[str, Any]]]) -> None:
 
 
 def _log(message: dict[str, Any]) -> None:
-    """Log a message as one line of printable ASCII: what users call things may hold what terminals obey."""
-    log.info("%s", json.dumps(message, separators=(",", ":")).replace("\x7f", "\\u007f"))
+    """Log a message as one line of printable ASCII: what users call things may hold what terminals obey.
+
+    Values that members write freely may be secrets: they are logged at level DEBUG only, for logs are kept.
+    """
+    shown = message if log.isEnabledFor(logging.DEBUG) else _without_values(message)
+    log.info("%s", json.dumps(shown, separators=(",", ":")).replace("\x7f", "\\u007f"))
+
+
+def _without_values(part: Any) -> Any:
+    """Return a message in which what stands under the names of ``WRITTEN_BY_MEMBERS`` is masked, keys excepted."""
+    if isinstance(part, dict):
+        return {
+            key: _masked(each) if key in WRITTEN_BY_MEMBERS else _without_values(each) for key, each in part.items()
+        }
+    return [_without_values(each) for each in part] if isinstance(part, list) else part
+
+
+def _masked(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {key: _masked(each) for key, each in part.items()}
+    if isinstance(part, list):
+        return [_masked(each) for each in part]
+    return MASK if part else part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 import uuid
 from datetime import UTC, datetime
@@ -330,6 +331,26 @@ def test_each_is_a_line_of_json_in_the_log(
     lines = [record.getMessage() for record in caplog.records if record.name == "novella.notifications"]
     assert [json.loads(line) for line in lines if "instance." in line] == told()
     assert all("\n" not in line for line in lines)
+
+
+@pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
+def test_what_members_write_is_logged_for_debugging_only(
+    cloud: Cloud,
+    alice: RequestContext,
+    caplog: pytest.LogCaptureFixture,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    level: int,
+) -> None:
+    caplog.set_level(level, "novella.notifications")
+    cloud.add_host("kelvin")
+    secrets = {"description": "my-password-1", "metadata": {"token": "my-password-2"}, "tags": ("my-password-3",)}
+    with django_capture_on_commit_callbacks(execute=True):
+        cloud.launch(alice, **secrets)
+        cloud.run()
+    logged = "".join(record.getMessage() for record in caplog.records if record.name == "novella.notifications")
+    assert ("my-password" in logged) is (level == logging.DEBUG)
+    assert '"token":' in logged
+    assert "my-password-2" in json.dumps(told()), "programs are told"
 
 
 @pytest.mark.parametrize(
