@@ -47,21 +47,34 @@ class Server:
 
     def start(self) -> None:
         """Make the files, start the server and wait until it answers.  Raises PostgresqlError."""
+        self._fill("initdb", "-U", "novella", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self.run()
+
+    def start_as_standby(self, primary: Server) -> None:
+        """Copy a running server, start the copy as its asynchronous standby, and wait until it answers.
+
+        Raises PostgresqlError.
+        """
+        self._fill(
+            "pg_basebackup", "-h", str(primary._folder), "-U", "novella", "-R", "-X", "stream", "-c", "fast",
+            "--no-sync",
+        )  # fmt: skip
+        self.run()
+
+    def _fill(self, program: str, *options: str) -> None:
+        """Make the folder and have a program make the server's files in it."""
         folder_of_programs, user = programs(), _server_user()
         self._folder.mkdir(mode=0o711, exist_ok=True)  # its socket is for every account
         if user:
             os.chown(self._folder, user["user"], user["group"])
-        data = self._folder / "data"
-        options = ["-D", str(data), "-U", "novella", "-A", "trust", "-E", "UTF8", "--no-sync"]
         subprocess.run(
-            [str(folder_of_programs / "initdb"), *options],
+            [str(folder_of_programs / program), "-D", str(self._folder / "data"), *options],
             check=True,
             capture_output=True,
             env=_environment(),
             cwd=self._folder,
             **user,
         )
-        self.run()
 
     def run(self) -> None:
         """Start the server from the main thread, whose end the kernel reports to it, and wait until it answers."""
@@ -105,6 +118,13 @@ class Server:
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait(30)
+
+    def kill(self) -> None:
+        """SIGKILL all its processes at one moment, as when its machine is lost."""
+        if self._process is not None:
+            self.signal(signal.SIGKILL)
+            self._process.wait(30)
+            self._process = None
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the server and its children, each of which leads a session of its own."""

@@ -14,9 +14,10 @@ from django_q.models import OrmQ
 
 from chaos import checks, ec2, logs, outcomes, story
 from chaos.client import Answer
+from chaos.ec2_user import Ec2, Ids
 from chaos.journals import Seen
-from chaos.operations import Outcome, World
 from chaos.plan import Operation
+from chaos.world import Outcome, World
 from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.compute import host_commands
@@ -251,7 +252,7 @@ def test_requests_with_one_client_token_have_one_answer() -> None:
 
 
 def test_an_id_of_ec2_means_the_same_thing_in_every_answer() -> None:
-    ids = ec2.Ids()
+    ids = Ids()
     for ec2_id, thing, alone in (("i-1", "one", True), ("i-1", "one", True), ("eipalloc-1", "an address", False)):
         ids.shown(ec2_id, thing, alone=alone)
     ids.shown("eipalloc-2", "an address", alone=False)
@@ -264,7 +265,7 @@ def test_an_id_of_ec2_means_the_same_thing_in_every_answer() -> None:
 def test_an_internal_error_counts_also_where_an_answer_is_only_looked_at(scene: Scene) -> None:
     changed(name="c1-00001")(scene)
     asked = world(LAUNCH, Answer(202, None, ""))
-    asked.by_ec2.append(ec2.Ec2(1, "access", "secret"))
+    asked.by_ec2.append(Ec2(1, "access", "secret"))
     assert outcomes.check(asked) == []
     asked.by_ec2[0].broken.append("DescribeTags was an internal error: so and so")
     assert [each.sentence for each in outcomes.check(asked)] == asked.by_ec2[0].broken

@@ -46,6 +46,10 @@ def options() -> argparse.Namespace:
         action="store_true",
         help="give the hosts real networks, and send packets between their guests (needs root)",
     )
+    parser.add_argument("--restore", action="store_true", help="put a copy of the database back once")
+    parser.add_argument(
+        "--failover", action="store_true", help="lose the primary of PostgreSQL once, with what its standby did not get"
+    )
     parser.add_argument("--volumes", action="store_true", help="ask more of volumes")
     parser.add_argument("--ec2", action="store_true", help="ask more by the EC2 API")
     parser.add_argument("--keep", action="store_true", help="keep the folder also when nothing is wrong")
@@ -59,6 +63,8 @@ def options() -> argparse.Namespace:
     most = MOST_WITH_NETWORKS if given.packets else MOST_HOSTS
     if not 1 <= given.hosts <= most:
         parser.error(f"--hosts takes a number from 1 to {most}")
+    if given.failover and given.database != "postgresql":
+        parser.error("--failover takes --database postgresql")
     if given.packets and not given.plan and (lacking := lacks()):
         parser.error(lacking)
     return given
@@ -68,7 +74,7 @@ def main() -> int:
     given = options()
     folder = Path(tempfile.mkdtemp(prefix="nv-chaos-"))
     beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
-    database = chaos.database.make(given.database, folder / "cloud", beside)
+    database = chaos.database.make(given.database, folder / "cloud", beside, standby=given.failover)
     ports = (free_port(), free_port())
     cloud = Cloud(folder / "cloud", database, given.hosts, ports, packets=given.packets)
     cloud.claim()

@@ -12,7 +12,7 @@ from typing import Any
 from up.credentials import token_request
 
 ANSWER_WITHIN = 20.0
-REACHED_WITHIN = 40.0
+REACHED_WITHIN = 60.0
 """Seconds to go on dialling a web that is being started again."""
 MICROVERSION = (2, 67)
 VOLUME_MICROVERSION = (3, 70)

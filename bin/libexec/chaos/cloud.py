@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from chaos.commands import finished
 from chaos.database import Database
 from chaos.packets.hosts import Hosts as PacketHosts
 from up import health
@@ -59,6 +61,24 @@ class CloudError(Exception):
     """The cloud does not start; the text says why."""
 
 
+class _Supervisor(Supervisor):
+    """Stops services also for a while."""
+
+    def hold(self, order: Sequence[str]) -> None:
+        """Stop the services of these kinds, and do not start them."""
+        for kind in order:
+            held = [each for each in self.services if each.name.startswith(kind)]
+            self._stop([each for each in held if each.running])
+            for service in held:
+                service.start_at = math.inf
+
+    def release(self) -> None:
+        """Start what was held."""
+        for service in self.services:
+            if service.start_at == math.inf:
+                service.start_at, service.ends = 0.0, 0
+
+
 class Cloud:
     """All processes of the cloud.  Only the main thread calls ``step``; other threads give it work by ``do``."""
 
@@ -81,8 +101,22 @@ class Cloud:
         self.log: Callable[[str], None] = print
         self.seeded: dict[str, Any] = {}
         self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._supervisor: Supervisor | None = None
+        self._supervisor: _Supervisor | None = None
         self._programs: list[Program] = []
+
+    @property
+    def images(self) -> Path:
+        """The folder of images."""
+        return self.data.path / "portal/images"
+
+    @property
+    def files(self) -> list[Path]:
+        """The folders that are copied with the database."""
+        return [self.images, self.data.path / "portal/volume-backups"]
+
+    def images_kept(self) -> frozenset[str]:
+        """Return the names of the files of whole images."""
+        return frozenset(path.name for path in self.images.glob("*") if path.is_file() and not path.suffix)
 
     # ----- making and running ---------------------------------------------------------------------------------------
 
@@ -108,7 +142,7 @@ class Cloud:
         if self.wired is not None:
             self.wired.make()
         self._programs = self._make_programs()
-        self._supervisor = Supervisor(self.data, self._programs, self._hear)
+        self._supervisor = _Supervisor(self.data, self._programs, self._hear)
         self._supervisor.prepare()
 
     def _make_programs(self) -> list[Program]:
@@ -156,8 +190,7 @@ class Cloud:
         deadline = time.monotonic() + READY_WITHIN
         while time.monotonic() < deadline and not self.interrupted:
             self.step()
-            found = health.ask(self.port)
-            if found is not None and found.ok and found.workers >= GROUPS and found.hosts_up >= len(self.hosts):
+            if self._is_ready():
                 return
         raise CloudError(f"the cloud is not ready: {health.ask(self.port)} of {len(self.hosts)} hosts")
 
@@ -174,6 +207,51 @@ class Cloud:
         """Remove the hosts' networks, where there are any.  Raises PacketsError."""
         if self.wired is not None:
             self.wired.remove()
+
+    # ----- stopping and starting again ------------------------------------------------------------------------------
+
+    def hold(self, *kinds: str) -> None:
+        """Stop the programs of these kinds in this order; they stay off until ``release``."""
+
+        def work() -> None:
+            assert self._supervisor is not None  # noqa: S101 - as above
+            for kind in kinds:
+                for name in self.names(kind):
+                    _signal(self._service(name), signal.SIGCONT)
+            self._supervisor.hold(kinds)
+
+        self.do(work)
+
+    def release(self) -> None:
+        """Start what was held, and wait until all is there.  Raises CloudError."""
+
+        def work() -> None:
+            assert self._supervisor is not None  # noqa: S101 - as above
+            self._supervisor.release()
+
+        self.do(work)
+        deadline = time.monotonic() + READY_WITHIN
+        while not self._is_ready():
+            if time.monotonic() > deadline or self.interrupted:
+                raise CloudError(f"the cloud does not come back: {health.ask(self.port)}")
+            time.sleep(0.2)
+
+    def _is_ready(self) -> bool:
+        found = health.ask(self.port)
+        return found is not None and found.ok and found.workers >= GROUPS and found.hosts_up >= len(self.hosts)
+
+    def answers(self, within: float) -> str:
+        """Wait until the portal works again by itself, and say after how long.  Raises CloudError."""
+        began = time.monotonic()
+        while not ((found := health.ask(self.port)) and found.ok):
+            if time.monotonic() - began > within or self.interrupted:
+                raise CloudError(f"the portal does not find the database: {health.ask(self.port)}")
+            time.sleep(0.2)
+        return f"worked again after {time.monotonic() - began:.1f} s"
+
+    def command(self, *words: str) -> str:
+        """Run ``manage.py`` with these words, and return what it says.  Raises CommandError."""
+        return finished(manage(*words), environment(self.data, self.port))
 
     # ----- what faults do -------------------------------------------------------------------------------------------
 

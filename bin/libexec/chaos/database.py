@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import socket
 import sqlite3
@@ -17,12 +18,15 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from postgresql import Server
+from chaos.commands import CommandError, finished
+from postgresql import START_WITHIN, Server, programs
 
 Row = dict[str, Any]
 IMPATIENT = 1.0
 """Seconds that a change waits for others: they may have been stopped in the middle of a transaction."""
 CHANNELS = ("queue", "events")
+STANDBY = "standby"
+"""A standby's folder, in that of its primary."""
 
 
 class Database(ABC):
@@ -31,6 +35,8 @@ class Database(ABC):
     name: str
     url = ""
     """For NOVELLA_DATABASE_URL; empty: the file in the data folder."""
+    errors: tuple[type[Exception], ...] = ()
+    """What its driver raises."""
 
     @abstractmethod
     def start(self) -> None:
@@ -75,11 +81,20 @@ class Database(ABC):
     def wake(self, times: int) -> None:
         """Wake every listener although there is no work."""
 
+    @abstractmethod
+    def copy(self, path: Path) -> None:
+        """Copy it as the operator's guide says, while the cloud works.  Raises errors of the driver, CommandError."""
+
+    @abstractmethod
+    def put_back(self, path: Path) -> None:
+        """Put a copy in its place as the operator's guide says; nobody else uses it.  Raises CommandError."""
+
 
 class Sqlite(Database):
     """The SQLite file of a one-machine cloud."""
 
     name = "sqlite"
+    errors = (sqlite3.Error,)
 
     def __init__(self, data: Path) -> None:
         self._path = data / "portal/db.sqlite3"
@@ -143,33 +158,54 @@ class Sqlite(Database):
                 with contextlib.suppress(OSError):
                     sender.sendto(b"1", str(path))
 
+    def copy(self, path: Path) -> None:
+        """Do as ``sqlite3 db.sqlite3 ".backup ..."``, which is the same function of SQLite."""
+        with closing(self._connect()) as connection, closing(sqlite3.connect(path)) as there:
+            connection.backup(there)
+
+    def put_back(self, path: Path) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        shutil.copyfile(path, self._path)
+
     def _sockets(self) -> list[Path]:
         return sorted(path for path in self._wake.glob("*") if path.suffix.removeprefix(".") in CHANNELS)
 
 
 class Postgresql(Database):
-    """A PostgreSQL server of its own that ends with the run."""
+    """A PostgreSQL server of its own that ends with the run; if wanted, with an asynchronous standby."""
 
     name = "postgresql"
+    errors = (psycopg.Error, CommandError)
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, standby: bool = False) -> None:
         """Choose a new folder for the server's files that its user may reach."""
         self._server = Server(folder, durable=False)
+        self._standby = Server(folder / STANDBY, durable=False) if standby else None
+        self._all = [*filter(None, (self._standby, self._server))]
         self.url = self._server.url
+        if standby:
+            self.url += f",{folder / STANDBY}&target_session_attrs=read-write"
 
     def start(self) -> None:
         self._server.start()
+        if self._standby is not None:
+            self._standby.start_as_standby(self._server)
 
     def stop(self, *, keep: bool) -> None:
-        self._server.stop(keep=keep)
+        for server in self._all:
+            server.stop(keep=keep)
 
     def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
-        self._server.in_main = in_main
+        for server in self._all:
+            server.in_main = in_main
+
+    @property
+    def _address(self) -> str:
+        return _libpq(self.url)
 
     def _connect(self) -> psycopg.Connection[Row]:
-        return psycopg.connect(
-            self.url.replace("postgres://", "postgresql://"), row_factory=dict_row, connect_timeout=20
-        )
+        return psycopg.connect(self._address, row_factory=dict_row, connect_timeout=20)
 
     def read(self, statement: str) -> list[Row]:
         with self._connect() as connection:
@@ -215,7 +251,45 @@ class Postgresql(Database):
             for channel in CHANNELS:
                 self.read(f"SELECT pg_notify('novella_{channel}', '')")
 
+    def copy(self, path: Path) -> None:
+        finished([str(programs() / "pg_dump"), "--format=custom", f"--file={path}", f"--dbname={self._address}"])
 
-def make(kind: str, data: Path, beside: Path) -> Database:
+    def put_back(self, path: Path) -> None:
+        command = [str(programs() / "pg_restore"), "--clean", "--if-exists", "--exit-on-error"]
+        finished([*command, f"--dbname={self._address}", str(path)])
+
+    # ----- the standby ----------------------------------------------------------------------------------------------
+
+    def fall_behind(self) -> None:
+        """Let the standby get nothing more from the primary, which goes on."""
+        if self._standby is None:
+            raise LookupError("there is no standby")
+        with psycopg.connect(_libpq(self._standby.url), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET primary_conninfo = ''")
+            connection.execute("SELECT pg_reload_conf()")
+            deadline = time.monotonic() + START_WITHIN
+            while connection.execute("SELECT 1 FROM pg_stat_wal_receiver").fetchone() is not None:
+                if time.monotonic() > deadline:
+                    raise LookupError("the standby goes on to follow the primary")
+                time.sleep(0.05)
+
+    def lose_primary(self) -> None:
+        """Kill every process of the primary: what the standby did not get is lost."""
+        self._server.kill()
+
+    def promote(self) -> None:
+        """Make the standby the primary."""
+        if self._standby is None:
+            raise LookupError("there is no standby")
+        with psycopg.connect(_libpq(self._standby.url), autocommit=True) as connection:
+            connection.execute("SELECT pg_promote(true, 60)")
+        self._server, self._standby = self._standby, self._server
+
+
+def _libpq(url: str) -> str:
+    return url.replace("postgres://", "postgresql://")
+
+
+def make(kind: str, data: Path, beside: Path, *, standby: bool = False) -> Database:
     """Return a database of that kind, not started; ``beside`` is a folder for a server's files."""
-    return Postgresql(beside) if kind == "postgresql" else Sqlite(data)
+    return Postgresql(beside, standby=standby) if kind == "postgresql" else Sqlite(data)

@@ -10,17 +10,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from chaos.cloud import Cloud
 from chaos.database import Database, Row
-from chaos.operations import World
 from chaos.packets import breaking
 from chaos.packets.hosts import Hosts
-from chaos.plan import Fault, Plan
+from chaos.plan import LOSE_PRIMARY, LOSSES, PUT_BACK, Fault, Plan
 from chaos.proxy import Proxy
+from chaos.restoring import Restoring
+from chaos.world import World
 
 AT_ONCE = 2
 """Faults that may go on at the same time."""
+ALONE = (PUT_BACK, LOSE_PRIMARY)
+"""Faults beside which nothing else fails."""
 TOPICS = ("scheduler",)
 """Whose messages get lost: what is cast there is looked after by the reaper."""
 
@@ -37,14 +41,18 @@ class Targets:
 class FaultRunner:
     """Threads that carry out the faults of a plan, each when its operation begins."""
 
-    def __init__(self, plan: Plan, world: World, targets: Targets) -> None:
-        """Queue the faults; ``start`` begins."""
-        self._plan, self._world, self._targets = plan, world, targets
+    def __init__(
+        self, plan: Plan, world: World, targets: Targets, restoring: Restoring, stopping: threading.Event
+    ) -> None:
+        """Queue the faults; ``start`` begins.  ``stopping`` is set when a loss of records did not end well."""
+        self._plan, self._world, self._targets, self._restoring = plan, world, targets, restoring
+        self._stopping = stopping
         self._waiting: queue.SimpleQueue[Fault] = queue.SimpleQueue()
         for fault in plan.faults:
             self._waiting.put(fault)
         self._turn = threading.Lock()
-        self._outage = threading.Lock()
+        self._changed = threading.Condition()
+        self._going = 0
         self._threads: list[threading.Thread] = []
         self.made = 0
 
@@ -59,9 +67,16 @@ class FaultRunner:
         while any(thread.is_alive() for thread in self._threads):
             step()
             if not working():
-                with contextlib.suppress(queue.Empty):
-                    while True:
-                        self._waiting.get_nowait()
+                self._leave_out()
+
+    def _leave_out(self) -> None:
+        """Take what still waits from the queue, but for the loss of records, which a run is made for."""
+        kept = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                kept += [fault for fault in (self._waiting.get_nowait(),) if fault.kind in LOSSES]
+        for fault in kept:
+            self._waiting.put(fault)
 
     def _run(self) -> None:
         while True:
@@ -74,14 +89,37 @@ class FaultRunner:
                     if self._waiting.empty() and self._world.begun >= len(self._plan.operations):
                         return
                     time.sleep(0.02)
-            self._make(fault)
+                if fault.kind in ALONE:
+                    with self._changed:
+                        self._changed.wait_for(lambda: not self._going)
+                    self._lose(fault)
+                    continue
+                with self._changed:
+                    self._going += 1
+            try:
+                self._make(fault)
+            finally:
+                with self._changed:
+                    self._going -= 1
+                    self._changed.notify_all()
+
+    def _lose(self, fault: Fault) -> None:
+        """Lose records; when that fails, or something is wrong afterwards, the clients come to an end."""
+        before = len(self._world.troubles)
+        self._make(fault)
+        if self._restoring.wrongs or len(self._world.troubles) > before:
+            self._stopping.set()
+        self._world.gate.open()
 
     def _make(self, fault: Fault) -> None:
         began = time.monotonic()
         try:
-            how = MAKE[fault.kind](self._targets, fault)
+            make = self._restoring.make if fault.kind in LOSSES else partial(MAKE[fault.kind], self._targets)
+            how = make(fault)
         except Exception as error:  # noqa: BLE001 - the database may be away while its rows should be changed
             how = f"not done: {type(error).__name__}: {str(error).strip()[:200]}"
+            if fault.kind in LOSSES:
+                self._world.troubles.append(f"{fault}: {how}")
         self.made += 1
         self._targets.note(f"fault {fault.number} {fault}: {how} [{time.monotonic() - began:.1f} s]")
 

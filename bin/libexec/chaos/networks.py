@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chaos.client import Answer, Client
-
-if TYPE_CHECKING:
-    from chaos.operations import World
-    from chaos.plan import Operation
+from chaos.plan import Operation
+from chaos.world import World
 
 NETWORK = "/network/v2.0"
 COMPUTE = "/compute/v2.1"

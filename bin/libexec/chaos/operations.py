@@ -7,73 +7,19 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import Any
 
 from chaos import ec2, networks, volumes
 from chaos.calls import CALLS, FLAVORS, IMAGE
 from chaos.client import Answer, Client
 from chaos.plan import LANES, PROJECTS, Operation, Plan
-from chaos.wizard import Wizard
+from chaos.world import Outcome, World
 
 COMPUTE = "/compute/v2.1"
 SETTLES_WITHIN = 4.0
 LOOK_EVERY = 0.25
 TOGETHER = 5
 """Most calls at once of one operation."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A request and its answer."""
-
-    operation: Operation
-    began: float
-    """Unix time."""
-    seconds: float
-    answer: Answer
-    server: str = ""
-
-    def __str__(self) -> str:
-        said = f"{self.answer.status or 'no answer'}"
-        why = f" {self.answer.words}" if not self.answer.accepted else ""
-        return f"{self.operation.number} {self.operation}: {said} in {self.seconds:.2f} s{why}"
-
-
-@dataclass
-class World:
-    """What the clients share: users, what they launch from, and the answers so far."""
-
-    clients: list[Client]
-    operator: Client
-    wizards: list[Wizard]
-    image: str
-    network: str
-    groups: dict[tuple[int, str], str]
-    """(project, policy) → id of a server group."""
-    prefix: str
-    note: Callable[[str], None]
-    external: str = ""
-    """The network that floating IPs are taken from."""
-    routers: list[str] = field(default_factory=list)
-    """Each project's way there."""
-    by_ec2: list[ec2.Ec2] = field(default_factory=list)
-    """The clients' users, by the EC2 API."""
-    ec2_launch: dict[str, str] = field(default_factory=dict)
-    """Image and subnet as RunInstances takes them."""
-    types: dict[str, str] = field(default_factory=dict)
-    """Names of the flavors."""
-    ids: ec2.Ids = field(default_factory=ec2.Ids)
-    outcomes: list[Outcome] = field(default_factory=list)
-    servers: dict[int, list[str]] = field(default_factory=dict)
-    """Launch → ids of its servers, as far as its client knows them."""
-    begun: int = 0
-    troubles: list[str] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def name(self, launch: int) -> str:
-        """Return the name that all servers of a launch have."""
-        return f"{self.prefix}-{launch:05d}"
 
 
 class Lane:
@@ -87,11 +33,12 @@ class Lane:
     def run(self, stopping: threading.Event) -> None:
         try:
             for operation in self._operations:
-                if stopping.is_set():
-                    return
-                with self._world.lock:
-                    self._world.begun += 1
-                self._carry_out(operation)
+                with self._world.gate.passing():
+                    if stopping.is_set():
+                        return
+                    with self._world.lock:
+                        self._world.begun += 1
+                    self._carry_out(operation)
         except Exception as error:  # noqa: BLE001 - said at the end of the run
             self._world.troubles.append(f"a client broke off: {type(error).__name__}: {error}")
 

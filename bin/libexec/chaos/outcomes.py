@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from chaos import ec2
 from chaos.calls import CALLS
 from chaos.client import Answer
-from chaos.operations import Outcome, World
 from chaos.plan import Operation
+from chaos.world import Outcome, World
 from chaos.wrongs import wrong
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.doctor.finding import Finding
@@ -20,12 +20,13 @@ from provisioning.volumes.models import Volume
 
 def check(world: World) -> list[Finding]:
     """Describe the requests that had no outcome, or more than one, and those that were answered 500."""
+    kept = [each for each in world.outcomes if not world.may_be_lost(each)]
     broken = [each for each in world.outcomes if each.answer.status == 500]
     errors = [wrong(each.server, f"{each}: an internal error.") for each in broken]
     broken_by_ec2 = [words for face in world.by_ec2 for words in face.broken]
-    answered = (*broken_by_ec2, *world.ids.wrongs, *ec2.same_answers(world.outcomes))
+    answered = (*broken_by_ec2, *world.ids.wrongs, *ec2.same_answers(kept))
     by_ec2 = [wrong("", words) for words in (*answered, *_strange_ids(), *_several_of_a_token())]
-    return [*_launches(world), *_actions(world.outcomes), *by_ec2, *_untagged(world), *errors]
+    return [*_launches(world), *_actions(world), *by_ec2, *_untagged(world), *errors]
 
 
 def _strange_ids() -> Iterable[str]:
@@ -66,6 +67,8 @@ def _launches(world: World) -> Iterable[Finding]:
     for outcomes in asked.values():
         operation, answers = outcomes[0].operation, [outcome.answer for outcome in outcomes]
         servers = made.pop(world.name(operation.number), [])
+        if any(world.may_be_lost(outcome) for outcome in outcomes):
+            continue
         for words in launched(operation, answers, [row.reservation_id for row in servers]):
             said = " and ".join(str(answer.status or "nothing") for answer in answers)
             yield wrong(_first(servers), f"Launch {operation.number} ({operation}) was answered {said}; {words}")
@@ -93,18 +96,18 @@ def launched(operation: Operation, answers: Sequence[Answer], reservations: Sequ
         yield "it made servers of several reservations."
 
 
-def _actions(outcomes: Sequence[Outcome]) -> Iterable[Finding]:
+def _actions(world: World) -> Iterable[Finding]:
     """Describe accepted actions without exactly one record, and refused ones with a record of success."""
     rows = InstanceAction.objects.values_list("instance_id", "request_id", "action")
     records = Counter((str(instance), request, action) for instance, request, action in rows)
-    for outcome in outcomes:
+    for outcome in world.outcomes:
         call = CALLS.get(outcome.operation.kind)
         if outcome.operation.kind in ec2.RECORDS:
             yield from _by_ec2(outcome, records)
         if call is None or not outcome.answer.request_id:
             continue
         count = records[outcome.server, outcome.answer.request_id, call.record]
-        if outcome.answer.accepted and count != 1:
+        if outcome.answer.accepted and count != 1 and not (count == 0 and world.may_be_lost(outcome)):
             yield wrong(outcome.server, f"{outcome}: it has {count} records of the action {call.record}.")
         elif outcome.answer.refused and count:
             yield wrong(outcome.server, f"{outcome}: it was refused and has a record.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,6 +110,15 @@ FAULTS_OF_HOSTS: Mapping[str, tuple[float, float]] = {
     "delete a filter": (0, 0),
 }
 """Where packets are sent: what happens to the hosts' networks."""
+COPY, PUT_BACK = "copy the database", "put the copy back"
+FALL_BEHIND, LOSE_PRIMARY = "hold the standby back", "lose the primary"
+LOSSES: Mapping[str, tuple[int, int]] = {
+    COPY: (20, 35),
+    PUT_BACK: (50, 65),
+    FALL_BEHIND: (70, 78),
+    LOSE_PRIMARY: (85, 95),
+}
+"""Where records are lost: kinds of faults, and after how many hundredths of the operations each begins."""
 COMMON = (
     "kill a worker process",
     "kill a worker group",
@@ -122,9 +131,17 @@ COMMON = (
 """Kinds that the deck holds twice."""
 
 
-def make(seed: int, operations: int, *, packets: bool = False, volumes: bool = False, ec2: bool = False) -> Plan:
+def make(
+    seed: int,
+    operations: int,
+    *,
+    packets: bool = False,
+    volumes: bool = False,
+    ec2: bool = False,
+    losses: Sequence[str] = (),
+) -> Plan:
     """Return the plan of a seed; where packets are sent, more is asked of networks; with ``volumes`` more of them, with
-    ``ec2`` more by the EC2 API.
+    ``ec2`` more by the EC2 API; ``losses`` are the kinds of ``LOSSES`` that happen, once each.
     """
     chance = random.Random(f"operations {seed}")  # noqa: S311 - to be the same again
     often = (*OF_NETWORKS,) * packets + (*OF_VOLUMES,) * volumes + OF_EC2 * ec2
@@ -135,7 +152,16 @@ def make(seed: int, operations: int, *, packets: bool = False, volumes: bool = F
     steps = tuple(lanes[chance.randrange(LANES)].next(number) for number in range(1, operations + 1))
     faults = random.Random(f"faults {seed}")  # noqa: S311
     kinds = {**FAULTS, **FAULTS_OF_HOSTS} if packets else FAULTS
-    return Plan(seed, steps, _faults(faults, operations, kinds))
+    every = [*_faults(faults, operations, kinds), *_losses(seed, operations, losses)]
+    return Plan(seed, steps, tuple(sorted(every, key=lambda fault: fault.at)))
+
+
+def _losses(seed: int, operations: int, kinds: Sequence[str]) -> Iterator[Fault]:
+    chance = random.Random(f"losses {seed}")  # noqa: S311
+    for number, (kind, between) in enumerate(LOSSES.items(), 1):
+        at, target = max(1, operations * chance.randint(*between) // 100), chance.randrange(1 << 16)
+        if kind in kinds:
+            yield Fault(-number, at, kind, target, 0.0)
 
 
 def _faults(chance: random.Random, operations: int, lasting: Mapping[str, tuple[float, float]]) -> tuple[Fault, ...]:

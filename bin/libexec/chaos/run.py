@@ -18,12 +18,14 @@ from chaos.cloud import Cloud
 from chaos.database import Database
 from chaos.faults import FaultRunner, Targets
 from chaos.journals import Hypervisors, Seen
-from chaos.operations import COMPUTE, World
+from chaos.operations import COMPUTE
 from chaos.packets.breaking import MENDED_WITHIN
 from chaos.packets.hosts import Hosts
 from chaos.packets.traffic import Traffic
-from chaos.plan import FAULTS_OF_HOSTS, PROJECTS, Plan
+from chaos.plan import FAULTS_OF_HOSTS, LOSSES, PROJECTS, Plan
 from chaos.proxy import Proxy
+from chaos.restoring import Restoring
+from chaos.world import World
 from chaos.wrongs import wrong
 from provisioning.compute.models import Instance
 from provisioning.doctor.finding import Finding
@@ -35,6 +37,8 @@ SETTLES_WITHIN = 150.0
 GONE_WITHIN = 120.0
 LOOK_EVERY = 0.5
 SECONDS_PER_OPERATION = 1.5
+SECONDS_PER_LOSS = 300.0
+"""For the stop, the start and the operator's work where records are lost."""
 LEAST_SECONDS = 120.0
 LAST_SECONDS = 5.0
 """Before the end, all is told that is wrong, also in a cloud that is not at rest."""
@@ -106,7 +110,8 @@ class Run:
             self.cloud.wired.remember()
         self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
         self._chaos(world)
-        self._rest(world)
+        if not self.wrongs:
+            self._rest(world)
         for words, count in logs.unexpected(self.cloud.folder / "log").most_common():
             self.log.say(f"In the logs, {count} times: {words}")
         if not self.wrongs and self.cloud.wired is not None:
@@ -139,7 +144,9 @@ class Run:
         began, stopping = time.monotonic(), threading.Event()
         count = len(self.plan.operations)
         limit = LEAST_SECONDS + SECONDS_PER_OPERATION * count
-        faults = FaultRunner(self.plan, world, Targets(self.cloud, self.proxy, self.log))
+        limit += SECONDS_PER_LOSS * sum(fault.kind in LOSSES for fault in self.plan.faults)
+        restoring = Restoring(self.cloud, self.hypervisors, world, self.log)
+        faults = FaultRunner(self.plan, world, Targets(self.cloud, self.proxy, self.log), restoring, stopping)
         lanes = operations.start(world, self.plan, stopping)
         faults.start()
         shown = 0
@@ -159,6 +166,7 @@ class Run:
             f" ({self._tally(world)}; frames {self.proxy.done}); waiting for rest."
         )
         self.wrongs += [wrong("", trouble) for trouble in world.troubles]
+        self._tell(restoring.wrongs)
 
     @staticmethod
     def _tally(world: World) -> str:

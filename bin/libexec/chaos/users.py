@@ -9,11 +9,13 @@ from typing import Any
 from chaos import volumes
 from chaos.calls import FLAVORS
 from chaos.client import Answer, Client
-from chaos.ec2 import SHARED_NETWORK, Ec2
+from chaos.ec2 import SHARED_NETWORK
+from chaos.ec2_user import Ec2
 from chaos.networks import NETWORK, ROUTER
-from chaos.operations import COMPUTE, World
+from chaos.operations import COMPUTE
 from chaos.plan import POLICIES, PROJECTS
 from chaos.wizard import Wizard
+from chaos.world import World
 
 QUOTA = {"instances": 20, "cores": 40, "ram": 40_960, "server_group_members": 100}
 """Of each project: reached now and then."""

@@ -77,17 +77,17 @@ def _pool(pool_id: str, known: Mapping[str, Volume], stored: Mapping[str, Any]) 
             continue
         if here["size"] != volume.size_gb * GIB and volume.status not in HALF:
             yield wrong(subject, f"It has {volume.size_gb} GiB, and its data {here['size'] / GIB:g}.")
-        yield from _differ(subject, "snapshot", _snapshots(volume), _kept(here["snapshots"]))
+        yield from _differ(subject, "snapshot", snapshots_of(volume), kept_snapshots(here["snapshots"]))
         yield from _differ(subject, "client", _using(volume), {row["attachment_id"] for row in here.get("clients", [])})
 
 
-def _snapshots(volume: Volume) -> set[str]:
+def snapshots_of(volume: Volume) -> set[str]:
     """Return the snapshots that there have to be."""
     rows = Snapshot.objects.filter(volume=volume).exclude(status__in=[SnapshotStatus.ERROR])
     return {str(key) for key in rows.values_list("id", flat=True)}
 
 
-def _kept(snapshots: Mapping[str, Any]) -> set[str]:
+def kept_snapshots(snapshots: Mapping[str, Any]) -> set[str]:
     """Return the snapshots of a volume's data that somebody has to know."""
     failed = {str(key) for key in Snapshot.objects.filter(status=SnapshotStatus.ERROR).values_list("id", flat=True)}
     backups = {f"{OF_BACKUPS}{key}" for key in Backup.objects.values_list("id", flat=True)}

@@ -11,15 +11,20 @@ import chaos.plan
 from chaos.client import UnreachableError
 from chaos.cloud import Cloud, CloudError
 from chaos.packets.hosts import PacketsError
+from chaos.plan import COPY, FALL_BEHIND, LOSE_PRIMARY, PUT_BACK
 from chaos.proxy import Proxy
 from chaos.run import Log, Run
 from chaos.users import UsersError
 from postgresql import PostgresqlError
 from up.prepare import PreparationError
 
+SWITCHES = ("packets", "volumes", "ec2", "restore", "failover")
+
 
 def _plan(given: argparse.Namespace) -> chaos.plan.Plan:
-    return chaos.plan.make(given.seed, given.operations, packets=given.packets, volumes=given.volumes, ec2=given.ec2)
+    losses = (COPY, PUT_BACK) * given.restore + (FALL_BEHIND, LOSE_PRIMARY) * given.failover
+    more = {name: getattr(given, name) for name in ("packets", "volumes", "ec2")}
+    return chaos.plan.make(given.seed, given.operations, losses=losses, **more)
 
 
 def show(given: argparse.Namespace) -> bool:
@@ -58,9 +63,7 @@ def run(given: argparse.Namespace, cloud: Cloud, folder: Path) -> bool:
         log.say(f"Clean: seed {plan.seed} on {database.name} in {spent}.")
         return True
     reason = trouble or f"{len(wrongs)} things are wrong"
-    again = (
-        f"bin/chaos --operations {given.operations} --seed {plan.seed} --database {database.name} --hosts {given.hosts}"
-        f"{' --packets' * given.packets}{' --volumes' * given.volumes}{' --ec2' * given.ec2}"
-    )
+    again = f"bin/chaos --operations {given.operations} --seed {plan.seed} --database {database.name}"
+    again += "".join([f" --hosts {given.hosts}", *(f" --{name}" for name in SWITCHES if getattr(given, name))])
     log.say(f"Not clean after {spent}: {reason}.\nSeed {plan.seed}; again: {again}\nKept: {folder}")
     return False

@@ -1,0 +1,185 @@
+"""The work of an operator when records were lost, as the guide says: look, decide, remove by hand what is nobody's."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.db import DatabaseError, connections
+
+from chaos import checks, losses, volume_checks
+from chaos.client import Client
+from chaos.cloud import Cloud
+from chaos.journals import JOURNAL, POOL, Hypervisors, Seen
+from chaos.losses import Loss
+from chaos.wrongs import wrong
+from provisioning.common.context import system_context
+from provisioning.common.errors import ConflictError
+from provisioning.compute.models import NewerGuest
+from provisioning.compute.upkeep import adoption
+from provisioning.doctor.examination import findings
+from provisioning.doctor.finding import Finding
+from provisioning.volumes.host_commands import data_id_of
+from provisioning.volumes.models import Attachment, Volume
+from provisioning.volumes.services.attachments import HELD_BY
+
+COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
+SEEN_WITHIN, MENDED_WITHIN = 180.0, 240.0
+"""Seconds until all that differs is followed or named, and until nothing differs any more after an operator's work."""
+LOOK_EVERY = 2.0
+
+
+@dataclass
+class Recovery:
+    """One recovery, in a thread of its own while the cloud works and its clients wait."""
+
+    cloud: Cloud
+    hypervisors: Hypervisors
+    operator: Client
+    loss: Loss
+    note: Callable[[str], None]
+
+    def wrongs(self) -> list[Finding]:
+        """Wait until all is named, do what the guide says until all agrees, and return what is wrong."""
+        found = self._until_none(self._unseen, SEEN_WITHIN)
+        if found:
+            return found
+        for finding in findings():
+            if finding.severity != "note":
+                self.note(f"the doctor: {finding.check}: {finding.subject}: {finding.sentence}")
+        return self._until_none(self._unmended, MENDED_WITHIN)
+
+    def _until_none(self, look: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
+        deadline, found, said = time.monotonic() + within, [wrong("", "Nobody looked.")], ""
+        while found and time.monotonic() < deadline and not self.cloud.interrupted:
+            try:
+                found = look(self.hypervisors.seen())
+            except DatabaseError as error:
+                found = [wrong("", f"The database does not answer: {error}")]
+            finally:
+                connections.close_all()
+            if found and str(found[0]) != said:
+                said = str(found[0])
+                self.note(f"not yet: {found[0].subject}: {found[0].sentence} and {len(found) - 1} more")
+            time.sleep(LOOK_EVERY if found else 0)
+        return found
+
+    # ----- looking --------------------------------------------------------------------------------------------------
+
+    def _unseen(self, seen: Seen) -> list[Finding]:
+        """Return what is destroyed, on its way, or differs and is not named."""
+        lost = list(losses.destroyed(self.loss, seen, self.cloud.images))
+        if moving := [*lost, *checks.under_way()]:
+            return moving
+        return list(losses.unnamed(self.loss, seen, findings()))
+
+    # ----- working --------------------------------------------------------------------------------------------------
+
+    def _unmended(self, seen: Seen) -> list[Finding]:
+        """Do for each finding what the guide says; return what is still to be mended."""
+        if found := list(checks.under_way()):
+            return found
+        said = [finding for finding in findings() if finding.severity != "note"]
+        for finding in said:
+            if finding.mend is not None:
+                finding.mend()
+            elif finding.check in _WORK:
+                _WORK[finding.check](self, finding)
+        self._decide()
+        self._remove_by_hand(seen)
+        self._delete_without_data(seen)
+        return checks.settled(self.hypervisors.seen())
+
+    def _decide(self) -> None:
+        """Let records follow guests that are left alone, or remove these; then take note."""
+        for row in NewerGuest.objects.filter(acknowledged_at=None).select_related("instance", "host"):
+            if row.outcome == NewerGuest.Outcome.OPEN:
+                try:
+                    adoption.adopt(system_context(), row)
+                except ConflictError:
+                    adoption.discard(system_context(), row)
+            else:
+                adoption.acknowledge(system_context(), row)
+
+    def _delete_server(self, finding: Finding) -> None:
+        uuid = finding.subject.removeprefix("instance ")
+        self._ask("POST", f"{COMPUTE}/servers/{uuid}/action", {"unlock": None})
+        self._ask("DELETE", f"{COMPUTE}/servers/{uuid}")
+
+    def _delete_backup(self, finding: Finding) -> None:
+        self._ask("DELETE", f"{VOLUME}/backups/{finding.subject.removeprefix('backup ')}")
+
+    def _let_go(self, finding: Finding) -> None:
+        """Stop the servers that have a volume open of which no record knows, and delete the attachments."""
+        seen = self.hypervisors.seen()
+        for row in Attachment.objects.filter(connector__has_key=HELD_BY):
+            for uuid, (_, domain) in seen.domains.items():
+                if any(disk["attachment_id"] == str(row.id) for disk in domain.get("volumes", [])):
+                    self._ask("POST", f"{COMPUTE}/servers/{uuid}/action", {"os-stop": None})
+            self._ask("DELETE", f"{VOLUME}/attachments/{row.id}")
+
+    def _delete_without_data(self, seen: Seen) -> None:
+        """Delete volumes and snapshots whose data is gone."""
+        for volume in Volume.objects.exclude(pool=None):
+            stored = seen.pools.get(str(volume.pool_id), {}).get(data_id_of(volume))
+            if stored is None and volume.status in volume_checks.HALF:
+                self._ask("DELETE", f"{VOLUME}/volumes/{volume.id}?cascade=true")
+            for key in volume_checks.snapshots_of(volume) - set(stored["snapshots"] if stored else ()):
+                self._ask("DELETE", f"{VOLUME}/snapshots/{key}")
+
+    def _ask(self, method: str, path: str, body: object = None) -> None:
+        answer = self.operator.call(method, path, body)
+        self.note(f"the operator: {method} {path} {body or ''}: {answer.status} {answer.words}")
+
+    # ----- by hand, on hosts that are off ---------------------------------------------------------------------------
+
+    def _remove_by_hand(self, seen: Seen) -> None:
+        """Remove guests, disks and data that no record knows; the agents are off meanwhile."""
+        known = losses.Records.read()
+        guests = [(uuid, host) for uuid, host in seen.kept.items() if uuid not in known.servers]
+        if not guests and not any(_strange(volumes, known) for volumes in seen.pools.values()):
+            return
+        self.cloud.hold("agent")
+        folder = self.cloud.folder / "hosts"
+        for uuid, host in guests:
+            self.note(f"by hand: what host {host} has of {uuid} is removed")
+            _forget_guest(folder / host, uuid)
+        for path in folder.glob(f"*/{POOL}"):
+            _forget_data(path, known)
+        self.cloud.release()
+
+
+_WORK: Mapping[str, Callable[[Recovery, Finding], None]] = {
+    "guests": Recovery._delete_server,
+    "shelves": Recovery._delete_server,
+    "backups": Recovery._delete_backup,
+    "newer_volumes": Recovery._let_go,
+}
+
+
+def _strange(volumes: Mapping[str, Any], known: losses.Records) -> list[tuple[str, str]]:
+    """Return the volumes that a pool has and no record knows, and such snapshots with their volumes."""
+    data = [(key, "") for key in volumes if key not in known.volumes]
+    rest = {key: volume_checks.kept_snapshots(volumes[key]["snapshots"]) for key in volumes if key in known.volumes}
+    return data + [(key, name) for key, names in rest.items() for name in sorted(names - known.snapshots.keys())]
+
+
+def _forget_guest(host: Path, uuid: str) -> None:
+    """Take a guest and its disk out of a simulated hypervisor."""
+    with (host / JOURNAL).open("a") as journal:
+        journal.write(json.dumps({"uuid": uuid}) + "\n")
+    (host / "wires" / f"{uuid}.json").unlink(missing_ok=True)
+
+
+def _forget_data(path: Path, known: losses.Records) -> None:
+    pool = json.loads(path.read_bytes())
+    for key, snapshot in _strange(pool["volumes"], known):
+        if snapshot:
+            del pool["volumes"][key]["snapshots"][snapshot]
+        else:
+            del pool["volumes"][key]
+    path.write_text(json.dumps(pool))
