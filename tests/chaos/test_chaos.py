@@ -1,27 +1,63 @@
-"""A small chaos run, from the command line as a person would."""
+"""Small chaos runs, from the command line as a person would."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from postgresql import PostgresqlError, programs
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.e2e
 
 
-def test_a_small_run_is_clean_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a short name: sockets are in folders below it."""
+    with tempfile.TemporaryDirectory(prefix="nv-") as name:
+        yield Path(name)
+
+
+def run(folder: Path, *options: str, seconds: int) -> str:
+    """Run it to its end, and return what it said: it is clean, and leaves nothing behind."""
     done = subprocess.run(
-        [str(CHECKOUT / "bin/chaos"), "--operations", "40", "--seed", "11", "--hosts", "4"],
+        [str(CHECKOUT / "bin/chaos"), *options],
         capture_output=True,
         text=True,
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-        timeout=400,
+        env=os.environ | {"TMPDIR": str(folder)},
+        timeout=seconds,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Clean: seed 11" in done.stdout
-    assert "40 operations and 3 faults" in done.stdout
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.iterdir()) == []
+    return done.stdout
+
+
+def test_a_small_run_is_clean_and_leaves_nothing(folder: Path) -> None:
+    said = run(folder, "--operations", "40", "--seed", "11", "--hosts", "4", seconds=400)
+    assert "Clean: seed 11" in said
+    assert "40 operations and 3 faults" in said
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_when_a_copy_of_the_database_is_put_back(folder: Path) -> None:
+    said = run(folder, "--restore", "--volumes", "--operations", "60", "--seed", "11", "--hosts", "4", seconds=600)
+    assert "Clean: seed 11" in said
+    assert "60 operations and 6 faults" in said
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_when_the_primary_of_postgresql_is_lost(folder: Path) -> None:
+    try:
+        programs()
+    except PostgresqlError as error:
+        pytest.skip(str(error))
+    options = ["--failover", "--database", "postgresql", "--operations", "60", "--seed", "11", "--hosts", "4"]
+    said = run(folder, *options, seconds=600)
+    assert "Clean: seed 11 on postgresql" in said
+    assert "60 operations and 6 faults" in said

@@ -79,6 +79,15 @@ def test_a_long_run_has_every_kind_of_fault_and_of_launch(seed: int) -> None:
     assert any(operation.kind == "delete" and operation.details.get("ec2") for operation in plan.operations)
 
 
+def test_records_are_lost_in_order_and_nothing_else_changes() -> None:
+    plan, lossy = chaos.plan.make(5, 100), chaos.plan.make(5, 100, losses=[*chaos.plan.LOSSES])
+    lost = [fault for fault in lossy.faults if fault.kind in chaos.plan.LOSSES]
+    assert [fault.kind for fault in lost] == [*chaos.plan.LOSSES]
+    assert len({fault.at for fault in lost}) == len(lost)
+    assert lossy.operations == plan.operations
+    assert [fault for fault in lossy.faults if fault not in lost] == [*plan.faults]
+
+
 def test_operations_are_numbered_and_mean_servers_launched_before_by_the_same_client() -> None:
     plan = chaos.plan.make(3, 500)
     assert [operation.number for operation in plan.operations] == list(range(1, 501))
@@ -96,7 +105,9 @@ def test_faults_come_in_the_order_of_their_moments() -> None:
     assert all(1 <= moment <= 400 for moment in moments)
 
 
-@pytest.mark.parametrize("given", [["--operations", "0"], ["--hosts", "0"], ["--database", "mysql"], ["--quick"]])
+@pytest.mark.parametrize(
+    "given", [["--operations", "0"], ["--hosts", "0"], ["--database", "mysql"], ["--failover"], ["--quick"]]
+)
 def test_what_it_does_not_know_is_refused(given: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "bin/libexec"), "chaos", *given], capture_output=True, text=True, check=False

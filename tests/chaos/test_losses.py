@@ -1,0 +1,70 @@
+"""What a chaos run finds destroyed after records were lost."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chaos.journals import Seen
+from chaos.losses import Loss, Records, Server, destroyed
+
+GUEST, VOLUME, SNAPSHOT, IMAGE, DISK = (str(uuid.UUID(int=number)) for number in range(1, 6))
+DOMAIN = {"attempt": 3, "power": 1, "volumes": [{"attachment_id": DISK}]}
+DATA: Mapping[str, Any] = {"size": 2, "snapshots": {SNAPSHOT: 1}}
+LAST = Records(
+    servers={GUEST: Server("active", None, "a")},
+    volumes={VOLUME: "in-use"},
+    snapshots={SNAPSHOT: "available"},
+    attachments={DISK: "attached"},
+    images=frozenset({IMAGE}),
+    ids=frozenset({VOLUME, SNAPSHOT, DISK}),
+)
+NOTHING = Records({}, {}, {}, {}, frozenset(), frozenset())
+SEEN = Seen({GUEST: ("a", DOMAIN)}, {GUEST: "a"}, {}, pools={"p": {VOLUME: DATA}})
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    (tmp_path / IMAGE).touch()
+    return tmp_path
+
+
+def found(kept: Records, seen: Seen, images: Path) -> list[str]:
+    loss = Loss(LAST, kept, SEEN, frozenset({IMAGE}))
+    return [finding.subject for finding in destroyed(loss, seen, images)]
+
+
+@pytest.mark.parametrize("kept", [LAST, NOTHING])
+def test_what_stayed_is_well_whether_or_not_its_records_are_lost(images: Path, kept: Records) -> None:
+    assert found(kept, SEEN, images) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "changes"),
+    [
+        (f"instance {GUEST}", {"domains": {}}),
+        (f"instance {GUEST}", {"domains": {GUEST: ("b", DOMAIN)}}),
+        (f"instance {GUEST}", {"domains": {GUEST: ("a", DOMAIN | {"power": 4})}}),
+        (f"instance {GUEST}", {"domains": {GUEST: ("a", DOMAIN | {"volumes": []})}}),
+        (f"volume {VOLUME}", {"pools": {"p": {}}}),
+        (f"volume {VOLUME}", {"pools": {"p": {VOLUME: {**DATA, "size": 1}}}}),
+        (f"snapshot {SNAPSHOT}", {"pools": {"p": {VOLUME: {**DATA, "snapshots": {}}}}}),
+    ],
+    ids=["removed", "elsewhere", "stopped", "without its disk", "data", "smaller", "snapshot"],
+)
+def test_what_is_gone_is_found(images: Path, subject: str, changes: dict[str, Any]) -> None:
+    assert found(NOTHING, replace(SEEN, **changes), images) == [subject]
+
+
+def test_a_file_of_an_image_that_is_gone_is_found(tmp_path: Path) -> None:
+    assert found(NOTHING, SEEN, tmp_path) == [f"image {IMAGE}"]
+
+
+def test_what_the_records_that_are_back_end_may_go(images: Path) -> None:
+    kept = replace(LAST, servers={GUEST: Server("active", "deleting", "a")}, volumes={VOLUME: "deleting"})
+    assert found(kept, replace(SEEN, domains={}, pools={"p": {}}), images) == []
