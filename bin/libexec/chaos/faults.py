@@ -75,7 +75,7 @@ class FaultRunner:
         with contextlib.suppress(queue.Empty):
             while True:
                 kept += [fault for fault in (self._waiting.get_nowait(),) if fault.kind in LOSSES]
-        for fault in kept:
+        for fault in kept * (not self._stopping.is_set()):
             self._waiting.put(fault)
 
     def _run(self) -> None:
@@ -86,7 +86,8 @@ class FaultRunner:
                 except queue.Empty:
                     return
                 while self._world.begun < fault.at:
-                    if self._waiting.empty() and self._world.begun >= len(self._plan.operations):
+                    over = self._waiting.empty() and self._world.begun >= len(self._plan.operations)
+                    if over or self._stopping.is_set():
                         return
                     time.sleep(0.02)
                 if fault.kind in ALONE:

@@ -113,10 +113,10 @@ FAULTS_OF_HOSTS: Mapping[str, tuple[float, float]] = {
 COPY, PUT_BACK = "copy the database", "put the copy back"
 FALL_BEHIND, LOSE_PRIMARY = "hold the standby back", "lose the primary"
 LOSSES: Mapping[str, tuple[int, int]] = {
-    COPY: (20, 35),
-    PUT_BACK: (50, 65),
-    FALL_BEHIND: (70, 78),
-    LOSE_PRIMARY: (85, 95),
+    COPY: (30, 40),
+    PUT_BACK: (60, 70),
+    FALL_BEHIND: (75, 80),
+    LOSE_PRIMARY: (90, 97),
 }
 """Where records are lost: kinds of faults, and after how many hundredths of the operations each begins."""
 COMMON = (

@@ -8,6 +8,7 @@ over, and it is told the document of the records again, above that number.
 import logging
 import uuid
 from collections.abc import Collection, Mapping
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -24,6 +25,8 @@ log = logging.getLogger(__name__)
 
 MOST_UNKNOWN = 1_000
 """Documents of one kind that a host may have at a time and no record knows: a host is not trusted to be brief."""
+LOST_AFTER = timedelta(minutes=2)
+"""The end of a command that a host has carried out is heard within seconds."""
 KEPT_FOR_GUESTS = (NETWORK, SECURITY_GROUP)
 """Kinds of documents that a guest needs to keep its address and its rules.
 
@@ -86,6 +89,8 @@ def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: 
         return True
     if owned is not None and row.copied is not None and row.copied < owned.generation < row.copied + LEAP:
         _note_newer(row)
+    if _has_lost_its_end(row, owned):
+        return True
     if owned is not None and owned.generation == row.generation:
         return False
     if not complete:
@@ -98,6 +103,18 @@ def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: 
 def _vni(owned: Owned) -> int | None:
     """Return the number of a network that a host keeps; what cannot be one is ignored."""
     return owned.vni if owned.vni is not None and 0 < owned.vni < 1 << 24 else None
+
+
+def _has_lost_its_end(row: Delivery, owned: Owned | None) -> bool:
+    """Return whether the host has long had what its command says, and nothing was heard of the command's end.
+
+    The end may be among the records that are lost; until then no other version is sent.
+    """
+    if row.command_id is None or row.changed_at is None or row.changed_at > timezone.now() - LOST_AFTER:
+        return False
+    has = owned is not None and owned.generation == row.generation if row.digest else owned is None
+    taken = HostCommand.objects.filter(id=row.command_id, finished_at=None).exclude(acknowledged_at=None)
+    return has and taken.exists()
 
 
 def _note_newer(row: Delivery) -> None:

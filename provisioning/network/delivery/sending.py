@@ -169,7 +169,9 @@ def taken_over(generation: int) -> int:
 
 
 def tell_again(row: Delivery) -> None:
-    """Forget that the host was told: the next look commands it anew."""
+    """Forget that the host was told: the next look commands it again, and nobody waits for the command of before."""
+    if row.command_id is not None:
+        commands.withdraw(HostCommand.objects.filter(id=row.command_id))
     row.digest, row.command_id, row.again = UNKNOWN, None, False
     row.save()
 

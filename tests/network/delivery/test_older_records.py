@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 
 import msgspec
 import pytest
 from django.db.models import Model
+from django.utils import timezone
 from pytest_django import Settings
 
 from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, Owned
@@ -18,8 +20,9 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
 from provisioning.doctor.examination import treat
 from provisioning.hosts import audits, liveness, restored
+from provisioning.hosts.models import HostCommand
 from provisioning.network import services
-from provisioning.network.delivery import comparing, jobs, sending
+from provisioning.network.delivery import comparing, documents, jobs, sending
 from provisioning.network.errors import NoNetworkAvailableError, TunnelIdInUseError
 from provisioning.network.marks import mark
 from provisioning.network.models import (
@@ -154,6 +157,66 @@ def test_an_audit_shows_it_while_the_link_stands(
     audits.compare_documents(one.host.id, [], complete=False)
     cloud.run()
     assert one.documents == settled, "an audit may be older than what was told meanwhile"
+
+
+def lose_the_end(agent: ScriptedAgent, kind: str, key: uuid.UUID, *, ago: float = 0.0) -> None:
+    """Let the records be as before the host reported the end of its last command about a document."""
+    last = HostCommand.objects.filter(host_id=agent.host.id, subject_kind=kind, subject_id=key).latest("created_at")
+    HostCommand.objects.filter(id=last.id).update(finished_at=None)
+    row = {"host_id": agent.host.id, "kind": kind, "subject_id": key}
+    changed = {"command_id": last.id, "changed_at": timezone.now() - timedelta(seconds=ago)}
+    if not Delivery.objects.filter(**row).update(**changed):
+        Delivery.objects.create(**row, digest="", generation=last.generation, **changed)
+
+
+def waited_for() -> int:
+    return HostCommand.objects.filter(finished_at=None).count()
+
+
+def test_a_change_is_told_although_the_end_of_the_one_before_is_lost(
+    cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
+) -> None:
+    mine, one, two = group
+    let_in(cloud, mine, 22)
+    lose_the_end(one, SECURITY_GROUP, mine.id)
+    let_in(cloud, mine, 3389)
+    audits.compare_documents(one.host.id, one.listed(), complete=False)
+    cloud.run()
+    assert (opened(one, mine), opened(two, mine)) == ([22], [22, 3389]), "its end may still come"
+    Delivery.objects.update(changed_at=timezone.now() - timedelta(minutes=3))
+    audits.compare_documents(one.host.id, one.listed(), complete=False)
+    cloud.run()
+    assert opened(one, mine) == [22, 3389]
+    assert waited_for() == 0
+
+
+def test_what_was_forgotten_is_told_again_although_that_end_is_lost(
+    cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
+) -> None:
+    mine, one, _ = group
+    document = one.documents[SECURITY_GROUP, str(mine.id)]
+    with pytest.MonkeyPatch.context() as unneeded:
+        unneeded.setattr(documents, "of", lambda kind, key: {})
+        sending.bring(SECURITY_GROUP, mine.id)
+        cloud.run()
+    assert (SECURITY_GROUP, str(mine.id)) not in one.documents
+    lose_the_end(one, SECURITY_GROUP, mine.id, ago=180)
+    hello(cloud, one)
+    assert one.documents[SECURITY_GROUP, str(mine.id)][1] == document[1]
+    assert waited_for() == 0
+
+
+def test_after_restore_nobody_waits_for_commands_that_ended_since_the_copy(
+    cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, one, two = group
+    let_in(cloud, mine, 22)
+    lose_the_end(one, SECURITY_GROUP, mine.id)
+    monkeypatch.setattr(restored, "_is_anybody_working", lambda: False)
+    restored.after_restore()
+    hello(cloud, one, two)
+    assert opened(one, mine) == [22]
+    assert waited_for() == 0
 
 
 def test_a_host_of_an_older_version_is_told_again_by_the_number_alone(
