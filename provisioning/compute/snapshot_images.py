@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.compute.models import Instance
-from provisioning.images import protections
+from provisioning.images import protections, store
 from provisioning.images import services as images
 from provisioning.images.models import Image
 from provisioning.images.records import BASE, check_name
@@ -111,10 +111,14 @@ def holds_ready(image_id: uuid.UUID | str) -> bool:
 def remove_image(image_id: uuid.UUID | str, *, unless_ready: bool = False) -> bool:
     """End an image that was made of a server; ``unless_ready``: not when it has its bits.  Says whether it did.
 
-    One that is protected, or gone, is left alone.
+    One that is protected, or gone, is left alone.  Bits count also when their record does not say that they are there:
+    the server may have left its host since, so that they are all that is left of its disk.
     """
     image = Image.objects.filter(id=image_id).first()
     if image is None or (unless_ready and image.status in READY):
+        return False
+    if unless_ready and store.is_whole(image.id):
+        images.take_up_whole(image.id)
         return False
     try:
         images.delete(_cloud(image.project_id), image.id, though_used=True)

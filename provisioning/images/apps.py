@@ -14,5 +14,6 @@ class ImagesConfig(AppConfig):
     def ready(self) -> None:
         """Make the periodic work known, and what projects own here."""
         import_module("provisioning.images.jobs")
+        import_module("provisioning.images.restored")
         import_module("provisioning.images.ownership").register()
         import_module("provisioning.images.retention").register()

@@ -40,6 +40,11 @@ def path_of(image_id: uuid.UUID) -> Path:
     return Path(settings.IMAGE_DIR) / str(image_id)
 
 
+def is_whole(image_id: uuid.UUID) -> bool:
+    """Whether all bits of an image are there, whatever its record says: they get their name last."""
+    return path_of(image_id).exists()
+
+
 def part_of(image_id: uuid.UUID) -> Path:
     """Return where an upload is written until it is known to be good."""
     return Path(settings.IMAGE_DIR) / f"{image_id}.part"

@@ -87,7 +87,7 @@ class Shelve(ImageAction[None]):
         older = instance.snapshot_image_id
         moved = HostAction.end(self, instance, body, judged(outcome, ready=ready, well=ready))
         if not ready:
-            remove_image(body.image_id)
+            remove_image(body.image_id, unless_ready=outcome.silent)  # a host whose word is lost may have gone on
         elif older is not None:  # it was taken off its shelf by hand
             remove_image(older)
         if ready and moved is not None and settings.SHELVED_OFFLOAD_TIME == 0:

@@ -187,10 +187,11 @@ def _checked(context: RequestContext, metadata: Mapping[str, str] | None) -> dic
     return checked
 
 
-def drop_unfinished(before: Instance) -> None:
+def drop_unfinished(before: Instance, *, keep_whole: bool = False) -> None:
     """End the image that a host is making of a server that is being deleted, or reset: nobody will finish it.
 
-    Called before the command is withdrawn; ``before`` is the server as it was then.
+    Called before the command is withdrawn; ``before`` is the server as it was then.  ``keep_whole``: whatever the image
+    was for, it stays when it has its bits.
     """
     command = host_commands.of_task(before.id, before.attempt)
     if command is None or command.kind != "snapshot_request":
@@ -198,7 +199,7 @@ def drop_unfinished(before: Instance) -> None:
     body = decode_command_body(command.body)
     if isinstance(body, SnapshotRequest):
         action = action_of(before)
-        remove_image(body.image_id, unless_ready=action is None or action.keeps_image)
+        remove_image(body.image_id, unless_ready=keep_whole or action is None or action.keeps_image)
 
 
 def judged(outcome: Outcome, *, ready: bool, well: bool) -> Outcome:

@@ -29,7 +29,7 @@ def restore_servers() -> list[str]:
     """
     busy = list(Instance.objects.select_related("host").exclude(task_state=None).exclude(vm_state=VmState.DELETED))
     for instance in busy:
-        drop_unfinished(instance)
+        drop_unfinished(instance, keep_whole=True)
     withdrawn = commands.withdraw(host_commands.about_servers())
     raised = _raise_attempts()
     Allocation.objects.update(attempt=F("attempt") + LEAP)

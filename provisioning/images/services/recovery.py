@@ -2,6 +2,7 @@
 
 import datetime
 import logging
+import uuid
 
 from django.conf import settings
 from django.db import transaction
@@ -37,6 +38,11 @@ def recover_interrupted_uploads() -> int:
         recovered += move(image.id, Image.Status.SAVING, Image.Status.QUEUED)
         log.warning("The upload of image %s had died; the image is queued again.", image.id)
     return recovered
+
+
+def take_up_whole(image_id: uuid.UUID) -> bool:
+    """Let an image that waits for data, and has all of it, be completed by the clock; whether it waited."""
+    return store.is_whole(image_id) and move(image_id, Image.Status.QUEUED, Image.Status.SAVING)
 
 
 def _complete(image: Image) -> bool:
