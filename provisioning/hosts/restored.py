@@ -17,6 +17,7 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError
 from provisioning.events import services as events
 from provisioning.hosts.models import Host, Restore
+from provisioning.jobs.absence import begin_again
 from provisioning.jobs.selectors import ALIVE_WITHIN, newest_beat
 
 LEAP = 1 << 20
@@ -47,6 +48,7 @@ def after_restore() -> Restore:
     with transaction.atomic():
         lines = [line for run in reversed(_STEPS) for line in run()]
         events.restart(LEAP)
+        begin_again()
         return Restore.objects.create(at=timezone.now(), lines=lines)
 
 

@@ -21,5 +21,6 @@ class VolumesConfig(AppConfig):
         import_module("provisioning.volumes.services")
         import_module("provisioning.volumes.volume_subjects")
         import_module("provisioning.volumes.upkeep")
+        import_module("provisioning.volumes.restored")
         import_module("provisioning.volumes.backup_reports")
         import_module("provisioning.volumes.backup_jobs")

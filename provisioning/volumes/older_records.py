@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
-from django.db.models import F, Q
-from django.db.models.functions import Coalesce
+from django.db.models import Q
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent, decode_command_body
@@ -27,7 +26,7 @@ from compute_agent.contract.volume import (
 from provisioning.common.ids import read_id
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host
-from provisioning.hosts.restored import LEAP, step
+from provisioning.hosts.restored import LEAP
 from provisioning.hosts.subjects import newest_of
 from provisioning.quotas.services.sizes import grow
 from provisioning.volumes import placement, quota, state
@@ -226,11 +225,3 @@ def _data(volume: Volume, known: KnownVolume) -> Iterable[str]:
         yield GONE
         messages.of_volume(volume, messages.REACH, GONE)
         state.move(volume, VolumeStatus.ERROR, reset=True)
-
-
-@step
-def raise_numbers() -> Iterable[str]:
-    """Raise the number of every volume, so that no number which a host may have seen is given again."""
-    rows = Volume.objects.all()
-    many = rows.update(copied=Coalesce("copied", "version"), version=F("version") + LEAP)
-    yield f"Volumes: {many} numbers raised. Hosts say what they have when they are back, before they are told anything."

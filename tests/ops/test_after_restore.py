@@ -13,7 +13,8 @@ from django.utils import timezone
 from provisioning.hosts import restored
 from provisioning.hosts.models import Restore
 from provisioning.jobs import worker_groups
-from provisioning.jobs.models import WorkerBeat
+from provisioning.jobs.absence import absence
+from provisioning.jobs.models import Lease, WorkerBeat
 
 pytestmark = pytest.mark.django_db
 
@@ -73,3 +74,12 @@ def test_signs_of_life_in_the_copy_itself_are_no_hindrance() -> None:
         WorkerBeat.objects.create(name="there:1:1", topics="conductor", beat_at=now - age)
         run()
     assert Restore.objects.count() == 2
+
+
+def test_the_age_of_the_copy_is_no_time_in_which_nobody_looked() -> None:
+    """Else every deadline that the command sets would be moved by it."""
+    began = timezone.now() - timedelta(days=1)
+    Lease.objects.create(name="compute.reaper", holder="", expires_at=began, last_finished_at=began)
+    assert absence("compute.reaper") is not None
+    run()
+    assert absence("compute.reaper") is None

@@ -6,22 +6,28 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.db.models import Model
+from django.utils import timezone
 
 from compute_agent.contract.volume import ConnectVolumeRequest, DeleteVolumeRequest, KnownVolume, VolumeClient
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError, UnavailableError
 from provisioning.doctor.examination import treat
-from provisioning.hosts import audits, liveness, restored
+from provisioning.hosts import audits, commands, liveness, restored
 from provisioning.hosts.models import HostCommand
+from provisioning.jobs.models import Lease
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import usage_of
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.restored import HEARD_WITHIN
 from provisioning.volumes.services import (
     attachments,
     create_snapshot,
+    create_volume,
     delete_volume,
     extend_volume,
     migrate_volume,
@@ -288,3 +294,39 @@ def test_a_host_cannot_fill_the_records_with_attachments(town: Town) -> None:
     claim = KnownVolume(data_id=str(volume.id), version=500, size_gb=1, clients=clients)
     audits.compare_volumes(town.host.id, [claim])
     assert 0 < Attachment.objects.count() <= 20
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_what_a_copy_says_is_under_way_ends_soon_unless_its_host_still_works(
+    town: Town, monkeypatch: pytest.MonkeyPatch, *, taken: bool
+) -> None:
+    """A host does not report a second time what has ended since the copy."""
+    quiet, works = (create_volume(town.alice, VolumeRequest(size_gb=1)) for _ in range(2))
+    if taken:
+        town.agent.take()
+    Lease.objects.create(
+        name="volumes.reap", holder="", expires_at=timezone.now(), last_finished_at=timezone.now() - timedelta(days=1)
+    )
+    after_restore(monkeypatch)
+    back(town.agent)
+    reap()
+    assert (town.fresh(quiet).status, town.fresh(works).status) == ("creating", "creating")
+    moments = ((Volume, "deadline"), (HostCommand, "deadline"))
+    for model, name in moments:
+        model._default_manager.update(**{name: timezone.now() - timedelta(seconds=1)})
+    alive = HostCommand.objects.get(subject_id=works.id)
+    alive.refresh_from_db()
+    commands.goes_on(alive, begun=True)
+    reap()
+    assert (town.fresh(quiet).status, town.fresh(works).status) == ("error", "creating")
+
+
+def test_the_time_of_what_a_copy_says_is_under_way_is_short(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    volume = create_volume(town.alice, VolumeRequest(size_gb=1))
+    Volume.objects.filter(id=volume.id).update(deadline=timezone.now() + timedelta(hours=9))
+    after_restore(monkeypatch)
+    until = timezone.now() + HEARD_WITHIN
+    deadline = town.fresh(volume).deadline
+    assert deadline is not None
+    assert deadline <= until
+    assert HostCommand.objects.get(subject_id=volume.id).deadline == deadline

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 from django_q.models import OrmQ
 
 from chaos import volume_checks
@@ -19,6 +20,7 @@ from chaos.networks import OURS, PREFIX
 from chaos.networks import ROUTER as CHAOS_ROUTER
 from chaos.wrongs import wrong
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
+from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.compute.actions.reset_state import BY_HAND, ResetState
 from provisioning.compute.launch.build_kinds import BUILD_KINDS
 from provisioning.compute.models import Allocation, Instance, InstanceAction
@@ -105,7 +107,8 @@ def under_way() -> Iterator[Finding]:
         yield wrong(f"{mark.kind} {mark.subject_id}", "Hosts are still to be told of it.")
     for message in OrmQ.objects.exclude(key__startswith="ping:"):
         yield wrong(f"message {message.id}", f"It is still in the queue {message.key}.")
-    for command in HostCommand.objects.filter(finished_at=None).order_by("created_at"):
+    given_up = Q(subject_kind__in=[VOLUME, VOLUME_COPY], deadline__lt=timezone.now())
+    for command in HostCommand.objects.filter(finished_at=None).exclude(given_up).order_by("created_at"):
         taken = "taken" if command.acknowledged_at else "not taken"
         sentence = f"Its command {command.kind} of {command.created_at} has not ended ({taken})."
         yield wrong(str(command.subject_id), sentence)

@@ -28,7 +28,7 @@ from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.services.attachments import HELD_BY
 
 COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
-SEEN_WITHIN, MENDED_WITHIN = 180.0, 240.0
+SEEN_WITHIN, MENDED_WITHIN = 270.0, 240.0
 """Seconds until all that differs is followed or named, and until nothing differs any more after an operator's work."""
 LOOK_EVERY = 2.0
 

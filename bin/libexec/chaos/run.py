@@ -37,7 +37,7 @@ SETTLES_WITHIN = 150.0
 GONE_WITHIN = 120.0
 LOOK_EVERY = 0.5
 SECONDS_PER_OPERATION = 1.5
-SECONDS_PER_LOSS = 300.0
+SECONDS_PER_LOSS = 400.0
 """For the stop, the start and the operator's work where records are lost."""
 LEAST_SECONDS = 120.0
 LAST_SECONDS = 5.0

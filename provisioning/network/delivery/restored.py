@@ -5,13 +5,21 @@ from collections.abc import Iterable
 from django.db.models import F
 from django.db.models.functions import Coalesce
 
+from provisioning.hosts import commands
+from provisioning.hosts.models import HostCommand
 from provisioning.hosts.restored import LEAP, step
+from provisioning.network.delivery import sending
 from provisioning.network.models import Delivery
 
 
 @step
 def raise_numbers() -> Iterable[str]:
-    """Raise the number of every document, so that each host takes what the records say when it is back."""
+    """Raise the number of every document, so that each host takes what the records say when it is back.
+
+    Commands of the copy are withdrawn: a host that has ended one since does not report its end a second time.
+    """
     rows = Delivery.objects.all()
     many = rows.update(copied=Coalesce("copied", "generation"), generation=F("generation") + LEAP)
+    commands.withdraw(HostCommand.objects.filter(subject_kind__in=sending.ORDER))
+    rows.exclude(command_id=None).update(command_id=None, digest=sending.UNKNOWN, again=False)
     yield f"Networks, security groups, routers and floating IPs: {many} numbers raised. Hosts are told them again."

@@ -206,14 +206,23 @@ def test_what_was_forgotten_is_told_again_although_that_end_is_lost(
     assert waited_for() == 0
 
 
+@pytest.mark.parametrize("taken", [False, True])
 def test_after_restore_nobody_waits_for_commands_that_ended_since_the_copy(
-    cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent], monkeypatch: pytest.MonkeyPatch
+    cloud: Cloud,
+    group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    taken: bool,
 ) -> None:
+    """The host knows a command that it has ended and is sent again, and reports nothing."""
     mine, one, two = group
     let_in(cloud, mine, 22)
     lose_the_end(one, SECURITY_GROUP, mine.id)
+    if not taken:
+        HostCommand.objects.filter(finished_at=None).update(acknowledged_at=None)
     monkeypatch.setattr(restored, "_is_anybody_working", lambda: False)
     restored.after_restore()
+    assert waited_for() == 0
     hello(cloud, one, two)
     assert opened(one, mine) == [22]
     assert waited_for() == 0
