@@ -1,7 +1,8 @@
 """What a page's socket sends: the page's own partials, rendered anew for what happened."""
 
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from django.template.loader import render_to_string
 
@@ -25,43 +26,32 @@ from provisioning.identity import policy
 from provisioning.images import selectors
 
 INSTANCE, IMAGE, NETWORK, VOLUME = "instance", "image", "network", "volume"
-"""The kinds of events that change these pages."""
+"""The kinds of events that change pages."""
+Events = Sequence[LoggedEvent]
 
 
-def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) -> str:
+@dataclass(frozen=True, slots=True)
+class LivePage:
+    """A page that follows events of these kinds.
+
+    ``draw`` gets what the page is called behind its first word (an id, a filter), the events and the context.
+    """
+
+    kinds: frozenset[str]
+    draw: Callable[[str, Events, RequestContext], str]
+
+
+def render(page: str, events: Events, context: RequestContext) -> str:
     """Return the elements of ``page`` that these events change, as HTML with ids; empty when they change nothing.
 
-    Pages: ``overview``, ``instances`` (with ``?`` and its filter), ``instance/<uuid>``, ``images``, ``topology``, those
-    of networking and of volumes.
+    ``page``: a name of ``PAGES``, and what follows it behind ``/`` or ``?``.
     State is read now, so that many events make one answer.
     """
-    if page == "images":
-        return _images({uuid.UUID(event.payload["id"]) for event in events if event.kind == IMAGE}, context)
-    if network.follows(page):
-        return network.render(page, context) if any(event.kind in {INSTANCE, NETWORK} for event in events) else ""
-    if volumes.follows(page):
-        return volumes.render(page, context) if any(event.kind in {INSTANCE, VOLUME} for event in events) else ""
-    if page.partition("/")[0] == "topology":
-        return (
-            _topology(page.partition("/")[2], context)
-            if any(event.kind in {INSTANCE, NETWORK} for event in events)
-            else ""
-        )
-    changed = _changed_instances(events)
-    if page.startswith("instance/"):
-        networking = any(event.kind == NETWORK for event in events)
-        parts = _one_instance(page, changed, context)
-        if not parts and any(event.kind == VOLUME for event in events):
-            parts = _disks(page, context)
-        return parts or (_reach(page, context) if networking else "")
-    if page == "overview":
-        return _overview(context) if changed or any(event.kind == VOLUME for event in events) else ""
-    if not changed:
+    name, _, rest = page.replace("?", "/", 1).partition("/")
+    live = PAGES.get(name)
+    if live is None or not any(event.kind in live.kinds for event in events):
         return ""
-    name, _, narrowed = page.partition("?")
-    if name != "instances" or not policy.allows(context, "os_compute_api:servers:detail"):
-        return ""
-    return _instances(changed.keys(), narrowed, context)
+    return live.draw(rest, events, context)
 
 
 def _changed_instances(events: Sequence[LoggedEvent]) -> dict[uuid.UUID, str]:
@@ -71,12 +61,14 @@ def _changed_instances(events: Sequence[LoggedEvent]) -> dict[uuid.UUID, str]:
     return {uuid.UUID(key): name for key, name in (led | own).items()}
 
 
-def _overview(context: RequestContext) -> str:
+def _overview(_: str, events: Events, context: RequestContext) -> str:
+    if not _changed_instances(events) and not any(event.kind == VOLUME for event in events):
+        return ""
     parts = parts_for(context)
     return "".join(render_to_string(f"dashboard/overview/_{name}.html", parts) for name in ("quota", "recent"))
 
 
-def _topology(opened: str, context: RequestContext) -> str:
+def _topology(opened: str, _: Events, context: RequestContext) -> str:
     if not policy.allows(context, "get_network"):
         return ""
     can_launch = policy.allows(context, "os_compute_api:servers:create")
@@ -85,50 +77,60 @@ def _topology(opened: str, context: RequestContext) -> str:
     )
 
 
-def _one_instance(page: str, changed: Mapping[uuid.UUID, str], context: RequestContext) -> str:
-    """Render all of an instance that something happened to."""
-    if not policy.allows(context, "os_compute_api:servers:show"):
-        return ""
-    instance_id = page.partition("/")[2]
-    found = next((name for key, name in changed.items() if str(key) == instance_id), None)
-    return "" if found is None else _instance(instance_id, found, context)
+def _one_instance(instance_id: str, events: Events, context: RequestContext) -> str:
+    """Render all of an instance that something happened to, else its disks or its ways in."""
+    kinds, name = {event.kind for event in events}, _name_of(instance_id, events)
+    if name is not None and policy.allows(context, "os_compute_api:servers:show"):
+        return _instance(instance_id, name, context)
+    if VOLUME in kinds:
+        return _disks(instance_id, context)
+    return _reach(instance_id, context) if NETWORK in kinds else ""
 
 
-def _disks(page: str, context: RequestContext) -> str:
+def _name_of(instance_id: str, events: Events) -> str | None:
+    """Return the name of an instance that events change; None when they do not."""
+    return next((name for key, name in _changed_instances(events).items() if str(key) == instance_id), None)
+
+
+def _disks(instance_id: str, context: RequestContext) -> str:
     """Render what a change of a volume means for the instance of a page."""
     try:
-        instance = compute.instance_for(context, page.partition("/")[2])
+        instance = compute.instance_for(context, instance_id)
     except NotFoundError:
         return ""
     parts = {"row": {"instance": instance}, "disks": disks_for(context, instance)}
     return render_to_string("dashboard/instances/_disks.html", parts)
 
 
-def _reach(page: str, context: RequestContext) -> str:
+def _reach(instance_id: str, context: RequestContext) -> str:
     """Render what a change of networking means for the instance of a page."""
     if not policy.allows(context, "os_compute_api:servers:show"):
         return ""
     try:
-        instance = compute.instance_for(context, page.partition("/")[2])
+        instance = compute.instance_for(context, instance_id)
     except NotFoundError:
         return ""
     return render_to_string("dashboard/instances/_reach.html", {"reach": reach_for(context, instance)})
 
 
-def _instances(ids: Collection[uuid.UUID], narrowed: str, context: RequestContext) -> str:
+def _instances(narrowed: str, events: Events, context: RequestContext) -> str:
     """Render the rows, oldest first, so that each new one is put before the others.
 
     Those that are deleted, or that the list's filter (``narrowed``, a query) does not match any more, are taken away.
     """
+    ids = _changed_instances(events).keys()
+    if not ids or not policy.allows(context, "os_compute_api:servers:detail"):
+        return ""
     instances = matching(context, ids, narrowed)
     rows = [render_to_string("dashboard/instances/_row.html", {"row": row}) for row in rows_for(context, instances)]
     gone = set(ids) - {item.id for item in instances}
     return "".join([*rows, *(f'<tr id="instance-{key}" data-live-remove></tr>' for key in gone)])
 
 
-def _images(ids: set[uuid.UUID], context: RequestContext) -> str:
+def _images(_: str, events: Events, context: RequestContext) -> str:
     """Render the rows of images whose import moved on or ended."""
-    if not ids or not policy.allows(context, "get_images"):
+    ids = {uuid.UUID(event.payload["id"]) for event in events if event.kind == IMAGE}
+    if not policy.allows(context, "get_images"):
         return ""
     images = selectors.images_by_id(context, ids)
     rows = [{**row, "said": said_of(row)} for row in image_rows(context, images)]
@@ -144,3 +146,29 @@ def _instance(instance_id: str, name: str, context: RequestContext) -> str:
         gone = {"name": name, "gone": wording.INSTANCE_STATUS["DELETED"]}
         return render_to_string("dashboard/instances/_deleted.html", gone) if name else ""
     return render_to_string("dashboard/instances/_live.html", detail_for(context, instance))
+
+
+def _of_networking(name: str) -> LivePage:
+    return LivePage(
+        frozenset({INSTANCE, NETWORK}), lambda rest, _, context: network.render(f"{name}/{rest}".rstrip("/"), context)
+    )
+
+
+def _of_volumes(name: str) -> LivePage:
+    return LivePage(
+        frozenset({INSTANCE, VOLUME}), lambda rest, _, context: volumes.render(f"{name}/{rest}".rstrip("/"), context)
+    )
+
+
+PAGES: dict[str, LivePage] = {
+    "overview": LivePage(frozenset({INSTANCE, NETWORK, VOLUME}), _overview),
+    "instances": LivePage(frozenset({INSTANCE, NETWORK}), _instances),
+    "instance": LivePage(frozenset({INSTANCE, NETWORK, VOLUME}), _one_instance),
+    "images": LivePage(frozenset({IMAGE}), _images),
+    "topology": LivePage(frozenset({INSTANCE, NETWORK}), _topology),
+    **{name: _of_networking(name) for name in (*network.LISTS, *network.RECORDS)},
+    **{name: _of_volumes(name) for name in volumes.PAGES},
+}
+"""The first word of a live page's name → what it follows; ``tests/dashboard/test_live.py`` looks for pages that are not
+here.
+"""

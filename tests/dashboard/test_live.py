@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
+from unittest import mock
 
+import pytest
 from django.test import Client
+from django.urls import get_resolver
 
-from portal.dashboard.live import render
+from portal.dashboard.live import PAGES, LivePage, render
+from portal.dashboard.pages import Page
+from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Instance
 from provisioning.events import selectors as events
@@ -92,3 +98,35 @@ def test_foreign_instances_are_not_rendered(alice: Person, charlie: Person, clou
     assert "secret" not in render("overview", log_of(charlie), alice.context)
     foreign = Instance.objects.get()
     assert "timeline" not in render(f"instance/{foreign.id}", log_of(charlie), alice.context)
+
+
+def every_page(base: type[Page] = Page) -> set[type[Page]]:
+    get_resolver().url_patterns  # noqa: B018 - loads the modules of all pages
+    return {base, *(found for each in base.__subclasses__() for found in every_page(each))}
+
+
+def test_every_live_page_is_registered() -> None:
+    names = {name for page in every_page() for name in (page.live_page, getattr(page, "live_kind", "")) if name}
+    assert names | {"instance"} == PAGES.keys(), "a page that is not in portal.dashboard.live.PAGES stands still"
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_every_live_page_is_drawn_for_what_it_follows_alone(alice: Person, cloud: Cloud, name: str) -> None:
+    """An event of a kind that a page follows reaches what draws it; another one does not."""
+    cloud.launch(alice.context, name="web")
+    instance, drawn = Instance.objects.get(), list[tuple[str, int]]()
+
+    def draw(rest: str, given: Sequence[LoggedEvent], _: RequestContext) -> str:
+        drawn.append((rest, len(given)))
+        return "<p></p>"
+
+    page = LivePage(PAGES[name].kinds, draw)
+    with mock.patch.dict(PAGES, {name: page}):
+        for kind in ("instance", "image", "network", "volume"):
+            event = log_of(alice)[0]._replace(kind=kind, payload={"id": str(instance.id), "name": "web"})
+            html = render(f"{name}/x", [event], alice.context)
+            assert bool(html) is (kind in PAGES[name].kinds), kind
+    assert drawn == [("x", 1)] * len(PAGES[name].kinds)
+    event = log_of(alice)[0]._replace(kind=min(page.kinds), payload={"id": str(uuid.uuid4()), "name": "x"})
+    rest = "" if name.endswith("s") or name in {"overview", "topology"} else f"/{uuid.uuid4()}"
+    assert isinstance(render(name + rest, [event], alice.context), str), "its templates are there"

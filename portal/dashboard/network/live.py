@@ -30,11 +30,6 @@ RECORDS: Mapping[str, tuple[str, Parts]] = {
 """The same for pages of one record, by the word before its id, behind which may be such a number."""
 
 
-def follows(page: str) -> bool:
-    """Whether this is one of networking's pages."""
-    return page.partition("/")[0] in {*LISTS, *RECORDS}
-
-
 def render(page: str, context: RequestContext) -> str:
     """Return the page's parts as HTML with ids; nothing for who may not see them.  NotFoundError is said in words."""
     kind, _, rest = page.partition("/")

@@ -19,9 +19,7 @@ LISTS: Mapping[str, tuple[str, str, Parts]] = {
 """Page → the rule of who sees it, the folder of its templates, and what its parts need."""
 
 
-def follows(page: str) -> bool:
-    """Whether this is one of the pages of volumes."""
-    return page.partition("/")[0] in {*LISTS, "volume"}
+PAGES = (*LISTS, "volume")
 
 
 def render(page: str, context: RequestContext) -> str:
