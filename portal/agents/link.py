@@ -234,8 +234,9 @@ class AgentConsumer(Consumer):
         while True:
             if self._orders:
                 self._orders = False
+                before = set(self._sent)  # one of them may be acknowledged, and forgotten here, while orders are read
                 for command in await in_thread(versions.orders, host_id):
-                    if command.id not in self._sent:
+                    if command.id not in before:
                         self._sent.add(command.id)
                         await self._tell(command)
             if self._calls:

@@ -9,7 +9,7 @@ import uuid
 import weakref
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from django.conf import settings
@@ -49,7 +49,7 @@ from provisioning.common.errors import NotAuthenticatedError, UnavailableError
 from provisioning.compute import host_commands
 from provisioning.doctor.checks.hosts import second_machines
 from provisioning.events.services import record
-from provisioning.hosts import calls, certificates, commands, credentials, enrolment
+from provisioning.hosts import calls, certificates, commands, credentials, enrolment, versions
 from provisioning.hosts.models import Host, HostCall, HostCommand
 from tests.support.sockets import WITHIN, Open, Socket, in_db
 
@@ -514,3 +514,29 @@ async def test_a_host_without_certificates_is_asked_for_requests_and_told_what_i
     assert kept.digest() == digest_of(given.ca, given.server, given.client)
     assert not await in_db(certificates.due)(host.id, kept.digest())
     await socket.disconnect()
+
+
+async def test_a_command_acknowledged_while_orders_are_read_is_sent_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    consumer, told, key = link.AgentConsumer(), list[Message](), str(uuid.uuid4())
+    idle = asyncio.Event()
+
+    class News(asyncio.Event):
+        async def wait(self) -> Literal[True]:
+            idle.set()
+            return await super().wait()
+
+    def orders(_: uuid.UUID) -> list[Command]:
+        consumer._sent.clear()  # as ``_acknowledge`` does in the meantime
+        return [Command(id=key, subject_kind=SERVER, subject_id=key, generation=1, body=DestroyRequest())]
+
+    async def tell(message: Message) -> None:
+        told.append(message)
+
+    monkeypatch.setattr(versions, "orders", orders)
+    monkeypatch.setattr(consumer, "_tell", tell)
+    consumer._sent, consumer._news = {key}, News()
+    consumer._orders, consumer._calls, consumer._renewal = True, False, False
+    delivering = asyncio.create_task(consumer._deliver(uuid.uuid4()))
+    await asyncio.wait_for(idle.wait(), WITHIN)
+    delivering.cancel()
+    assert told == []
