@@ -19,11 +19,5 @@ class ComputeConfig(AppConfig):
         import_module("provisioning.compute.retention").register()
         again = import_module("provisioning.compute.passwords").encrypt_again
         import_module("provisioning.identity.encrypted").register("server password", again)
-        import_module("provisioning.compute.actions.every")
+        import_module("provisioning.compute.wiring")
         import_module("provisioning.compute.deadlines").check()
-        import_module("provisioning.compute.jobs")
-        for module in (
-            "server_subjects", "volume_user", "launch.schedule", "upkeep.reaper", "upkeep.reclaim",
-            "upkeep.offload", "upkeep.confirm_resizes", "upkeep.restored",
-        ):  # fmt: skip
-            import_module(f"provisioning.compute.{module}")
