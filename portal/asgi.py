@@ -11,7 +11,10 @@ import sys
 import django
 from channels.routing import ProtocolTypeRouter
 
+from provisioning.common.left_out import leave_out
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+leave_out(os.environ.get("NOVELLA_ROLE", ""))
 django.setup(set_prefix=False)  # before the imports below: they need the apps
 
 from portal.api.common.faults import refusal

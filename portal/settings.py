@@ -28,7 +28,6 @@ from portal.environment import (
     web_address,
     whole_range,
 )
-from provisioning.common.left_out import leave_out
 from provisioning.scheduler.options import options_of
 from provisioning.scheduler.plugins import SchedulerSettingError
 
@@ -48,12 +47,11 @@ ROLE = env.str("NOVELLA_ROLE", default="command")
 """``web``, ``worker`` or ``command``: decides how database connections are kept."""
 if ROLE not in {"web", "worker", "command"}:
     raise ImproperlyConfigured(f"NOVELLA_ROLE is {ROLE!r}; it must be web, worker or command.")
-leave_out(ROLE)
 
 SECRET_KEY, *SECRET_KEY_FALLBACKS = secret_keys("NOVELLA_SECRET_KEY", PORTAL_DIR / "secrets" / "secret_key")
-BUS_KEY, *BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", PORTAL_DIR / "secrets" / "bus_key")
 """The first one signs, all are accepted."""
-"""Signs what travels through the queue."""
+BUS_KEY, *BUS_KEY_FALLBACKS = secret_keys("NOVELLA_BUS_KEY", PORTAL_DIR / "secrets" / "bus_key")
+"""Signs what travels through the queue; as ``SECRET_KEY``."""
 TOKEN_KEYS_DIR = Path(env.str("NOVELLA_TOKEN_KEYS_DIR", default=str(PORTAL_DIR / "secrets" / "token-keys")))
 """Keys that encrypt tokens; the newest one issues, all of them verify."""
 CREDENTIAL_KEYS_DIR = Path(

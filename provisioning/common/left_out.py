@@ -14,6 +14,9 @@ BY_ROLE: dict[str, tuple[str, ...]] = {
 
 
 def leave_out(role: str) -> None:
-    """Let imports of them fail as where they are not installed; what is there already stays."""
+    """Let imports of them fail as where they are not installed; what is there already stays.
+
+    Programs call it before they load Django; importing the settings alone changes nothing.
+    """
     for name in BY_ROLE.get(role, ()):
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # as the reference of the import system describes
