@@ -170,12 +170,16 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
 
 
 def _hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUID) -> None:
-    """Keep the volume for somebody who has it open: whoever is let in from now on is let in beside it, or refused."""
+    """Keep the volume for somebody who has it open: whoever is let in from now on is let in beside it, or refused.
+
+    A host's word is not enough to be given the key of a volume that any host of its pool reaches: hosts are told
+    nothing of such a volume while it is kept so (``attachments.needs_proof``).
+    """
     host = Host.objects.filter(id=read_id(client.host_id) or host_id).first()
     if host is None or Attachment.objects.filter(id=key).exists():
         return
-    if volume.pool is not None and volume.pool.shared and volume.encryption_key:
-        return  # a host's word is not enough to be given the key
+    if attachments.needs_proof(volume) and volume.multiattach:
+        return  # whoever is let in beside it is told to a daemon with the key
     Attachment.objects.create(
         id=key,
         volume=volume,
@@ -187,15 +191,18 @@ def _hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UU
         connector={HELD_BY: str(host_id)},
         connection={"export": str(volume.data_id or volume.id)},
     )
-    if volume.daemon_host_id is None:
+    if volume.daemon_host_id is None and not attachments.needs_proof(volume):
         Volume.objects.filter(id=volume.id).update(daemon_host_id=host_id)
         volume.daemon_host_id = host_id
 
 
 def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
-    """Return the attachments that are kept for guests of a host and belong to no server yet, by their volumes."""
-    rows = Attachment.objects.filter(host_id=host_id, instance_id=None)
-    return {row.volume_id: row for row in rows.filter(connector__has_key=HELD_BY)}
+    """Return the attachments that are kept for guests of a host and belong to no server yet, by their volumes; not
+    those for which the host's word is not enough.
+    """
+    rows = Attachment.objects.filter(host_id=host_id, instance_id=None, connector__has_key=HELD_BY)
+    found = {row.volume_id: row for row in rows.select_related("volume__pool")}
+    return {key: row for key, row in found.items() if not attachments.needs_proof(row.volume)}
 
 
 def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:

@@ -21,6 +21,7 @@ from provisioning.hosts.models import HostCommand
 from provisioning.jobs.models import Lease
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import usage_of
+from provisioning.volumes import older_records
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.restored import HEARD_WITHIN
@@ -38,6 +39,7 @@ from tests.core.doctor.findings import look
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
+from tests.volumes.test_host_pools import keys_in, secret_type
 
 TABLES: tuple[type[Model], ...] = (StoragePool, Volume, Snapshot, Attachment, Reservation, QuotaUsage)
 
@@ -249,6 +251,51 @@ def test_a_move_that_has_ended_since_the_copy_loses_no_data(town: Town, operator
     back(town.agent)
     assert town.fresh(volume).status == "error"
     assert look("newer_volumes")
+
+
+def shared_secret(town: Town) -> Volume:
+    """Return an encrypted volume in a pool that two hosts serve."""
+    secret_type()
+    town.pool.shared = True
+    town.agent.measured()
+    return town.make(volume_type="secret")
+
+
+def test_an_encrypted_volume_in_a_shared_pool_is_kept_for_who_has_it_open(town: Town, put_back: PutBack) -> None:
+    volume = shared_secret(town)
+    copy = Copy()
+    lost = town.attach(volume)
+    put_back(copy)
+    back(town.agent)
+    assert Attachment.objects.get().id == lost.id
+    assert town.fresh(volume).status == "in-use"
+    assert town.agent.take() == [], "its daemon goes on as it is"
+    with pytest.raises(NovellaError):
+        attachments.reserve(town.alice, volume.id, uuid.uuid4())
+    assert str(lost.id) in look("newer_volumes")[-1].sentence
+    attachments.release(lost.id)
+    town.agent.work()
+    assert str(volume.id) not in town.pool.clients
+    assert town.attach(town.fresh(volume)).status == "attached"
+
+
+@pytest.mark.parametrize("multiattach", [False, True])
+def test_no_host_is_given_a_key_because_it_says_that_it_has_the_volume_open(town: Town, *, multiattach: bool) -> None:
+    volume = shared_secret(town)
+    Volume.objects.update(multiattach=multiattach)
+    evil = town.cloud.add_host("evil")
+    served = evil.serve(ScriptedPool(id=town.pool.id, shared=True, secret=town.pool.secret))
+    client = VolumeClient(attachment_id=str(uuid.uuid4()), host_id=str(evil.host.id), local=True)
+    claim = KnownVolume(data_id=str(volume.id), version=500, volume_id=str(volume.id), size_gb=1, clients=[client])
+    audits.compare_volumes(evil.host.id, [claim])
+    assert older_records.held_on(evil.host.id) == {}, "no server is given it"
+    served.unserved = [str(volume.id)]
+    evil.measured()
+    told = evil.take()
+    for row in Attachment.objects.all():
+        attachments.release(row.id)
+    town.attach(town.fresh(volume))
+    assert keys_in([*told, *evil.take()]) == []
 
 
 def test_a_host_s_word_counts_for_volumes_of_its_own_only(town: Town) -> None:

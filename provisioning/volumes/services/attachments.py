@@ -19,7 +19,7 @@ from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import ConnectVolumeRequest, VolumeClient
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, UnavailableError
-from provisioning.common.ids import NOBODY
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts.commands import withdraw
 from provisioning.hosts.models import Host
@@ -191,7 +191,7 @@ def release(attachment_id: uuid.UUID) -> None:
     state.settle(volume, "detach.end")
     if was_open:
         with contextlib.suppress(UnavailableError):  # nobody is there who could be told
-            tell_clients(volume)
+            tell_clients(volume, left=read_id(str(attachment.connector.get(HELD_BY, ""))))
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None:
         follow_refreshed(volume)
 
@@ -231,6 +231,15 @@ def is_held(volume_id: uuid.UUID) -> bool:
     return Attachment.objects.filter(volume_id=volume_id, connector__has_key=HELD_BY).exists()
 
 
+def needs_proof(volume: Volume) -> bool:
+    """Whether a host that says it has a volume open must not be given the volume's key on the ground of its word."""
+    return bool(volume.encryption_key) and volume.pool is not None and volume.pool.shared
+
+
+def _is_kept_unproven(volume: Volume) -> bool:
+    return needs_proof(volume) and is_held(volume.id)
+
+
 def when_exported(function: Exported) -> None:
     """Ask this one first when a daemon has been told of its clients: whether they are no attachments."""
     _exported[:] = [function]
@@ -266,7 +275,7 @@ def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
     ``left``: a host that is told as well, if it is to serve nobody.  Raises UnavailableError when no host serves the
     pool.
     """
-    if volume.pool is None:
+    if volume.pool is None or _is_kept_unproven(volume):
         return
     using = list(Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id"))
     by_host = _by_daemon(volume, using)
@@ -300,7 +309,7 @@ def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uui
     mine = Q(id__in=data_ids, data_id=None) | Q(data_id__in=data_ids)
     ids = list(Volume.objects.filter(mine, pool_id=pool_id).order_by("id").values_list("id", flat=True))
     for volume in state.lock(ids).values():
-        if not open_commands(volume.id).exists():
+        if not open_commands(volume.id).exists() and not _is_kept_unproven(volume):
             using = Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id")
             _send(volume, host_id, _by_daemon(volume, using).get(host_id, []))
 
