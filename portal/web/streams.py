@@ -16,6 +16,7 @@ from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from provisioning.common.connections import give_back
+from provisioning.common.transfers import seconds_for
 
 HEADER = "X-Novella-Exchange"
 """Names the exchange inside the process; the web server drops it from what clients send."""
@@ -123,9 +124,13 @@ class _Patience:
     """How long a client that sends is waited for: only the time counts in which there was nothing to do."""
 
     def __init__(self) -> None:
-        self._end = time.monotonic() + settings.UPLOAD_TIMEOUT
+        self._began = time.monotonic()
         self._waited = 0.0
-        self._came = 0
+        self._came = self._total = 0
+
+    @property
+    def _end(self) -> float:
+        return self._began + seconds_for(settings.UPLOAD_TIMEOUT, self._total)
 
     def read(self, exchange: Exchange) -> bytes:
         """Return the next bytes; raises BodyInterruptedError for a client that is too slow."""
@@ -138,8 +143,10 @@ class _Patience:
         now = time.monotonic()
         self._waited += now - began
         self._came += len(data or b"")
+        self._total += len(data or b"")
         if now >= self._end:
-            raise BodyInterruptedError(f"The upload took more than {settings.UPLOAD_TIMEOUT} seconds.")
+            text = f"The upload took more than {settings.UPLOAD_TIMEOUT} seconds, and was slow."
+            raise BodyInterruptedError(text)
         if self._waited >= WINDOW:
             if data != b"" and self._came < settings.UPLOAD_LEAST_RATE * WINDOW:
                 text = f"The upload was ended: fewer than {settings.UPLOAD_LEAST_RATE} bytes a second arrived."
@@ -152,7 +159,8 @@ def body_of(request: HttpRequest) -> Iterator[bytes]:
     """Yield a request's body as it arrives.
 
     No database connection is held meanwhile.  Raises BodyInterruptedError when it ends before its announced length, and
-    for a client that sends fewer than ``UPLOAD_LEAST_RATE`` bytes a second or for longer than ``UPLOAD_TIMEOUT``.
+    for a client that sends fewer than ``UPLOAD_LEAST_RATE`` bytes a second, or for longer than ``UPLOAD_TIMEOUT`` and
+    what the data takes at a steady rate.
     """
     token = request.headers.get(HEADER)
     exchange = _open.get(token) if token else None

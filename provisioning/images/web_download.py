@@ -20,6 +20,7 @@ from urllib.parse import urljoin
 
 from django.conf import settings
 
+from provisioning.common.transfers import seconds_for
 from provisioning.images.errors import DownloadError
 from provisioning.images.web_address import Address, WebAddress, read_uri, resolve
 
@@ -50,6 +51,7 @@ class WebFile:
         with _explained(self.shown, self.watch):
             while piece := self.response.read1(PIECE):
                 size += len(piece)
+                self.watch.came(size)
                 yield piece
             self.watch.check(self.shown)
         if self.total is not None and size != self.total:
@@ -57,28 +59,48 @@ class WebFile:
 
 
 class Watch:
-    """Ends a connection when its time is over, however slowly it drips."""
+    """Ends a connection when its time is over, however slowly it drips; what comes fast enough has more time."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._end = time.monotonic() + seconds
+        self._began = time.monotonic()
+        self._end = self._began + seconds
         self._timer: threading.Timer | None = None
+        self._over = threading.Event()
 
     @contextlib.contextmanager
     def over(self, connection: socket.socket) -> Iterator[None]:
         """Watch a connection while the block runs."""
-        self._timer = threading.Timer(max(self._end - time.monotonic(), 0), _cut, [connection])
-        self._timer.daemon = True
-        self._timer.start()
+        self._over.clear()
+        self._wait(connection)
         try:
             yield
         finally:
-            self._timer.cancel()
+            self._over.set()
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def came(self, size: int) -> None:
+        """Hear how many bytes have come in all."""
+        self._end = self._began + seconds_for(self._seconds, size)
+
+    def _wait(self, connection: socket.socket) -> None:
+        """Cut the connection when its time is over, which may have moved until then."""
+        left = self._end - time.monotonic()
+        if self._over.is_set():
+            return
+        if left <= 0 and self._timer is not None:
+            _cut(connection)
+            return
+        self._timer = threading.Timer(max(left, 0), self._wait, [connection])
+        self._timer.daemon = True
+        self._timer.start()
 
     def check(self, shown: str) -> None:
         """Raise DownloadError when the time is over."""
         if time.monotonic() >= self._end:
-            raise DownloadError(f"The download of {shown} took longer than {self._seconds:.0f} seconds.")
+            text = f"The download of {shown} took longer than {self._seconds:.0f} seconds, and was slow."
+            raise DownloadError(text)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from provisioning.hosts.models import HostCommand
 from provisioning.images.models import Image
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
+from tests.support.passing_time import pass_time
 from tests.support.tasks import Scene, in_the_middle_of, the_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -103,6 +104,21 @@ def test_silence_until_the_deadline(scene: Scene) -> None:
         scene.host.report(command, kind, power_state=1)
     rests(scene, state)
     goes(scene)
+
+
+def test_signs_of_life_keep_the_task_alive_whatever_it_takes(scene: Scene) -> None:
+    command = the_command(scene)
+    seconds = HostCommand.objects.get(id=command.id).timeout or 0
+    before = state_of(scene.server)
+    for _ in range(8):
+        pass_time(0.8 * seconds)
+        scene.host.report(command, "progress")
+        pass_time(0.3 * seconds)
+        reap()
+        assert state_of(scene.server) == before
+    pass_time(2 * seconds)
+    reap()
+    assert scene.now().task_state is None
 
 
 def test_a_delete_in_the_middle(scene: Scene) -> None:

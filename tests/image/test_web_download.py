@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from provisioning.common import transfers
 from provisioning.images import web_download
 from provisioning.images.errors import DownloadError, ImportUriError
 from provisioning.images.web_address import is_allowed, read_uri
@@ -158,6 +159,19 @@ def test_a_server_that_drips_is_cut_off(web: Web, settings: Settings, where: str
     with pytest.raises(DownloadError, match=r"took longer|failed"):
         fetch(web.url("/slow"))
     stop.set()
+
+
+def test_a_download_that_goes_on_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(web_download.time, "monotonic", lambda: now[0])
+    watch = web_download.Watch(10)
+    for size in range(0, 100 << 20, transfers.STEADY):
+        watch.check("it")
+        now[0] += 1.05
+        watch.came(size + transfers.STEADY)
+    now[0] += 10
+    with pytest.raises(DownloadError, match="slow"):
+        watch.check("it")
 
 
 def test_a_silent_server_is_left(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
