@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from portal.dashboard import refusals
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page, PageRequest
 from portal.dashboard.paging import live_name
 from provisioning.common.context import RequestContext
@@ -96,13 +97,13 @@ class QuestionPage(RecordPage[Record]):
     said: ClassVar[str] = "{name} was deleted."
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        return self.ask_first(self.question.format(name=self.name()), self.text(), self.label)
+        return self.ask_first(self.question.format(name=bdi(self.name())), self.text(), self.label)
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Do it, and leave."""
         name = self.name()
         self.do()
-        return self.go(self.leave_for(), said=self.said.format(name=name))
+        return self.go(self.leave_for(), said=self.said.format(name=bdi(name)))
 
     def name(self) -> str:
         return name_of(self.record)

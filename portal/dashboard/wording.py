@@ -174,9 +174,10 @@ def age(moment: datetime) -> str:
     return f"{seconds // 86_400} d"
 
 
-def moment(value: datetime) -> str:
-    """Write a moment to the minute, in UTC."""
-    return f"{value.astimezone(UTC):%Y-%m-%d %H:%M}{JOINED}UTC"
+def moment(value: datetime, to: str = "minutes") -> str:
+    """Write a moment in UTC, to the ``minutes`` or ``seconds``."""
+    shape = "%Y-%m-%d %H:%M:%S" if to == "seconds" else "%Y-%m-%d %H:%M"
+    return f"{value.astimezone(UTC):{shape}}{JOINED}UTC"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
 // Ages and running times: <time data-since="seconds since 1970" data-format="age|elapsed"> in the server's time.
+// Moments: <time datetime="…" data-moment="minutes|seconds"> in the zone of the browser; their titles stay in UTC.
 const offset = Date.now() / 1000 - Number(document.documentElement.dataset.now);
 
 function age(seconds) {
@@ -11,6 +12,25 @@ function age(seconds) {
 function elapsed(seconds) {
     if (seconds < 60) return `${seconds.toFixed(1)} s`;
     return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+}
+
+const two = (number) => String(number).padStart(2, "0");
+
+function moment(date, to) {
+    const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+    const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
+    return `${day} ${time}${to === "seconds" ? `:${two(date.getSeconds())}` : ""}`;
+}
+
+function localize() {
+    for (const element of document.querySelectorAll("time[data-moment]")) {
+        const text = moment(new Date(element.dateTime), element.dataset.moment);
+        if (element.textContent !== text) element.textContent = text;
+    }
+    for (const element of document.querySelectorAll('time[data-format="age"]')) {
+        const utc = element.title.split(" · ").pop();
+        element.title = `${moment(new Date(element.dateTime))} · ${utc}`;
+    }
 }
 
 function tick() {
@@ -28,4 +48,10 @@ function pace() {
 }
 
 pace();
-document.addEventListener("novella:live", tick);
+localize();
+for (const name of ["novella:live", "htmx:afterSettle"]) {
+    document.addEventListener(name, () => {
+        localize();
+        tick();
+    });
+}

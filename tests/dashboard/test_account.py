@@ -88,14 +88,14 @@ def test_a_person_with_two_projects_can_switch(people: People) -> None:
     assert client.post(f"/auth/project/{other.id}/").status_code == 302
     page = client.get("/").content.decode()
     assert "You work in looking-glass now." in page
-    assert "<h1>looking-glass</h1>" in page
+    assert "<h1><bdi>looking-glass</bdi></h1>" in page
 
 
 def test_nobody_enters_a_foreign_project(people: People) -> None:
     client = Client()
     sign_in(client, "alice")
     client.post(f"/auth/project/{people.charlie.project_id}/", follow=True)
-    assert "<h1>wonderland</h1>" in client.get("/").content.decode()
+    assert "<h1><bdi>wonderland</bdi></h1>" in client.get("/").content.decode()
 
 
 def test_a_form_without_its_token_is_refused(people: People) -> None:

@@ -95,7 +95,7 @@ def test_what_an_application_credential_made_is_said_to_go_with_it(at_alice: Cli
     made(alice)
     key, _ = create_application_credential(alice.user, alice.project, "nightly")
     Credential.objects.update(application_credential=key)
-    assert "the application credential nightly" in words(at_alice.get(LIST))
+    assert "the application credential <bdi>nightly</bdi>" in words(at_alice.get(LIST))
 
 
 def test_ending_a_session_says_that_its_credential_stays(at_alice: Client, alice: Person) -> None:

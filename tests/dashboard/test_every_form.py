@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -23,6 +22,7 @@ from provisioning.volumes.services import create_snapshot, create_volume
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.clouds import Cloud
+from tests.support.pages import Document
 
 Typed = Mapping[str, str]
 INVALID: Mapping[str, Typed] = {
@@ -95,66 +95,6 @@ INVALID: Mapping[str, Typed] = {
 """URL name → what is sent.  The upload is not here: its script shows the errors (tests/e2e)."""
 NO_FIELD = {"role_implications"}
 """Here the service refuses the form as a whole."""
-
-
-class Element:
-    """An element of a page, with those around it."""
-
-    def __init__(self, tag: str, attributes: Mapping[str, str], around: Element | None) -> None:
-        self.tag, self.attributes, self.around = tag, attributes, around
-        self.text = ""
-
-    def up(self) -> Iterator[Element]:
-        """Yield the element and those around it, from the inside."""
-        found: Element | None = self
-        while found is not None:
-            yield found
-            found = found.around
-
-
-class Document(HTMLParser):
-    """The elements of a page."""
-
-    VOID = {"input", "link", "meta", "br", "hr", "img", "rect"}
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.elements: list[Element] = []
-        self._open: Element | None = None
-        self.feed(page)
-        self.ids = {each.attributes["id"]: each for each in self.elements if "id" in each.attributes}
-        self.labelled = {each.attributes.get("for") for each in self.elements if each.tag == "label"}
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        element = Element(tag, {name: value or "" for name, value in attrs}, self._open)
-        self.elements.append(element)
-        if tag not in self.VOID:
-            self._open = element
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._open is not None and tag not in self.VOID:
-            assert self._open.tag == tag
-            self._open = self._open.around
-
-    def handle_data(self, data: str) -> None:
-        for each in self._open.up() if self._open else ():
-            each.text += data
-
-    def controls(self, name: str) -> list[Element]:
-        return [
-            each
-            for each in self.elements
-            if each.tag in {"input", "select", "textarea"} and each.attributes.get("name") == name
-        ]
-
-    def has_label(self, control: Element) -> bool:
-        around = any(each.tag == "label" for each in control.up())
-        return around or "aria-label" in control.attributes or control.attributes.get("id") in self.labelled
-
-    def descriptions(self, control: Element) -> list[str]:
-        """Return the texts that describe a control or the group that it is in."""
-        keys = " ".join(each.attributes.get("aria-describedby", "") for each in control.up()).split()
-        return [self.ids[key].text.strip() for key in keys]
 
 
 def patterns(found: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:

@@ -149,7 +149,7 @@ def test_a_role_of_a_domain_is_made(at_operator: Client) -> None:
     create_domain("Other", domain_id="other")
     at_operator.post("/roles/create/", {"name": "theirs", "domain": "other"})
     assert Role.objects.get(name="theirs").domain_id == "other"
-    assert "Domain Other" in at_operator.get("/roles/").content.decode()
+    assert "Domain <bdi>Other</bdi>" in at_operator.get("/roles/").content.decode()
 
 
 @pytest.mark.parametrize(

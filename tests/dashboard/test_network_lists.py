@@ -104,6 +104,6 @@ def test_what_has_no_name_is_called_by_the_beginning_of_its_id_and_comes_last(
     nameless = services.create_network(alice.project_id, "")
     services.create_network(alice.project_id, "zoo")
     page = at_alice.get("/networks/").content.decode()
-    shown = re.findall(r'<a href="/networks/[0-9a-f-]{36}/"[^>]*>([^<]+)</a>', page)
+    shown = re.findall(r'<a href="/networks/[0-9a-f-]{36}/"[^>]*><bdi>([^<]+)</bdi></a>', page)
     assert shown == ["zoo", f"({str(nameless.id)[:8]}…)", "net", "outside"]
     assert f'title="{nameless.id}"' in page

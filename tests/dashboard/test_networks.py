@@ -133,7 +133,7 @@ def test_a_network_nobody_uses_is_deleted(at_alice: Client, net: Network) -> Non
 
 def test_a_subnet_in_full(at_alice: Client, net: Network) -> None:
     crumbs = at_alice.get(f"/networks/{net.id}/subnets/create/").content.decode()
-    assert f'<li><a href="/networks/{net.id}/">front &lt;1&gt;</a></li>' in crumbs
+    assert f'<li><a href="/networks/{net.id}/"><bdi>front &lt;1&gt;</bdi></a></li>' in crumbs
     typed = {
         "cidr": "10.79.0.0/24", "name": "db", "gateway": "own", "gateway_ip": "10.79.0.254", "enable_dhcp": "on",
         "allocation_pools": "10.79.0.10-10.79.0.19\n10.79.0.30 - 10.79.0.39", "dns_nameservers": "9.9.9.9",

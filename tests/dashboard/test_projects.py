@@ -77,7 +77,7 @@ def test_a_project_is_made_and_its_page_shown(at_operator: Client, alice: Person
     assert (made.description, made.parent, made.domain_id) == ("For trying", alice.project, "default")
     page = at_operator.get(answer.headers["Location"]).content.decode()
     for words in (
-        "<h1>lab</h1>",
+        "<h1><bdi>lab</bdi></h1>",
         "For trying",
         '<span class="tag">a</span>',
         "lab is created",
@@ -188,8 +188,8 @@ def test_members_are_shown_with_how_they_come(at_operator: Client, alice: Person
     assert (inherited.role.name, str(inherited.above), inherited.group) == ("reader", "Default", None)
     assert (by_group.role.name, by_group.above, by_group.group) == ("member", None, staff)
     page = at_operator.get(f"/projects/{alice.project_id}/").content.decode()
-    assert "inherited from Default" in page
-    assert "by group staff" in page
+    assert "inherited from <bdi>Default</bdi>" in page
+    assert "by group <bdi>staff</bdi>" in page
 
 
 def test_roles_of_a_project_above_are_inherited(at_operator: Client, alice: Person) -> None:
@@ -259,7 +259,7 @@ def test_the_roles_of_a_member_change_at_once(at_operator: Client, at_alice: Cli
     assert ticked(at_operator.get(address), "roles") == [str(role("member").id)]
     dialog = at_operator.get(address, headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in dialog
-    assert "Roles of alice on wonderland" in dialog
+    assert "Roles of <bdi>alice</bdi> on <bdi>wonderland</bdi>" in dialog
     assert at_alice.get("/instances/launch/").status_code == 200
     at_operator.post(address, {"roles": str(role("reader").id)})
     assert own(alice.user, alice.project) == {"reader"}
@@ -300,7 +300,7 @@ def test_names_of_other_domains_are_told_apart(at_operator: Client, alice: Perso
     other = make_domain("other", "Other")
     make_user("alice", {alice.project: "reader"}, domain=other)
     page = at_operator.get(f"/projects/{alice.project_id}/").content.decode()
-    assert "of Other" in page
+    assert "of <bdi>Other</bdi>" in page
     assert "Other" in at_operator.get(f"/projects/{alice.project_id}/members/add/?q=alice").content.decode()
 
 

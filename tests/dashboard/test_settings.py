@@ -43,7 +43,7 @@ def test_the_profile_says_who_one_is(at_alice: Client, alice: Person) -> None:
     page = words(at_alice.get(PROFILE))
     assert alice.user_id.hex in page
     assert "Default" in page
-    assert '<span class="tag">member</span>' in page
+    assert '<span class="tag"><bdi>member</bdi></span>' in page
 
 
 def test_the_profile_is_changed(at_alice: Client, alice: Person) -> None:
@@ -130,7 +130,7 @@ def test_after_a_new_password_one_stays_in_the_project(people: People) -> None:
     here = enter("alice")
     here.post(f"/auth/project/{other.id}/")
     here.post(CHANGE, {"original": PASSWORD, "password": NEW, "again": NEW})
-    assert "<h1>looking-glass</h1>" in words(here.get("/"))
+    assert "<h1><bdi>looking-glass</bdi></h1>" in words(here.get("/"))
 
 
 @pytest.mark.parametrize(
@@ -313,11 +313,11 @@ def test_the_search_finds_no_foreign_project(at_alice: Client, people: People) -
 
 
 def test_domains_are_named_when_there_are_several(at_alice: Client, alice: Person) -> None:
-    assert "Default</span>" not in words(at_alice.get("/"))
+    assert "Default</bdi></span>" not in words(at_alice.get("/"))
     assign_role(alice.user, make_project("lab", make_domain("lab", "Laboratory")), "reader")
     page = words(at_alice.get("/"))
-    assert "Laboratory</span>" in page
-    assert "Default</span>" in page
+    assert "Laboratory</bdi></span>" in page
+    assert "Default</bdi></span>" in page
 
 
 def test_projects_by_a_group_and_from_above_can_be_entered(at_alice: Client, alice: Person) -> None:
@@ -328,7 +328,7 @@ def test_projects_by_a_group_and_from_above_can_be_entered(at_alice: Client, ali
     grant(ensure_role("member"), group=group, domain=lab, inherited=True)
     assert f"/auth/project/{below.id}/" in words(at_alice.get("/"))
     at_alice.post(f"/auth/project/{below.id}/")
-    assert "<h1>optics</h1>" in words(at_alice.get("/"))
+    assert "<h1><bdi>optics</bdi></h1>" in words(at_alice.get("/"))
 
 
 def test_very_many_projects_are_not_all_sent(at_alice: Client, alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:

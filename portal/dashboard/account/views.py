@@ -16,6 +16,7 @@ from portal.common.sign_in import sign_in, sign_out, switch_domain, switch_proje
 from portal.dashboard import projects
 from portal.dashboard.account.expired import expired_form
 from portal.dashboard.account.forms import ExpiredPasswordForm, SignInForm
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NovellaError
@@ -104,7 +105,7 @@ class SwitchProject(SwitchScope):
         return switch_project(request, wanted["project_id"].hex)
 
     def said(self, context: RequestContext) -> str:
-        return f"You work in {context.project_name} now."
+        return f"You work in {bdi(context.project_name)} now."
 
 
 class SwitchDomain(SwitchScope):

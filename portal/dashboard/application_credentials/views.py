@@ -13,6 +13,7 @@ from django.views.decorators.cache import never_cache
 from portal.dashboard.application_credentials.forms import CredentialForm
 from portal.dashboard.client_files import CLOUD, application_credential_files
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from provisioning.common.errors import ForbiddenError
 from provisioning.identity.models import Project, User
@@ -112,7 +113,7 @@ class CredentialDelete(CredentialPage):
     def get(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:
         record = existing_application_credential(self.user(), credential_id.hex)
         return self.ask_first(
-            f"Delete {record.name}?",
+            f"Delete {bdi(record.name)}?",
             "Programs that sign in with it are refused from their next request on. This cannot be undone.",
         )
 
@@ -120,4 +121,4 @@ class CredentialDelete(CredentialPage):
         record = existing_application_credential(self.user(), credential_id.hex)
         name = record.name
         delete_application_credential(record, caller=self.context)
-        return self.go(LIST, said=f"{name} was deleted.")
+        return self.go(LIST, said=f"{bdi(name)} was deleted.")

@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.flavors.forms import FlavorForm
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from provisioning.compute import selectors
 from provisioning.compute.services.flavors import FlavorRequest, create_flavor, delete_flavor
@@ -41,7 +42,7 @@ class FlavorCreate(FormPage, FlavorPage):
 
     def save(self, form: Form) -> HttpResponse:
         flavor = create_flavor(self.context, FlavorRequest(**form.cleaned_data))
-        return self.go("dashboard:flavors", said=f"{flavor.name} can be chosen now.")
+        return self.go("dashboard:flavors", said=f"{bdi(flavor.name)} can be chosen now.")
 
 
 class FlavorDelete(FlavorPage):
@@ -52,11 +53,11 @@ class FlavorDelete(FlavorPage):
     def get(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
         flavor = selectors.flavor_for(self.context, flavor_id)
         return self.ask_first(
-            f"Delete {flavor.name}?",
+            f"Delete {bdi(flavor.name)}?",
             "It can no longer be chosen. Instances of this size keep their own copy and go on.",
         )
 
     def post(self, request: HttpRequest, flavor_id: str) -> HttpResponse:
         flavor = selectors.flavor_for(self.context, flavor_id)
         delete_flavor(self.context, flavor.flavorid)
-        return self.go("dashboard:flavors", said=f"{flavor.name} was deleted.")
+        return self.go("dashboard:flavors", said=f"{bdi(flavor.name)} was deleted.")

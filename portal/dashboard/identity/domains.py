@@ -10,6 +10,7 @@ from portal.dashboard.identity import base, members, wording
 from portal.dashboard.identity.base import DomainPage
 from portal.dashboard.identity.forms import RecordForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, QuestionPage, RecordFormPage
+from portal.dashboard.names import bdi
 from provisioning.identity.models import Domain
 from provisioning.identity.selectors import dashboard_lists
 from provisioning.identity.services.domains import create_domain, delete_domain, set_domain_enabled, update_domain
@@ -89,7 +90,7 @@ class DomainCreate(RecordFormPage):
 
     def save(self, form: Form) -> HttpResponse:
         domain = create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
-        return self.go("dashboard:domain_page", domain.id, said=f"{domain.name} is created.")
+        return self.go("dashboard:domain_page", domain.id, said=f"{bdi(domain.name)} is created.")
 
 
 class DomainEdit(RecordFormPage, DomainPage):
@@ -115,7 +116,7 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=False)
-        return self.go(self.back(), said=f"{self.record.name} is disabled.")
+        return self.go(self.back(), said=f"{bdi(self.record.name)} is disabled.")
 
 
 class DomainSwitchOn(DomainPage):
@@ -126,7 +127,7 @@ class DomainSwitchOn(DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=True)
-        return self.go(self.back(), said=f"{self.record.name} is enabled.")
+        return self.go(self.back(), said=f"{bdi(self.record.name)} is enabled.")
 
 
 class DomainDelete(DeletePage[Domain], DomainPage):

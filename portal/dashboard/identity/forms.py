@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedField, OfferedListField
+from portal.dashboard.names import bdi
 from provisioning.common.ids import read_id
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
@@ -351,7 +352,7 @@ def user_label(user: User) -> ChoiceLabel:
 
 
 def group_label(group: Group) -> ChoiceLabel:
-    return ChoiceLabel(group.name, f"Group of {group.domain.name}", icon="people")
+    return ChoiceLabel(group.name, f"Group of {bdi(group.domain.name)}", icon="people")
 
 
 def project_label(project: Project) -> ChoiceLabel:
@@ -378,6 +379,6 @@ def find_project(form: Form, field: str, domain: Domain | None, *, within: str =
         return typed
     found = by_id(Project, text) or record_by(Project, name=text, domain_id=domain.id)
     if found is None or (within and found.domain_id != within):
-        form.add_error(field, f"There is no project {text[:64]} in the domain {domain.name}.")
+        form.add_error(field, f"There is no project {text[:64]} in the domain {bdi(domain.name)}.")
     typed[field] = found
     return typed

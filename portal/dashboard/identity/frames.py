@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from portal.dashboard.identity.base import IdentityPage, OnePage, Record, wanted_of
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.selectors import dashboard_lists
@@ -79,7 +80,7 @@ class QuestionPage(OnePage[Record]):
     label: ClassVar[str] = "Delete"
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        return self.ask_first(self.question.format(name=self.record.name), self.text, self.label)
+        return self.ask_first(self.question.format(name=bdi(self.record.name)), self.text, self.label)
 
 
 class DeletePage(QuestionPage[Record]):

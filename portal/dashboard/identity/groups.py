@@ -13,6 +13,7 @@ from portal.dashboard.identity.forms import GroupUserForm, RecordForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, least_grant
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.models import Group, User
@@ -59,7 +60,7 @@ class GroupCreate(RecordFormPage):
         typed = form.cleaned_data
         self.check_domain(typed["domain"])
         group = create_group(typed["domain"], typed["name"], description=typed["description"])
-        return self.go("dashboard:group_page", group.id, said=f"{group.name} is created. Now add users to it.")
+        return self.go("dashboard:group_page", group.id, said=f"{bdi(group.name)} is created. Now add users to it.")
 
 
 class GroupDetail(GroupPage):
@@ -124,7 +125,7 @@ class GroupUserAdd(FormPage, GroupPage):
     def save(self, form: Form) -> HttpResponse:
         group, user = self.record, form.cleaned_data["who"]
         add_to_group(group, user)
-        return self.go(self.back(), said=f"{user.name} is in {group.name} now.")
+        return self.go(self.back(), said=f"{bdi(user.name)} is in {bdi(group.name)} now.")
 
     def further(self) -> Mapping[str, Any]:
         return {"group": self.record, "text": base.search_of(self.request.GET)}
@@ -138,7 +139,7 @@ class GroupUserRemove(GroupPage):
     def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         user = self._user(user_id)
         return self.ask_first(
-            f"Take {user.name} out of {self.record.name}?",
+            f"Take {bdi(user.name)} out of {bdi(self.record.name)}?",
             "The user loses the roles that come by the group, at once and in open pages too.",
             "Take out",
         )
@@ -146,7 +147,7 @@ class GroupUserRemove(GroupPage):
     def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         user = self._user(user_id)
         remove_from_group(self.record, user)
-        return self.go(self.back(), said=f"{user.name} is not in {self.record.name} any more.")
+        return self.go(self.back(), said=f"{bdi(user.name)} is not in {bdi(self.record.name)} any more.")
 
     def _user(self, user_id: uuid.UUID) -> User:
         """Return the user; NotFoundError without one, and for one of another domain than the token's."""

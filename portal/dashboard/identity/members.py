@@ -31,6 +31,7 @@ from portal.dashboard.identity.places import (
     name_of,
     offered_roles,
 )
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.common.errors import NotFoundError
 from provisioning.identity.grant_target import Place
@@ -99,7 +100,7 @@ class MemberAdd(FormPage, PlacePage):
         roles, handed_down = form.cleaned_data["roles"], form.cleaned_data.get("handed_down", [])
         check_grants(self, GRANT, place, who, [*roles, *handed_down])
         onboarding.add_roles(who, place, roles, handed_down=handed_down)
-        return self.go(places.page_of(place), said=f"{who.name} has a role on {name_of(place)} now.")
+        return self.go(places.page_of(place), said=f"{bdi(who.name)} has a role on {bdi(name_of(place))} now.")
 
     def further(self) -> Mapping[str, Any]:
         return {**_words(self.place), "text": base.search_of(self.request.GET)}
@@ -161,7 +162,7 @@ class MemberRoles(FormPage, MemberPage):
             check_grants(self, GRANT, place, actor, [role for role in now if role not in before])
             check_grants(self, REVOKE, place, actor, [role for role in before if role not in now])
         onboarding.set_roles(actor, place, wanted[0], handed_down=wanted[1] if len(wanted) > 1 else None)
-        return self.go(self.back(), said=f"The roles of {actor.name} on {name_of(place)} are saved.")
+        return self.go(self.back(), said=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} are saved.")
 
     def further(self) -> Mapping[str, Any]:
         action = self.address("member_roles")
@@ -182,7 +183,7 @@ class MemberRemove(MemberPage):
         name, place = self.actor.name, self.place
         above = "" if isinstance(place, str) else " or from above"
         return self.ask_first(
-            f"Remove {name} from {name_of(place)}?",
+            f"Remove {bdi(name)} from {bdi(name_of(place))}?",
             f"Roles given here are taken away, at once and in open pages too. What comes by a group{above} stays.",
             "Remove",
         )
@@ -194,7 +195,7 @@ class MemberRemove(MemberPage):
         held += members.own_roles(place, actor, inherited=True) if handed_down else []
         check_grants(self, REVOKE, place, actor, held)
         onboarding.set_roles(actor, place, [], handed_down=[] if handed_down else None)
-        return self.go(self.back(), said=f"{actor.name} has no role on {name_of(place)} itself any more.")
+        return self.go(self.back(), said=f"{bdi(actor.name)} has no role on {bdi(name_of(place))} itself any more.")
 
 
 class ProjectMemberAdd(MemberAdd, OfProject):
@@ -266,7 +267,7 @@ class RoleGive(FormPage, IdentityPage):
         actor, project, roles = self.actor, form.cleaned_data["project"], form.cleaned_data["roles"]
         check_grants(self, GRANT, project, actor, roles)
         onboarding.add_roles(actor, project, roles)
-        return self.go(self.back(), said=f"{actor.name} has a role on {project.name} now.")
+        return self.go(self.back(), said=f"{bdi(actor.name)} has a role on {bdi(project.name)} now.")
 
     def back(self) -> str:
         """Return to the page of the user or of the group."""

@@ -10,6 +10,7 @@ from portal.dashboard.identity import base
 from portal.dashboard.identity.base import RolePage
 from portal.dashboard.identity.forms import RoleForm, RolesForm
 from portal.dashboard.identity.frames import DeletePage, ListPage, RecordFormPage
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.identity import policy
 from provisioning.identity.models import Role
@@ -71,7 +72,7 @@ class RoleCreate(RecordFormPage):
         domain_id = domain.id if domain else None
         policy.enforce(self.context, _of(domain_id, "create"), {"domain_id": domain_id})
         role = create_role(**form.cleaned_data)
-        return self.go("dashboard:roles", said=f"{role.name} can be given now.")
+        return self.go("dashboard:roles", said=f"{bdi(role.name)} can be given now.")
 
 
 class RoleEdit(RecordFormPage, RolePage):
@@ -117,7 +118,7 @@ class RoleImplications(FormPage, RolePage):
         self._check("identity:create_implied_role", [each for each in wanted if each not in present])
         self._check("identity:delete_implied_role", [each for each in present if each not in wanted])
         onboarding.set_implied(role, wanted)
-        return self.go("dashboard:roles", said=f"The roles that {role.name} implies are saved.")
+        return self.go("dashboard:roles", said=f"The roles that {bdi(role.name)} implies are saved.")
 
     def further(self) -> Mapping[str, Any]:
         return {"role": self.record}

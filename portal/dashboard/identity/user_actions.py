@@ -13,6 +13,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from portal.dashboard.forms import Form
 from portal.dashboard.identity.base import UserPage
 from portal.dashboard.identity.forms import PasswordForm
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.identity.lockout import lift_lockout
 from provisioning.identity.models import User
@@ -108,14 +109,14 @@ class UserActionPage(UserPage):
         if user.id == self.context.user_id and self.action.danger:
             text = f"This is you. {text}"
         return self.ask_first(
-            self.action.question.format(name=user.name), text, self.action.label, danger=self.action.danger
+            self.action.question.format(name=bdi(user.name)), text, self.action.label, danger=self.action.danger
         )
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, action: str) -> HttpResponse:
         user = self.record
         self.action.do(user)
         to = "dashboard:users" if self.action.name == "delete" else self.back()
-        return self.go(to, said=self.action.said.format(name=user.name))
+        return self.go(to, said=self.action.said.format(name=bdi(user.name)))
 
 
 @method_decorator([never_cache, sensitive_post_parameters("password")], name="dispatch")
@@ -133,7 +134,7 @@ class UserPassword(FormPage, UserPage):
         user, password = self.record, form.cleaned_data["password"]
         set_password(user, password, by_admin=True)
         if form.cleaned_data["how"] == "type":
-            return self.go(self.back(), said=f"{user.name} has a new password and is signed out everywhere.")
+            return self.go(self.back(), said=f"{bdi(user.name)} has a new password and is signed out everywhere.")
         shown = {"person": user, "password": password, "is_new": False}
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 
@@ -150,11 +151,11 @@ class CredentialDelete(UserPage):
         user = self.record
         credential = existing_application_credential(user, str(application_credential_id))
         return self.ask_first(
-            f"Delete {credential.name} of {user.name}?",
+            f"Delete {bdi(credential.name)} of {bdi(user.name)}?",
             "Programs that sign in with it are refused from now on. This cannot be undone.",
         )
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:
         credential = existing_application_credential(self.record, str(application_credential_id))
         delete_application_credential(credential, caller=self.context)
-        return self.go(self.back(), said=f"{credential.name} was deleted.")
+        return self.go(self.back(), said=f"{bdi(credential.name)} was deleted.")

@@ -16,6 +16,7 @@ from portal.dashboard.identity.forms import NewUserForm, UserForm
 from portal.dashboard.identity.frames import ListPage, RecordFormPage
 from portal.dashboard.identity.members import LIST
 from portal.dashboard.identity.places import GRANT, REVOKE, check_grants, least_grant
+from portal.dashboard.names import bdi
 from provisioning.identity.lockout import lockout_of
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors import dashboard_lists, members
@@ -86,7 +87,7 @@ class UserCreate(RecordFormPage):
             role=role,
         )
         if typed["how"] == "type":
-            return self.go("dashboard:user_page", user.id, said=f"{user.name} can sign in now.")
+            return self.go("dashboard:user_page", user.id, said=f"{bdi(user.name)} can sign in now.")
         shown = {"person": user, "password": typed["password"], "is_new": True}
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 

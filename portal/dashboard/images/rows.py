@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.dashboard import wording
+from portal.dashboard.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.images import selectors
@@ -88,5 +89,5 @@ def said_of(row: Row) -> str:
     image: Image = row["image"]
     name = image.name or str(image.id)
     if image.status == Image.Status.ACTIVE:
-        return f"{name} is ready"
-    return f"{name} could not be imported" if image.status == Image.Status.QUEUED and row["reason"] else ""
+        return f"{bdi(name)} is ready"
+    return f"{bdi(name)} could not be imported" if image.status == Image.Status.QUEUED and row["reason"] else ""

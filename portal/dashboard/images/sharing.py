@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import ShareForm
 from portal.dashboard.images.views import ImagePage
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage
 from provisioning.common.ids import NOBODY
 from provisioning.identity.selectors.lookups import projects_by_id
@@ -48,7 +49,7 @@ class ImageUnshare(ImagePage):
 
     def get(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
         image = selectors.image_for(self.context, image_id)
-        title = f"Stop sharing {image.name or image.id} with this project?"
+        title = f"Stop sharing {bdi(image.name or image.id)} with this project?"
         return self.ask_first(
             title, "Instances there keep their disks; no new ones can be launched from it.", "Stop sharing"
         )
@@ -68,7 +69,7 @@ class ImageAnswer(ImagePage):
         image = selectors.image_for(self.context, image_id)
         name, accepts = image.name or str(image.id), self.status == ImageMember.Status.ACCEPTED
         return self.ask_first(
-            f"Accept {name}?" if accepts else f"Decline {name}?",
+            f"Accept {bdi(name)}?" if accepts else f"Decline {bdi(name)}?",
             "It will be in the list of this project's images. It belongs to another project, which may withdraw it."
             if accepts
             else "It will not be listed here. Instances that run keep their disks.",

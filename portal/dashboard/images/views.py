@@ -15,6 +15,7 @@ from portal.common.error_status import status_of
 from portal.dashboard.forms import Form
 from portal.dashboard.images.forms import UploadForm
 from portal.dashboard.images.rows import rows_for, rows_of_unfinished
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from portal.web import upload_shares
 from portal.web.streams import BodyInterruptedError, body_of
@@ -187,7 +188,7 @@ class ImageData(ImagePage):
 
     def _ready(self, image: Image, *, say: bool = False) -> HttpResponse:
         if say:
-            messages.success(self.request, f"{image.name or 'The image'} is ready.")
+            messages.success(self.request, f"{bdi(image.name or 'The image')} is ready.")
         return JsonResponse({"next": reverse("dashboard:images")}, status=201 if say else 200)
 
     def _forget(self, image_id: uuid.UUID) -> None:
@@ -205,11 +206,11 @@ class ImageDelete(ImagePage):
     def get(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
         image = selectors.image_for(self.context, image_id)
         return self.ask_first(
-            f"Delete {image.name or image.id}?",
+            f"Delete {bdi(image.name or image.id)}?",
             "New instances cannot start from it any more. Those that run keep their disks.",
         )
 
     def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:
         image = selectors.image_for(self.context, image_id)
         services.delete(self.context, image.id)
-        return self.go("dashboard:images", said=f"{image.name or image.id} was deleted.")
+        return self.go("dashboard:images", said=f"{bdi(image.name or image.id)} was deleted.")

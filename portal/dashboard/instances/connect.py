@@ -5,6 +5,7 @@ import shlex
 from dataclasses import dataclass
 
 from portal.dashboard.client_files import CLOUD
+from portal.dashboard.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.compute import selectors as compute
@@ -70,11 +71,11 @@ def _hint(instance: Instance, address: PortAddress, outside: str) -> str:
         where = "Run it where the floating IP can be reached; a security group has to let port 22 in."
     else:
         where = (
-            f"Only guests on {address.network} and behind its routers reach this address;"
+            f"Only guests on {bdi(address.network)} and behind its routers reach this address;"
             " a floating IP makes it reachable from outside."
         )
     key = (
-        f"The key is the private half of {instance.key_name}, wherever you keep it."
+        f"The key is the private half of {bdi(instance.key_name)}, wherever you keep it."
         if instance.key_name
         else "No key pair was given: the guest lets in whom its image or user data let in."
     )

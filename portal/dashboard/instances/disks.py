@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from compute_agent.contract.calls import DiskDiagnostics
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page
 from portal.dashboard.volumes import wording
 from portal.dashboard.wording import Status
@@ -65,7 +66,10 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
 def _root(instance: Instance) -> Disk:
     size = root_gb(instance.flavor)
     return Disk(
-        "/dev/vda", f"made from {instance.image_name or 'its image'}", f"{size} GiB" if size else "", target="vda"
+        "/dev/vda",
+        f"made from {bdi(instance.image_name or 'its image')}",
+        f"{size} GiB" if size else "",
+        target="vda",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.records import may
 from provisioning.common.context import RequestContext
@@ -72,7 +73,7 @@ def _lines(sources: Iterable[Source]) -> list[Line]:
     found: dict[tuple[str, str, str], list[str]] = {}
     for source in sources:
         who = {"anywhere": "Anywhere", "range": source.name}.get(source.kind) or (
-            f"Members of {source.name}" if source.kind == "group" else f"Addresses of {source.name}"
+            f"Members of {bdi(source.name)}" if source.kind == "group" else f"Addresses of {bdi(source.name)}"
         )
         said = wording.listed(dict.fromkeys(wording.what(rule).replace("ICMPv6", "ICMP") for rule in source.rules))
         if source.everything:
@@ -94,11 +95,11 @@ def _addresses(source: Source) -> str:
 
 def _ways(reach: PortReach) -> list[str]:
     """Say from where packets come to the port at all."""
-    ways = [f"from the network {reach.port.network}"]
+    ways = [f"from the network {bdi(reach.port.network)}"]
     if reach.neighbours:
         ways.append(f"by a router from {wording.listed(reach.neighbours)}")
     for floating in reach.floating:
-        ways.append(f"from outside ({floating.network}) at the floating IP {floating.address}")
+        ways.append(f"from outside ({bdi(floating.network)}) at the floating IP {floating.address}")
     for row in reach.forwardings:
         first, last = row.external_port_first, row.external_port_last
         ports = str(first) if first == last else f"{first}-{last}"

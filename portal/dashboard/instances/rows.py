@@ -7,6 +7,7 @@ from typing import Any
 from django.utils import timezone
 
 from portal.dashboard import wording
+from portal.dashboard.names import bdi
 from portal.dashboard.wording import Status
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
@@ -51,7 +52,7 @@ class InstanceRow:
     @property
     def said(self) -> str:
         """What a screen reader is told when the row changes."""
-        return f"{self.instance.name}: {self.task or self.status.word}"
+        return f"{bdi(self.instance.name)}: {self.task or self.status.word}"
 
     @property
     def power(self) -> str:

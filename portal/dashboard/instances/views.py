@@ -11,6 +11,7 @@ from django.urls import reverse
 from portal.dashboard.instances.detail import detail_for
 from portal.dashboard.instances.listing import PAGE_SIZE, find, page_name, statuses
 from portal.dashboard.instances.rows import buttons_of, can, rows_for
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page, PageRequest
 from portal.dashboard.wording import duration
 from provisioning.common.context import RequestContext
@@ -117,7 +118,7 @@ class InstanceAction(InstancePage):
         else:
             self.action.begin(self.context, instance.id)
             to = reverse("dashboard:instance", args=[instance.id])
-        return self.go(to, said=self.button.said.format(name=instance.name))
+        return self.go(to, said=self.button.said.format(name=bdi(instance.name)))
 
     def back(self) -> str:
         """Refusals are shown on the instance."""
@@ -140,7 +141,7 @@ class InstancesDelete(InstancePage):
             text = f"The guests are stopped. They can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
         return self.ask(
             {
-                "title": f"Delete {instances[0].name}?" if count == 1 else f"Delete {count} instances?",
+                "title": f"Delete {bdi(instances[0].name)}?" if count == 1 else f"Delete {count} instances?",
                 "text": text,
                 "action": reverse("dashboard:instances_delete"),
                 "label": "Delete" if count == 1 else f"Delete {count} instances",
@@ -163,7 +164,7 @@ class InstancesDelete(InstancePage):
             except NotFoundError:
                 done.append(instance.name)  # somebody else was quicker
             except NovellaError as error:
-                refusals.append(f"{instance.name}: {error.message}")
+                refusals.append(f"{bdi(instance.name)}: {error.message}")
         for refusal in refusals:
             messages.error(request, refusal)
         said = f"{done[0]} is being deleted." if len(done) == 1 else f"{len(done)} instances are being deleted."
@@ -182,9 +183,9 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button) -> 
     if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and instance.vm_state != VmState.SOFT_DELETED:
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
     if not can(instance, action):
-        text = f"{instance.name} does not allow this now: {action.why_not(instance)}. {text}"
+        text = f"{bdi(instance.name)} does not allow this now: {action.why_not(instance)}. {text}"
     return {
-        "title": button.question.format(name=instance.name),
+        "title": button.question.format(name=bdi(instance.name)),
         "text": text,
         "action": reverse("dashboard:instance_action", args=[instance.id, button.name]),
         "label": button.label,

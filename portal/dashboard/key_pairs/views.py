@@ -6,6 +6,7 @@ from django.views.decorators.cache import never_cache
 
 from portal.dashboard.forms import Form
 from portal.dashboard.key_pairs.forms import KeyPairForm
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from provisioning.compute import selectors
 from provisioning.compute.services.key_pairs import create_key_pair, delete_key_pair
@@ -52,7 +53,7 @@ class KeyPairCreate(FormPage, KeyPairPage):
             algorithm=typed["algorithm"] or "ed25519",
         )
         if private_key is None:
-            return self.go("dashboard:key_pairs", said=f"{pair.name} can be chosen at the next launch.")
+            return self.go("dashboard:key_pairs", said=f"{bdi(pair.name)} can be chosen at the next launch.")
         return self.page("dashboard/key_pairs/created.html", {"pair": pair, "private_key": private_key}, status=201)
 
 
@@ -64,9 +65,10 @@ class KeyPairDelete(KeyPairPage):
     def get(self, request: HttpRequest, name: str) -> HttpResponse:
         pair = selectors.key_pair_for(self.context, name)
         return self.ask_first(
-            f"Delete {pair.name}?", "It is not offered at launch any more. Instances that have the key keep it."
+            f"Delete {bdi(pair.name)}?",
+            "It is not offered at launch any more. Instances that have the key keep it.",
         )
 
     def post(self, request: HttpRequest, name: str) -> HttpResponse:
         delete_key_pair(self.context, selectors.key_pair_for(self.context, name).name)
-        return self.go("dashboard:key_pairs", said=f"{name} was deleted.")
+        return self.go("dashboard:key_pairs", said=f"{bdi(name)} was deleted.")

@@ -8,6 +8,7 @@ from portal.dashboard import wording
 from portal.dashboard.forms import ChoiceLabel
 from portal.dashboard.launch.forms import ADVANCED, BOOT_FIELDS, LaunchForm
 from portal.dashboard.launch.quote import meters
+from portal.dashboard.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.compute import selectors as compute
 from provisioning.compute.launch.flavor_choices import FlavorChoice, Wanted, flavor_choices
@@ -98,7 +99,7 @@ class Wizard:
         form.offer("flavor", [(choice.flavor.flavorid, _flavor_label(choice)) for choice in self.flavors])
         form.offer("key_name", key_choices(self.keys))
         form.offer("availability_zone", [("", "Any"), *((zone, zone) for zone in self.zones)])
-        groups = [(str(group.id), f"{group.name} ({group.policy})") for group in self.server_groups]
+        groups = [(str(group.id), f"{bdi(group.name)} ({group.policy})") for group in self.server_groups]
         form.offer("server_group", [("", "None"), *groups])
         form.offer("networks", network_choices(self.networks))
         if not self.networks:
@@ -141,9 +142,12 @@ def _bootable(context: RequestContext) -> list[tuple[str, str]]:
     free = volumes.visible_volumes(context).filter(bootable=True, status=VolumeStatus.AVAILABLE)
     taken = volumes.visible_snapshots(context).filter(volume__bootable=True, status=SnapshotStatus.AVAILABLE)
     return [
-        *((f"volume:{row.id}", f"Volume {row} ({row.size_gb} GiB)") for row in free.order_by("-created_at")[:OFFERED]),
         *(
-            (f"snapshot:{row.id}", f"Snapshot {row} ({row.size_gb} GiB), on a new volume")
+            (f"volume:{row.id}", f"Volume {bdi(row)} ({row.size_gb} GiB)")
+            for row in free.order_by("-created_at")[:OFFERED]
+        ),
+        *(
+            (f"snapshot:{row.id}", f"Snapshot {bdi(row)} ({row.size_gb} GiB), on a new volume")
             for row in taken.order_by("-created_at")[:OFFERED]
         ),
     ]

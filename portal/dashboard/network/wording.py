@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from portal.dashboard.names import bdi
 from portal.dashboard.wording import UNKNOWN, Status
 from provisioning.network import flows, owners
 from provisioning.network.models import SecurityGroupRule
@@ -66,9 +67,9 @@ def what(flow: Flow) -> str:
 def remote(rule: SecurityGroupRule) -> str:
     """Write whom a rule is about: ``anywhere (0.0.0.0/0)``, ``10.0.0.0/8``, ``members of web (IPv4)``."""
     if rule.remote_group is not None:
-        return f"members of {rule.remote_group} ({rule.ethertype})"
+        return f"members of {bdi(rule.remote_group)} ({rule.ethertype})"
     if rule.remote_address_group is not None:
-        return f"the addresses of {rule.remote_address_group} ({rule.ethertype})"
+        return f"the addresses of {bdi(rule.remote_address_group)} ({rule.ethertype})"
     prefix = rule.remote_ip_prefix or EVERYWHERE[rule.ethertype]
     return f"anywhere ({prefix})" if prefix == EVERYWHERE[rule.ethertype] else prefix
 
@@ -80,7 +81,7 @@ def sentence(rule: SecurityGroupRule) -> str:
 
 def listed(words: Iterable[str]) -> str:
     """Join words as a sentence does: ``a, b and c``."""
-    *first, last = list(words) or [""]
+    *first, last = [bdi(each) for each in words] or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
 from portal.dashboard.quotas import bars
 from portal.dashboard.quotas.bars import Bar
@@ -102,7 +103,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
         set_limits(project.id, cast("QuotaForm", form).limits(), force=True)
         for sentence in below_usage(project.id):
             messages.warning(self.request, sentence)
-        return self.go("dashboard:project_page", project.id, said=f"The quotas of {project.name} are saved.")
+        return self.go("dashboard:project_page", project.id, said=f"The quotas of {bdi(project.name)} are saved.")
 
     def further(self) -> Mapping[str, Any]:
         project = self.project
@@ -120,7 +121,7 @@ class ProjectQuotasReset(OneProjectPage):
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         return self.ask(
             {
-                "title": f"Give {self.project.name} the default quotas?",
+                "title": f"Give {bdi(self.project.name)} the default quotas?",
                 "text": "All limits of its own are removed. What is in use stays, even where it is more.",
                 "action": reverse("dashboard:project_quotas_reset", args=[self.project.id]),
                 "label": "Use the defaults",
@@ -139,7 +140,7 @@ class ProjectQuotasReset(OneProjectPage):
         reset_limits(project.id, mine)
         for sentence in below_usage(project.id):
             messages.warning(request, sentence)
-        return self.go("dashboard:project_page", project.id, said=f"{project.name} has the default quotas again.")
+        return self.go("dashboard:project_page", project.id, said=f"{bdi(project.name)} has the default quotas again.")
 
 
 class QuotaDefaults(QuotaPage):

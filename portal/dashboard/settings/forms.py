@@ -6,6 +6,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import Form, OfferedField
+from portal.dashboard.names import bdi
 from provisioning.common.ids import read_id
 from provisioning.identity.models import Project, User
 
@@ -37,7 +38,9 @@ class ProfileForm(Form):
 
     focuses = False
 
-    email = forms.EmailField(required=False, max_length=254, widget=forms.EmailInput({"autocomplete": "email"}))
+    email = forms.EmailField(
+        label="E-mail", required=False, max_length=254, widget=forms.EmailInput({"autocomplete": "email"})
+    )
     description = forms.CharField(required=False)
     project = OfferedField(
         label="Start in",
@@ -51,7 +54,10 @@ class ProfileForm(Form):
         super().__init__(data, initial=initial)
         self.projects = projects
         several_domains = len({project.domain_id for project in projects}) > 1
-        names = {each.id: f"{each.name} · {each.domain.name}" if several_domains else each.name for each in projects}
+        names = {
+            each.id: f"{bdi(each.name)} · {bdi(each.domain.name)}" if several_domains else each.name
+            for each in projects
+        }
         self.offer("project", [("", "the first project by name"), *((str(key), name) for key, name in names.items())])
         for field in self.fields.values():
             field.disabled = not can_update

@@ -4,6 +4,7 @@ import uuid
 
 from django.http import HttpRequest, HttpResponse
 
+from portal.dashboard.names import bdi
 from portal.dashboard.settings import programs
 from portal.dashboard.settings.base import SettingsPage
 from provisioning.common.errors import NotFoundError
@@ -63,7 +64,7 @@ class SessionEnd(SessionPage):
         found = self._session(sign_in_id)
         client = programs.client_of(found)
         return self.ask_first(
-            f"End the session of {client.name}?",
+            f"End the session of {bdi(client.name)}?",
             f"What was signed in there is refused from its next request on. {_again(found)}".strip(),
             "End session",
         )

@@ -44,16 +44,30 @@ def epoch(value: datetime | None) -> str:
     return "" if value is None else f"{value.timestamp():.3f}"
 
 
-@register.filter
-def age(value: datetime) -> str:
-    """Write how long ago a moment is; clock.js keeps it true."""
-    return wording.age(value)
+@register.simple_tag
+def ago(value: datetime) -> SafeString:
+    """Draw how long ago a moment is, with the moment as its title; clock.js keeps both true."""
+    return format_html(
+        '<time datetime="{}" title="{}" data-since="{}" data-format="age">{}</time>',
+        value.isoformat(),
+        wording.moment(value),
+        epoch(value),
+        wording.age(value),
+    )
 
 
-@register.filter
-def moment(value: datetime | None) -> str:
-    """Write a moment to the minute, in UTC."""
-    return "" if value is None else wording.moment(value)
+@register.simple_tag
+def when(value: datetime | None, to: str = "minutes", without: str = "") -> SafeString | str:
+    """Draw a moment, to the minutes or seconds: in UTC, which clock.js turns into the zone of the browser.
+
+    ``without`` is written where there is none.
+    """
+    if value is None:
+        return without
+    said = wording.moment(value, to)
+    return format_html(
+        '<time datetime="{}" title="{}" data-moment="{}" class="num">{}</time>', value.isoformat(), said, to, said
+    )
 
 
 @register.filter

@@ -10,6 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from portal.dashboard import wording
+from portal.dashboard.names import bdi
 from portal.dashboard.network.wording import count
 from portal.dashboard.pages import Page
 from portal.dashboard.topology.picture import BOX_HEIGHT, BOX_WIDTH, Device, lay_out
@@ -80,14 +81,14 @@ def _router(router: Router, legs: list[Leg], *, link: bool) -> Shown:
     word = "DOWN" if not router.admin_state_up and router.status == "ACTIVE" else router.status
     url = reverse("dashboard:router", args=[router.id]) if link else ""
     status = wording.ROUTER_STATUS[word]
-    about = f"Router {router.name or router.id}: {status.word}, {_where(legs)}"
+    about = f"Router {bdi(router.name or router.id)}: {status.word}, {_where(legs)}"
     return Shown("router", str(router.id), str(router), status, url, legs, about)
 
 
 def _instance(instance: Instance, legs: list[Leg]) -> Shown:
     status = wording.server_status(instance, timezone.now())
     url = reverse("dashboard:instance", args=[instance.id])
-    about = f"Instance {instance.name}: {status.word}, {_where(legs)}"
+    about = f"Instance {bdi(instance.name)}: {status.word}, {_where(legs)}"
     return Shown("instance", str(instance.id), instance.name, status, url, legs, about)
 
 
@@ -116,7 +117,7 @@ def _crowd(network: Network, crowd: Sequence[Shown], *, opened: bool) -> Shown:
     here = reverse("dashboard:topology")
     url = f"{here}#net-{network.id}" if opened else f"{here}?open={network.id}#net-{network.id}"
     status = Status("fold them" if opened else said, tones[0].status.tone, tones[0].status.icon)
-    about = f"{name} on {network}: {said}. {'Fold them' if opened else 'Show each'}"
+    about = f"{bdi(name)} on {bdi(network)}: {said}. {'Fold them' if opened else 'Show each'}"
     return Shown("crowd", f"crowd-{network.id}", name, status, url, [Leg(network.id, ())], about)
 
 

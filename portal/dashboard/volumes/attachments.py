@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.records import SheetPage, name_of
 from portal.dashboard.volumes.forms import AttachForm, AttachToServerForm
 from portal.dashboard.volumes.views import VolumePage
@@ -46,10 +47,10 @@ class VolumeAttach(SheetPage, VolumePage):
 
     def save(self, form: Form) -> HttpResponse:
         attach_volume(self.context, form.cleaned_data["server"], VolumeToAttach(str(self.record.id)))
-        return self.go(self.back(), said=f"{name_of(self.record)} is being attached.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} is being attached.")
 
     def words(self) -> str:
-        return f"Attach {name_of(self.record)}"
+        return f"Attach {bdi(name_of(self.record))}"
 
     def about(self) -> str:
         return "The instance sees a new disk at once, without a restart."
@@ -79,7 +80,7 @@ class ServerAttach(SheetPage):
         return self.go(self.back(), said="The volume is being attached.")
 
     def words(self) -> str:
-        return f"Attach a volume to {self.instance.name}"
+        return f"Attach a volume to {bdi(self.instance.name)}"
 
     def back(self) -> str:
         return reverse("dashboard:instance", args=[self.instance.id])
@@ -93,13 +94,15 @@ class VolumeDetach(VolumePage):
     def get(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
         server = compute.instance_for(self.context, instance)
         if find_device(server, str(self.record.id)).is_root:
-            raise ConflictError(f"{server.name} starts from {name_of(self.record)}, so it cannot be detached.")
+            raise ConflictError(
+                f"{bdi(server.name)} starts from {bdi(name_of(self.record))}, so it cannot be detached."
+            )
         text = "Unmount its file systems in the instance first: what is not written yet is lost otherwise."
-        return self.ask_first(f"Detach {name_of(self.record)} from {server.name}?", text, "Detach")
+        return self.ask_first(f"Detach {bdi(name_of(self.record))} from {bdi(server.name)}?", text, "Detach")
 
     def post(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
         detach_volume(self.context, instance, str(self.record.id))
-        return self.go(self.back(), said=f"{name_of(self.record)} is being detached.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} is being detached.")
 
     def back(self) -> str:
         """Return the page from which it was asked: the server's or the volume's."""

@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.records import ListPage, QuestionPage, RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import BackupForm, RestoreForm
 from portal.dashboard.volumes.rows import backup_parts
@@ -70,7 +71,7 @@ class BackupCreate(SheetPage, VolumePage):
         return self.go(self.back(), said="The backup is being written.")
 
     def words(self) -> str:
-        return f"Back up {name_of(self.record)}"
+        return f"Back up {bdi(name_of(self.record))}"
 
     def about(self) -> str:
         return "A copy outside its pool, which outlives the volume. An instance that has it goes on meanwhile."
@@ -90,10 +91,10 @@ class BackupRestore(SheetPage, BackupPage):
     def save(self, form: Form) -> HttpResponse:
         target = form.cleaned_data["target"]
         restored = backup_restores.restore_backup(self.context, str(self.record.id), target)
-        return self.go(PAGE, restored.volume.id, said=f"{name_of(self.record)} is being restored.")
+        return self.go(PAGE, restored.volume.id, said=f"{bdi(name_of(self.record))} is being restored.")
 
     def words(self) -> str:
-        return f"Restore {name_of(self.record)}"
+        return f"Restore {bdi(name_of(self.record))}"
 
 
 class BackupDelete(QuestionPage[Backup], BackupPage):

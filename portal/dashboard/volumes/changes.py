@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.records import QuestionPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import EditVolumeForm, ExtendForm, RetypeForm, UploadForm
 from portal.dashboard.volumes.views import VolumePage
@@ -31,7 +32,7 @@ class VolumeEdit(SheetPage, VolumePage):
         return self.go(self.back(), said="Saved.")
 
     def words(self) -> str:
-        return f"Edit {name_of(self.record)}"
+        return f"Edit {bdi(name_of(self.record))}"
 
 
 class VolumeExtend(SheetPage, VolumePage):
@@ -46,10 +47,10 @@ class VolumeExtend(SheetPage, VolumePage):
     def save(self, form: Form) -> HttpResponse:
         size = form.cleaned_data["size"]
         services.extend_volume(self.context, self.record.id, size)
-        return self.go(self.back(), said=f"{name_of(self.record)} grows to {size} GiB.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} grows to {size} GiB.")
 
     def words(self) -> str:
-        return f"Extend {name_of(self.record)}"
+        return f"Extend {bdi(name_of(self.record))}"
 
     def about(self) -> str:
         return (
@@ -72,10 +73,10 @@ class VolumeRetype(SheetPage, VolumePage):
         typed = form.cleaned_data
         policy = "on-demand" if typed["on_demand"] else "never"
         services.retype(self.context, self.record.id, typed["volume_type"], migration_policy=policy)
-        return self.go(self.back(), said=f"{name_of(self.record)} changes its type.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} changes its type.")
 
     def words(self) -> str:
-        return f"Change the type of {name_of(self.record)}"
+        return f"Change the type of {bdi(name_of(self.record))}"
 
     def about(self) -> str:
         now = self.record.volume_type
@@ -94,10 +95,13 @@ class VolumeUpload(SheetPage, VolumePage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         services.upload_to_image(self.context, self.record.id, typed["name"], disk_format=typed["disk_format"])
-        return self.go("dashboard:images", said=f"The image {typed['name']} is being made of {name_of(self.record)}.")
+        return self.go(
+            "dashboard:images",
+            said=f"The image {bdi(typed['name'])} is being made of {bdi(name_of(self.record))}.",
+        )
 
     def words(self) -> str:
-        return f"Make an image of {name_of(self.record)}"
+        return f"Make an image of {bdi(name_of(self.record))}"
 
 
 class VolumeDelete(QuestionPage[Volume], VolumePage):

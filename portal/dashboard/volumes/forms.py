@@ -8,6 +8,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, OfferedField, WholeNumberField
+from portal.dashboard.names import bdi
 from portal.dashboard.refusals import RecordForm
 from portal.dashboard.volumes.wording import type_name
 from provisioning.volumes.models import Backup, Volume, VolumeType
@@ -30,7 +31,7 @@ NO_SIZE = "Say how large it is to be: what it begins with has no size to take."
 
 def sized(record: Volume | Backup) -> str:
     """Write a choice: its name and its size."""
-    return f"{record} ({record.size_gb} GiB)"
+    return f"{bdi(record)} ({record.size_gb} GiB)"
 
 
 class VolumeNamesForm(RecordForm):
@@ -206,7 +207,7 @@ class RestoreForm(RecordForm):
 
     def __init__(self, data: QueryDict | None, volumes: Iterable[Volume]) -> None:
         super().__init__(data)
-        there = [(str(each.id), f"{each} ({each.size_gb} GiB): what it has is lost") for each in volumes]
+        there = [(str(each.id), f"{bdi(each)} ({each.size_gb} GiB): what it has is lost") for each in volumes]
         self.offer("target", [("", "A new volume"), *there])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.records import ListPage, QuestionPage, RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import VolumeNamesForm
 from portal.dashboard.volumes.rows import snapshot_parts
@@ -58,7 +59,7 @@ class SnapshotCreate(SheetPage, VolumePage):
         return self.go(self.back(), said="The snapshot is being taken.")
 
     def words(self) -> str:
-        return f"Snapshot of {name_of(self.record)}"
+        return f"Snapshot of {bdi(name_of(self.record))}"
 
     def about(self) -> str:
         if self.record.status == VolumeStatus.IN_USE:
@@ -80,7 +81,7 @@ class SnapshotEdit(SheetPage, SnapshotPage):
         return self.go(self.back(), said="Saved.")
 
     def words(self) -> str:
-        return f"Edit {name_of(self.record)}"
+        return f"Edit {bdi(name_of(self.record))}"
 
 
 class SnapshotDelete(QuestionPage[Snapshot], SnapshotPage):
@@ -103,7 +104,7 @@ class SnapshotRevert(QuestionPage[Snapshot], SnapshotPage):
     said = "The volume goes back to {name}."
 
     def text(self) -> str:
-        return f"What was written to {name_of(self.record.volume)} since then is lost."
+        return f"What was written to {bdi(name_of(self.record.volume))} since then is lost."
 
     def do(self) -> None:
         services.revert_to_snapshot(self.context, self.record.volume_id, self.record.id)

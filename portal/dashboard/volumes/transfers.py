@@ -3,6 +3,7 @@
 from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.records import QuestionPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import AcceptForm, TransferForm
 from portal.dashboard.volumes.views import HOME, PAGE, VolumePage
@@ -32,7 +33,7 @@ class TransferCreate(SheetPage, VolumePage):
         )
 
     def words(self) -> str:
-        return f"Hand {name_of(self.record)} over"
+        return f"Hand {bdi(name_of(self.record))} over"
 
     def about(self) -> str:
         return "Somebody of another project takes it over with the key that is shown next, once."
@@ -50,7 +51,7 @@ class TransferWithdraw(QuestionPage[Volume], VolumePage):
     def do(self) -> None:
         offer = getattr(self.record, "transfer", None)
         if offer is None:
-            raise ConflictError(f"{name_of(self.record)} is not offered to anybody.")
+            raise ConflictError(f"{bdi(name_of(self.record))} is not offered to anybody.")
         transfers.delete_transfer(self.context, str(offer.id))
 
     def leave_for(self) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.records import Crumbs, DetailPage, ListPage, RecordPage, SheetPage, name_of
 from portal.dashboard.volumes.forms import BACKUP, FIELD_OF, IMAGE, SNAPSHOT, VOLUME, NewVolumeForm, sized
 from portal.dashboard.volumes.rows import list_parts, page_parts
@@ -114,7 +115,7 @@ class VolumeCreate(SheetPage):
         return {
             IMAGE: [(str(each.id), each.name or str(each.id)) for each in usable],
             SNAPSHOT: [
-                (str(each.id), f"{each} ({each.size_gb} GiB, of {each.volume})")
+                (str(each.id), f"{bdi(each)} ({each.size_gb} GiB, of {bdi(each.volume)})")
                 for each in snapshots.order_by("-created_at")[:OFFERED]
             ],
             VOLUME: [(str(each.id), sized(each)) for each in volumes.order_by("-created_at")[:OFFERED]],

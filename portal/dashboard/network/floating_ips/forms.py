@@ -8,6 +8,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, OfferedField
+from portal.dashboard.names import bdi
 from portal.dashboard.refusals import RecordForm
 from provisioning.network.models import FixedIP, FloatingIP, Network, PortForwarding
 from provisioning.network.selectors.ways_out import WaysOut
@@ -58,7 +59,9 @@ class AssociateForm(RecordForm):
         super().__init__(data, initial={"floating": first, "address": next(iter(ways.addresses), "")})
         known = {each.id: str(each) for each in ways.networks}
         choices = [(str(row.id), ChoiceLabel(row.address, known[row.network_id])) for row in ways.free]
-        choices += [(key, ChoiceLabel("A new one", f"from {each}", icon="plus-lg")) for key, each in self.new.items()]
+        choices += [
+            (key, ChoiceLabel("A new one", f"from {bdi(each)}", icon="plus-lg")) for key, each in self.new.items()
+        ]
         choices += [
             (str(row.id), ChoiceLabel(row.address, f"moved here: it leads to {row.fixed_address} now"))
             for row in ways.taken

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.network.floating_ips.forms import AssociateForm
 from portal.dashboard.network.ports.base import PortPage, said
 from portal.dashboard.pages import PageRequest
@@ -45,7 +46,7 @@ class PortFloating(SheetPage, PortPage):
         return self.go(self.back(), said=f"{led.address} leads to {led.fixed_address} now.")
 
     def words(self) -> str:
-        return f"Lead a floating IP to {said(self.record)}"
+        return f"Lead a floating IP to {bdi(said(self.record))}"
 
     def about(self) -> str:
         return "It is reached from outside then, as far as its security groups let anybody in."
@@ -60,7 +61,7 @@ class PortFloating(SheetPage, PortPage):
 def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
     """Return what is missing in words: ``lacks``, ``mend``, and the address and words of a link when there is one."""
     subnet, router = missing.subnet, missing.router
-    where = f"the network {subnet.network} ({subnet.cidr})" if subnet is not None else ""
+    where = f"the network {bdi(subnet.network)} ({subnet.cidr})" if subnet is not None else ""
     lacks, mend, to, words, rule = {
         "address": ("The port has no IPv4 address.", "Floating IPs lead to IPv4 addresses only.", "", "", ""),
         "external": (
@@ -86,18 +87,18 @@ def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
         ),
         "interface": (
             f"No router is on {where}.",
-            f"The router {router} leads outside, but is not connected to this network.",
+            f"The router {bdi(router)} leads outside, but is not connected to this network.",
             f"{reverse('dashboard:router_interface_add', args=[router.id])}?subnet={subnet.id}"
             if router and subnet
             else "",
-            f"Connect {router}",
+            f"Connect {bdi(router)}",
             "add_router_interface",
         ),
         "gateway": (
-            f"The router {router} on {where} has no gateway.",
+            f"The router {bdi(router)} on {where} has no gateway.",
             "It leads nowhere outside until it has one.",
             reverse("dashboard:router_gateway", args=[router.id]) if router else "",
-            f"Set the gateway of {router}",
+            f"Set the gateway of {bdi(router)}",
             "update_router",
         ),
     }[missing.what]

@@ -8,6 +8,7 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.network.floating_ips.forms import AllocateForm, ForwardingForm, TargetForm, initial_of
 from portal.dashboard.network.floating_ips.rows import list_parts, page_parts, said_of
 from portal.dashboard.records import (
@@ -48,7 +49,10 @@ class FloatingPage(RecordPage[FloatingIP]):
         found = reachable_addresses(self.context, self.record.network_id)
         names = instance_names(self.context, [row.port.device_id for row in found if row.port])
         return [
-            (row, f"{names.get(row.port.device_id or NOBODY, row.port.name)}: {row.address} ({row.port.network})")
+            (
+                row,
+                f"{names.get(row.port.device_id or NOBODY, row.port.name)}: {row.address} ({bdi(row.port.network)})",
+            )
             for row in found
             if row.port is not None
         ]
@@ -219,7 +223,7 @@ class ForwardingEdit(ForwardingPage, SheetPage):
         targets = self.targets()
         known = {each.pk for each, _ in targets}
         targets += [
-            (each, f"{each.address} ({each.port.network})") for each in fixed if each.pk not in known and each.port
+            (each, f"{each.address} ({bdi(each.port.network)})") for each in fixed if each.pk not in known and each.port
         ]
         return ForwardingForm(data, targets, initial=initial_of(row, next((each.pk for each in fixed), None)))
 

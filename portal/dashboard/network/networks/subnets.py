@@ -8,6 +8,7 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import NewSubnetForm, SubnetForm, initial_of
 from portal.dashboard.network.networks.rows import device_words
@@ -53,7 +54,7 @@ class SubnetCreate(SheetPage, NetworkPage):
         return self.go(self.back(), said=f"{made.cidr} is added.")
 
     def words(self) -> str:
-        return f"Add a subnet to {name_of(self.record)}"
+        return f"Add a subnet to {bdi(name_of(self.record))}"
 
 
 class SubnetEdit(SheetPage, SubnetPage):
@@ -88,7 +89,7 @@ class SubnetDelete(QuestionPage[Subnet], SubnetPage):
         if not ports:
             return "Its addresses are given out no more."
         devices = device_words(self.context, ports)
-        users = list(dict.fromkeys(devices[port.id][0] or f"port {name_of(port)}" for port in ports))
+        users = list(dict.fromkeys(devices[port.id][0] or f"port {bdi(name_of(port))}" for port in ports))
         if len(users) > NAMED:
             users = [*users[:NAMED], "others"]
         return f"{wording.listed(users)} have addresses of it: as long as they do, it is not deleted."

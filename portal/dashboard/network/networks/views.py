@@ -7,6 +7,7 @@ from typing import Any, cast
 from django.http import HttpRequest, HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.networks.forms import GUARDED, NetworkForm, NewNetworkForm
 from portal.dashboard.network.networks.rows import device_words, list_parts, page_parts
@@ -104,7 +105,7 @@ class NetworkCreate(SheetPage):
             subnets,
             form.cleaned_data.get("router"),
         )
-        return self.go(PAGE, network.id, said=f"{network.name} is created.")
+        return self.go(PAGE, network.id, said=f"{bdi(network.name)} is created.")
 
     def further(self) -> dict[str, Any]:
         return {**super().further(), "suggested6": uses.free_range_ipv6()}
@@ -162,7 +163,7 @@ class NetworkEdit(SheetPage, NetworkPage):
         return self.go(self.back(), said="Saved.")
 
     def words(self) -> str:
-        return f"Edit {name_of(self.record)}"
+        return f"Edit {bdi(name_of(self.record))}"
 
 
 class NetworkDelete(QuestionPage[Network], NetworkPage):
@@ -175,7 +176,7 @@ class NetworkDelete(QuestionPage[Network], NetworkPage):
         if not ports and not others:
             return "Its subnets go with it. This cannot be undone."
         devices = device_words(self.context, ports)
-        users = list(dict.fromkeys(devices[port.id][0] or f"port {name_of(port)}" for port in ports))
+        users = list(dict.fromkeys(devices[port.id][0] or f"port {bdi(name_of(port))}" for port in ports))
         if len(users) > NAMED:
             users = [*users[:NAMED], "others"]
         if others:

@@ -6,6 +6,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpResponse, QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, Form, OfferedListField
+from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.ports.base import PortPage, said
 from portal.dashboard.records import SheetPage
@@ -77,7 +78,7 @@ class PortGroups(SheetPage, PortPage):
         return self.go(self.back(), said="The security groups hold now.")
 
     def words(self) -> str:
-        return f"Security groups of {said(self.record)}"
+        return f"Security groups of {bdi(said(self.record))}"
 
     def about(self) -> str:
         return "What one of them allows is allowed. It holds at once, on a running instance too."

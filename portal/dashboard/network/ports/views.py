@@ -7,6 +7,7 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.network.networks.views import PAGE, NetworkPage
 from portal.dashboard.network.ports.base import PortPage, said
 from portal.dashboard.network.ports.forms import GUARDED, PortForm, initial_of
@@ -55,7 +56,7 @@ class PortCreate(SheetPage, NetworkPage):
         return self.go(PAGE, self.record.id, said=f"The port {said(made)} is created.")
 
     def words(self) -> str:
-        return f"New port on {name_of(self.record)}"
+        return f"New port on {bdi(name_of(self.record))}"
 
     def about(self) -> str:
         return "An address and a MAC address to keep: give the port to an instance at its launch or later."
@@ -86,7 +87,7 @@ class PortEdit(SheetPage, PortPage):
         return self.go(self.leave(), said="Saved.")
 
     def words(self) -> str:
-        return f"Edit port {said(self.record)}"
+        return f"Edit port {bdi(said(self.record))}"
 
     def crumbs(self) -> Crumbs:
         return [(name_of(self.record.network), self.back())]

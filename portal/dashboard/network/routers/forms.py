@@ -7,6 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, OfferedField, OfferedListField
+from portal.dashboard.names import bdi
 from portal.dashboard.refusals import RecordForm
 from provisioning.network import addressing
 from provisioning.network.models import Network, Subnet
@@ -113,7 +114,7 @@ class InterfaceForm(RecordForm):
     def _said(self, subnet: Subnet) -> str:
         gateway = f"gateway {subnet.gateway_ip}" if subnet.gateway_ip else "no gateway"
         others = "" if subnet.network.project_id == self.own_project else ", of another project"
-        return f"{subnet.network}: {subnet.cidr} ({gateway}{others})"
+        return f"{bdi(subnet.network)}: {subnet.cidr} ({gateway}{others})"
 
     def clean_subnet(self) -> Subnet:
         found = self.known.get(self.cleaned_data["subnet"])

@@ -7,6 +7,7 @@ from typing import Any, cast
 from django.http import Http404, HttpResponse, QueryDict
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.routers.forms import GatewayForm, InterfaceForm, NewRouterForm, RouteForm, RouterForm
 from portal.dashboard.network.routers.rows import list_parts, page_parts
@@ -105,7 +106,7 @@ class RouterCreate(SheetPage):
             gateway=cast("NewRouterForm", form).wanted(),
             **{name: typed[name] for name in ("name", "description", "admin_state_up")},
         )
-        return self.go(PAGE, router.id, said=f"{router.name} is created.")
+        return self.go(PAGE, router.id, said=f"{bdi(router.name)} is created.")
 
     def about(self) -> str:
         return "A router joins networks, and leads out of them through an external one."
@@ -125,7 +126,7 @@ class RouterEdit(SheetPage, RouterPage):
         return self.go(self.back(), said="Saved.")
 
     def words(self) -> str:
-        return f"Edit {name_of(self.record)}"
+        return f"Edit {bdi(name_of(self.record))}"
 
 
 class RouterGateway(SheetPage, RouterPage):
@@ -146,10 +147,10 @@ class RouterGateway(SheetPage, RouterPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.update_router(self.record, {"gateway": cast("GatewayForm", form).wanted()})
-        return self.go(self.back(), said=f"{name_of(self.record)} leads outside now.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} leads outside now.")
 
     def words(self) -> str:
-        return f"Gateway of {name_of(self.record)}"
+        return f"Gateway of {bdi(name_of(self.record))}"
 
     def about(self) -> str:
         return "It takes an address on the external network. Floating IPs of that network can lead through it."
@@ -209,10 +210,10 @@ class InterfaceAdd(SheetPage, RouterPage):
             for attribute in ("", ":fixed_ips", ":fixed_ips:ip_address" if address else ":fixed_ips:subnet_id"):
                 policy.enforce(self.context, f"create_port{attribute}", owners)
             services.add_interface_at(self.record, subnet, address or None)
-        return self.go(self.back(), said=f"{name_of(self.record)} is on {subnet.network} now.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} is on {bdi(subnet.network)} now.")
 
     def words(self) -> str:
-        return f"Connect {name_of(self.record)} to a network"
+        return f"Connect {bdi(name_of(self.record))} to a network"
 
 
 class InterfaceRemove(QuestionPage[Router], RouterPage):
@@ -258,7 +259,7 @@ class RouteAdd(SheetPage, RouterPage):
         return self.go(self.back(), said=f"{form.cleaned_data['destination']} goes there now.")
 
     def words(self) -> str:
-        return f"Add a route to {name_of(self.record)}"
+        return f"Add a route to {bdi(name_of(self.record))}"
 
 
 class RouteRemove(QuestionPage[Router], RouterPage):

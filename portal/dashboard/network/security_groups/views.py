@@ -8,6 +8,7 @@ from django.http import HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
+from portal.dashboard.names import bdi
 from portal.dashboard.network import wording
 from portal.dashboard.network.security_groups.forms import TEMPLATES, GroupForm, RuleForm
 from portal.dashboard.network.security_groups.rows import list_parts, page_parts
@@ -81,7 +82,7 @@ class GroupCreate(SheetPage):
     def save(self, form: Form) -> HttpResponse:
         """Make it, and go to its page, where rules are added."""
         group = services.create_security_group(self.context.project_id or NOBODY, **form.cleaned_data)
-        return self.go(PAGE, group.id, said=f"{group.name} is created. It lets everything out and nothing in yet.")
+        return self.go(PAGE, group.id, said=f"{bdi(group.name)} is created. It lets everything out and nothing in yet.")
 
     def about(self) -> str:
         return "A security group says what may come in and go out. Put it on instances at launch or on their pages."
@@ -102,7 +103,7 @@ class GroupEdit(SheetPage, GroupPage):
         return self.go(self.back(), said="Saved.")
 
     def words(self) -> str:
-        return f"Edit {name_of(self.record)}"
+        return f"Edit {bdi(name_of(self.record))}"
 
     def crumbs(self) -> Crumbs:
         return [(name_of(self.record), self.back())]
@@ -144,10 +145,10 @@ class RuleAdd(SheetPage, GroupPage):
         """Add what is not there yet; hosts of running instances are told at once."""
         made = services.add_missing_rules(cast("RuleForm", form).wanted(self.record))
         said = wording.listed(dict.fromkeys(wording.what(rule) for rule in made))
-        return self.go(self.back(), said=f"{name_of(self.record)} allows {said} now.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} allows {said} now.")
 
     def words(self) -> str:
-        return f"Add a rule to {name_of(self.record)}"
+        return f"Add a rule to {bdi(name_of(self.record))}"
 
     def about(self) -> str:
         return "It holds at once, on running instances too."

@@ -1,0 +1,113 @@
+"""Names of things stand by themselves on every page: one that turns the direction of writing turns no text beside it.
+
+The pages are those that links lead to, some 100 of them: seconds for all together.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.conf import settings
+from django.db.models import CharField, F, Value
+from django.db.models.functions import Concat
+
+from portal.dashboard.names import bdi
+from provisioning.compute.launch.request import NetworkRequest
+from provisioning.compute.models import Instance, InstanceActionEvent
+from provisioning.identity.models import Role, Service
+from provisioning.network import services as network
+from provisioning.volumes.models import Backup
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_snapshot, create_volume
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import People
+from tests.support.clouds import Cloud
+from tests.support.pages import Document, walk
+
+TURNED = "\N{RIGHT-TO-LEFT OVERRIDE}"
+APPS = ("compute", "identity", "images", "network", "volumes")
+CHOSEN_BY_NOVELLA = {InstanceActionEvent, Role, Service}
+BY_THEMSELVES = {"bdi", "title", "option", "textarea", "script", "pre", "code", "text"}
+"""Elements that hold a name alone, or text that is copied as it is."""
+ISOLATED = re.compile("\N{FIRST STRONG ISOLATE}[^\N{POP DIRECTIONAL ISOLATE}]*\N{POP DIRECTIONAL ISOLATE}")
+
+
+@pytest.fixture
+def town(people: People, cloud: Cloud) -> None:
+    """One thing of each kind in the operator's project."""
+    own, context = people.operator.project_id, people.operator.context
+    net = network.create_network(own, "own")
+    subnet = network.create_subnet(net, "10.66.0.0/24")
+    outside = network.create_network(own, "outside", external=True)
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    network.create_connected_router(own, [subnet], gateway=network.Gateway(outside))
+    network.create_floating_ip(own, outside)
+    network.create_port(own, net, name="port")
+    network.create_security_group(own, "front")
+    cloud.agents["host-1"].serve()
+    volume = create_volume(context, VolumeRequest(size_gb=1, name="data"))
+    cloud.run()
+    create_snapshot(context, volume.id, name="before")
+    cloud.run()
+    Backup.objects.create(project_id=own, volume_id=volume.id, name="copy", size_gb=1, status="available")
+    cloud.launch(context, name="web", networks=(NetworkRequest(network_id=str(net.id)),))
+    cloud.run()
+
+
+def turn_names() -> None:
+    """Let every name begin with a character that turns the direction of what follows."""
+    for app in APPS:
+        for model in set(apps.get_app_config(app).get_models()) - CHOSEN_BY_NOVELLA:
+            for field in model._meta.concrete_fields:
+                if field.name == "name" and isinstance(field, CharField) and not field.primary_key:
+                    model._default_manager.exclude(name="").update(name=Concat(Value(TURNED), F("name")))
+    Instance.objects.update(image_name=Concat(Value(TURNED), F("image_name")))
+
+
+def mixed(page: Document) -> set[str]:
+    """Return the texts in which a name stands among other words."""
+    found = set()
+    for text, element in page.texts():
+        rest = ISOLATED.sub("", text)
+        if TURNED in rest and not BY_THEMSELVES & {each.tag for each in element.up()}:
+            found.add(text.strip())
+    return found
+
+
+@pytest.mark.usefixtures("town")
+def test_a_name_never_turns_the_text_beside_it(signed_in: SignedIn, people: People) -> None:
+    client = signed_in(people.operator)
+    turn_names()
+    pages = 0
+    wrong = {}
+    for path, page in walk(client, "/", of_each=1):
+        pages += 1
+        if found := mixed(page):
+            wrong[path] = found
+    assert pages > 60
+    assert not wrong, "\n".join(f"{path}: {sorted(texts)}" for path, texts in wrong.items())
+
+
+def test_moments_are_drawn_by_one_tag() -> None:
+    """By ``when`` and ``ago``: with the moment that clock.js writes in the browser's zone, and a title in UTC."""
+    folder = Path(settings.BASE_DIR) / "templates" / "dashboard"
+    wrong = [str(path) for path in folder.rglob("*.html") if re.search(r"\|(?:date|time)\b|\bUTC\b", path.read_text())]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", ["web", "", "server 1", "größe", "服务器"])
+def test_ordinary_names_stay_as_they_are_in_sentences(name: str) -> None:
+    assert bdi(name) == name
+
+
+@pytest.mark.parametrize("name", ["سرور", f"{TURNED}gnp.exe", "\u2069\u2069x\u202e", "\u2067open"])
+def test_a_name_that_turns_is_closed_in_sentences(name: str) -> None:
+    made = bdi(name)
+    depth = 0
+    for number, character in enumerate(made):
+        depth += {"\u2066": 1, "\u2067": 1, "\u2068": 1, "\u2069": -1}.get(character, 0)
+        assert depth > 0 or number == len(made) - 1
+    assert depth == 0
