@@ -3,12 +3,19 @@
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 
+from portal.ops import words
+from portal.ops.shown import SHOWN
+
 
 class OpsConfig(AppConfig):
     """Operators' admin pages and commands."""
 
     name = "portal.ops"
     label = "ops"
+
+    def ready(self) -> None:
+        """Give every kind of record its words."""
+        words.name_all(SHOWN)
 
 
 class NovellaAdminConfig(AdminConfig):

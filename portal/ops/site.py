@@ -11,13 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 
+from portal.ops.shown import IN_DASHBOARD, SHOWN
 from provisioning.identity import policy
-
-SHOWN = frozenset(
-    {"compute", "doctor", "hosts", "identity", "images", "jobs", "network", "notifications", "quotas", "volumes"}
-)
-"""Apps whose records operators see here; what other apps register for themselves (queues, groups) stays out."""
 
 
 class NovellaAdminSite(admin.AdminSite):
@@ -48,6 +45,17 @@ class NovellaAdminSite(admin.AdminSite):
                 raise BadRequest("The request names something that cannot be.") from error
 
         return answered
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """List the kinds of records; those that the dashboard has pages for lead there."""
+        found: list[Any] = super().get_app_list(request, app_label)
+        for app in found:
+            for each in app["models"]:
+                pages = IN_DASHBOARD.get(each["model"]._meta.label)
+                if pages:
+                    each["admin_url"] = reverse(f"dashboard:{pages[0]}")
+                    each["add_url"] = each["add_url"] and reverse(f"dashboard:{pages[1]}")
+        return found
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:  # type: ignore[override]
         """Lead to the page that sets a password through the service, which ends every session of that user."""

@@ -75,7 +75,14 @@ class MetadefTag(models.Model):
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint("namespace", Lower("name"), name="metadef_tag_once")]
+        constraints = [
+            models.UniqueConstraint(
+                "namespace",
+                Lower("name"),
+                name="metadef_tag_once",
+                violation_error_message="The namespace has a tag of this name already.",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name

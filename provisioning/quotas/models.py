@@ -14,12 +14,22 @@ class QuotaLimit(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["project_id", "resource"], condition=models.Q(user_id=None), name="one_limit"
+                fields=["project_id", "resource"],
+                condition=models.Q(user_id=None),
+                name="one_limit",
+                violation_error_message="The project already has a quota of this resource.",
             ),
-            models.UniqueConstraint(fields=["resource"], condition=models.Q(project_id=None), name="one_default_limit"),
+            models.UniqueConstraint(
+                fields=["resource"],
+                condition=models.Q(project_id=None),
+                name="one_default_limit",
+                violation_error_message="There is a default quota of this resource already.",
+            ),
             models.UniqueConstraint(fields=["project_id", "user_id", "resource"], name="one_limit_of_user"),
             models.CheckConstraint(
-                condition=models.Q(user_id=None) | models.Q(project_id__isnull=False), name="users_in_projects"
+                condition=models.Q(user_id=None) | models.Q(project_id__isnull=False),
+                name="users_in_projects",
+                violation_error_message="A user's quota belongs to a project.",
             ),
         ]
 
@@ -38,7 +48,11 @@ class QuotaUsage(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["project_id", "resource"], name="one_usage"),
-            models.CheckConstraint(condition=models.Q(in_use__gte=0, reserved__gte=0), name="usage_not_negative"),
+            models.CheckConstraint(
+                condition=models.Q(in_use__gte=0, reserved__gte=0),
+                name="usage_not_negative",
+                violation_error_message="Less than nothing cannot be in use.",
+            ),
         ]
 
     def __str__(self) -> str:

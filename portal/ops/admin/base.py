@@ -13,7 +13,9 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 
+from portal.ops.shown import IN_DASHBOARD
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
 from provisioning.identity import policy, privilege_escalation
@@ -60,6 +62,21 @@ class Ruled(ModelAdmin):
     rules: ClassVar[Mapping[str, str]] = {}
     narrowed_by: ClassVar[tuple[str, ...]] = ()
     """What other pages narrow the list by in their links, besides what it shows."""
+
+    def get_ordering(self, request: HttpRequest) -> Any:
+        """Order as the page says, else by name, else the newest first."""
+        names = {field.name for field in self.opts.concrete_fields}
+        usual = next((each for each in ("name", "created_at") if each in names), "pk")
+        return self.ordering or self.opts.ordering or ("-created_at" if usual == "created_at" else usual,)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        """Call the list by its records, and lead to the dashboard's page of them where there is one."""
+        pages = IN_DASHBOARD.get(self.opts.label)
+        context = {
+            "title": capfirst(str(self.opts.verbose_name_plural)),
+            "dashboard_page": reverse(f"dashboard:{pages[0]}") if pages else "",
+        }
+        return super().changelist_view(request, {**context, **(extra_context or {})})
 
     def may(self, request: HttpRequest, permission: str, obj: Model | None = None) -> bool:
         """Whether policy lets the caller do this."""

@@ -30,12 +30,12 @@ from provisioning.hosts.selectors import is_alive
 from provisioning.volumes.services import give_back_of_dead_host
 
 MEASURED = (
-    "name", "id", "state", "last_seen_at", "clock_difference", "agent_version", "contract_version",
+    "name", "id", "state", "last_seen_at", "clock", "agent_version", "contract_version",
     "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip", "forced_down",
     "uptime", "vcpus_total", "memory_mb_total",
     "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
     "disk_gb_allocated", "instances_allocated", "created_at", "second_machine", "credential_wanted_at",
-    "says", "has_mended", "certificates", "pools_here", "attached_here",
+    "says", "has_mended", "certificates", "pools_here", "attached_here", "guests_here",
 )  # fmt: skip
 CHANGED = (
     "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
@@ -102,13 +102,13 @@ class HostAdmin(Written):
         ("Capacity", {"fields": (*CHANGED[1:], "vcpus_total", "memory_mb_total", "disk_gb_total")}),
         (
             "In use",
-            {"fields": ("vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated", "instances_allocated",
+            {"fields": ("guests_here", "vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated",
                         "memory_mb_used", "disk_gb_used", "running_vms")},
         ),
         ("Volumes", {"fields": ("pools_here", "attached_here", "certificates")}),
         (
             "Agent",
-            {"fields": ("id", "last_seen_at", "clock_difference", "agent_version", "contract_version",
+            {"fields": ("id", "last_seen_at", "clock", "agent_version", "contract_version",
                         "hypervisor_type", "hypervisor_version", "hypervisor_hostname", "architecture", "host_ip",
                         "uptime", "says", "has_mended", "second_machine", "credential_wanted_at", "created_at")},
         ),
@@ -228,6 +228,19 @@ class HostAdmin(Written):
         page = reverse("admin:volumes_attachment_changelist")
         return format_html('<a href="{}?host__id__exact={}">{}</a>', page, host.pk, host.attachments.count())
 
+    @admin.display(description="its instances")
+    def guests_here(self, host: Host) -> SafeString:
+        """Lead to the instances on it."""
+        page = reverse("admin:compute_instance_changelist")
+        return format_html('<a href="{}?host__id__exact={}">{}</a>', page, host.pk, host.instances_allocated)
+
+    @admin.display(description="clock")
+    def clock(self, host: Host) -> str:
+        """Say how far its clock is from the portal's."""
+        if host.clock_difference is None:
+            return "unknown"
+        return f"{abs(host.clock_difference):.2f} s {'ahead' if host.clock_difference > 0 else 'behind'}"
+
     @admin.display(description="second machine")
     def second_machine(self, host: Host) -> str:
         """Say from where a copy of this host's state folder was refused lately."""
@@ -247,7 +260,8 @@ class HostAdmin(Written):
 
     @admin.display(description="memory", ordering="memory_mb_allocated")
     def memory(self, host: Host) -> SafeString:
-        return _meter(host.memory_mb_allocated, state_of(host, timezone.now()).memory_mb_limit, "MiB")
+        limit = state_of(host, timezone.now()).memory_mb_limit
+        return _meter(round(host.memory_mb_allocated / 1024, 1), round(limit / 1024, 1), "GiB")
 
     @admin.display(description="disk", ordering="disk_gb_allocated")
     def disk(self, host: Host) -> SafeString:
@@ -285,7 +299,7 @@ class HostAdmin(Written):
         return TemplateResponse(request, "admin/novella/join.html", context)
 
 
-def _meter(used: int, limit: int, unit: str) -> SafeString:
+def _meter(used: float, limit: float, unit: str) -> SafeString:
     percent = min(round(100 * used / limit), 100) if limit > 0 else 0
     return format_html(
         '<span class="meter-cell"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'

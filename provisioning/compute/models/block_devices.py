@@ -44,6 +44,7 @@ class BlockDevice(models.Model):
                 fields=["instance", "volume_id"],
                 name="volume_once_in_block_devices",
                 condition=models.Q(volume_id__isnull=False),
+                violation_error_message="The volume is attached to this instance already.",
             )
         ]
 

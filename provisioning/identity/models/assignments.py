@@ -12,7 +12,10 @@ def _once(actor: str, target: str, *columns: str) -> models.UniqueConstraint:
         Q(system=True) if target == "system" else Q(**{f"{target}__isnull": False})
     )
     return models.UniqueConstraint(
-        fields=[actor, *columns, "role", "inherited"], condition=condition, name=f"one_{actor}_{target}_role"
+        fields=[actor, *columns, "role", "inherited"],
+        condition=condition,
+        name=f"one_{actor}_{target}_role",
+        violation_error_message=f"The {actor} already has this role on the {target}.",
     )
 
 
@@ -39,13 +42,16 @@ class RoleAssignment(models.Model):
             _once("group", "domain", "domain"),
             _once("group", "system"),
             models.CheckConstraint(
-                condition=Q(user__isnull=False, group=None) | Q(user=None, group__isnull=False), name="one_actor"
+                condition=Q(user__isnull=False, group=None) | Q(user=None, group__isnull=False),
+                name="one_actor",
+                violation_error_message="Choose either a user or a group.",
             ),
             models.CheckConstraint(
                 condition=Q(project__isnull=False, domain=None, system=False)
                 | Q(project=None, domain__isnull=False, system=False)
                 | Q(project=None, domain=None, system=True, inherited=False),
                 name="one_target",
+                violation_error_message="Choose one of a project, a domain and the system. Roles on the system are not inherited.",
             ),
         ]
 

@@ -73,7 +73,12 @@ class Role(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["name"], condition=Q(domain=None), name="role_name"),
+            models.UniqueConstraint(
+                fields=["name"],
+                condition=Q(domain=None),
+                name="role_name",
+                violation_error_message="There is a role of this name already.",
+            ),
             models.UniqueConstraint(fields=["domain", "name"], name="role_name_in_domain"),
         ]
 
@@ -90,7 +95,11 @@ class ImpliedRole(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["prior", "implied"], name="one_implication"),
-            models.CheckConstraint(condition=~Q(prior=models.F("implied")), name="role_implies_another"),
+            models.CheckConstraint(
+                condition=~Q(prior=models.F("implied")),
+                name="role_implies_another",
+                violation_error_message="A role cannot imply itself.",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -29,6 +29,7 @@ class RegisteredLimit(models.Model):
                 fields=["service", "resource_name"],
                 condition=Q(region=None),
                 name="one_registered_limit_of_all_regions",
+                violation_error_message="The service already has a limit of this resource for all regions.",
             ),
         ]
 
@@ -53,6 +54,7 @@ class Limit(models.Model):
             models.CheckConstraint(
                 condition=Q(project__isnull=False, domain=None) | Q(project=None, domain__isnull=False),
                 name="limit_of_project_or_domain",
+                violation_error_message="A limit belongs to either a project or a domain.",
             ),
         ]
 

@@ -36,9 +36,13 @@ class Network(Shareable, Named):
                 fields=["network_type", "physical_network", "segmentation_id"],
                 condition=Q(segmentation_id__isnull=False),
                 name="one_network_per_segment",
+                violation_error_message="Another network has this type, physical network and segmentation ID.",
             ),
             models.UniqueConstraint(
-                fields=["physical_network"], condition=Q(network_type="flat"), name="one_flat_network_per_wire"
+                fields=["physical_network"],
+                condition=Q(network_type="flat"),
+                name="one_flat_network_per_wire",
+                violation_error_message="Another flat network is on this physical network.",
             ),
         ]
 

@@ -40,6 +40,7 @@ class Port(Named):
                 fields=["device_id", "device_index"],
                 condition=models.Q(device_owner__startswith="compute:", device_id__isnull=False),
                 name="one_port_per_interface",
+                violation_error_message="Another port is this interface of the instance.",
             ),
             models.UniqueConstraint(fields=["network", "mac_address"], name="one_port_per_mac_address"),
         ]

@@ -48,6 +48,7 @@ class FloatingIP(Standard):
                 fields=["network", "fixed_port", "fixed_address"],
                 condition=Q(fixed_port__isnull=False),
                 name="one_floating_ip_per_fixed_ip",
+                violation_error_message="Another floating IP of this network is associated with the address.",
             ),
         ]
 

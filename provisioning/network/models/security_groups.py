@@ -18,7 +18,10 @@ class SecurityGroup(Shareable, Named):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["project_id"], condition=models.Q(name="default"), name="one_default_security_group"
+                fields=["project_id"],
+                condition=models.Q(name="default"),
+                name="one_default_security_group",
+                violation_error_message="The project has a security group named default already.",
             )
         ]
 

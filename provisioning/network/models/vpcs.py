@@ -43,7 +43,10 @@ class GroupVpc(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["network"], condition=models.Q(is_default=True), name="one_default_group_of_vpc"
+                fields=["network"],
+                condition=models.Q(is_default=True),
+                name="one_default_group_of_vpc",
+                violation_error_message="The VPC has a default security group already.",
             )
         ]
 

@@ -123,11 +123,17 @@ class Attachment(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["volume"], name="one_writer_of_volume", condition=models.Q(exclusive=True)),
+            models.UniqueConstraint(
+                fields=["volume"],
+                name="one_writer_of_volume",
+                condition=models.Q(exclusive=True),
+                violation_error_message="Another attachment of the volume writes to it.",
+            ),
             models.UniqueConstraint(
                 fields=["volume", "instance_id"],
                 name="volume_once_in_server",
                 condition=models.Q(instance_id__isnull=False),
+                violation_error_message="The volume is attached to this instance already.",
             ),
         ]
 

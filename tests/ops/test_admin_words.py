@@ -1,0 +1,111 @@
+"""The words of the operators' pages: kinds of records, their fields, and the rules that they break."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.apps import apps
+from django.contrib import admin as django_admin
+from django.db.models import CheckConstraint, Model, UniqueConstraint
+from django.test import Client
+from django.urls import reverse
+
+from portal.ops.shown import IN_DASHBOARD
+from portal.ops.words import label_of
+from provisioning.hosts.models import Host
+from tests.support.cast import People
+from tests.support.clouds import Cloud
+
+SHOWN = list(django_admin.site._registry)
+
+
+@pytest.mark.parametrize("model", apps.get_models(), ids=lambda model: model._meta.label)
+def test_a_broken_rule_is_told_in_a_sentence(model: type[Model]) -> None:
+    """A rule over plain columns has Django's sentence with their names; the others have one of their own."""
+    for rule in model._meta.constraints:
+        plain = isinstance(rule, UniqueConstraint) and rule.condition is None and not rule.expressions
+        if isinstance(rule, CheckConstraint | UniqueConstraint) and not plain:
+            assert rule.name not in str(rule.get_violation_error_message()), rule.name
+            assert str(rule.violation_error_message).endswith("."), rule.name
+
+
+def test_an_assignment_to_nobody_is_refused_in_words(people: People, admin: Client) -> None:
+    page = admin.post("/admin/identity/roleassignment/add/", {"role": "", "inherited": ""}).content.decode()
+    assert "is violated" not in page
+    assert "Choose either a user or a group." in page
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("vcpus_total", "total vCPUs"),
+        ("memory_mb_used", "memory used (MiB)"),
+        ("host_ip", "host IP"),
+        ("access_ip_v4", "access IPv4"),
+        ("created_at", "created at"),
+        ("mtu", "MTU"),
+        ("image_id", "image ID"),
+    ],
+)
+def test_labels_are_written_as_people_do(name: str, label: str) -> None:
+    assert label_of(name) == label
+
+
+def test_no_label_has_a_unit_or_term_of_programs() -> None:
+    wrong = {
+        f"{model.__name__}.{field.name}: {field.verbose_name}"
+        for model in SHOWN
+        for field in model._meta.concrete_fields
+        if re.search(r"\b(gb|mb|ip|id|vcpus?|mtu|cidr|url|rbac|qos)\b", str(field.verbose_name))
+    }
+    assert not wrong
+
+
+def test_each_kind_has_a_name_of_its_own() -> None:
+    plurals = [str(model._meta.verbose_name_plural) for model in SHOWN]
+    assert sorted(plurals) == sorted(set(plurals))
+    assert not [each for each in plurals if each.endswith("ys") and each[-3] not in "aeiou"]
+
+
+def test_lists_of_the_dashboard_are_not_offered_twice(people: People, admin: Client) -> None:
+    page = admin.get("/admin/").content.decode()
+    for label, (listing, create) in IN_DASHBOARD.items():
+        app, model = label.lower().split(".")
+        assert f'href="/admin/{app}/{model}/"' not in page
+        assert f'href="{reverse(f"dashboard:{listing}")}"' in page
+        assert f'href="{reverse(f"dashboard:{create}")}"' in page
+        assert f'href="{reverse(f"dashboard:{listing}")}"' in admin.get(f"/admin/{app}/{model}/").content.decode()
+
+
+def test_lists_have_an_order_and_the_name_of_their_records(people: People, admin: Client, cloud: Cloud) -> None:
+    for name in ("host-3", "host-2"):
+        cloud.add_host(name)
+    page = admin.get("/admin/hosts/host/").content.decode()
+    assert page.index(">host-2<") < page.index(">host-3<")
+    assert "<h1>Hosts</h1>" in page
+    assert "to change" not in page
+
+
+def test_a_host_leads_to_its_instances_and_says_numbers_with_units(people: People, admin: Client, cloud: Cloud) -> None:
+    host = Host.objects.get()
+    Host.objects.update(clock_difference=-0.05366969108581543, instances_allocated=3)
+    page = admin.get(f"/admin/hosts/host/{host.pk}/change/").content.decode()
+    assert f'href="/admin/compute/instance/?host__id__exact={host.pk}">3<' in page
+    assert "0.05 s behind" in page
+    assert "0.0536" not in page
+    assert admin.get(f"/admin/compute/instance/?host__id__exact={host.pk}").status_code == 200
+
+
+def test_filters_are_closed_and_stand_before_the_table(people: People, admin: Client, cloud: Cloud) -> None:
+    page = admin.get("/admin/hosts/host/?enabled__exact=1").content.decode()
+    assert page.index('id="changelist-filter"') < page.index('id="changelist-form"')
+    assert not re.findall(r"<details[^>]*\sopen", page[page.index('id="changelist-filter"') :])
+    assert "<strong>Yes</strong>" in page
+
+
+def test_people_sign_out_and_find_the_dashboard(people: People, admin: Client) -> None:
+    page = admin.get("/admin/").content.decode()
+    assert "Log out" not in page
+    assert "View site" not in page
+    assert 'href="/">Dashboard</a>' in page
