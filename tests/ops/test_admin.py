@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import Flavor, Instance
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity.models import RoleAssignment
@@ -221,3 +222,17 @@ def test_limits_are_set_and_taken_back(admin: Client, alice: Person) -> None:
     assert limits_of(own)["instances"] == 5
     admin.post(f"/admin/quotas/quotalimit/{row.pk}/delete/", {"post": "yes"})
     assert limits_of(own)["instances"] == 10
+
+
+def test_a_deleted_instance_says_who_deleted_it(people: People, admin: Client, cloud: Cloud) -> None:
+    server = cloud.launch(people.alice.context, name="web-3")
+    cloud.run()
+    delete(people.alice.context, server.id)
+    cloud.run()
+    page = admin.get(f"/admin/compute/instance/{server.pk}/change/").content.decode()
+    assert f'href="/instances/{server.pk}/"' not in page
+    assert 'href="#actions-group"' in page
+    activity = page[page.index('id="actions-group"') :]
+    assert "delete" in activity
+    assert people.alice.user.name in activity
+    assert "start guest" in activity

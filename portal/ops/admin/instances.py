@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.ops.admin.base import Readable, TabularInline, link_to, row_action
@@ -16,7 +16,7 @@ from provisioning.common.errors import ConflictError
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import start, stop
 from provisioning.compute.launch import retry
-from provisioning.compute.models import Instance, InstanceFault
+from provisioning.compute.models import Instance, InstanceAction, InstanceFault
 from provisioning.compute.states import VmState, api_status
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 
@@ -33,6 +33,57 @@ class FaultInline(TabularInline):
 
     def has_add_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         return False
+
+
+class ActionInline(TabularInline):
+    """What was done to it, by whom; kept as long as the record of a deleted instance is."""
+
+    model = InstanceAction
+    verbose_name_plural = "Activity"
+    fields = readonly_fields = ("started_at", "what", "by", "took", "steps", "message", "request_id")
+    ordering = ("-started_at", "-id")
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        """Whoever may see the instance here sees what was done to it."""
+        return True
+
+    @admin.display(description="action")
+    def what(self, action: InstanceAction) -> str:
+        return action.action.replace("_", " ")
+
+    @admin.display(description="by")
+    def by(self, action: InstanceAction) -> str:
+        """Name the user, who may be deleted by now; Novella itself has no user."""
+        if action.user_id is None:
+            return "Novella"
+        return str(users_by_id([action.user_id]).get(action.user_id) or action.user_id)
+
+    @admin.display(description="took")
+    def took(self, action: InstanceAction) -> str:
+        if action.finished_at is None:
+            return "not finished"
+        return f"{(action.finished_at - action.started_at).total_seconds():.2f} s"
+
+    @admin.display(description="steps")
+    def steps(self, action: InstanceAction) -> SafeString:
+        """List the steps with their seconds, in the order in which they began."""
+        rows = (
+            (
+                event.name.replace("_", " "),
+                f"{(event.finished_at - event.started_at).total_seconds():.2f} s" if event.finished_at else "running",
+                event.message,
+            )
+            for event in action.events.order_by("started_at", "id")
+        )
+        return format_html_join(SafeString("<br>"), "{} {} {}", rows)
 
 
 def _not_deleted(rows: QuerySet[Instance]) -> QuerySet[Instance]:
@@ -56,7 +107,7 @@ class InstanceAdmin(Readable):
     search_fields = ("name", "hostname", "id__startswith")
     ordering = ("-created_at",)
     actions = ("delete_instances", "stop_instances", "start_instances", "give_up")
-    inlines = (FaultInline,)
+    inlines = (FaultInline, ActionInline)
     fields = (
         "name", "page", "decisions", "id", "status", "vm_state", "task_state", "power_state", "task_deadline",
         "attempt", "project", "owner", "host", "size", "image_name", "image_id", "key_name", "hostname",
@@ -97,7 +148,9 @@ class InstanceAdmin(Readable):
 
     @admin.display(description="page")
     def page(self, instance: Instance) -> SafeString:
-        """Lead to the timeline and the console log."""
+        """Lead to the timeline and the console log; of a deleted instance only its activity is kept, on this page."""
+        if instance.vm_state == VmState.DELETED:
+            return format_html('<a href="#actions-group">{}</a>', "Activity")
         address = reverse("dashboard:instance", args=[instance.id])
         return format_html('<a href="{}">Timeline and console log</a>', address)
 
