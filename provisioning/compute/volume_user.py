@@ -12,7 +12,15 @@ from django.db.models import Q
 
 from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import block_devices, host_commands, instance_actions, state, volume_commands, volume_progress
+from provisioning.compute import (
+    block_devices,
+    host_commands,
+    instance_actions,
+    new_volumes,
+    state,
+    volume_commands,
+    volume_progress,
+)
 from provisioning.compute.actions.rebuild import REBUILD
 from provisioning.compute.actions.swap_volume import SWAP
 from provisioning.compute.actions.volumes import ATTACH, DETACH, send_refresh, send_removal
@@ -34,6 +42,7 @@ CONNECTED, REFUSED = "compute.volume_connected", "compute.volume_refused"
 READY, FAILED, CHANGED = "compute.volume_ready", "compute.volume_failed", "compute.volume_changed"
 REIMAGED = "compute.volume_reimaged"
 MOVED, RELEASED = "compute.volume_moved", "compute.volume_released"
+ATTACH_NEW = "compute.attach_new_volume"
 AWAY = "The server does not run on its host now."
 TAKEN = "An operator has taken the volume from the server."
 NOT_CONNECTED = "Volume {volume} could not be connected: {reason}"
@@ -52,7 +61,9 @@ class Servers(uses.VolumeUser):
             cast(TOPIC, REFUSED, attachment_id=str(attachment.id), message=message)
 
     def ready(self, volume: Volume) -> None:
-        if BlockDevice.objects.filter(volume_id=volume.id).exists():
+        if new_volumes.ATTACH_TO in volume.admin_metadata:
+            cast_here(TOPIC, ATTACH_NEW, volume_id=str(volume.id))
+        elif BlockDevice.objects.filter(volume_id=volume.id).exists():
             cast_here(TOPIC, READY, volume_id=str(volume.id))
 
     def failed(self, volume: Volume, message: str) -> None:
@@ -136,6 +147,12 @@ def refused(attachment_id: str, message: str) -> None:
 def ready(volume_id: str) -> None:
     """Go on with the builds that wait for a new volume."""
     _for_builds(volume_id, cast_schedule)
+
+
+@job(ATTACH_NEW, topic=TOPIC)
+def attach_new(volume_id: str) -> None:
+    """Attach a new volume to the server that it was created for."""
+    new_volumes.attach_when_ready(volume_id)
 
 
 @job(FAILED, topic=TOPIC)

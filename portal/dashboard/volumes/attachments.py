@@ -4,20 +4,24 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
 from portal.dashboard.records import SheetPage, name_of
-from portal.dashboard.volumes.forms import AttachForm, AttachToServerForm
-from portal.dashboard.volumes.views import VolumePage
+from portal.dashboard.volumes.forms import NEW, AttachForm, AttachToServerForm
+from portal.dashboard.volumes.views import PAGE, VolumePage
 from provisioning.common.errors import ConflictError
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume, find_device
 from provisioning.compute.models import Instance
+from provisioning.compute.new_volumes import create_and_attach
 from provisioning.compute.states import VmState
+from provisioning.identity import policy
 from provisioning.volumes import selectors
+from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.services.attachments import check_attachable
 from provisioning.volumes.states import VolumeStatus
 
@@ -71,13 +75,26 @@ class ServerAttach(SheetPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         free = selectors.visible_volumes(self.context).filter(status=VolumeStatus.AVAILABLE)
-        return AttachToServerForm(data, free.order_by("-created_at")[:OFFERED])
+        creates = self.allows("volume:create")
+        return AttachToServerForm(data, free.order_by("-created_at")[:OFFERED], creates=creates)
 
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
+        if typed["volume"] == NEW:
+            return self._create(typed)
         wanted = VolumeToAttach(typed["volume"], delete_on_termination=typed["delete_on_termination"])
         attach_volume(self.context, self.instance.id, wanted)
         return self.go(self.back(), said="The volume is being attached.")
+
+    def _create(self, typed: Mapping[str, Any]) -> HttpResponse:
+        policy.enforce(self.context, "volume:create")
+        request = VolumeRequest(size_gb=typed["size"], name=typed["name"])
+        volume = create_and_attach(
+            self.context, self.instance.id, request, delete_on_termination=typed["delete_on_termination"]
+        )
+        if volume.status == VolumeStatus.ERROR:
+            return self.go(PAGE, volume.id, said=f"{bdi(name_of(volume))} could not be created.", level=messages.ERROR)
+        return self.go(self.back(), said=f"{bdi(name_of(volume))} is created, then attached.")
 
     def words(self) -> str:
         return f"Attach a volume to {bdi(self.instance.name)}"

@@ -22,6 +22,8 @@ SOURCES = {
     VOLUME: ChoiceLabel("Another volume", "what it has now", icon="device-hdd"),
     BACKUP: ChoiceLabel("A backup", "what was backed up, in a new volume", icon="archive"),
 }
+NEW = "new"
+"""The choice of a volume that is created for an instance."""
 FIELD_OF = {IMAGE: "image_id", SNAPSHOT: "snapshot_id", VOLUME: "source_volume_id", BACKUP: "backup_id"}
 """Source → the field of ``VolumeRequest`` that names it."""
 
@@ -140,19 +142,36 @@ class AttachForm(RecordForm):
 class AttachToServerForm(RecordForm):
     """Which volume a server is given."""
 
-    service_fields = {"volumeId": "volume", "volume_id": "volume"}
+    service_fields = {"volumeId": "volume", "volume_id": "volume", "size_gb": "size"}
 
-    volume = OfferedField(label="Volume", widget=forms.Select, error_messages={"required": "Choose a volume."})
+    volume = OfferedField(label="Volume", error_messages={"required": "Choose a volume."})
+    name = forms.CharField(label="Name of the new volume", max_length=255, required=False)
+    size = WholeNumberField(label="Size of the new volume", min_value=1, required=False, initial=10)
     delete_on_termination = forms.BooleanField(
-        label="Delete it with the instance", required=False, help_text="Without this it stays when the instance goes."
+        label="Delete it with the instance",
+        required=False,
+        help_text="Without this the volume is kept when the instance is deleted.",
     )
+    notes = {"size": "GiB"}
 
-    def __init__(self, data: QueryDict | None, volumes: Iterable[Volume]) -> None:
-        super().__init__(data)
-        offered = [(str(each.id), sized(each)) for each in volumes]
+    def __init__(self, data: QueryDict | None, volumes: Iterable[Volume], *, creates: bool) -> None:
+        """``creates``: whether a new volume is offered, too."""
+        offered: list[tuple[str, ChoiceLabel | str]] = [(str(each.id), sized(each)) for each in volumes]
+        if creates:
+            offered.insert(0, (NEW, ChoiceLabel("A new volume", "created and attached in one go", icon="plus-lg")))
+        super().__init__(data, initial={"volume": next((key for key, _ in offered), "")})
         self.offer("volume", offered)
+        if not creates:
+            del self.fields["name"], self.fields["size"]
         if not offered:
-            self.fields["volume"].help_text = "No volume of the project is free. Create one first."
+            self.fields["volume"].help_text = "No volume of the project is available."
+
+    def clean(self) -> dict[str, Any]:
+        """Ask for a size where the volume is new."""
+        typed = super().clean() or self.cleaned_data
+        if typed.get("volume") == NEW and not typed.get("size") and "size" not in self.errors:
+            self.add_error("size", "Say how large the new volume is.")
+        return typed
 
 
 class RetypeForm(RecordForm):

@@ -1,0 +1,62 @@
+"""Giving a server a volume that is created for it: what is written of it, and what follows when the volume is there."""
+
+import uuid
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import NovellaError
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import selectors
+from provisioning.compute.actions.base import check_lock
+from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume
+from provisioning.volumes import state
+from provisioning.volumes.models import Volume
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_volume, messages
+from provisioning.volumes.states import VolumeStatus
+
+ATTACH_TO, DELETES = "attach_to", "delete_on_termination"
+"""Keys of a new volume's ``admin_metadata``: the server that it is created for, and whether it is deleted with it."""
+OWNERS = frozenset({"member", "reader"})
+"""The roles of who creates a volume for a server, when it is attached later."""
+
+
+@when_broken_off
+def create_and_attach(
+    context: RequestContext,
+    instance_id: uuid.UUID | str,
+    request: VolumeRequest,
+    *,
+    delete_on_termination: bool = False,
+) -> Volume:
+    """Create a volume and attach it to the server as soon as it exists; why that failed, a message of it says.
+
+    Raises as ``create_volume``, and NotFoundError and InstanceLockedError for the server.
+    """
+    with transaction.atomic():
+        instance = selectors.instance_for(context, instance_id)
+        check_lock(context, instance)
+        volume = create_volume(context, request)
+        if volume.status == VolumeStatus.ERROR:
+            return volume
+        kept = {ATTACH_TO: str(instance.id), DELETES: str(delete_on_termination)}
+        return state.update(volume, {"admin_metadata": {**volume.admin_metadata, **kept}})
+
+
+def attach_when_ready(volume_id: str) -> None:
+    """Attach a volume to the server that it was created for; once, whatever comes of it."""
+    volume = Volume.objects.filter(id=volume_id, status=VolumeStatus.AVAILABLE).first()
+    server = volume.admin_metadata.get(ATTACH_TO) if volume is not None else None
+    if volume is None or server is None:
+        return
+    context = RequestContext(user_id=volume.user_id, user_name="", project_id=volume.project_id, roles=OWNERS)
+    wanted = VolumeToAttach(
+        str(volume.id), delete_on_termination=volume.admin_metadata.get(DELETES) == "True", shared=volume.multiattach
+    )
+    left = {name: value for name, value in volume.admin_metadata.items() if name not in {ATTACH_TO, DELETES}}
+    state.update(volume, {"admin_metadata": left})
+    try:
+        attach_volume(context, server, wanted)
+    except NovellaError as error:
+        messages.of_volume(volume, messages.ATTACH, error.message)
