@@ -16,11 +16,12 @@ from portal.common.tunnels import HostEnd, Tunnel, tunnels
 from portal.sockets.follower import CONFLICT, FAILED, REFUSALS, Follower, code_of, fits
 from provisioning.common.errors import NovellaError, UnavailableError
 from provisioning.common.threads import SOCKETS
+from provisioning.compute.errors import ConsoleTakenError
 from provisioning.compute.models import Instance
 from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts import calls
 
-OVER, IDLE, NO_GUEST, BUSY, NO_HOST = 4000, 4408, CONFLICT, 4423, 4504
+OVER, IDLE, NO_GUEST, TAKEN, BUSY, NO_HOST = 4000, 4408, CONFLICT, 4410, 4423, 4504
 """Codes the socket is closed with, beside those of every follower."""
 ANSWER_WITHIN = 10.0
 DIAL_WITHIN = 10.0
@@ -177,6 +178,8 @@ class JoinedSocket(Follower):
             await work()
         except JoinEndedError as error:
             code, reason = error.code, error.reason
+        except ConsoleTakenError as error:
+            code, reason = TAKEN, error.message
         except REFUSALS as error:
             code, reason = code_of(error), error.message
         except Exception:

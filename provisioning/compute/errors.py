@@ -17,6 +17,12 @@ class InstanceBusyError(ConflictError):
         self.action, self.vm_state, self.task_state = action, vm_state, task_state
 
 
+class ConsoleTakenError(ConflictError):
+    """The same person has opened the console in another window, and only one can have it."""
+
+    code = "console_taken"
+
+
 class InstanceLockedError(ConflictError):
     """The server is locked, and the caller may not act on it."""
 

@@ -3,6 +3,9 @@ import { FitAddon } from "../vendor/xterm-fit/addon-fit.mjs";
 import { Terminal } from "../vendor/xterm/lib/xterm.mjs";
 
 const FEWEST = { cols: 80, rows: 24 }; // what a guest takes a serial line for until it asks
+const SMALLEST = 5; // pixels of a letter's height, where 80 columns have little room
+const BEFORE = 200; // lines of the console log that are shown first
+const CODES = { Enter: "\r", BackSpace: "\x7f", Escape: "\x1b", Tab: "\t" };
 
 // The policy allows no inline styles, and xterm.js writes <style> elements and style attributes. In this window, which
 // has nothing but the terminal, such text goes to style sheets and properties made by script: these are allowed.
@@ -39,9 +42,51 @@ export function terminal(element, send) {
     line.attachCustomKeyEventHandler((event) => !(event.shiftKey && (event.key === "Tab" || event.ctrlKey)));
     line.onData((text) => send(encoder.encode(text)));
     line.onBinary((text) => send(Uint8Array.from(text, (character) => character.charCodeAt(0))));
+    const usual = line.options.fontSize;
     new ResizeObserver(() => {
-        const size = fit.proposeDimensions();
+        line.options.fontSize = usual;
+        let size = fit.proposeDimensions();
+        if (size && size.cols < FEWEST.cols) {
+            line.options.fontSize = Math.max(SMALLEST, Math.floor((10 * usual * size.cols) / FEWEST.cols) / 10);
+            size = fit.proposeDimensions();
+        }
         if (size) line.resize(Math.max(size.cols || 0, FEWEST.cols), Math.max(size.rows || 0, FEWEST.rows));
     }).observe(element);
     return { write: (bytes) => line.write(bytes), focus: () => line.focus() };
+}
+
+let shown = null; // the terminal stays when the console comes again
+let send = () => {};
+let control = false; // whether Ctrl is held for the next letter
+
+function text(value) {
+    const code = control && value.length === 1 ? value.toUpperCase().charCodeAt(0) : 0;
+    return code >= 64 && code < 96 ? String.fromCharCode(code - 64) : value.replaceAll("\n", "\r");
+}
+
+// What the guest wrote before the window was opened, as far as it is kept.
+async function before(address) {
+    const answer = await fetch(address).catch(() => null);
+    if (!answer?.ok) return;
+    const lines = (await answer.text()).replaceAll("\r", "").split("\n").slice(-BEFORE);
+    shown.write(new TextEncoder().encode(lines.join("\r\n")));
+}
+
+// Shows the serial line of a socket in its place; calls back, when it is there, with what can be typed to.
+export function lineOf(socket, place, connected) {
+    const encoder = new TextEncoder();
+    const first = !shown;
+    send = (bytes) => socket.readyState === WebSocket.OPEN && socket.send(bytes);
+    shown ??= terminal(document.getElementById("console-serial"), (bytes) => send(bytes));
+    const ready = first && place.dataset.log ? before(place.dataset.log) : Promise.resolve();
+    socket.addEventListener("open", () => {
+        const type = (value) => send(encoder.encode(text(value)));
+        connected({
+            focus: () => shown.focus(),
+            type,
+            key: (name) => type(CODES[name]),
+            hold: (name, down) => (control = name === "Control" && down),
+        });
+    });
+    socket.addEventListener("message", (event) => ready.then(() => shown.write(new Uint8Array(event.data))));
 }

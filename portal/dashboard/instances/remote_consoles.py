@@ -4,7 +4,7 @@ import uuid
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views import View
@@ -14,7 +14,7 @@ from portal.common.sign_in import TOKEN
 from portal.dashboard.instances.views import InstancePage
 from portal.dashboard.pages import PageRequest
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import NotFoundError
+from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 from provisioning.compute.services.remote_consoles import RULE, create_console, find_token
@@ -25,7 +25,7 @@ TYPES = {"vnc": "novnc", "serial": "serial"}
 
 
 class OpenConsole(InstancePage):
-    """A console with an address of its own, which works once."""
+    """A console with an address of its own, which works once: its window, or for the window that is open the socket."""
 
     rule = RULE
 
@@ -35,7 +35,15 @@ class OpenConsole(InstancePage):
             raise Http404
         asked_with = read(str(request.session.get(TOKEN, "")))
         made = create_console(self.context, instance_id, protocol, TYPES[protocol], asked_with)
+        if not request.accepts("text/html"):
+            return JsonResponse({"socket": f"{SOCKET}?token={made.token}"}, headers={"Cache-Control": "no-store"})
         return HttpResponseRedirect(page_path(protocol, made.token), status=303)
+
+    def refused(self, error: NovellaError) -> HttpResponse:
+        """Tell the console's own window why, too."""
+        if self.request.accepts("text/html"):
+            return super().refused(error)
+        return JsonResponse({"message": error.message}, status=409)
 
     def back(self) -> str:
         """Refusals are shown on the instance."""
@@ -66,6 +74,8 @@ class ConsoleWindow(View):
                 token, instance = (token, row.instance) if row.protocol == self.protocol else ("", None)
                 status = 200 if token else 404
         own = _own(context, str(instance.id) if instance else request.GET.get("instance", ""))
+        if own is not None and not request.GET.get("path"):
+            status = 200  # the window asks for another console by itself
         response = render(
             request,
             "dashboard/instances/console_page.html",
@@ -74,6 +84,7 @@ class ConsoleWindow(View):
                 "instance": instance or own,
                 "socket": f"{SOCKET}?token={token}" if token else "",
                 "ask": own.id if own else "",
+                "reads_log": own is not None and policy.allows(context, "os_compute_api:os-console-output"),
             },
             status=status,
         )

@@ -4,18 +4,21 @@ import hashlib
 import secrets
 import uuid
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotAuthenticatedError, NotFoundError
 from provisioning.compute import selectors
+from provisioning.compute.errors import ConsoleTakenError
 from provisioning.compute.models import ConsoleToken, Instance, InstanceAction
 from provisioning.compute.services.running import check_running
 from provisioning.compute.states import VmState
+from provisioning.events.services import record
 from provisioning.identity import policy, token_store
 from provisioning.identity.tokens import TokenData
 
@@ -23,6 +26,8 @@ RULE = "os_compute_api:os-remote-consoles"
 Protocol = Literal["vnc", "serial"]
 OFFERED: dict[tuple[str, str], Protocol] = {("vnc", "novnc"): "vnc", ("serial", "serial"): "serial"}
 """Protocol and type of the consoles there are."""
+EXCLUSIVE = frozenset({"serial"})
+"""Protocols whose console one window at a time can have."""
 MOST_UNUSED = 10
 """Tokens of one user for one server that wait to be used; the oldest goes when there is another one."""
 LONGEST_VALUE = 128
@@ -91,8 +96,13 @@ def use_token(token: str) -> OpenConsole:
     if row is None:
         raise NotAuthenticatedError(_VOID)
     console = still_open(row)
-    if not ConsoleToken.objects.filter(digest=row.digest, used_at=None).update(used_at=timezone.now()):
-        raise NotAuthenticatedError(_VOID)
+    now = timezone.now()
+    with transaction.atomic():
+        if not ConsoleToken.objects.filter(digest=row.digest, used_at=None).update(used_at=now):
+            raise NotAuthenticatedError(_VOID)
+        row.used_at = now
+        if row.protocol in EXCLUSIVE:  # the window that has it looks again whether it may stay
+            record(f"project:{console.instance.project_id}", "console", {"id": str(console.instance.id)})
     return console
 
 
@@ -100,7 +110,8 @@ def still_open(row: ConsoleToken) -> OpenConsole:
     """Look whether the console of a token may be open now.
 
     Raises NotAuthenticatedError when the sign-in it was asked with has ended, ForbiddenError when the user may not any
-    more, NotFoundError when the server is gone or was made anew, ConflictError when it does not run.
+    more, NotFoundError when the server is gone or was made anew, ConflictError when it does not run, ConsoleTakenError
+    when the user has opened it in another window since and only one can have it.
     """
     context = token_store.still_good(row.asked_with)
     instance = selectors.instance_for(context, row.instance_id)
@@ -108,6 +119,8 @@ def still_open(row: ConsoleToken) -> OpenConsole:
     if _made_anew(row, instance):
         raise NotFoundError(f"The guest of instance {instance.id} was made anew.")
     check_running(instance)
+    if row.used_at is not None and row.protocol in EXCLUSIVE and _taken_over(row, row.used_at):
+        raise ConsoleTakenError("You have opened this console in another window.")
     return OpenConsole(row, context, instance, OFFERED[row.protocol, row.console_type])
 
 
@@ -133,6 +146,11 @@ def _unused(token: str) -> ConsoleToken | None:
         return None
     rows = ConsoleToken.objects.select_related("instance__host")
     return rows.filter(digest=_digest(token), used_at=None, expires_at__gt=timezone.now()).first()
+
+
+def _taken_over(row: ConsoleToken, used_at: datetime) -> bool:
+    same = ConsoleToken.objects.filter(instance_id=row.instance_id, user_id=row.user_id, protocol=row.protocol)
+    return same.filter(used_at__gt=used_at).exists()
 
 
 def _made_anew(row: ConsoleToken, instance: Instance) -> bool:

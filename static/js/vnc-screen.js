@@ -1,0 +1,43 @@
+// The screen of a guest: noVNC on a socket, and text typed as keys of a keyboard with the US layout.
+import RFB from "../vendor/novnc/core/rfb.js";
+
+const KEYS = { Enter: 0xff0d, BackSpace: 0xff08, Escape: 0xff1b, Tab: 0xff09, Control: 0xffe3, Alt: 0xffe9, Shift: 0xffe1 };
+const SHIFTED = new Set('~!@#$%^&*()_+{}|:"<>?ABCDEFGHIJKLMNOPQRSTUVWXYZ');
+const PAUSE = 12; // milliseconds between two keys: guests lose what comes quicker
+
+function keysym(character) {
+    if (character === "\n") return KEYS.Enter;
+    if (character === "\t") return KEYS.Tab;
+    const point = character.codePointAt(0);
+    return point < 0x100 ? point : 0x01000000 | point; // as X11 has it
+}
+
+// Shows the screen of a socket in its place; calls back, when it is there, with what can be typed to.
+export function screenOf(socket, place, connected) {
+    const holder = document.getElementById("console-vnc");
+    holder.replaceChildren();
+    const rfb = new RFB(holder, socket, { shared: true });
+    rfb.scaleViewport = true;
+    rfb.background = "transparent";
+    let queue = Promise.resolve();
+
+    async function type(text) {
+        for (const character of text.replaceAll("\r\n", "\n")) {
+            const shifted = SHIFTED.has(character);
+            if (shifted) rfb.sendKey(KEYS.Shift, "ShiftLeft", true);
+            rfb.sendKey(keysym(character), null);
+            if (shifted) rfb.sendKey(KEYS.Shift, "ShiftLeft", false);
+            await new Promise((resolve) => setTimeout(resolve, PAUSE));
+        }
+    }
+
+    rfb.addEventListener("connect", () =>
+        connected({
+            focus: () => rfb.focus(),
+            type: (text) => (queue = queue.then(() => type(text))),
+            key: (name) => (name === "Ctrl-Alt-Del" ? rfb.sendCtrlAltDel() : rfb.sendKey(KEYS[name], null)),
+            hold: (name, down) => rfb.sendKey(KEYS[name], `${name}Left`, down),
+        }),
+    );
+    rfb.addEventListener("securityfailure", () => socket.close());
+}
