@@ -25,7 +25,7 @@ from provisioning.events.selectors import LoggedEvent
 from provisioning.identity import policy
 from provisioning.images import selectors
 
-INSTANCE, IMAGE, NETWORK, VOLUME = "instance", "image", "network", "volume"
+INSTANCE, IMAGE, NETWORK, VOLUME, HOST = "instance", "image", "network", "volume", "host"
 """The kinds of events that change pages."""
 Events = Sequence[LoggedEvent]
 
@@ -55,8 +55,8 @@ def render(page: str, events: Events, context: RequestContext) -> str:
 
 
 def _changed_instances(events: Sequence[LoggedEvent]) -> dict[uuid.UUID, str]:
-    """Return the instances that events change, each with its name; of networking alone, no name is known."""
-    led = {key: "" for event in events if event.kind == NETWORK for key in event.payload.get("instances", ())}
+    """Return the instances that events change, each with its name; of networking or of hosts, no name is known."""
+    led = {key: "" for event in events if event.kind in {NETWORK, HOST} for key in event.payload.get("instances", ())}
     own = {event.payload["id"]: event.payload["name"] for event in events if event.kind == INSTANCE}
     return {uuid.UUID(key): name for key, name in (led | own).items()}
 
@@ -116,14 +116,19 @@ def _reach(instance_id: str, context: RequestContext) -> str:
 def _instances(narrowed: str, events: Events, context: RequestContext) -> str:
     """Render the rows, oldest first, so that each new one is put before the others.
 
+    Those whose name is not known have changed around them, so that they are no new rows.
+
     Those that are deleted, or that the list's filter (``narrowed``, a query) does not match any more, are taken away.
     """
-    ids = _changed_instances(events).keys()
-    if not ids or not policy.allows(context, "os_compute_api:servers:detail"):
+    changed = _changed_instances(events)
+    if not changed or not policy.allows(context, "os_compute_api:servers:detail"):
         return ""
-    instances = matching(context, ids, narrowed)
-    rows = [render_to_string("dashboard/instances/_row.html", {"row": row}) for row in rows_for(context, instances)]
-    gone = set(ids) - {item.id for item in instances}
+    instances = matching(context, changed.keys(), narrowed)
+    rows = [
+        render_to_string("dashboard/instances/_row.html", {"row": row, "stays": not changed[row.instance.id]})
+        for row in rows_for(context, instances)
+    ]
+    gone = set(changed) - {item.id for item in instances}
     return "".join([*rows, *(f'<tr id="instance-{key}" data-live-remove></tr>' for key in gone)])
 
 
@@ -161,11 +166,11 @@ def _of_volumes(name: str) -> LivePage:
 
 
 PAGES: dict[str, LivePage] = {
-    "overview": LivePage(frozenset({INSTANCE, NETWORK, VOLUME}), _overview),
-    "instances": LivePage(frozenset({INSTANCE, NETWORK}), _instances),
-    "instance": LivePage(frozenset({INSTANCE, NETWORK, VOLUME}), _one_instance),
+    "overview": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _overview),
+    "instances": LivePage(frozenset({INSTANCE, NETWORK, HOST}), _instances),
+    "instance": LivePage(frozenset({INSTANCE, NETWORK, VOLUME, HOST}), _one_instance),
     "images": LivePage(frozenset({IMAGE}), _images),
-    "topology": LivePage(frozenset({INSTANCE, NETWORK}), _topology),
+    "topology": LivePage(frozenset({INSTANCE, NETWORK, HOST}), _topology),
     **{name: _of_networking(name) for name in (*network.LISTS, *network.RECORDS)},
     **{name: _of_volumes(name) for name in volumes.PAGES},
 }

@@ -3,7 +3,7 @@
 from provisioning.compute import deadlines, jobs, server_subjects, volume_user
 from provisioning.compute.actions import every
 from provisioning.compute.launch import schedule
-from provisioning.compute.upkeep import confirm_resizes, offload, reaper, reclaim, restored
+from provisioning.compute.upkeep import confirm_resizes, offload, reaper, reclaim, restored, silent_hosts
 
 __all__ = [
     "confirm_resizes",
@@ -16,5 +16,6 @@ __all__ = [
     "restored",
     "schedule",
     "server_subjects",
+    "silent_hosts",
     "volume_user",
 ]

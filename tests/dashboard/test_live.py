@@ -122,7 +122,7 @@ def test_every_live_page_is_drawn_for_what_it_follows_alone(alice: Person, cloud
 
     page = LivePage(PAGES[name].kinds, draw)
     with mock.patch.dict(PAGES, {name: page}):
-        for kind in ("instance", "image", "network", "volume"):
+        for kind in ("instance", "image", "network", "volume", "host"):
             event = log_of(alice)[0]._replace(kind=kind, payload={"id": str(instance.id), "name": "web"})
             html = render(f"{name}/x", [event], alice.context)
             assert bool(html) is (kind in PAGES[name].kinds), kind
