@@ -13,8 +13,15 @@ from provisioning.compute.actions.registry import words_of_tasks
 from provisioning.compute.models import InstanceAction
 from provisioning.compute.selectors import Step
 
+GAP = 0.1
+"""Seconds between two steps that are drawn: shorter ones are the way from one to the next."""
+IN_WORKERS = {"schedule", "claim", "allocate_network", "block_device_mapping", "hand_off"}
+"""Steps that workers of the portal take; those behind them are taken by the host."""
 NARROWEST = 0.7
 """Percent of the axis that the shortest bar takes: it must be seen."""
+
+
+GAP_RESULT = "Gap"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +31,11 @@ class Bar:
     step: Step
     left: float
     width: float
+
+    @property
+    def look(self) -> str:
+        """The step's state as the style sheet knows it; ``gap``: nothing was done."""
+        return "gap" if self.step.result == GAP_RESULT else self.step.state
 
     @property
     def note(self) -> str:
@@ -75,6 +87,7 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
     if not begun:
         return Attempt(number, [Bar(step, 0, 0) for step in steps], 0, running=True, failed=False)
     first = min(step.started for step in begun if step.started)
+    steps = _with_gaps(steps)
     running = not given_up and any(step.state in ("running", "waiting") for step in steps)
     last = now if running else max(step.finished for step in begun if step.finished)
     span = max((last - first).total_seconds(), 0.001)
@@ -89,6 +102,25 @@ def _attempt(number: int, steps: list[Step], *, given_up: bool) -> Attempt:
 
     failed = given_up or any(step.state == "failed" for step in steps)
     return Attempt(number, [bar(step) for step in steps], span, running=running, failed=failed)
+
+
+def _with_gaps(steps: Sequence[Step]) -> list[Step]:
+    """Put a step between two where nothing was done: it waited for a worker, or for the host, to have time."""
+    found: list[Step] = []
+    last: datetime | None = None
+    for step in steps:
+        if last and step.started and (step.started - last).total_seconds() >= GAP:
+            found.append(_gap(step, last, step.started))
+        found.append(step)
+        ends = [each for each in (last, step.finished) if each]
+        last = max(ends) if ends else None
+    return found
+
+
+def _gap(step: Step, begin: datetime, end: datetime) -> Step:
+    label = "Waiting for a worker" if step.name in IN_WORKERS else "Waiting for the host"
+    seconds = (end - begin).total_seconds()
+    return Step(f"wait_{step.name}", label, step.attempt, begin, end, seconds, result=GAP_RESULT)
 
 
 def later_actions(
