@@ -12,11 +12,15 @@ from django.utils import timezone
 from portal.dashboard import live
 from portal.dashboard.launch.cloud_config import problem_of
 from portal.dashboard.navigation import entries_for, groups_of
-from provisioning.compute.models import Instance
+from provisioning.compute.actions.delete import delete
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.upkeep.silent_hosts import announce_silent_hosts
 from provisioning.doctor.checks.hosts import silent_hosts
+from provisioning.events.models import Event
 from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts.models import Host
 from provisioning.network.models import Network
+from provisioning.volumes.models import Message, Volume
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud
 
@@ -182,3 +186,90 @@ def test_servers_of_a_silent_host_are_not_shown_as_running(
     assert "Instance web-1: Unknown" in picture
     [finding] = silent_hosts()
     assert finding.severity == "warning"
+
+
+def test_open_pages_are_told_once_when_a_host_goes_silent_and_when_it_is_back(cloud: Cloud, people: People) -> None:
+    server = launched(cloud, people, "web-1")
+    announce_silent_hosts()
+    seen = Event.objects.count()
+    Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
+    assert announce_silent_hosts() == 1
+    [event] = Event.objects.order_by("id")[seen:]
+    told = [LoggedEvent(event.id, event.topic, event.kind, event.payload)]
+    assert event.topic == f"project:{people.alice.project_id}"
+    for page in ("instances", f"instance/{server.id}", "overview"):
+        sent = live.render(page, told, people.alice.context)
+        assert 'data-testid="silent"' in sent, page
+        assert "data-live-container" not in sent, page
+    assert "Instance web-1: Unknown" in live.render("topology", told, people.alice.context)
+    assert announce_silent_hosts() == 0
+    Host.objects.update(last_seen_at=timezone.now())
+    assert announce_silent_hosts() == 1
+    assert 'data-testid="silent"' not in live.render("instances", told, people.alice.context)
+
+
+def test_a_host_that_is_forced_down_is_told_to_open_pages(cloud: Cloud, people: People) -> None:
+    launched(cloud, people, "web-1")
+    announce_silent_hosts()
+    Host.objects.update(forced_down=True)
+    assert announce_silent_hosts() == 1
+
+
+def test_a_new_volume_is_created_and_attached_from_the_page_of_an_instance(
+    cloud: Cloud, people: People, site: Client
+) -> None:
+    server = launched(cloud, people, "web-1")
+    cloud.agents["h1"].serve()
+    to = reverse("dashboard:server_attach", args=[server.id])
+    form = site.get(to).context["form"]
+    assert form["volume"].value() == "new"
+    refused = site.post(to, {"volume": "new", "name": "data", "size": ""})
+    assert "size" in refused.context["form"].errors
+    assert not Volume.objects.exists()
+    answer = site.post(to, {"volume": "new", "name": "data", "size": "3", "delete_on_termination": "on"})
+    assert answer["Location"] == reverse("dashboard:instance", args=[server.id])
+    cloud.run()
+    volume = Volume.objects.get()
+    assert (volume.name, volume.size_gb, volume.status) == ("data", 3, "in-use")
+    device = BlockDevice.objects.get(volume_id=volume.id)
+    assert (device.instance_id, device.delete_on_termination) == (server.id, True)
+    assert "attach_to" not in volume.admin_metadata
+
+
+def test_a_new_volume_is_left_alone_when_its_instance_is_deleted_first(
+    cloud: Cloud, people: People, site: Client
+) -> None:
+    server = launched(cloud, people, "web-1")
+    cloud.agents["h1"].serve()
+    site.post(reverse("dashboard:server_attach", args=[server.id]), {"volume": "new", "size": "1"})
+    delete(people.alice.context, server.id)
+    cloud.run()
+    volume = Volume.objects.get()
+    assert volume.status == "available"
+    assert Message.objects.get().resource_id == volume.id
+
+
+def test_a_failed_instance_offers_only_what_can_be_done_and_another_launch(
+    cloud: Cloud, people: People, site: Client
+) -> None:
+    server = cloud.launch(
+        people.alice.context, name="too-big", flavor_ref="2", metadata={"role": "web"}, user_data="I2Nsb3VkLWNvbmZpZwo="
+    )
+    Host.objects.update(vcpus_total=1, cpu_allocation_ratio=1)
+    cloud.run()
+    page = site.get(reverse("dashboard:instance", args=[server.id])).content.decode()
+    assert reverse("dashboard:server_attach", args=[server.id]) not in page
+    again = f"{reverse('dashboard:launch')}?again={server.id}"
+    assert f'href="{again}"' in page
+    form = site.get(again).context["form"]
+    assert form["name"].value() == "too-big"
+    assert form["metadata"].value() == "role=web"
+    assert form["user_data"].value() == "#cloud-config\n"
+    assert form["flavor"].value() == "1"
+
+
+def test_an_instance_of_others_is_not_launched_again(cloud: Cloud, people: People) -> None:
+    server = launched(cloud, people, "web-1")
+    client = Client()
+    sign_in_browser(client, people.charlie)
+    assert client.get(reverse("dashboard:launch"), {"again": server.id}).status_code == 404

@@ -25,6 +25,7 @@ def detail_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         "row": row,
         "can": {
             "console_log": policy.allows(context, "os_compute_api:os-console-output"),
+            "launch_again": instance.host_id is None and policy.allows(context, "os_compute_api:servers:create"),
             "open_console": policy.allows(context, "os_compute_api:os-remote-consoles"),
         },
         "advice": advice_on(decisions[0] if decisions else None) if row.fault else "",

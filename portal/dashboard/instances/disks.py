@@ -8,6 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 
 from compute_agent.contract.calls import DiskDiagnostics
+from portal.dashboard.instances.rows import can
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import Page
 from portal.dashboard.volumes import wording
@@ -16,6 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import NovellaError
 from provisioning.compute import block_devices
 from provisioning.compute import selectors as compute
+from provisioning.compute.actions.volumes import ATTACH
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.diagnostics import diagnostics
 from provisioning.compute.sizes import root_gb
@@ -60,7 +62,7 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
         attached = taken.get(str(device.attachment_id)) == AttachStatus.ATTACHED
         rows.append(_of_volume(device, volume, can_detach=detaches and attached and not device.is_root))
     attaches = policy.allows(context, "os_compute_api:os-volumes-attachments:create", own)
-    return {"seen": True, "rows": rows, "can_attach": attaches and instance.task_state is None}
+    return {"seen": True, "rows": rows, "can_attach": attaches and can(instance, ATTACH)}
 
 
 def _root(instance: Instance) -> Disk:

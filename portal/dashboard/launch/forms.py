@@ -12,6 +12,7 @@ from portal.dashboard.forms import Form, OfferedField, OfferedListField, WholeNu
 from portal.dashboard.launch import cloud_config, names
 from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest
+from provisioning.compute.models import Instance
 
 FAR_TOO_MANY = 9999
 """Any greater number of servers is refused, and drawn, as this one."""
@@ -95,6 +96,7 @@ class LaunchForm(Form):
             data["count"] = "1"
         super().__init__(data)
         self.over_quota = ""
+        self.again: Instance | None = None  # what is launched once more
 
     @property
     def number(self) -> int:

@@ -26,6 +26,8 @@ class Launch(FormPage):
 
     def form(self, data: QueryDict | None = None) -> Form:
         form = LaunchForm(data)
+        if again := self.request.GET.get("again", ""):
+            form.again = compute.instance_for(self.context, again)
         form.initial["networks"] = self.request.GET.getlist("network")
         volume = self.request.GET.get("volume", "")
         form.initial["boot_from"] = f"volume:{volume}" if volume else ""

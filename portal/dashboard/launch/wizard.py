@@ -1,5 +1,6 @@
 """Everything the wizard shows, gathered at once: it opens with one request."""
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -175,7 +176,8 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     that is created later changes nothing.
     """
     initial = wizard.form.initial
-    last = next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
+    again = wizard.form.again
+    last = again or next(iter(compute.instances_for(context, user_id=context.user_id, limit=1)), None)
     image_ids, key_names = [image.id for image in wizard.images], [key.name for key in wizard.keys]
     if image_ids:
         initial["image"] = str(last.image_id if last and last.image_id in image_ids else image_ids[0])
@@ -185,6 +187,27 @@ def _choose(context: RequestContext, wizard: Wizard) -> None:
     asked = [str(net.id) for net in wizard.networks if str(net.id) in initial.get("networks", ())]
     initial["networks"] = asked or _usual_networks(context, wizard.networks, last)
     initial["security_groups"] = [str(group.id) for group in wizard.groups if group.name == "default"]
+    if again is not None:
+        initial.update(_of(again, wizard))
+
+
+def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
+    """Return the choices with which an instance was launched, as far as they can be made again; not its size."""
+    wanted = {str(each.get("network_id")) for each in instance.requested_networks}
+    groups = [str(group.id) for group in wizard.groups if str(group.id) in map(str, instance.security_groups)]
+    found: dict[str, Any] = {
+        "name": instance.name,
+        "key_name": instance.key_name if instance.key_name in {key.name for key in wizard.keys} else "",
+        "networks": [str(net.id) for net in wizard.networks if str(net.id) in wanted] or None,
+        "security_groups": groups or None,
+        "availability_zone": instance.availability_zone if instance.availability_zone in wizard.zones else "",
+        "server_group": str(instance.server_group_id or ""),
+        "user_data": base64.b64decode(instance.user_data or "").decode(errors="replace"),
+        "metadata": "\n".join(f"{key}={value}" for key, value in instance.metadata.items()),
+        "description": instance.description or "",
+        "config_drive": instance.config_drive,
+    }
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _usual_networks(context: RequestContext, networks: list[Network], last: Instance | None) -> list[str]:
