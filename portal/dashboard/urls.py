@@ -18,6 +18,7 @@ from portal.dashboard.application_credentials.views import CredentialCreate, Cre
 from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
 from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
+from portal.dashboard.instances.bulk import InstancesBulk
 from portal.dashboard.instances.console import ConsoleLog
 from portal.dashboard.instances.disks import DiskFigures
 from portal.dashboard.instances.remote_consoles import ConsoleWindow, OpenConsole
@@ -26,7 +27,6 @@ from portal.dashboard.instances.views import (
     InstanceActions,
     InstanceDetail,
     InstanceList,
-    InstancesDelete,
 )
 from portal.dashboard.key_pairs.views import KeyPairCreate, KeyPairDelete, KeyPairList
 from portal.dashboard.launch import made_here
@@ -53,7 +53,7 @@ urlpatterns = [
     path("instances/launch/keys/", Keys.as_view(), name="launch_keys"),
     path("instances/launch/networks/", made_here.Networks.as_view(), name="launch_networks"),
     path("instances/launch/security-groups/", made_here.Groups.as_view(), name="launch_groups"),
-    path("instances/delete/", InstancesDelete.as_view(), name="instances_delete"),
+    path("instances/all/<slug:button>/", InstancesBulk.as_view(), name="instances_bulk"),
     path("instances/<uuid:instance_id>/", InstanceDetail.as_view(), name="instance"),
     path("instances/<uuid:instance_id>/actions/", InstanceActions.as_view(), name="instance_actions"),
     path("instances/<uuid:instance_id>/disks/", DiskFigures.as_view(), name="instance_disks"),

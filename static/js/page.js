@@ -58,7 +58,22 @@ dialog?.addEventListener("click", (event) => {
     if (event.target === dialog) dialog.close();
 });
 
-dialog?.addEventListener("close", () => dialog.replaceChildren());
+// The focus goes back to where the question was asked: to the button of a row's menu, where the menu is closed by now.
+let asker = null;
+
+document.body.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.target?.id !== "dialog") return;
+    const source = event.detail.elt;
+    const toggle = source.closest(".dropdown-menu")?.parentElement.querySelector("[data-bs-toggle]");
+    asker = toggle ?? source;
+});
+
+dialog?.addEventListener("close", () => {
+    dialog.replaceChildren();
+    const back = asker?.isConnected ? asker : asker?.id && document.getElementById(asker.id);
+    if (back && (document.activeElement === document.body || !document.activeElement)) back.focus();
+    asker = null;
+});
 
 // --- row menus: fetched when they are opened, so that they show what the row allows at that moment --------------------------
 
@@ -116,6 +131,7 @@ function toast(text) {
     toasts?.append(note);
 }
 
+document.addEventListener("novella:told", (event) => toast(event.detail));
 document.body.addEventListener("htmx:sendError", () => toast("The server cannot be reached. Nothing was changed."));
 document.body.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status === 401) {
@@ -219,13 +235,30 @@ function picked(table) {
     const count = boxes.filter((box) => box.checked).length;
     const all = table.querySelector("[data-pick-all]");
     const holder = table.closest("[data-pickable]");
+    const whole = count > 0 && count === boxes.length;
     if (all) {
-        all.checked = count > 0 && count === boxes.length;
-        all.indeterminate = count > 0 && count < boxes.length;
+        all.checked = whole;
+        all.indeterminate = count > 0 && !whole;
+    }
+    const every = holder.querySelector("[name=every]");
+    if (every && !whole) every.value = "";
+    const number = every?.value ? holder.querySelector("[data-pick-every]").dataset.pickEvery : count;
+    const offer = holder.querySelector(".pick-every");
+    if (offer) {
+        offer.hidden = !whole || Boolean(every.value);
+        offer.querySelector("[data-picked-page]").textContent = `The ${count} on this page are selected.`;
     }
     holder.classList.toggle("has-picked", count > 0);
-    holder.querySelector("[data-picked-count]").textContent = count === 1 ? "1 selected" : `${count} selected`;
+    holder.querySelector("[data-picked-count]").textContent = `${number} selected`;
 }
+
+document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-pick-every]");
+    if (!button) return;
+    const holder = button.closest("[data-pickable]");
+    holder.querySelector("[name=every]").value = "1";
+    picked(holder.querySelector("table"));
+});
 
 document.addEventListener("change", (event) => {
     const table = event.target.closest?.("[data-pickable] table");

@@ -71,14 +71,22 @@ def test_a_later_page_takes_no_new_rows_from_the_socket(at_alice: Client, web: I
 def test_older_instances_are_on_the_next_page(
     at_alice: Client, alice: Person, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("listing", "views"):
-        monkeypatch.setattr(f"portal.dashboard.instances.{module}.PAGE_SIZE", 2)
-    for number in range(3):
+    monkeypatch.setattr("portal.dashboard.instances.listing.PAGE_SIZE", 2)
+    for number in range(5):
         cloud.launch(alice.context, name=f"n{number}")
     first = at_alice.get("/instances/")
-    assert [row.instance.name for row in first.context["rows"]] == ["n2", "n1"]
-    assert names(at_alice, f"?marker={first.context['more']}") == ["n0"]
-    assert names(at_alice, f"?marker={uuid.uuid4()}") == ["n2", "n1"]
+    assert [row.instance.name for row in first.context["rows"]] == ["n4", "n3"]
+    assert (first.context["found"].total, first.context["found"].newer) == (5, "")
+    second = at_alice.get("/instances/", {"marker": first.context["found"].older})
+    assert [row.instance.name for row in second.context["rows"]] == ["n2", "n1"]
+    third = at_alice.get("/instances/", {"marker": second.context["found"].older})
+    assert [row.instance.name for row in third.context["rows"]] == ["n0"]
+    assert third.context["found"].older == ""
+    assert "1 of 5 instances" in third.content.decode()
+    back = at_alice.get("/instances/", {"before": third.context["found"].newer})
+    assert [row.instance.name for row in back.context["rows"]] == ["n2", "n1"]
+    assert names(at_alice, f"?before={back.context['found'].newer}") == ["n4", "n3"]
+    assert names(at_alice, f"?marker={uuid.uuid4()}") == ["n4", "n3"]
 
 
 def test_progress_is_shown_while_it_is_built(at_alice: Client, alice: Person, cloud: Cloud) -> None:
@@ -136,7 +144,7 @@ def test_a_reader_is_offered_nothing_and_allowed_nothing(signed_in: SignedIn, bo
     client = signed_in(bob)
     assert offered(client, web) == []
     assert client.post(f"/instances/{web.id}/stop/").status_code == 403
-    assert client.post("/instances/delete/", {"ids": [web.id]}).status_code == 403
+    assert client.post("/instances/all/delete/", {"ids": [web.id]}).status_code == 403
     assert state_of(web) == ("active", None)
 
 
@@ -192,38 +200,12 @@ def test_another_projects_instance_does_not_exist(
         unknown = getattr(client, method)(f"/instances/{uuid.uuid4()}/{path}")
         assert answer.status_code == unknown.status_code
         assert answer.status_code in {404, 405}
-    client.post("/instances/delete/", {"ids": [web.id]})
+    client.post("/instances/all/delete/", {"ids": [web.id]})
     assert state_of(web) == ("active", None)
 
 
 def test_an_unknown_verb_is_not_there(at_alice: Client, web: Instance) -> None:
     assert at_alice.post(f"/instances/{web.id}/explode/").status_code == 404
-
-
-def test_several_are_deleted_together(at_alice: Client, alice: Person, cloud: Cloud) -> None:
-    both = [cloud.launch(alice.context, name=name) for name in ("one", "two")]
-    question = at_alice.get("/instances/delete/", {"ids": [item.id for item in both]}, headers=HTMX).content.decode()
-    assert "Delete 2 instances?" in question
-    assert "<li><bdi>one</bdi></li>" in question
-    answer = at_alice.post("/instances/delete/", {"ids": [*(item.id for item in both), "nonsense"]}, follow=True)
-    assert "2 instances are being deleted." in answer.content.decode()
-    assert names(at_alice) == []
-
-
-def test_kept_ones_are_deleted_for_good_together(
-    at_alice: Client, web: Instance, cloud: Cloud, settings: Settings
-) -> None:
-    settings.RECLAIM_INSTANCE_INTERVAL = 3600
-    picked = {"ids": [web.id]}
-    for warning, state in (("can be restored for 60 min", "soft-delete"), ("cannot be undone", "deleted")):
-        assert warning in at_alice.get("/instances/delete/", picked, headers=HTMX).content.decode()
-        at_alice.post("/instances/delete/", picked)
-        cloud.run()
-        assert state_of(web) == (state, None)
-
-
-def test_deleting_nothing_says_so(at_alice: Client, cloud: Cloud) -> None:
-    assert "Nothing was selected." in at_alice.get("/instances/delete/", follow=True).content.decode()
 
 
 def test_the_number_of_queries_does_not_grow(

@@ -90,7 +90,7 @@ VOLUMES = [
 ACTIONS = [
     *map(act, ("pause", "unpause", "suspend", "resume", "reboot", "stop", "start", "lock", "unlock")),
     *map(act, ("shelve", "unshelve")),
-    d("instances_delete", at="/instances/delete/?ids={server}", waits=True),
+    d("instances_bulk", at="/instances/all/delete/?ids={server}", waits=True),
 ]
 OWN = [
     d(

@@ -1,8 +1,12 @@
 """Finding instances for the list: by name or address, and by status."""
 
+from __future__ import annotations
+
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from django.conf import settings
@@ -27,26 +31,74 @@ def statuses() -> tuple[tuple[str, str], ...]:
     return (*STATUSES, DELETED) if settings.RECLAIM_INSTANCE_INTERVAL else STATUSES
 
 
-def find(context: RequestContext, *, text: str, status: str, marker: str | None) -> list[Instance]:
-    """Return one instance more than a page holds, newest first.
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What the list is narrowed by: ``text`` is a part of the name, or an address or its beginning."""
 
-    ``text`` is a part of the name, or an address or its beginning; ``marker`` the last instance of the page before.
+    text: str = ""
+    status: str = ""
+
+    @classmethod
+    def of(cls, asked: Mapping[str, str]) -> Filter:
+        """Read the query of the list's address."""
+        return cls(asked.get("q", "").strip()[:255], asked.get("status", ""))
+
+    def looked_up(self, context: RequestContext) -> dict[str, Any]:
+        """Return the filters of the selectors; TooManyRequestsError for who searches too often."""
+        ids = _with_address(context, self.text) if _like_address(self.text) else None
+        name = self.text if self.text and ids is None else None
+        if name:
+            rate_limits.check(context, rate_limits.SEARCHES)
+        known = self.status if self.status and self.status in dict(statuses()) else None
+        return {"name": name, "status": known, "ids": ids}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One page of the list, newest first; ``older`` and ``newer`` are the ids that lead to the pages beside it.
+
+    ``total`` is how many match, where that is more than the page holds.
     """
-    known = status if status in dict(statuses()) and status else None
-    ids = _with_address(context, text) if _like_address(text) else None
-    name = text if text and ids is None else None
-    if name:
-        rate_limits.check(context, rate_limits.SEARCHES)
-    search = partial(compute.instances_for, context, name=name, status=known, ids=ids, limit=PAGE_SIZE + 1)
+
+    instances: list[Instance]
+    older: str = ""
+    newer: str = ""
+    total: int = 0
+    later: bool = False
+    """Whether it is not the first page."""
+
+
+def find(context: RequestContext, wanted: Filter, *, older: str = "", newer: str = "") -> Found:
+    """Return the page behind the instance ``older`` or before the instance ``newer``, else the first page."""
+    filters = wanted.looked_up(context)
+    search = partial(compute.instances_for, context, limit=PAGE_SIZE + 1, **filters)
+    backwards = bool(newer) and not older
     try:
-        return search(marker=marker or None)
-    except InvalidInputError:  # the last instance of the page before is gone: begin anew
-        return search()
+        rows = search(marker=older or newer or None, backwards=backwards)
+    except InvalidInputError:  # the instance between the pages is gone: begin again
+        rows, older, backwards = search(), "", False
+    if backwards and len(rows) <= PAGE_SIZE:
+        rows, backwards = search(), False
+    shown = rows[-PAGE_SIZE:] if backwards else rows[:PAGE_SIZE]
+    more = backwards or len(rows) > PAGE_SIZE
+    before = bool(older) or backwards
+    return Found(
+        shown,
+        older=str(shown[-1].id) if more else "",
+        newer=str(shown[0].id) if before and shown else "",
+        total=compute.count_for(context, **filters) if more or before else 0,
+        later=before,
+    )
 
 
-def page_name(text: str, status: str) -> str:
+def all_matching(context: RequestContext, wanted: Filter, most: int) -> list[Instance]:
+    """Return the newest instances that match, at most so many."""
+    return compute.instances_for(context, limit=most, **wanted.looked_up(context))
+
+
+def page_name(wanted: Filter) -> str:
     """Return the name by which the list's socket follows it, with its filter."""
-    filters = {name: value for name, value in (("q", text), ("status", status)) if value}
+    filters = {name: value for name, value in (("q", wanted.text), ("status", wanted.status)) if value}
     return f"instances?{urlencode(filters)}" if filters else "instances"
 
 

@@ -22,6 +22,7 @@ from provisioning.compute.selectors.history import (
 )
 from provisioning.compute.selectors.host_rows import host_states
 from provisioning.compute.selectors.instances import (
+    count_for,
     fault_of,
     has_its_name_alone,
     instance_for,
@@ -38,6 +39,7 @@ __all__ = [
     "action_for",
     "actions_for",
     "availability_zones",
+    "count_for",
     "decision_for",
     "decisions_for",
     "fault_of",

@@ -41,6 +41,7 @@ def instances_for(
     sort: Sequence[Sort] = (),
     limit: int | None = None,
     marker: str | uuid.UUID | None = None,
+    backwards: bool = False,
     all_projects: bool = False,
     columns: Sequence[str] = (),
     rule: str = ALL_PROJECTS,
@@ -48,7 +49,8 @@ def instances_for(
 ) -> list[Instance]:
     """Return servers with their host, newest first.
 
-    ``sort`` gives keys of SORT_KEYS; ``marker`` is the id of the last server of the page before; ``columns`` names
+    ``sort`` gives keys of SORT_KEYS; ``marker`` is the id of the last server of the page before, or with ``backwards``
+    of the first of the page behind; ``columns`` names
     those that the caller will look at, ``host`` among them, where not all; ``rule`` is asked for ``all_projects``.
     Raises ForbiddenError for ``all_projects`` by anyone but operators, InvalidInputError for an unknown sort key or
     marker and for a pattern out of bounds.
@@ -63,8 +65,14 @@ def instances_for(
     operator = policy.allows(context, ALL_PROJECTS)
     if sort:
         sort = (*sort, Sort("id", sort[-1].descending))
-    part = Part(sort=sort, limit=limit, marker=marker)
+    part = Part(sort=sort, limit=limit, marker=marker, backwards=backwards)
     return INSTANCES.page(narrowed(rows, filters, operator=operator), part, among=_seen(context, operator=operator))
+
+
+def count_for(context: RequestContext, **filters: Unpack[Filters]) -> int:
+    """Return how many servers of the caller's project ``instances_for`` would list without a limit."""
+    rows = Instance.objects.filter(project_id=context.project_id or NOBODY)
+    return narrowed(rows, filters, operator=policy.allows(context, ALL_PROJECTS)).count()
 
 
 def _seen(context: RequestContext, *, operator: bool) -> QuerySet[Instance]:

@@ -68,6 +68,6 @@ class Migration(migrations.Migration):
         migrations.AlterConstraint(
             model_name='roleassignment',
             name='one_target',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('domain', None), ('project__isnull', False), ('system', False)), models.Q(('domain__isnull', False), ('project', None), ('system', False)), models.Q(('domain', None), ('inherited', False), ('project', None), ('system', True)), _connector='OR'), name='one_target', violation_error_message='Choose one of a project, a domain and the system. Roles on the system are not inherited.'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('domain', None), ('project__isnull', False), ('system', False)), models.Q(('domain__isnull', False), ('project', None), ('system', False)), models.Q(('domain', None), ('inherited', False), ('project', None), ('system', True)), _connector='OR'), name='one_target', violation_error_message='Choose a project, a domain or the system. The system hands no roles down.'),
         ),
     ]

@@ -51,7 +51,7 @@ class RoleAssignment(models.Model):
                 | Q(project=None, domain__isnull=False, system=False)
                 | Q(project=None, domain=None, system=True, inherited=False),
                 name="one_target",
-                violation_error_message="Choose one of a project, a domain and the system. Roles on the system are not inherited.",
+                violation_error_message="Choose a project, a domain or the system. The system hands no roles down.",
             ),
         ]
 

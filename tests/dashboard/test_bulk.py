@@ -1,0 +1,115 @@
+"""One action on many instances: the question names all of them, the answer tells each outcome."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from provisioning.compute.models import Instance
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import Person
+from tests.support.clouds import Cloud, state_of
+
+Settings = Any
+HTMX = {"HX-Request": "true"}
+SCRIPT = {"Accept": "application/json"}
+
+
+@pytest.fixture
+def three(alice: Person, cloud: Cloud) -> list[Instance]:
+    made = [cloud.launch(alice.context, name=name) for name in ("web-1", "web-2", "db-1")]
+    cloud.run()
+    return made
+
+
+def tasks(servers: list[Instance]) -> list[str | None]:
+    return [state_of(each)[1] for each in servers]
+
+
+@pytest.mark.parametrize(
+    ("action", "task"), [("stop", "powering-off"), ("reboot", "rebooting"), ("delete", "deleting")]
+)
+def test_an_action_is_begun_on_all_that_were_picked(
+    at_alice: Client, three: list[Instance], action: str, task: str
+) -> None:
+    ids = {"ids": [each.id for each in three[:2]]}
+    question = at_alice.get(f"/instances/all/{action}/", ids, headers=HTMX).content.decode()
+    assert f"{action.capitalize()} 2 instances?" in question
+    assert "<li><bdi>web-1</bdi></li>" in question
+    assert "<li><bdi>web-2</bdi></li>" in question
+    assert tasks(three) == [None, None, None]
+    answer = at_alice.post(f"/instances/all/{action}/", {"ids": [*ids["ids"], "nonsense"]})
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/instances/")
+    assert tasks(three) == [task, task, None]
+
+
+def test_the_page_stays_where_it_is(at_alice: Client, three: list[Instance]) -> None:
+    sent = {"ids": [three[0].id], "next": "/instances/?q=web&status=ACTIVE"}
+    assert at_alice.post("/instances/all/stop/", sent).headers["Location"] == sent["next"]
+
+
+def test_all_that_match_the_filter_are_named(at_alice: Client, three: list[Instance]) -> None:
+    asked = {"every": "1", "q": "web", "status": "ACTIVE", "ids": [three[2].id]}
+    question = at_alice.get("/instances/all/stop/", asked, headers=HTMX).content.decode()
+    assert "Stop 2 instances?" in question
+    assert [str(each.id) in question for each in three] == [True, True, False]
+
+
+def test_more_than_a_page_can_be_chosen(
+    at_alice: Client, three: list[Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "data-pick-every" not in at_alice.get("/instances/").content.decode()
+    monkeypatch.setattr("portal.dashboard.instances.listing.PAGE_SIZE", 2)
+    page = at_alice.get("/instances/").content.decode()
+    assert 'data-pick-every="3"' in page
+    question = at_alice.get("/instances/all/delete/", {"every": "1"}, headers=HTMX).content.decode()
+    assert "Delete 3 instances?" in question
+
+
+def test_each_refusal_is_told_with_its_name(at_alice: Client, three: list[Instance], cloud: Cloud) -> None:
+    at_alice.post(f"/instances/{three[0].id}/stop/")
+    cloud.run()
+    ids = {"ids": [each.id for each in three]}
+    assert "1 of them do" in at_alice.get("/instances/all/stop/", ids, headers=HTMX).content.decode()
+    answer = at_alice.post("/instances/all/stop/", ids, headers=SCRIPT).json()
+    assert sorted(answer["done"]) == ["db-1", "web-2"]
+    assert [each["name"] for each in answer["refused"]] == ["web-1"]
+    page = at_alice.post("/instances/all/stop/", ids, follow=True).content.decode()
+    assert page.count("toast-note error") == 3
+
+
+def test_who_is_too_quick_is_told_when_to_go_on(at_alice: Client, three: list[Instance], settings: Settings) -> None:
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "writes": (1, 60)}
+    for status in (200, 429):
+        answer = at_alice.post("/instances/all/stop/", {"ids": [three[0].id]}, headers=SCRIPT)
+        assert answer.status_code == status
+    assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_only_some_actions_are_for_many(at_alice: Client, three: list[Instance]) -> None:
+    assert at_alice.get("/instances/all/shelve/").status_code == 404
+    assert at_alice.get("/instances/all/explode/").status_code == 404
+
+
+def test_foreign_instances_are_never_among_them(signed_in: SignedIn, three: list[Instance], charlie: Person) -> None:
+    client = signed_in(charlie)
+    assert client.post("/instances/all/stop/", {"ids": [three[0].id]}, headers=SCRIPT).json()["done"] == []
+    assert tasks(three) == [None, None, None]
+
+
+def test_kept_ones_are_deleted_for_good_together(
+    at_alice: Client, three: list[Instance], cloud: Cloud, settings: Settings
+) -> None:
+    settings.RECLAIM_INSTANCE_INTERVAL = 3600
+    picked = {"ids": [three[0].id]}
+    for warning, state in (("can be restored for 60 min", "soft-delete"), ("cannot be undone", "deleted")):
+        assert warning in at_alice.get("/instances/all/delete/", picked, headers=HTMX).content.decode()
+        at_alice.post("/instances/all/delete/", picked)
+        cloud.run()
+        assert state_of(three[0]) == (state, None)
+
+
+def test_nothing_picked_says_so(at_alice: Client, cloud: Cloud) -> None:
+    assert "Nothing was selected." in at_alice.get("/instances/all/delete/", follow=True).content.decode()
