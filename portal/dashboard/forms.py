@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.forms.renderers import TemplatesSetting
 from django.http import QueryDict
 
+from portal.dashboard.plain import plain
 from provisioning.common.errors import NovellaError
 from provisioning.common.numbers import MAX_INTEGER
 
@@ -111,7 +112,12 @@ class Form(forms.Form):
 
     def said(self, error: NovellaError) -> str:
         """Return a refusal in the words of the page."""
-        return error.message
+        return plain(error.message, self.labels())
+
+    def labels(self) -> dict[str, str]:
+        """Return the label of each field, by the form's name of it and by the service's."""
+        found = {name: str(self[name].label) for name in self.fields}
+        return found | {theirs: found[own] for theirs, own in self.service_fields.items() if own in found}
 
 
 class WholeNumberField(forms.IntegerField):

@@ -19,6 +19,7 @@ from portal.common import rate_limits
 from portal.common.redirects import safe_next
 from portal.dashboard import navigation, projects
 from portal.dashboard.forms import Form
+from portal.dashboard.plain import plain
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NotAuthenticatedError, NotFoundError, NovellaError
 from provisioning.common.retry import lost_race
@@ -177,11 +178,11 @@ class Page(View):
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:
         """Say what the caller may not do, on a page of its own."""
-        return self.page("dashboard/refused.html", {"message": error.message}, status=403)
+        return self.page("dashboard/refused.html", {"message": plain(error.message)}, status=403)
 
     def refused(self, error: NovellaError) -> HttpResponse:
         """Say why nothing was done, on the page where it was asked; pages with a form show it there instead."""
-        return self.go(self.back(), said=error.message, level=messages.ERROR)
+        return self.go(self.back(), said=plain(error.message), level=messages.ERROR)
 
     def ask(self, question: Mapping[str, Any]) -> HttpResponse:
         """Ask before something is done: in the page's dialog, or on a page of its own for browsers without scripts."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from portal.dashboard.forms import Form
+from portal.dashboard.plain import plain
 from portal.dashboard.quotas import bars
 from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.network import errors, group_errors, port_errors, routing_errors, subnet_errors
@@ -42,7 +43,7 @@ _OVERLAP = re.compile(r"^Cidr (\S+) overlaps with cidr (\S+)\.$")
 _RECORD = re.compile(rf"\b((?:external )?network|subnet|router|port|volume):? {_ID}", re.IGNORECASE)
 
 
-def said(error: NovellaError) -> str:
+def said(error: NovellaError, labels: Mapping[str, str] | None = None) -> str:
     """Return what a page says of a refusal: what to do about it, where that is known; else the error without ids."""
     if isinstance(error, OverQuotaError):
         label = bars.LABELS.get(error.resource, error.resource)
@@ -54,11 +55,11 @@ def said(error: NovellaError) -> str:
     text = _ROUTES.sub("", _PREFIX.sub("", error.message, count=1), count=1)
     text = _OVERLAP.sub(r"\1 overlaps with \2, which is on the router already.", _OF_SUBNET.sub("", text))
     text = _RECORD.sub(lambda found: f"this {found[1].lower()}", _WHERE.sub("", text, count=1))
-    return text[:1].upper() + text[1:]
+    return plain(text, labels)
 
 
 class RecordForm(Form):
     """Base of the forms of networking and of volumes."""
 
     def said(self, error: NovellaError) -> str:
-        return said(error)
+        return said(error, self.labels())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -93,6 +94,8 @@ INVALID: Mapping[str, Typed] = {
     "volume_upload": {},
 }
 """URL name → what is sent.  The upload is not here: its script shows the errors (tests/e2e)."""
+OF_APIS = re.compile(r"\b[a-z]+_[a-z_]+\b|\b[a-z]+Ref\b|Invalid input|Policy doesn|base64|\b[0-9a-f]{8}-?[0-9a-f]{4}-")
+"""Words that only programs use: names of fields and rules, prefixes of the APIs, ids."""
 NO_FIELD = {"role_implications"}
 """Here the service refuses the form as a whole."""
 
@@ -182,6 +185,8 @@ def test_wrong_controls_are_labelled_and_described(
     errors = [field for field in answer.context["form"].errors if field != "__all__"]
     assert bool(errors) == (name not in NO_FIELD)
     assert errors or 'id="form_error"' in answer.content.decode()
+    for texts in answer.context["form"].errors.values():
+        assert not [text for text in texts if OF_APIS.search(text)], texts
     page = Document(answer.content.decode())
     for field in errors:
         controls = page.controls(field)

@@ -181,7 +181,7 @@ def test_what_was_typed_stays_when_something_is_wrong(at_alice: Client, cloud: C
 def test_over_quota_names_the_limit(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     set_limit(alice.project_id, "instances", 2)
     errors = refused(at_alice, typed(cloud, count="3"))
-    assert errors == {"quota": "Quota exceeded for instances: Requested 3, but already used 0 of 2 instances (2 left)"}
+    assert errors == {"quota": "The project's quota has no room. Instances: 0 of 2 used, 3 more wanted."}
 
 
 def test_what_belongs_to_others_does_not_exist(

@@ -17,6 +17,7 @@ from portal.dashboard.images.forms import UploadForm
 from portal.dashboard.images.rows import rows_for, rows_of_unfinished
 from portal.dashboard.names import bdi
 from portal.dashboard.pages import FormPage, Page
+from portal.dashboard.plain import plain
 from portal.web import upload_shares
 from portal.web.streams import BodyInterruptedError, body_of
 from provisioning.common.errors import (
@@ -161,10 +162,10 @@ class ImageData(ImagePage):
         except BodyInterruptedError as error:
             return JsonResponse({"message": str(error)}, status=400)
         except UploadOffsetError as error:
-            return JsonResponse({"message": error.message, "offset": error.offset}, status=409)
+            return JsonResponse({"message": plain(error.message), "offset": error.offset}, status=409)
         except (ImageContentError, TooLargeError) as error:
             self._forget(image.id)
-            return JsonResponse({"field": "file", "message": error.message}, status=422)
+            return JsonResponse({"field": "file", "message": plain(error.message)}, status=422)
         if image.status == Image.Status.ACTIVE:
             return self._ready(image, say=True)
         return JsonResponse({"offset": selectors.arrived_of(image), "size": image.size})
@@ -178,7 +179,7 @@ class ImageData(ImagePage):
         return HttpResponse(status=204)
 
     def refused(self, error: NovellaError) -> HttpResponse:
-        return JsonResponse({"message": error.message}, status=status_of(error, "image") or 422)
+        return JsonResponse({"message": plain(error.message)}, status=status_of(error, "image") or 422)
 
     def forbidden(self, error: ForbiddenError) -> HttpResponse:
         return self.refused(error)

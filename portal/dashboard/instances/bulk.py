@@ -14,6 +14,7 @@ from portal.dashboard.instances.listing import Filter, all_matching
 from portal.dashboard.instances.rows import can
 from portal.dashboard.instances.views import InstancePage
 from portal.dashboard.names import bdi
+from portal.dashboard.plain import plain
 from portal.dashboard.wording import duration
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
@@ -78,7 +79,7 @@ class InstancesBulk(InstancePage):
         if self.request.accepts("text/html"):
             return super().refused(error)
         after = {"Retry-After": str(wait)} if (wait := getattr(error, "retry_after", None)) else {}
-        return JsonResponse({"message": error.message}, status=429 if after else 409, headers=after)
+        return JsonResponse({"message": plain(error.message)}, status=429 if after else 409, headers=after)
 
     def _begin(self, instances: Sequence[Instance]) -> tuple[list[str], list[tuple[str, str]]]:
         """Return the names of those that it was begun on, and the others with the reason."""
@@ -93,7 +94,7 @@ class InstancesBulk(InstancePage):
             except NotFoundError:
                 done.append(instance.name)  # somebody else has deleted it
             except NovellaError as error:
-                refused.append((instance.name, error.message))
+                refused.append((instance.name, plain(error.message)))
         return done, refused
 
     def _consequence(self, instances: Sequence[Instance]) -> str:

@@ -13,6 +13,7 @@ from portal.common.console_urls import SOCKET, page_path
 from portal.common.sign_in import TOKEN
 from portal.dashboard.instances.views import InstancePage
 from portal.dashboard.pages import PageRequest
+from portal.dashboard.plain import plain
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.compute import selectors as compute
@@ -43,7 +44,7 @@ class OpenConsole(InstancePage):
         """Tell the console's own window why, too."""
         if self.request.accepts("text/html"):
             return super().refused(error)
-        return JsonResponse({"message": error.message}, status=409)
+        return JsonResponse({"message": plain(error.message)}, status=409)
 
     def back(self) -> str:
         """Refusals are shown on the instance."""
@@ -84,13 +85,17 @@ class ConsoleWindow(View):
                 "instance": instance or own,
                 "socket": f"{SOCKET}?token={token}" if token else "",
                 "ask": own.id if own else "",
-                "reads_log": own is not None and policy.allows(context, "os_compute_api:os-console-output"),
+                "reads_log": own is not None and _reads_log(context),
             },
             status=status,
         )
         response.headers["Referrer-Policy"] = "strict-origin"  # its form needs an origin
         response.headers["Cache-Control"] = "no-store"
         return response
+
+
+def _reads_log(context: RequestContext | None) -> bool:
+    return context is not None and policy.allows(context, "os_compute_api:os-console-output")
 
 
 def _token_in(path: str) -> str:

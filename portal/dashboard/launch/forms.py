@@ -8,9 +8,11 @@ from django import forms
 from django.forms import ValidationError
 from django.http import QueryDict
 
+from portal.dashboard import refusals
 from portal.dashboard.forms import Form, OfferedField, OfferedListField, WholeNumberField
 from portal.dashboard.launch import cloud_config, names
-from provisioning.common.errors import NovellaError, OverQuotaError
+from provisioning.common.errors import InvalidInputError, NovellaError, OverQuotaError
+from provisioning.compute.launch.guest_data import MAX_USER_DATA
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest, NetworkRequest
 from provisioning.compute.models import Instance
 
@@ -194,9 +196,12 @@ class LaunchForm(Form):
     def refuse(self, error: NovellaError) -> None:
         """Show what is over quota beside the meters, and the rest at its field."""
         if isinstance(error, OverQuotaError) and error.resource in {"instances", "cores", "ram"}:
-            self.over_quota = error.message
+            self.over_quota = refusals.said(error)
+        elif error.field == "user_data" and isinstance(error, InvalidInputError):
+            size = len(self.cleaned_data["user_data"].encode())
+            self.add_error("user_data", f"It has {size} bytes. At most {MAX_USER_DATA * 3 // 4} fit.")
         elif isinstance(error, OverQuotaError) and error.resource == "metadata_items":
-            self.add_error("metadata", error.message)
+            self.add_error("metadata", refusals.said(error))
         else:
             super().refuse(error)
 

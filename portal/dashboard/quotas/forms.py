@@ -7,6 +7,7 @@ from django import forms
 from django.http import QueryDict
 
 from portal.dashboard.forms import ChoiceLabel, Form, WholeNumberField
+from portal.dashboard.plain import plain
 from portal.dashboard.quotas import bars
 from provisioning.common.errors import NovellaError
 from provisioning.quotas.limits import UNLIMITED
@@ -73,4 +74,4 @@ class QuotaForm(Form):
 
     def refuse(self, error: NovellaError) -> None:
         """Show what is wrong with a resource at its limit."""
-        self.add_error(f"limit-{error.field}" if error.field in self.resources else None, error.message)
+        self.add_error(f"limit-{error.field}" if error.field in self.resources else None, plain(error.message))

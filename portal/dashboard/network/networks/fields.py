@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 
+from portal.dashboard.plain import plain
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 from provisioning.network.services import address_pairs
@@ -103,7 +104,7 @@ class PairsField(LinesField):
         try:
             address_pairs.checked(found, "")
         except InvalidInputError as error:
-            raise forms.ValidationError(error.message) from None
+            raise forms.ValidationError(plain(error.message)) from None
         return found
 
     def read(self, line: str) -> dict[str, str]:
@@ -159,7 +160,7 @@ class CidrField(forms.CharField):
         try:
             found = addressing.parse_cidr(text)
         except InvalidInputError as error:
-            raise forms.ValidationError(error.message) from None
+            raise forms.ValidationError(plain(error.message)) from None
         if self.version is not None and found.version != self.version:
             raise forms.ValidationError(f"This is a range of IPv{found.version}: write one of IPv{self.version}.")
         return str(found)

@@ -1,0 +1,73 @@
+"""Refusals in people's words: no rules of policy, no names of fields, no ids."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from portal.dashboard.plain import NOT_ALLOWED, plain
+from tests.dashboard.conftest import SignedIn
+from tests.support.cast import Person
+from tests.support.clouds import Cloud
+
+ID = uuid.UUID(int=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Policy doesn't allow identity:list_projects to be performed.", NOT_ALLOWED),
+        ("Policy doesn't allow x to be performed. Wanted: role:admin", NOT_ALLOWED),
+        ("Invalid input for metadata: a key must have 1 to 255 characters.", "A key must have 1 to 255 characters."),
+        ("Invalid input for min_count: it must be at least 1.", "It must be at least 1."),
+        ("The min_count is too large.", "The number of instances is too large."),
+        (f"Volume {ID} has changed meanwhile. Try again.", "The volume has changed meanwhile. Try again."),
+        (
+            f"Cannot 'stop' instance {ID} while it is in task_state powering-off",
+            "The instance does not allow this now: it is stopping.",
+        ),
+        (
+            f"Cannot 'stop' instance {ID} while it is in vm_state error",
+            "The instance does not allow this now: it is in error.",
+        ),
+        ("Invalid input for availability_zone: 'a' is none.", "'a' is none."),
+        ("Use letters and the character _.", "Use letters and the character _."),
+        ("The file /etc/cloud_init.cfg is too large.", "The file /etc/cloud_init.cfg is too large."),
+        ("The name 'my_web_1' is taken.", "The name 'my_web_1' is taken."),
+    ],
+)
+def test_what_the_apis_say_is_put_in_plain_words(text: str, said: str) -> None:
+    assert plain(text) == said
+
+
+def test_fields_are_called_by_their_labels() -> None:
+    assert plain("Set a volume_type or a size_gb.", {"volume_type": "Type", "size_gb": "GiB"}) == "Set a type or a GiB."
+
+
+def test_who_may_not_reads_no_rule(signed_in: SignedIn, bob: Person, alice: Person) -> None:
+    for path in ("/instances/launch/", "/projects/create/"):
+        answer = signed_in(bob).get(path)
+        assert answer.status_code == 403
+        assert NOT_ALLOWED in answer.content.decode()
+        assert "Policy" not in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"user_data": "x" * 60_000}, "user_data"),
+        ({"count": "0"}, "count"),
+        ({"metadata": f"{'k' * 300}=v"}, "metadata"),
+    ],
+)
+def test_a_launch_that_is_refused_says_why_in_words(
+    signed_in: SignedIn, alice: Person, cloud: Cloud, typed: dict[str, str], field: str
+) -> None:
+    usual = {"name": "web", "image": str(cloud.image.id), "flavor": "1", "networks": "none", "count": "1"}
+    answer = signed_in(alice).post("/instances/launch/", {**usual, **typed})
+    assert answer.status_code == 422
+    [text] = answer.context["form"].errors[field]
+    assert "Invalid" not in text
+    assert "_" not in text
+    assert "base64" not in text
