@@ -25,7 +25,7 @@ ID = uuid.UUID(int=7)
         (f"Volume {ID} has changed meanwhile. Try again.", "The volume has changed meanwhile. Try again."),
         (
             f"Cannot 'stop' instance {ID} while it is in task_state powering-off",
-            "The instance does not allow this now: it is stopping.",
+            "The instance does not allow this now: it is shutting down.",
         ),
         (
             f"Cannot 'stop' instance {ID} while it is in vm_state error",
