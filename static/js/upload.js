@@ -3,7 +3,15 @@
 const PART = 16 << 20; // bytes: a proxy in between may refuse or keep larger bodies
 const LONGEST_PAUSE = 30; // seconds between two attempts
 const MOST_ATTEMPTS = 20; // without a byte in between
-const MARKS = { qcow2: "QFI\u00fb", vhdx: "vhdxfile" }; // with which each file of the format begins
+// What files of each format have, and where; a negative place counts from the end.  All others are plain disks.
+const MARKS = {
+    qcow2: [[0, "QFI\u00fb"]],
+    vmdk: [[0, "KDMV"]],
+    vhdx: [[0, "vhdxfile"]],
+    vhd: [[0, "conectix"], [-512, "conectix"]],
+    vdi: [[0x40, "\u007f\u0010\u00da\u00be"]],
+    iso: [[0x8001, "CD001"]],
+};
 
 const form = document.getElementById("upload");
 const progress = document.getElementById("upload-progress");
@@ -203,15 +211,28 @@ async function send(file, offset) {
     return undefined;
 }
 
-// The server inspects the whole file when it has arrived; the commonest mistake is told before that.
+async function has(file, [place, mark]) {
+    const begin = place < 0 ? file.size + place : place;
+    if (begin < 0) return false;
+    const bytes = new Uint8Array(await file.slice(begin, begin + mark.length).arrayBuffer());
+    return String.fromCharCode(...bytes) === mark;
+}
+
+// The server inspects the whole file when it has arrived; a wrong choice of the format is told before that.
 async function checkFormat(file) {
-    const begin = new TextDecoder("latin1").decode(await file.slice(0, 8).arrayBuffer());
     const format = form.elements.disk_format.value;
-    for (const [name, mark] of Object.entries(MARKS)) {
-        if (begin.startsWith(mark) === (format === name)) continue;
-        const told = format === name ? `The file is not in the format ${name}.` : `The file is in the format ${name}.`;
-        throw new Refusal(422, told, { field: "disk_format" });
+    const tell = (message) => {
+        throw new Refusal(422, message, { field: "disk_format" });
+    };
+    let chosen = !(format in MARKS);
+    for (const [name, places] of Object.entries(MARKS)) {
+        for (const place of places) {
+            if (!(await has(file, place))) continue;
+            if (name === format) chosen = true;
+            else if (place[0] >= 0) tell(`The file is in the format ${name}.`); // a disk may end with anything
+        }
     }
+    if (!chosen) tell(`The file is not in the format ${format}.`);
 }
 
 async function create(file) {
