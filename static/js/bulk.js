@@ -1,6 +1,6 @@
 // One action on many instances: the answer to the question is sent in parts, while people go on; what is left goes on with
 // the next page.  A tray tells how far it is, and in the end what was refused and why.
-const KEY = "novella-bulk"; // in sessionStorage: {action, label, left: ids, total, done, refused: [{name, message}]}
+const KEY = "novella-bulk"; // in sessionStorage: {action, label, left: ids, sent: whether their first part is, total, done, refused: [{name, message}]}
 const PART = 10; // instances in one request
 const LONGEST_WAIT = 60; // seconds
 const tray = document.getElementById("bulk-tray");
@@ -36,11 +36,16 @@ function show(work, told = "") {
 async function send(work, ids) {
     const body = new URLSearchParams();
     for (const id of ids) body.append("ids", id);
+    if (work.sent) body.set("again", "1"); // the page before was left without the answer
+    work.sent = true;
+    keep(work);
     const answer = await fetch(work.action, { method: "POST", body, redirect: "manual", headers: { Accept: "application/json", "X-CSRFToken": token() } });
+    if (answer.status === 429) work.sent = false;
     if (answer.status === 429) return Number(answer.headers.get("Retry-After")) || 1;
     if (answer.type === "opaqueredirect" || answer.status === 401 || answer.status === 403) throw new Error("You may not do this any more.");
     if (!answer.ok) throw new TypeError(`The server answered ${answer.status}.`);
     const { done, refused } = await answer.json();
+    work.sent = false;
     work.left = work.left.slice(ids.length);
     work.done += done.length;
     work.refused.push(...refused);

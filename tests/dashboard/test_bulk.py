@@ -80,6 +80,15 @@ def test_each_refusal_is_told_with_its_name(at_alice: Client, three: list[Instan
     assert page.count("toast-note error") == 3
 
 
+def test_a_part_that_is_sent_again_was_done(at_alice: Client, three: list[Instance]) -> None:
+    """A page that is left does not hear the answer; the next one asks again."""
+    sent = {"ids": [three[0].id]}
+    at_alice.post("/instances/all/stop/", sent, headers=SCRIPT)
+    assert at_alice.post("/instances/all/stop/", sent, headers=SCRIPT).json()["done"] == []
+    again = at_alice.post("/instances/all/stop/", {**sent, "again": "1"}, headers=SCRIPT).json()
+    assert again == {"done": ["web-1"], "refused": []}
+
+
 def test_who_is_too_quick_is_told_when_to_go_on(at_alice: Client, three: list[Instance], settings: Settings) -> None:
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "writes": (1, 60)}
     for status in (200, 429):

@@ -87,6 +87,9 @@ class InstancesBulk(InstancePage):
         for instance in instances:
             try:
                 if self.action.key != "delete" and not can(instance, self.action):
+                    if self._was_begun(instance):
+                        done.append(instance.name)
+                        continue
                     refused.append((instance.name, f"{self.action.why_not(instance).capitalize()}."))
                     continue
                 begin(self.context, self.action, instance)
@@ -96,6 +99,13 @@ class InstancesBulk(InstancePage):
             except NovellaError as error:
                 refused.append((instance.name, plain(error.message)))
         return done, refused
+
+    def _was_begun(self, instance: Instance) -> bool:
+        """Whether the script asks again, since it did not hear the answer, for what it has begun already."""
+        if self.request.POST.get("again") != "1":
+            return False
+        newest = compute.actions_for(self.context, instance.id, limit=1)
+        return bool(newest) and newest[0].action == self.action.record and newest[0].user_id == self.context.user_id
 
     def _consequence(self, instances: Sequence[Instance]) -> str:
         """Say what follows, and how many do not allow it now."""
