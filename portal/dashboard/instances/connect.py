@@ -20,6 +20,10 @@ LOGIN = "os_admin_user"
 """Glance's property for the login user of an image."""
 
 
+LONGEST_NAME = 64
+"""Characters of a name that a command has room for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Connect:
     """Commands and what one should know about them; an empty one is not for this person."""
@@ -52,7 +56,11 @@ def _may_tunnel(context: RequestContext, instance: Instance) -> bool:
 def _name(instance: Instance) -> str:
     """Return the name where every shell and every client takes it as it is and it means this instance; else the id."""
     return (
-        instance.name if _PLAIN.fullmatch(instance.name) and compute.has_its_name_alone(instance) else str(instance.id)
+        instance.name
+        if len(instance.name) <= LONGEST_NAME
+        and _PLAIN.fullmatch(instance.name)
+        and compute.has_its_name_alone(instance)
+        else str(instance.id)
     )
 
 
