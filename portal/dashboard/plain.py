@@ -14,6 +14,8 @@ _POLICY = re.compile(r"Policy doesn't allow \S+ to be performed\.?.*", re.DOTALL
 _BUSY = re.compile(rf"Cannot '\w+' instance {_ID} while it is in (?:task_state|vm_state) (\S+)")
 _RECORD = re.compile(rf"\b(instance|server|image|volume|snapshot|network|subnet|router|port):? {_ID}", re.IGNORECASE)
 _NAME = re.compile(r"(?<![\w:/.@=\"'-])[a-z]+(?:_[a-z0-9]+)+(?![\w:/.@=\"'-])")
+_SERVER = re.compile(r"(?<!name )(?<!DNS )\b[Ss]erver(s?)\b(?! group)")
+"""What the pages call an instance."""
 NOT_ALLOWED = "Your roles do not allow this."
 WORDS = {
     "flavorRef": "size",
@@ -42,6 +44,7 @@ def plain(text: str, labels: Mapping[str, str] | None = None) -> str:
     for name, label in known.items():
         if "_" in name or any(each.isupper() for each in name):
             text = re.sub(rf"\b{re.escape(name)}\b", _within(label), text)
+    text = _SERVER.sub(lambda found: f"{'I' if found[0][0] == 'S' else 'i'}nstance{found[1]}", text)
     text = _NAME.sub(lambda found: found[0].replace("_", " "), text)
     return text[:1].upper() + text[1:]
 

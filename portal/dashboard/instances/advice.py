@@ -17,16 +17,16 @@ ADVICE = {
     "ComputeCapabilitiesFilter": "Choose another size, or ask an operator for hosts that have what this one asks for.",
     "JsonFilter": "Launch again without the hint query, or with one that hosts can meet.",
     "AggregateInstanceExtraSpecsFilter": "Choose another size, or ask an operator for hosts of this kind.",
-    "SameHostFilter": "Launch again without the hint same_host, or name servers that are there.",
-    "DifferentHostFilter": "Launch again with fewer servers in the hint different_host.",
+    "SameHostFilter": "Launch again without the hint same_host, or name instances that exist.",
+    "DifferentHostFilter": "Launch again with fewer instances in the hint different_host.",
     "ServerGroupAffinityFilter": (
         "The host of the server group is full or away. Launch again in no group, or in another one."
     ),
     "ServerGroupAntiAffinityFilter": (
-        "Every host has its servers of the group. Launch again in no group, or in a soft one."
+        "Every host has instances of the group. Launch again in no group, or in a soft one."
     ),
     "RetryFilter": "Every host has failed to build it. Give the request id below to an operator.",
-    "NumInstancesFilter": "Every host has as many servers as it may. Delete some, or ask an operator for more.",
+    "NumInstancesFilter": "Every host has as many instances as it may. Delete some, or ask an operator for more.",
     "IoOpsFilter": "The hosts are busy building others. Delete it, wait some minutes, then launch again.",
     "CoreFilter": f"Choose a size with fewer vCPUs, {_SMALLER}",
     "RamFilter": f"Choose a size with less memory, {_SMALLER}",

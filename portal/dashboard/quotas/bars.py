@@ -67,9 +67,9 @@ UNITS = {
 OF_EACH = {
     "key_pairs": "for each user",
     "per_volume_gigabytes": "for each volume",
-    "server_group_members": "for each server group",
-    "metadata_items": "for each server",
-    "injected_files": "for each server",
+    "server_group_members": "for each instance group",
+    "metadata_items": "for each instance",
+    "injected_files": "for each instance",
     "injected_file_content_bytes": "for each file",
     "injected_file_path_bytes": "for each file",
 }

@@ -112,7 +112,7 @@ class EditVolumeForm(VolumeNamesForm):
 
     bootable = forms.BooleanField(required=False, help_text="An instance can start from it.")
     read_only = forms.BooleanField(
-        label="Read only", required=False, help_text="Servers that it is attached to from now on cannot write to it."
+        label="Read only", required=False, help_text="Instances that it is attached to from now on cannot write to it."
     )
 
 
