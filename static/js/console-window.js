@@ -54,9 +54,10 @@ async function ask() {
         const answer = await fetch(form.action, { method: "POST", body: new URLSearchParams(new FormData(form)), headers: { Accept: "application/json" }, redirect: "manual" });
         if (answer.type === "opaqueredirect" || answer.status === 401 || answer.status === 403) return ended(4401, "");
         if (answer.status === 404) return ended(4404, "");
-        if (!answer.ok) return ended(answer.status === 409 ? 4409 : 4504, "");
-        const { socket } = await answer.json();
-        open(socket);
+        if (!answer.ok) return ended(1006, "");
+        const { socket, message } = await answer.json();
+        if (socket) open(socket);
+        else say("ended", message); // it cannot have one now
     } catch {
         ended(1006, "");
     }

@@ -89,7 +89,11 @@ def test_a_person_sees_the_screen_and_types_on_the_serial_line(
     expect(shown).not_to_contain_text("nobody")
 
     line.reload()
-    expect(line.get_by_test_id("console-status")).to_have_attribute("data-state", "ended")
+    connected(line, NAME)
+    with signed_in.expect_page() as opened:
+        watched.page.get_by_test_id("open-console-serial").click()
+    connected(opened.value, NAME)
+    expect(line.get_by_test_id("console-status")).to_contain_text("another window")
     line.get_by_test_id("console-reconnect").click()
     connected(line, NAME)
 

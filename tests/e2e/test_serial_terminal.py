@@ -81,7 +81,6 @@ def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_
     line.on("websocket", lambda socket: note(socket, sent))
     expect(line.get_by_test_id("console-status")).to_have_attribute("data-state", "connected")  # the page has come
     line.reload()
-    line.get_by_test_id("console-reconnect").click()
     expect(line.get_by_test_id("console-status")).to_have_attribute("data-state", "connected")
     shown = line.locator(".xterm-rows")
     expect(shown).to_contain_text("terminal login:")

@@ -44,7 +44,7 @@ class OpenConsole(InstancePage):
         """Tell the console's own window why, too."""
         if self.request.accepts("text/html"):
             return super().refused(error)
-        return JsonResponse({"message": plain(error.message)}, status=409)
+        return JsonResponse({"message": plain(error.message)})
 
     def back(self) -> str:
         """Refusals are shown on the instance."""
