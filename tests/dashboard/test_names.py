@@ -1,4 +1,5 @@
-"""Names of things stand by themselves on every page: one that turns the direction of writing turns no text beside it.
+"""What holds for every page that links lead to: names that turn the direction of writing turn no text beside them, and
+the labels of controls have what is seen.
 
 The pages are those that links lead to, some 100 of them: seconds for all together.
 """
@@ -77,15 +78,39 @@ def mixed(page: Document) -> set[str]:
     return found
 
 
+def words(text: str) -> str:
+    """Return the letters and digits of a text, as somebody says them who speaks to the computer."""
+    return re.sub(r"[\W_]+", " ", text).casefold().strip()
+
+
+def mislabelled(page: Document) -> set[str]:
+    """Return the texts of controls whose label for screen readers does not have what is seen (WCAG 2.5.3)."""
+    seen: dict[int, list[str]] = {}
+    owners = {}
+    for text, element in page.texts():
+        around = list(element.up())
+        if any("visually-hidden" in each.attributes.get("class", "") or each.tag == "title" for each in around):
+            continue
+        owner = next((each for each in around if each.tag in {"a", "button"} and "aria-label" in each.attributes), None)
+        if owner is not None:
+            owners[id(owner)] = owner
+            seen.setdefault(id(owner), []).append(text)
+    shown = {key: words(" ".join(texts)) for key, texts in seen.items()}
+    return {text for key, text in shown.items() if text not in words(owners[key].attributes["aria-label"])}
+
+
 @pytest.mark.usefixtures("town")
-def test_a_name_never_turns_the_text_beside_it(signed_in: SignedIn, people: People) -> None:
+def test_names_turn_no_text_and_labels_have_what_is_seen(signed_in: SignedIn, people: People) -> None:
     client = signed_in(people.operator)
     turn_names()
     pages = 0
     wrong = {}
     for path, page in walk(client, "/", of_each=1):
         pages += 1
-        if found := mixed(page):
+        found = mixed(page) | {f"label: {text}" for text in mislabelled(page)}
+        if sum(each.tag == "main" for each in page.elements) > 1:
+            found.add("two main elements")
+        if found:
             wrong[path] = found
     assert pages > 60
     assert not wrong, "\n".join(f"{path}: {sorted(texts)}" for path, texts in wrong.items())

@@ -111,7 +111,7 @@ def test_networks_routers_and_instances_are_there_with_their_addresses(
     shown = at_alice.get("/network-map/").content.decode()
     assert f'href="/instances/{instance.id}/"' in shown
     assert "Instance &lt;web&gt;: Active, 10.20.0." in shown
-    assert "Router way out: Active, 10.20.0.1" in shown
+    assert "way out: Router, Active, 10.20.0.1" in shown
     assert "10.20.0.0/24" in shown
     assert f"/instances/launch/?network={cloud.network.id}" in shown
     assert f'href="/networks/{cloud.network.id}/"' in shown

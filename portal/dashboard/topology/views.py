@@ -81,7 +81,7 @@ def _router(router: Router, legs: list[Leg], *, link: bool) -> Shown:
     word = "DOWN" if not router.admin_state_up and router.status == "ACTIVE" else router.status
     url = reverse("dashboard:router", args=[router.id]) if link else ""
     status = wording.ROUTER_STATUS[word]
-    about = f"Router {bdi(router.name or router.id)}: {status.word}, {_where(legs)}"
+    about = f"{bdi(router.name or str(router.id)[:8])}: Router, {status.word}, {_where(legs)}"
     return Shown("router", str(router.id), str(router), status, url, legs, about)
 
 
