@@ -12,7 +12,7 @@ _PREFIX = re.compile(
 )
 _POLICY = re.compile(r"Policy doesn't allow \S+ to be performed\.?.*", re.DOTALL)
 _BUSY = re.compile(rf"Cannot '\w+' instance {_ID} while it is in (?:task_state|vm_state) (\S+)")
-_RECORD = re.compile(rf"\b(instance|server|image|volume|snapshot|network|subnet|router|port):? {_ID}", re.IGNORECASE)
+_RECORD = re.compile(rf"\b(image|volume|snapshot|network|subnet|router|port):? {_ID}", re.IGNORECASE)
 _NAME = re.compile(r"(?<![\w:/.@=\"'-])[a-z]+(?:_[a-z0-9]+)+(?![\w:/.@=\"'-])")
 _SERVER = re.compile(r"(?<!name )(?<!DNS )\b[Ss]erver(s?)\b(?! group)")
 """What the pages call an instance."""
