@@ -208,7 +208,7 @@ class Export:
     @classmethod
     def of(cls, cloud: OneMachine, host: int) -> Export:
         daemon = the_daemon(cloud, host)
-        found = re.search(r"path=([^,]+)/qmp\.sock", command_line(daemon))
+        found = re.search(r"--pidfile (\S+)/pid", command_line(daemon))
         assert found
         said = json.loads((Path(found[1]) / "daemon.json").read_text())
         return cls(cloud, host, said["exports"][-1]["name"], said["port"])

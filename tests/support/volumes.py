@@ -129,4 +129,4 @@ def the_daemon(cloud: OneMachine, number: int, volume: str = "", *, besides: int
 def daemons(cloud: OneMachine, number: int, volume: str = "") -> list[int]:
     """The storage daemons of a host; ``volume``: those that have its data open."""
     inside = processes_in([cloud.switch.guests(number)])
-    return [pid for pid in inside if "qemu-storage-daemon" in (line := command_line(pid)) and volume in line]
+    return [pid for pid in inside if (line := command_line(pid)).startswith("qemu-storage-daemon") and volume in line]
