@@ -11,6 +11,8 @@ from provisioning.volumes.models import Attachment, Message, VolumeType
 from provisioning.volumes.services import attachments, messages
 from tests.volumes.conftest import Town
 
+pytestmark = pytest.mark.both_databases
+
 
 def test_a_volume_of_several_servers_has_so_many_attachments(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attachments, "MOST_OF_VOLUME", 3)

@@ -22,6 +22,8 @@ from provisioning.volumes.services import delete_volume
 from provisioning.volumes.services.pools import forget_pool
 from tests.volumes.conftest import Town
 
+pytestmark = pytest.mark.both_databases
+
 
 def delete(town: Town, volume: Volume, kept: int = 0) -> None:
     """Delete a volume of which its host says that clones need so many bytes."""
