@@ -196,6 +196,11 @@ def _hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UU
         volume.daemon_host_id = host_id
 
 
+def is_unheard(volume: Volume) -> bool:
+    """Whether nothing has changed a volume since its records were restored: its host may know of newer users."""
+    return volume.copied is not None and volume.version == volume.copied + LEAP
+
+
 def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
     """Return the attachments that are kept for guests of a host and belong to no server yet, by their volumes; not
     those for which the host's word is not enough.

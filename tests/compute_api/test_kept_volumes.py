@@ -93,6 +93,23 @@ def test_a_volume_that_the_records_never_gave_a_server_is_not_taken_out(api: Api
     assert taken_out(cloud) == []
 
 
+@pytest.mark.parametrize("detached", [True, False])
+def test_nothing_is_taken_out_before_the_volumes_host_has_been_heard_after_a_restore(
+    api: Api, cloud: Cloud, people: People, *, detached: bool
+) -> None:
+    """The records know the volume as one that was detached, or as another server's."""
+    server, other, volume = launch(api, cloud), launch(api, cloud), new_volume(people, cloud)
+    had = server if detached else other
+    attach(api, had, volume)
+    cloud.run()
+    if detached:
+        api.delete(f"{V21}/servers/{had}/os-volume_attachments/{volume.id}")
+        cloud.run()
+    restored.after_restore()
+    audit(cloud, server, volume)
+    assert taken_out(cloud) == []
+
+
 def test_a_volume_that_was_detached_by_these_records_is_taken_out(api: Api, cloud: Cloud, people: People) -> None:
     server, volume = launch(api, cloud), new_volume(people, cloud)
     attach(api, server, volume)

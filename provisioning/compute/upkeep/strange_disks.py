@@ -73,14 +73,21 @@ def _settle(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid
             if volume.id in held:
                 kept_volumes.give_back(instance, volume, held[volume.id])
                 continue
-            if not kept_volumes.was_given(instance, volume.id) and not _is_open_elsewhere(volume):
-                continue  # these records never gave it: they may be the ones that are lost
+            if _may_be_rightful(instance, volume):
+                continue
             log.warning(
                 "The guest of instance %s has the volume %s and should not; it is taken out.", instance.id, volume.id
             )
             send_removal(instance, volume.id)
 
 
-def _is_open_elsewhere(volume: Volume) -> bool:
-    """Whether another guest may have the volume, so that two would write to it."""
-    return Attachment.objects.filter(volume_id=volume.id).exclude(connection={}).exists()
+def _may_be_rightful(instance: Instance, volume: Volume) -> bool:
+    """Whether the server may have the volume by records that are lost: then nobody takes it from the running guest.
+
+    Either the records of the volume were restored and its host has said nothing since, or these records never gave it
+    to the server, and no other guest can have it open.
+    """
+    if older_records.is_unheard(volume):
+        return True
+    open_elsewhere = Attachment.objects.filter(volume_id=volume.id).exclude(connection={})
+    return not kept_volumes.was_given(instance, volume.id) and not open_elsewhere.exists()
