@@ -200,7 +200,7 @@ def test_a_guest_of_a_server_that_is_elsewhere_is_destroyed(cloud: Cloud, alice:
     cloud.run()
     home = cloud.agent_of(instance)
     other = next(agent for agent in cloud.agents.values() if agent is not home)
-    other.guests[str(instance.id)] = (1, PowerState.RUNNING)
+    other.guests[str(instance.id)] = (0, PowerState.RUNNING)
     other.hello()
     cloud.run()
     assert other.guests == {}
