@@ -21,6 +21,7 @@ from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStat
 
 TOLD_OF = frozenset(
     {"newer_guests", "newer_documents", "newer_volumes", "guests", "leftovers", "shelves", "images", "backups"}
+    | {"leaving_ports"}
 )
 """Checks of the doctor that find what records and hosts make of each other; all others have to find nothing."""
 _ENDING = {TaskState.DELETING, TaskState.SOFT_DELETING}
@@ -157,13 +158,11 @@ def unnamed(loss: Loss, seen: Seen, found: Iterable[Finding]) -> Iterator[Findin
     Simulated pools have no data, and the doctor does not ask for it: there the records that were lost explain it.
     """
     said = list(found)
-    named = {key for finding in said for key in _uuids(finding)} | (loss.last.ids ^ loss.kept.ids)
-    for finding in differences(seen):
-        keys = _uuids(finding)
-        if not keys & named:
-            yield finding
+    named = ids_in(said) | (loss.last.ids ^ loss.kept.ids)
+    yield from (finding for finding in differences(seen) if not ids_in([finding]) & named)
     yield from (finding for finding in said if finding.severity != "note" and finding.check not in TOLD_OF)
 
 
-def _uuids(finding: Finding) -> set[str]:
-    return set(_UUID.findall(f"{finding.subject} {finding.sentence}"))
+def ids_in(findings: Iterable[Finding]) -> set[str]:
+    """Return the ids that findings name."""
+    return {key for finding in findings for key in _UUID.findall(f"{finding.subject} {finding.sentence}")}

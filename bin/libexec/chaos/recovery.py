@@ -73,16 +73,16 @@ class Recovery:
     def _unseen(self, seen: Seen) -> list[Finding]:
         """Return what is destroyed, on its way, or differs and is not named."""
         lost = list(losses.destroyed(self.loss, seen, self.cloud.images))
-        if moving := [*lost, *checks.under_way()]:
-            return moving
-        return list(losses.unnamed(self.loss, seen, findings()))
+        moving, said = list(checks.under_way()), list(findings())
+        named = losses.ids_in(said)
+        if found := [*lost, *(each for each in moving if not losses.ids_in([each]) & named)]:
+            return found
+        return list(losses.unnamed(self.loss, seen, said))
 
     # ----- working --------------------------------------------------------------------------------------------------
 
     def _unmended(self, seen: Seen) -> list[Finding]:
         """Do for each finding what the guide says; return what is still to be mended."""
-        if found := list(checks.under_way()):
-            return found
         said = [finding for finding in findings() if finding.severity != "note"]
         for finding in said:
             if finding.mend is not None:
@@ -114,13 +114,12 @@ class Recovery:
         self._ask("DELETE", f"{VOLUME}/backups/{finding.subject.removeprefix('backup ')}")
 
     def _let_go(self, finding: Finding) -> None:
-        """Stop the servers that have a volume open of which no record knows, and delete the attachments."""
-        seen = self.hypervisors.seen()
+        """Delete attachments that no record knows, when no guest has them: one that is left over was removed before."""
+        domains = self.hypervisors.seen().domains.values()
+        used = {disk["attachment_id"] for _, domain in domains for disk in domain.get("volumes", [])}
         for row in Attachment.objects.filter(connector__has_key=HELD_BY):
-            for uuid, (_, domain) in seen.domains.items():
-                if any(disk["attachment_id"] == str(row.id) for disk in domain.get("volumes", [])):
-                    self._ask("POST", f"{COMPUTE}/servers/{uuid}/action", {"os-stop": None})
-            self._ask("DELETE", f"{VOLUME}/attachments/{row.id}")
+            if str(row.id) not in used:
+                self._ask("DELETE", f"{VOLUME}/attachments/{row.id}")
 
     def _delete_without_data(self, seen: Seen) -> None:
         """Delete volumes and snapshots whose data is gone."""
