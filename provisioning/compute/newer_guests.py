@@ -142,6 +142,12 @@ def is_as_copied(instance: Instance) -> bool:
 
 
 def may_be_followed(instance: Instance) -> bool:
-    """Whether the record can follow a guest on another host: it is a server that ran, and nothing is done with it."""
+    """Whether the record can follow a guest on another host.
+
+    It can when the server ran, and nothing but a build is done with it; and when it is being built, and a
+    host has been told to build it: it has its ports then.
+    """
+    if instance.vm_state == VmState.BUILDING:
+        return instance.task_state == TaskState.SPAWNING
     ran = instance.launched_at is not None and instance.vm_state != VmState.DELETED
-    return ran and instance.task_state in (None, TaskState.UNSHELVING)
+    return ran and instance.task_state in (None, TaskState.UNSHELVING, TaskState.SPAWNING)

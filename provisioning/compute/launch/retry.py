@@ -5,7 +5,7 @@ import uuid
 from django.conf import settings
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.compute import block_devices, host_commands, instance_actions, state
+from provisioning.compute import block_devices, host_commands, instance_actions, newer_guests, state
 from provisioning.compute.allocations import give_back
 from provisioning.compute.faults import record_fault
 from provisioning.compute.launch import attempts
@@ -73,8 +73,11 @@ def retry(instance: Instance, host_id: uuid.UUID, reason: str, *, clean: bool) -
 
     ``clean``: the failed host has undone everything, so the room is given back and the next try is cast.  Else the host
     is told to destroy what it may have, and the next try begins when it has confirmed: there are never two guests of
-    one server.
+    one server.  For the same reason it waits while one is left alone that is newer than the record.
     """
+    if newer_guests.open_of(instance.id):
+        state.extend_deadline(instance)
+        return None
     kind, tries, attempt = build_kind_of(instance), len(instance.excluded_hosts) + 1, instance.attempt
     host_name = instance.host_name
     if tries >= settings.MAX_SCHEDULE_ATTEMPTS:

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import NovellaError
 from provisioning.common.prepared import Prepared
-from provisioning.compute import instance_actions, state
+from provisioning.compute import instance_actions, newer_guests, state
 from provisioning.compute.block_devices import volumes_of
 from provisioning.compute.launch.allocate import allocate
 from provisioning.compute.launch.build_kinds import BUILD_KINDS, build_kind_of, is_waiting
@@ -45,10 +45,11 @@ def schedule(instance_id: str, attempt: int) -> None:
     1. rank the hosts; 2. one transaction: claim room on one → ``networking``; 3. one transaction: ports and addresses →
     ``block_device_mapping``, the command to the host → ``spawning``.  A server with volumes stays in
     ``block_device_mapping`` until they are connected: what becomes of them casts this job again.  A worker that dies
-    in between leaves a state from which the same job, delivered again, goes on.
+    in between leaves a state from which the same job, delivered again, goes on.  While a guest is left alone that is
+    newer than the record, no second one is built.
     """
     action = _waiting(instance_id, attempt)
-    if action is None:
+    if action is None or (attempt > 1 and newer_guests.open_of(action.instance_id)):
         return
     host: HostState | None
     if action.instance.host_id is not None:
