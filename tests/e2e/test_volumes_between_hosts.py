@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -139,6 +141,13 @@ def agent_killed(cloud: OneMachine, host: int) -> None:
     wait_for("another agent", lambda: agent_of(cloud, host) not in (0, agent))
 
 
+def listens(cloud: OneMachine) -> bool:
+    """Return whether the port of the web is answered at all."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", cloud.port), 5):
+        return True
+    return False
+
+
 def connected_again(guest: Guest) -> None:
     """The way to a guest's shell leads through the portal and its agent."""
     guest.hang_up()
@@ -177,6 +186,7 @@ def test_no_write_is_lost_whatever_is_killed_on_either_side(
     for word in ("manage.py web", "qworker"):
         os.kill(cloud.runs[-1].service(word), signal.SIGKILL)
     killed(cloud, 2)  # the agent needs no portal for it
+    wait_for("the web is back", lambda: listens(cloud))
     wait_for("both hosts are back", lambda: {state for state, _ in hosts_of(cloud).values()} == {"up"})
     connected_again(first)
     writes_on(first)
