@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from django.db import connections
+from django.db import DatabaseError, connections
 
 from chaos.cloud import AGENT, Cloud
 from chaos.database import Postgresql
@@ -21,6 +22,7 @@ from provisioning.doctor.finding import Finding
 
 IDLE_WITHIN = 90.0
 COPIED_WITHIN = 60.0
+POPULATED_WITHIN = 45.0
 STOPPED_FIRST, STOPPED_LAST = ("worker",), ("web",)
 FOUND_WITHIN = 60.0
 """Seconds until the portal has found the new primary by itself."""
@@ -50,6 +52,7 @@ class Restoring:
 
     def _take_copy(self, fault: Fault) -> str:
         """Copy the database and then the files beside it, in the order of the guide."""
+        self._populate()
         self._begin()
         self._copy.mkdir()
         deadline = time.monotonic() + COPIED_WITHIN
@@ -81,6 +84,7 @@ class Restoring:
     # ----- the primary is lost --------------------------------------------------------------------------------------
 
     def _fall_behind(self, fault: Fault) -> str:
+        self._populate()
         self._begin()
         self._server.fall_behind()
         return "the standby gets nothing more"
@@ -107,6 +111,17 @@ class Restoring:
         return self.cloud.database
 
     # ----- both -----------------------------------------------------------------------------------------------------
+
+    def _populate(self) -> None:
+        """Let servers come to rest for a while, so that the kept records have some; then the clients go on."""
+        self._close()
+        until = time.monotonic() + POPULATED_WITHIN
+        while time.monotonic() < until:
+            with contextlib.suppress(DatabaseError):
+                if not any(each.task_state and not each.ends for each in self._read().servers.values()):
+                    break
+            time.sleep(0.5)
+        self.world.gate.open()
 
     def _begin(self) -> None:
         """Remember from when on records may be lost."""
