@@ -32,9 +32,9 @@ WEB = 2
 """Web processes behind the one port."""
 AGENT = "agent"
 HOSTS_OF_AGENT = 2
-BAD = ("chaos-fails", "chaos-hangs")
+FAILS, HANGS = BAD = ("chaos-fails", "chaos-hangs")
 """Hosts on which every build goes wrong, by name; each is an agent of its own."""
-_FAULTY = {"chaos-fails": "fake:start_guest:retryable", "chaos-hangs": "fake:create_disk:hang"}
+_FAULTY = {FAILS: "fake:start_guest:retryable", HANGS: "fake:create_disk:hang"}
 CAPACITY, CAPACITY_WITH_PACKETS = "16:16384:120", "48:49152:360"
 """vCPUs, MiB and GiB of a simulated host: few enough that some launches find no place; of a few hosts with networks."""
 
