@@ -100,6 +100,7 @@ def test_without_a_number_a_page_has_a_thousand(boto: Boto, people: People, monk
 @pytest.mark.parametrize(
     "place",
     [
+        [],
         ["x", "y"],
         ["2026-01-01T00:00:00+00:00"],
         ["2026-01-01T00:00:00+00:00", "x"],

@@ -148,7 +148,7 @@ def _networking(alice: Person, world: World) -> dict[str, str]:
         "wide-eni": ids.id_of("eni", wide.id),
         "second-attach": ids.id_of("eni-attach", second.id),
         "igw": ids.id_of("igw", InternetGateway.objects.get(router=router).id),
-        "rtbassoc": ids.id_of("rtbassoc", subnet.id),
+        "rtbassoc": ids.keep("rtbassoc", [subnet.id])[subnet.id],
         "free-eni": ids.id_of("eni", network.create_port(alice.project_id, own).id),
         "free-igw": ids.id_of("igw", create_internet_gateway(alice.project_id).id),
         "spare-vpc": ids.id_of("vpc", create_vpc(alice.project_id, "10.69.0.0/16", "spare").network_id),

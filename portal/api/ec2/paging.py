@@ -138,6 +138,6 @@ def _read(token: str) -> Place:
         found: Any = json.loads(base64.b64decode(token.encode(), altchars=b"-_", validate=True))
     except (ValueError, TypeError, binascii.Error, RecursionError, UnicodeError) as error:
         raise errors.invalid_value("nextToken", token) from error
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    if not isinstance(found, list) or not found or not all(isinstance(each, str) for each in found):
         raise errors.invalid_value("nextToken", token)
     return tuple(found)
