@@ -96,13 +96,13 @@ def test_a_host_that_claims_a_server_is_told_nothing_of_it(cloud: Cloud, alice: 
     cloud.add_host("one")
     row = with_an_interface(cloud, alice)
     assert Port.objects.filter(device_id=row.id).exists()
-    liar = claimed_by(cloud, row, row.attempt)
-    assert liar.take() == []
-    liar.guests[str(row.id)] = (OLDER, PowerState.RUNNING)
-    liar.hello()
+    liar = claimed_by(cloud, row, OLDER)
     (command,) = liar.take()
     assert isinstance(command.body, DestroyRequest)
     assert command.body == DestroyRequest()
+    liar.guests[str(row.id)] = (row.attempt, PowerState.RUNNING)
+    liar.hello()
+    assert liar.take() == []
 
 
 def test_a_host_that_has_leftovers_is_told_nothing_of_the_server(cloud: Cloud, alice: RequestContext) -> None:
