@@ -89,6 +89,18 @@ def test_a_part_that_is_sent_again_was_done(at_alice: Client, three: list[Instan
     assert again == {"done": ["web-1"], "refused": []}
 
 
+def test_a_part_that_is_sent_again_while_it_is_under_way_is_done_once(
+    at_alice: Client, three: list[Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request of the page before goes on when its page is left: both find the instance as it was."""
+    sent = {"ids": [three[0].id]}
+    at_alice.post("/instances/all/stop/", sent, headers=SCRIPT)
+    monkeypatch.setattr("portal.dashboard.instances.bulk.can", lambda *_: True)
+    again = at_alice.post("/instances/all/stop/", {**sent, "again": "1"}, headers=SCRIPT).json()
+    assert again == {"done": ["web-1"], "refused": []}
+    assert tasks(three) == ["powering-off", None, None]
+
+
 def test_who_is_too_quick_is_told_when_to_go_on(at_alice: Client, three: list[Instance], settings: Settings) -> None:
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "writes": (1, 60)}
     for status in (200, 429):

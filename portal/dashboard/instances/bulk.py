@@ -85,20 +85,24 @@ class InstancesBulk(InstancePage):
         """Return the names of those that it was begun on, and the others with the reason."""
         done, refused = [], []
         for instance in instances:
-            try:
-                if self.action.key != "delete" and not can(instance, self.action):
-                    if self._was_begun(instance):
-                        done.append(instance.name)
-                        continue
-                    refused.append((instance.name, f"{self.action.why_not(instance).capitalize()}."))
-                    continue
-                begin(self.context, self.action, instance)
+            why = self._begin_one(instance)
+            if why and not self._was_begun(instance):
+                refused.append((instance.name, why))
+            else:
                 done.append(instance.name)
-            except NotFoundError:
-                done.append(instance.name)  # somebody else has deleted it
-            except NovellaError as error:
-                refused.append((instance.name, plain(error.message)))
         return done, refused
+
+    def _begin_one(self, instance: Instance) -> str:
+        """Begin it on one; return why that is refused, empty when it is not."""
+        if self.action.key != "delete" and not can(instance, self.action):
+            return f"{self.action.why_not(instance).capitalize()}."
+        try:
+            begin(self.context, self.action, instance)
+        except NotFoundError:
+            return ""  # somebody else has deleted it
+        except NovellaError as error:
+            return plain(error.message)
+        return ""
 
     def _was_begun(self, instance: Instance) -> bool:
         """Whether the script asks again, since it did not hear the answer, for what it has begun already."""
