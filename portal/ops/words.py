@@ -26,6 +26,7 @@ FIELDS = {
     "memory_mb": "memory (MiB)",
     "root_gb": "root disk (GiB)",
     "seq": "sequence number",
+    "instances_allocated": "instances",
     "last_login": "last sign-in",
     "vcpus": "number of vCPUs",
     "vcpus_allocated": "allocated vCPUs",

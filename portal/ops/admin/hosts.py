@@ -254,7 +254,7 @@ class HostAdmin(Written):
     def _claimed_twice(host: Host) -> bool:
         return host.second_machine_at is not None and host.second_machine_at > timezone.now() - TOLD_FOR
 
-    @admin.display(description="vCPUs", ordering="vcpus_allocated")
+    @admin.display(description="virtual CPUs", ordering="vcpus_allocated")
     def vcpus(self, host: Host) -> SafeString:
         return _meter(host.vcpus_allocated, state_of(host, timezone.now()).vcpus_limit, "")
 
