@@ -90,7 +90,7 @@ VOLUMES = [
 ACTIONS = [
     *map(act, ("pause", "unpause", "suspend", "resume", "reboot", "stop", "start", "lock", "unlock")),
     *map(act, ("shelve", "unshelve")),
-    d("instances_bulk", at="/instances/all/delete/?ids={server}", waits=True),
+    d("instances_bulk", at="/instances/all/delete/?ids={server}", kwargs={"button": "delete"}, waits=True),
 ]
 OWN = [
     d(
@@ -173,6 +173,9 @@ ADMIN: dict[str, dict[str, Any]] = {
 """App and model of the admin → what is typed to add one."""
 
 ELSEWHERE = {
+    "dashboard:instances_bulk:start": "tests/e2e/test_dashboard_habits.py: it is about many instances",
+    "dashboard:instances_bulk:stop": "tests/e2e/test_dashboard_habits.py: it is about many instances",
+    "dashboard:instances_bulk:reboot": "tests/dashboard/test_bulk.py: it is about many instances",
     "dashboard:sign_in": "tests/e2e/test_forms.py: by its fixture",
     "dashboard:image_upload": "tests/e2e/test_forms.py: with a file",
     "dashboard:change_expired": "tests/identity/auth/test_passwords.py: it needs a password that has expired",
