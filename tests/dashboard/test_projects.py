@@ -151,7 +151,7 @@ def test_a_project_that_owns_something_says_what(at_operator: Client, alice: Per
     answer = at_operator.post(f"/projects/{alice.project_id}/delete/", follow=True)
     page = answer.content.decode()
     assert answer.redirect_chain[-1][0] == f"/projects/{alice.project_id}/"
-    assert re.search(r"wonderland .*own.* servers \(1\)", page)
+    assert re.search(r"wonderland .*own.* instances \(1\)", page)
     assert Project.objects.filter(id=alice.project_id).exists()
 
 

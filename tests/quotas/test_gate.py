@@ -257,9 +257,11 @@ class World:
 
 def made(answer: Any) -> bool:
     """Whether an answer says that it was made; what it says otherwise names the quota."""
-    if answer.status_code in (200, 201, 202, 302, 303) and "Quota exceeded" not in answer.content.decode():
+    text = answer.content.decode()
+    refused = "Quota exceeded" in text or "quota has no room" in text  # an API, a page
+    if answer.status_code in (200, 201, 202, 302, 303) and not refused:
         return True
-    assert "Quota exceeded" in answer.content.decode(), answer.content.decode()[-3000:]
+    assert refused, text[-3000:]
     return False
 
 
