@@ -9,7 +9,7 @@ from compute_agent.contract.power import PowerState
 from provisioning.compute import newer_guests, state
 from provisioning.compute.allocations import raise_attempt
 from provisioning.compute.models import Instance
-from provisioning.compute.states import TaskState
+from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.restored import LEAP
@@ -25,14 +25,17 @@ _BUILD, _DESTROY = "build_request", "destroy_request"
 def repeat(instance: Instance, event: AgentEvent, command: HostCommand) -> bool:
     """Send the command again above the host's number, in the caller's transaction.
 
-    False, and nothing is done, when the record has moved on since, when it was sent again already, and for a removal
-    that nobody asked for by deleting the server: there may be a newer guest.
+    False, and nothing is done, when the record has moved on since, when it was sent again already, when the server's
+    removal may have overtaken it, and for a removal that nobody asked for by deleting the server: there may be a newer
+    guest.
     """
     if command.repeated or command.generation != instance.attempt:
         return False
     if command.kind == _DESTROY and instance.task_state != TaskState.DELETING:
         return False
     if command.kind != _DESTROY and instance.host_id != command.host_id:
+        return False
+    if command.kind != _DESTROY and (instance.task_state == TaskState.DELETING or instance.vm_state == VmState.DELETED):
         return False
     before, seen = instance.attempt, _seen(event)
     number = seen + 1 if seen >= before else before + LEAP
