@@ -46,9 +46,9 @@ def test_a_small_run_is_clean_and_leaves_nothing(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_nothing_is_lost_when_a_copy_of_the_database_is_put_back(folder: Path) -> None:
-    said = run(folder, "--restore", "--volumes", "--operations", "60", "--seed", "11", "--hosts", "4", seconds=600)
-    assert "Clean: seed 11" in said
-    assert "60 operations and 6 faults" in said
+    said = run(folder, "--restore", "--volumes", "--operations", "90", "--seed", "34", "--hosts", "4", seconds=900)
+    assert "Clean: seed 34" in said
+    assert "90 operations and 8 faults" in said
 
 
 @pytest.mark.slow
@@ -57,7 +57,7 @@ def test_nothing_is_lost_when_the_primary_of_postgresql_is_lost(folder: Path) ->
         programs()
     except PostgresqlError as error:
         pytest.skip(str(error))
-    options = ["--failover", "--database", "postgresql", "--operations", "60", "--seed", "11", "--hosts", "4"]
-    said = run(folder, *options, seconds=600)
-    assert "Clean: seed 11 on postgresql" in said
-    assert "60 operations and 6 faults" in said
+    options = ["--failover", "--volumes", "--database", "postgresql", "--operations", "90", "--seed", "22"]
+    said = run(folder, *options, "--hosts", "4", seconds=900)
+    assert "Clean: seed 22 on postgresql" in said
+    assert "90 operations and 8 faults" in said
