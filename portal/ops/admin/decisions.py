@@ -1,7 +1,9 @@
 """The scheduler's decisions about all projects' instances: to look at, with the hosts."""
 
+from typing import Any
+
 from django.contrib import admin
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
@@ -64,5 +66,5 @@ class SchedulingDecisionAdmin(Readable):
         this = next(each for each in known if (each.action, each.attempt) == (decision.action, decision.attempt))
         return render_to_string("explained/decision.html", {"decision": this, "open": True})
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, object] | None = None) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
         return super().changelist_view(request, {"title": "Scheduling decisions", **(extra_context or {})})
