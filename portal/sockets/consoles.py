@@ -35,6 +35,7 @@ class ConsoleConsumer(JoinedSocket):
     rule = remote_consoles.RULE
     guest_has_ended = "The guest's console has closed."
     _console: remote_consoles.OpenConsole
+    _takes_over = False
 
     async def accept(self, *args: Any, **kwargs: Any) -> None:
         """Speak the subprotocol of console clients, when they offer it."""
@@ -48,6 +49,10 @@ class ConsoleConsumer(JoinedSocket):
     @property
     def idle_limit(self) -> float:
         return float(settings.CONSOLE_IDLE_TIMEOUT)
+
+    @property
+    def takes_over(self) -> bool:
+        return self._takes_over
 
     def question(self, tunnel: Tunnel) -> OpenConsoleCall:
         return OpenConsoleCall(
@@ -95,6 +100,6 @@ class ConsoleConsumer(JoinedSocket):
             self._console = remote_consoles.still_open(self._console.row)
         else:
             self._console = remote_consoles.use_token(handshake.parameter(self.scope, "token"))
-            self._admitted = True
+            self._takes_over, self._admitted = self._console.takes_over, True
         self.context = self._console.context
         return recall(self._console.row.asked_with).expires_at

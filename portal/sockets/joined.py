@@ -26,6 +26,8 @@ OVER, IDLE, NO_GUEST, TAKEN, BUSY, NO_HOST = 4000, 4408, CONFLICT, 4410, 4423, 4
 ANSWER_WITHIN = 10.0
 DIAL_WITHIN = 10.0
 """Seconds that the host has to answer, and then to dial."""
+LEAVE_WITHIN, LOOK_AGAIN = 5.0, 0.05
+"""Seconds in which another window leaves what this socket takes over, and between two looks whether it has."""
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +99,11 @@ class JoinedSocket(Follower):
         """Seconds without a byte either way after which it ends; 0: never."""
         raise NotImplementedError
 
+    @property
+    def takes_over(self) -> bool:
+        """Whether another window of the same person may still have what this one is for; it is told to leave."""
+        return False
+
     def question(self, tunnel: Tunnel) -> CallBody:
         """Return what the host is asked."""
         raise NotImplementedError
@@ -150,12 +157,18 @@ class JoinedSocket(Follower):
         return host_id
 
     async def _ask(self, tunnel: Tunnel) -> None:
+        until = time.monotonic() + LEAVE_WITHIN
+        while (refusal := await self._asked(tunnel)) is not None:
+            if refusal.code != BUSY or not self.takes_over or time.monotonic() > until:
+                raise refusal
+            await asyncio.sleep(LOOK_AGAIN)
+
+    async def _asked(self, tunnel: Tunnel) -> JoinEndedError | None:
         try:
             result: CallResult = await calls.acall(tunnel.host_id, self.question(tunnel), timeout=ANSWER_WITHIN)
         except UnavailableError as error:
             raise JoinEndedError(NO_HOST, error.message) from error
-        if isinstance(result, CallError):
-            raise self.refusal(result)
+        return self.refusal(result) if isinstance(result, CallError) else None
 
     async def _until_over(self) -> None:
         """Wait for the host to hang up, or for a time in which nothing passes."""

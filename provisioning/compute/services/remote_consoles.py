@@ -3,12 +3,13 @@
 import hashlib
 import secrets
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
@@ -46,12 +47,16 @@ class RemoteConsole:
 
 @dataclass(frozen=True, slots=True)
 class OpenConsole:
-    """A console that a token has opened; ``row`` is asked again whether it may stay so."""
+    """A console that a token has opened; ``row`` is asked again whether it may stay so.
+
+    ``takes_over``: the same user may still have it open in another window, which was told to leave.
+    """
 
     row: ConsoleToken
     context: RequestContext
     instance: Instance
     protocol: Protocol
+    takes_over: bool = False
 
 
 def create_console(
@@ -103,7 +108,7 @@ def use_token(token: str) -> OpenConsole:
         row.used_at = now
         if row.protocol in EXCLUSIVE:  # the window that has it looks again whether it may stay
             record(f"project:{console.instance.project_id}", "console", {"id": str(console.instance.id)})
-    return console
+    return replace(console, takes_over=row.protocol in EXCLUSIVE and _same(row).filter(used_at__lt=now).exists())
 
 
 def still_open(row: ConsoleToken) -> OpenConsole:
@@ -149,8 +154,12 @@ def _unused(token: str) -> ConsoleToken | None:
 
 
 def _taken_over(row: ConsoleToken, used_at: datetime) -> bool:
-    same = ConsoleToken.objects.filter(instance_id=row.instance_id, user_id=row.user_id, protocol=row.protocol)
-    return same.filter(used_at__gt=used_at).exists()
+    return _same(row).filter(used_at__gt=used_at).exists()
+
+
+def _same(row: ConsoleToken) -> QuerySet[ConsoleToken]:
+    """Return the tokens of a user for one console."""
+    return ConsoleToken.objects.filter(instance_id=row.instance_id, user_id=row.user_id, protocol=row.protocol)
 
 
 def _made_anew(row: ConsoleToken, instance: Instance) -> bool:
