@@ -5,10 +5,11 @@ const announcer = document.getElementById("announcer");
 // --- morphing ----------------------------------------------------------------------------------------------------------
 
 // What a person is doing is left alone, in every morph of the page: open menus, ticked boxes, fields, the console.
+// Hidden fields are the server's: they name the filter of the list that is shown.
 if (window.Idiomorph) Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) =>
     !(
         node.nodeType === Node.ELEMENT_NODE &&
-        (node.matches("input, textarea, select, [data-live-keep]") || node.matches(".dropdown:has(> .show)"))
+        (node.matches("input:not([type=hidden]), textarea, select, [data-live-keep]") || node.matches(".dropdown:has(> .show)"))
     );
 
 // --- copying -----------------------------------------------------------------------------------------------------------
@@ -269,7 +270,9 @@ document.addEventListener("change", (event) => {
     picked(table);
 });
 
-document.addEventListener("novella:live", () => document.querySelectorAll("[data-pickable] table").forEach(picked));
+const pickedAgain = () => document.querySelectorAll("[data-pickable] table").forEach(picked);
+document.addEventListener("novella:live", pickedAgain);
+document.body.addEventListener("htmx:afterSettle", pickedAgain); // another filter shows other rows
 
 // --- one listener for clicks ---------------------------------------------------------------------------------------------------
 

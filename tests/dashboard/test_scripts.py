@@ -1,0 +1,68 @@
+"""The pages' scripts in Node, with as much of a page as they touch."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NODE = shutil.which("node")
+SCRIPTS = Path(__file__).parents[2] / "static" / "js"
+pytestmark = pytest.mark.skipif(NODE is None, reason="Node runs the scripts")
+
+PAGE = """
+const heard = {};
+const element = (more = {}) => ({
+    dataset: {}, classList: { toggle() {}, add() {} }, elements: {}, hidden: false, textContent: "",
+    addEventListener(name, act) { (heard[name] ??= []).push(act); }, querySelector: () => element(),
+    querySelectorAll: () => [], replaceChildren() {}, getAttribute: () => '{"X-CSRFToken": "t"}', close() {}, ...more,
+});
+
+const store = () => {
+    const kept = {};
+    return {
+        getItem: (key) => kept[key] ?? null,
+        setItem: (key, value) => (kept[key] = value),
+        removeItem: (key) => delete kept[key],
+    };
+};
+const byId = {};
+globalThis.document = element({ body: element(), referrer: "", getElementById: (id) => byId[id] ?? null });
+document.querySelector = () => null;
+globalThis.window = globalThis;
+globalThis.addEventListener = () => {};
+globalThis.sessionStorage = store();
+globalThis.localStorage = store();
+globalThis.location = { href: "http://cloud/", pathname: "/", search: "", protocol: "http:" };
+globalThis.Node = { ELEMENT_NODE: 1 };
+globalThis.Idiomorph = { defaults: { callbacks: {} } };
+const fire = (name, event = {}) => (heard[name] ?? []).forEach((act) => act(event));
+const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
+"""
+
+
+def run(place: Path, script: str, steps: str) -> Any:
+    """Run steps, which import ``script`` with ``await start()`` and give a result to ``tell``, beside a copy of it."""
+    (place / "package.json").write_text('{"type": "module"}')
+    shutil.copy(SCRIPTS / script, place)
+    start = f'const start = () => import("./{script}");\nconst tell = (it) => console.log(JSON.stringify(it));\n'
+    (place / "run.js").write_text(PAGE + start + steps)
+    done = subprocess.run([str(NODE), "run.js"], cwd=place, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_hidden_fields_follow_the_filter_of_the_list(tmp_path: Path) -> None:
+    steps = """
+    await start();
+    const kept = (matched) => !Idiomorph.defaults.callbacks.beforeNodeMorphed({
+        nodeType: 1, matches: (selector) => selector.split(", ").some((each) => matched.includes(each)),
+    });
+    const typed = ["input", "input:not([type=hidden])"];
+    tell([kept(["input"]), kept(typed), "htmx:afterSettle" in heard]);
+    """
+    assert run(tmp_path, "page.js", steps) == [False, True, True]
