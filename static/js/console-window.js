@@ -27,6 +27,7 @@ const PASSING = [1006, 1001, 1011, 1012, 4000, 4423, 4504]; // it may go on by i
 const ATTEMPTS = 8; // one after the other without a console in between
 const LONGEST_WAIT = 10000;
 let attempts = 0;
+let current = null; // the socket of the console that is shown
 
 function say(state, text) {
     status.dataset.state = state;
@@ -68,7 +69,10 @@ function open(path) {
     url.protocol = location.protocol === "https:" ? "wss:" : "ws:";
     const socket = new WebSocket(url, ["binary"]);
     socket.binaryType = "arraybuffer";
-    socket.addEventListener("close", (event) => ended(event.code, event.reason));
+    const before = current;
+    current = socket;
+    before?.close();
+    socket.addEventListener("close", (event) => socket === current && ended(event.code, event.reason));
     const show = screen.dataset.protocol === "vnc" ? screenOf : lineOf;
     show(socket, screen, (shown) => {
         attempts = 0;

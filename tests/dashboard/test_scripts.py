@@ -66,3 +66,30 @@ def test_hidden_fields_follow_the_filter_of_the_list(tmp_path: Path) -> None:
     tell([kept(["input"]), kept(typed), "htmx:afterSettle" in heard]);
     """
     assert run(tmp_path, "page.js", steps) == [False, True, True]
+
+
+def test_a_console_asked_for_anew_ends_the_one_before_and_not_itself(tmp_path: Path) -> None:
+    (tmp_path / "console-keys.js").write_text("export const attach = () => {};")
+    (tmp_path / "serial-terminal.js").write_text("export const lineOf = () => {};")
+    (tmp_path / "vnc-screen.js").write_text("export const screenOf = () => {};")
+    steps = """
+    const opened = [];
+    globalThis.WebSocket = class {
+        constructor() { opened.push(this); this.closed = false; }
+        addEventListener(name, act) { this.act = act; }
+        close() { this.closed = true; this.act({ code: 1005, reason: "" }); }
+    };
+    globalThis.history = { replaceState() {} };
+    globalThis.FormData = class {};
+    globalThis.fetch = async () => ({ ok: true, status: 200, json: async () => ({ socket: "ws/second" }) });
+    byId.screen = element({ dataset: { protocol: "serial", socket: "ws/first" } });
+    byId["console-status"] = element();
+    byId["console-full"] = element();
+    byId["console-ask"] = element({ action: "/ask" });
+    globalThis.URLSearchParams = class {};
+    await start();
+    fire("submit", { preventDefault() {} });
+    await settled();
+    tell([opened.map((each) => each.closed), byId["console-status"].dataset.state]);
+    """
+    assert run(tmp_path, "console-window.js", steps) == [[True, False], "connecting"]
