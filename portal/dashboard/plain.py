@@ -13,9 +13,24 @@ _PREFIX = re.compile(
 _POLICY = re.compile(r"Policy doesn't allow \S+ to be performed\.?.*", re.DOTALL)
 _BUSY = re.compile(rf"Cannot '\w+' instance {_ID} while it is in (?:task_state|vm_state) (\S+)")
 _RECORD = re.compile(rf"\b(image|volume|snapshot|network|subnet|router|port):? {_ID}", re.IGNORECASE)
-_NAME = re.compile(r"(?<![\w:/.@=\"'-])[a-z]+(?:_[a-z0-9]+)+(?![\w:/.@=\"'-])")
-_SERVER = re.compile(r"(?<!name )(?<!DNS )\b[Ss]erver(s?)\b(?! group)")
+_KEPT = re.compile(r"(\u2068.*?\u2069|(?<!\w)'[^']*'(?!\w)|\"[^\"]*\")", re.DOTALL)
+"""Names and typed texts: they are written as they are."""
+_BEFORE, _AFTER = r"(?<![\w:/.@=\"'-])", r"(?![\w/@=-]|[.:]\w)"
+_SERVER = re.compile(rf"(?<!name )(?<!DNS ){_BEFORE}[Ss]erver(s?){_AFTER}(?! group)")
 """What the pages call an instance."""
+_FIRST_WORD = re.compile(rf"[a-z]+{_AFTER}")
+_FIELDS = (
+    "actor_domain_id|attach_status|attachment_id|availability_zone|different_host|disk_format|domain_id|"
+    "enable_dhcp|ends_at|expires_at|fixed_ips|floating_ip|group_id|host_id|host_name|host_routes|"
+    "hypervisor_hostname|image_id|instance_id|ip_address|ip_version|is_default|key_name|mac_address|member_id|"
+    "migration_status|min_disk|min_ram|network_id|network_type|new_type|physical_network|port_forwarding|port_id|"
+    "port_range_max|port_range_min|port_security_enabled|project_id|public_key|public_url|read_only|region_id|"
+    "request_id|role_domain_id|router_id|same_host|security_group|security_groups|segmentation_id|server_id|"
+    "service_id|size_iops_sec|snapshot_id|subnet_id|system_scope|task_id|task_state|tenant_id|token_scope|"
+    "trustor_id|user_data|user_domain_id|user_id|user_ids|user_name|vm_state|volume_id|volume_type"
+)
+_FIELD = re.compile(rf"{_BEFORE}(?:{_FIELDS}){_AFTER}")
+"""Names of the APIs that are words with lines between; any other such word may be the name of something."""
 NOT_ALLOWED = "Your roles do not allow this."
 WORDS = {
     "flavorRef": "size",
@@ -27,10 +42,10 @@ WORDS = {
 """Names of the APIs that stand for something with another name on the pages."""
 
 
-def plain(text: str, labels: Mapping[str, str] | None = None) -> str:
-    """Return a refusal without the APIs' prefixes, rules, ids and names of fields.
+def plain(text: str, labels: Mapping[str, str] | None = None, *, within: bool = False) -> str:
+    """Return a refusal without the APIs' prefixes, rules, ids and names of fields; names of things stay as they are.
 
-    ``labels``: name of a field → its label on the page.
+    ``labels``: name of a field → its label on the page.  ``within``: something that stood before the text is left out.
     """
     if _POLICY.match(text):
         return NOT_ALLOWED
@@ -39,14 +54,23 @@ def plain(text: str, labels: Mapping[str, str] | None = None) -> str:
         doing = "in error" if doing == "error" else doing
         return f"The instance does not allow this now: it is {doing}."
     known = {**WORDS, **(labels or {})}
-    text = _PREFIX.sub("", text, count=1)
+    begun = _PREFIX.sub("", text, count=1)
+    parts = _KEPT.split(begun)
+    parts[::2] = [_reworded(part, known) for part in parts[::2]]
+    said = "".join(parts)
+    word, before = _FIRST_WORD.match(said), _FIRST_WORD.match(text)
+    if word and (within or begun != text or not before or before[0] != word[0]):
+        return said[:1].upper() + said[1:]
+    return said  # small letters at the beginning of a whole refusal are a name
+
+
+def _reworded(text: str, known: Mapping[str, str]) -> str:
     text = _RECORD.sub(lambda found: f"the {found[1].lower()}", text)
     for name, label in known.items():
         if "_" in name or any(each.isupper() for each in name):
-            text = re.sub(rf"\b{re.escape(name)}\b", _within(label), text)
+            text = re.sub(f"{_BEFORE}{re.escape(name)}{_AFTER}", _within(label).replace("\\", r"\\"), text)
     text = _SERVER.sub(lambda found: f"{'I' if found[0][0] == 'S' else 'i'}nstance{found[1]}", text)
-    text = _NAME.sub(lambda found: found[0].replace("_", " "), text)
-    return text[:1].upper() + text[1:]
+    return _FIELD.sub(lambda found: found[0].replace("_", " "), text)
 
 
 def _within(label: str) -> str:

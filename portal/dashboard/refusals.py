@@ -55,7 +55,7 @@ def said(error: NovellaError, labels: Mapping[str, str] | None = None) -> str:
     text = _ROUTES.sub("", _PREFIX.sub("", error.message, count=1), count=1)
     text = _OVERLAP.sub(r"\1 overlaps with \2, which is on the router already.", _OF_SUBNET.sub("", text))
     text = _RECORD.sub(lambda found: f"this {found[1].lower()}", _WHERE.sub("", text, count=1))
-    return plain(text, labels)
+    return plain(text, labels, within=text != error.message)
 
 
 class RecordForm(Form):

@@ -38,6 +38,13 @@ ID = uuid.UUID(int=7)
         ("Use letters and the character _.", "Use letters and the character _."),
         ("The file /etc/cloud_init.cfg is too large.", "The file /etc/cloud_init.cfg is too large."),
         ("The name 'my_web_1' is taken.", "The name 'my_web_1' is taken."),
+        ("mail-server is not offered to anybody.", "mail-server is not offered to anybody."),
+        ("web is not offered to anybody.", "web is not offered to anybody."),
+        ("data_disk is in use by server.example and server_1.", "data_disk is in use by server.example and server_1."),
+        ("Invalid input for roles: heat_stack_owner is none.", "heat_stack_owner is none."),
+        ("The name 'old server' is taken.", "The name 'old server' is taken."),
+        ("\u2068שרת server\u2069 is the server.", "\u2068שרת server\u2069 is the instance."),
+        ("task_state says no.", "Task state says no."),
     ],
 )
 def test_what_the_apis_say_is_put_in_plain_words(text: str, said: str) -> None:
