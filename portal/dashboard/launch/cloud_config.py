@@ -18,7 +18,13 @@ def problem_of(user_data: str) -> str:
         mark = error.problem_mark or error.context_mark
         line = f"Line {mark.line + 1}: " if mark else ""
         return f"{line}{error.problem or 'it is no YAML'}."
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (
+        yaml.YAMLError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ):  # PyYAML lets the last four through
         return "It is no YAML."
     if read is not None and not isinstance(read, dict):
         return "Below #cloud-config there are no keys with values, such as packages: [nginx]."
