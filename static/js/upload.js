@@ -235,6 +235,10 @@ async function checkFormat(file) {
     if (!chosen) tell(`The file is not in the format ${format}.`);
 }
 
+function label() {
+    submit.lastChild.textContent = address ? "Resume" : "Upload";
+}
+
 async function create(file) {
     if (file) await checkFormat(file);
     if (form.elements.size) form.elements.size.value = file?.size ?? "";
@@ -266,8 +270,8 @@ form.addEventListener("submit", async (event) => {
         sending = false;
         if (next) location.assign(next);
     } catch (error) {
-        if (error.status === 422) address = form.dataset.upload ?? ""; // the record was deleted: the next attempt creates one
-        else if (address) submit.lastChild.textContent = "Resume";
+        if (error.status === 404 || error.status === 422) address = form.dataset.upload ?? ""; // the record was deleted: the next attempt creates one
+        label();
         refuse(error.field ?? "", error.message);
     }
 });
@@ -289,6 +293,7 @@ form.elements.file.addEventListener("change", () => {
     const file = form.elements.file.files[0];
     if (!file || form.dataset.upload) return;
     address = ""; // another file is another image
+    label();
     if (!form.elements.name.value) form.elements.name.value = file.name.replace(/\.(qcow2|img|raw|iso|vmdk|vhdx?|vdi)$/i, "");
     guess(file.name);
 });
