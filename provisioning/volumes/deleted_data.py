@@ -40,7 +40,8 @@ def begin(volume: Volume, event: AgentEvent) -> None:
 def take(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> None:
     """Take over what a host has measured in a pool, in the caller's transaction; None: the host does not say.
 
-    Data that no record knows is counted in the pool alone.
+    Data that no record knows is counted in the pool alone.  A host that says as much as it may leaves out the smallest:
+    nothing is absent then.
     """
     if said is None:
         return
@@ -52,7 +53,7 @@ def take(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> No
         if row.absent_since is not None:
             DeletedData.objects.filter(pk=row.pk).update(absent_since=None)
         _measured(row, pool, size or row.bytes)
-    for key in known.keys() - found.keys():
+    for key in known.keys() - found.keys() if len(said) < MOST_KEPT else ():
         _absent(known[key], pool, now)
 
 

@@ -114,6 +114,15 @@ def test_no_host_makes_it_larger_than_its_pool(town: Town) -> None:
     assert max(DeletedData.objects.values_list("size_gb", flat=True)) == town.pool.total_gb
 
 
+def test_what_a_full_answer_leaves_out_is_not_absent(town: Town) -> None:
+    volume = town.make(2)
+    delete(town, volume, kept=GIB)
+    town.pool.total_gb = 10_000
+    town.pool.kept = {str(uuid.uuid4()): 2 * GIB for _ in range(MOST_KEPT)}
+    town.agent.measured()
+    assert usage_of(project_of(town))["gigabytes"] == 1
+
+
 def test_only_the_host_whose_word_counts_is_believed(town: Town) -> None:
     volume = town.make(1)
     delete(town, volume, kept=GIB)
