@@ -33,7 +33,7 @@ from provisioning.volumes import placement, quota, state
 from provisioning.volumes.ends import end_of
 from provisioning.volumes.models import Attachment, PoolHost, Volume
 from provisioning.volumes.services import attachments, messages
-from provisioning.volumes.services.attachments import HELD_BY
+from provisioning.volumes.services.attachments import HELD_BY, MOST_OF_VOLUME
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,7 @@ log = logging.getLogger(__name__)
 HIGHEST = 1 << 30
 """A host's number above this one is not believed: later ones must fit into the column."""
 MOST_SAID = 20
+"""Sentences that are kept about one volume."""
 REASON = (
     "The host has seen newer changes of the volume than the records have: records are lost. Look at the volume, and try"
     " again."
@@ -156,13 +157,14 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
     if known.clients is None:
         return
     rows = {row.id: row for row in Attachment.objects.filter(volume_id=volume.id)}
-    there = {key: client for client in known.clients[:MOST_SAID] if (key := read_id(client.attachment_id)) is not None}
+    heard = known.clients[:MOST_OF_VOLUME]
+    there = {key: client for client in heard if (key := read_id(client.attachment_id)) is not None}
     for key, client in there.items():
         if key not in rows:
             yield f"Attachment {key}, which no record knows, has it open on host {client.host_id}."
             _hold(volume, key, client, host_id)
     for key, row in rows.items():
-        if key not in there and row.connection:
+        if key not in there and row.connection and len(heard) == len(known.clients):
             yield f"Attachment {key}, of server {row.instance_id}, has it open no more."
             row.host, row.connection, row.status = None, {}, AttachStatus.RESERVED
             row.save(update_fields=["host", "connection", "status", "updated_at"])

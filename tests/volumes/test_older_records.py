@@ -340,7 +340,27 @@ def test_a_host_cannot_fill_the_records_with_attachments(town: Town) -> None:
     clients = [VolumeClient(attachment_id=str(uuid.uuid4()), host_id="?", local=True) for _ in range(200)]
     claim = KnownVolume(data_id=str(volume.id), version=500, size_gb=1, clients=clients)
     audits.compare_volumes(town.host.id, [claim])
-    assert 0 < Attachment.objects.count() <= 20
+    assert Attachment.objects.count() == attachments.MOST_OF_VOLUME
+
+
+def test_every_guest_of_a_volume_of_many_goes_on(town: Town) -> None:
+    volume = town.make()
+    Volume.objects.update(multiattach=True)
+    rows = [
+        Attachment.objects.create(
+            volume=volume, project_id=volume.project_id, instance_id=uuid.uuid4(), host=town.host, exclusive=False,
+            status="attached", connection={"export": str(volume.id)},
+        )
+        for _ in range(30)
+    ]  # fmt: skip
+    clients = [VolumeClient(attachment_id=str(row.id), host_id=str(town.host.id), local=True) for row in rows]
+    claim = KnownVolume(data_id=str(volume.id), version=500, size_gb=1, clients=clients)
+    audits.compare_volumes(town.host.id, [claim])
+    assert Attachment.objects.filter(status="attached").exclude(connection={}).count() == len(rows)
+    too_many = [VolumeClient(attachment_id=str(uuid.uuid4()), host_id="?", local=True) for _ in range(200)]
+    claim = KnownVolume(data_id=str(volume.id), version=600, size_gb=1, clients=[*too_many, *clients])
+    audits.compare_volumes(town.host.id, [claim])
+    assert Attachment.objects.filter(id__in=[row.id for row in rows]).exclude(connection={}).count() == len(rows)
 
 
 @pytest.mark.parametrize("taken", [False, True])
