@@ -12,7 +12,8 @@ from provisioning.hosts.models import HostCommand
 from provisioning.hosts.restored import LEAP, step
 from provisioning.volumes.deadlines import connecting
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
-from provisioning.volumes.states import AttachStatus
+from provisioning.volumes.services.checks import SWAPPING
+from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 HEARD_WITHIN = timedelta(minutes=2)
 """How long hosts have to come back and to say that they still work on something: they do so every few seconds."""
@@ -26,8 +27,17 @@ def restore_volumes() -> Iterable[str]:
     """
     rows = Volume.objects.all()
     many = rows.update(copied=Coalesce("copied", "version"), version=F("version") + LEAP)
+    _keep_moved_data()
     _shorten(timezone.now() + HEARD_WITHIN)
     yield f"Volumes: {many} numbers raised. Hosts say what they have when they are back, before they are told anything."
+
+
+def _keep_moved_data() -> None:
+    """Let no move of the copy be given up by deleting the new data: the move may have ended since, and the old data is
+    gone then.  The number of the new data has leapt ahead too, so that its host would not refuse.
+    """
+    moved = Volume.objects.filter(migration_of__isnull=False)
+    moved.exclude(status__in=(VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING)).update(migration_status=SWAPPING)
 
 
 def _shorten(until: datetime) -> None:

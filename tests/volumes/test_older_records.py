@@ -225,7 +225,9 @@ def test_what_was_ordered_of_older_records_is_refused_and_shown(town: Town, orde
     assert not Volume.objects.filter(id=volume.id).exists()
 
 
-def test_a_move_that_has_ended_since_the_copy_loses_no_data(town: Town, operator: RequestContext) -> None:
+def test_a_move_that_has_ended_since_the_copy_loses_no_data(
+    town: Town, operator: RequestContext, put_back: PutBack
+) -> None:
     """The records give the move up and remove its target, which has the only data."""
     volume = town.make()
     other = town.cloud.add_host("nadel")
@@ -242,7 +244,7 @@ def test_a_move_that_has_ended_since_the_copy_loses_no_data(town: Town, operator
     assert str(volume.id) not in town.pool.volumes
     town.attach(town.fresh(volume))
     other.work()
-    copy.put_back()
+    put_back(copy)
     Volume.objects.update(deadline="2026-01-01T00:00:00Z")
     reap()
     other.work()

@@ -288,7 +288,7 @@ def exchange(volume: Volume, hidden: Volume) -> None:
     mine["data_id"], theirs["data_id"] = volume.data_id or volume.id, hidden.data_id or hidden.id
     volume.version = max(volume.version, hidden.version)  # hosts of the data have seen the numbers of both
     Volume.objects.filter(id=volume.id).update(version=volume.version)
-    Volume.objects.filter(id=hidden.id).update(**mine, version=volume.version)
+    Volume.objects.filter(id=hidden.id).update(**mine, version=volume.version, migration_status="")
     old_type, new_type = volume.volume_type, hidden.volume_type
     retyping = hidden.volume_type_id != volume.volume_type_id
     if retyping:
