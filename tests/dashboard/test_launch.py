@@ -358,6 +358,7 @@ def test_a_new_key_is_chosen_and_its_private_half_shown_once(at_alice: Client, c
     answer = at_alice.post(f"{PATH}keys/", {"key_new_name": "laptop", "key_new_public": ""})
     page = answer.content.decode()
     assert "BEGIN OPENSSH PRIVATE KEY" in page
+    assert "no-store" in answer.headers["Cache-Control"]
     assert re.search(r'name="key_name" value="laptop"[^>]* checked', page)
     assert "PRIVATE KEY" not in at_alice.get(PATH).content.decode()
     assert "PRIVATE" not in KeyPair.objects.get().public_key

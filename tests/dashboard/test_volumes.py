@@ -186,6 +186,7 @@ def test_a_volume_is_handed_over_with_a_key_that_is_shown_once(
     offer = at_alice.post(f"/volumes/{volume.id}/hand-over/", {"name": "", "with_snapshots": "on"})
     key, transfer = offer.context["key"], offer.context["transfer"]
     assert key in offer.content.decode()
+    assert "no-store" in offer.headers["Cache-Control"]
     assert key not in page_of(at_alice, volume)
     at_charlie = signed_in(charlie)
     wrong = at_charlie.post("/volumes/accept/", {"transfer_id": str(transfer.id), "key": "x"})

@@ -63,3 +63,27 @@ def test_no_secret_is_told(world: World, people: People, caplog: pytest.LogCaptu
         assert word not in caplog.text
         assert not [text for text in texts if word in text]
         assert word not in repr(kept)
+
+
+def test_no_cache_keeps_an_answer_with_a_secret(world: World, people: People) -> None:
+    alice = Api(people.alice)
+    server, user = world.ids["server"], people.alice.user_id.hex
+    launched = {"name": "x", "flavorRef": "1", "imageRef": world.ids["public_image"], "networks": "none"}
+    console = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
+    newer = {"OpenStack_API_Version": "compute 2.96"}
+    answers = [
+        alice.post("/compute/v2.1/os-keypairs", {"keypair": {"name": "k"}}),
+        alice.post("/compute/v2.1/servers", {"server": launched}, **newer),
+        alice.post(f"/compute/v2.1/servers/{server}/remote-consoles", console, **newer),
+        alice.post(f"/compute/v2.1/servers/{server}/action", {"rescue": None}),
+        alice.post(
+            f"/volume/v3/{people.alice.project_id.hex}/os-volume-transfer",
+            {"transfer": {"volume_id": world.ids["volume"]}},
+        ),
+        alice.post(f"/identity/v3/users/{user}/application_credentials", {"application_credential": {"name": "c"}}),
+        alice.post(f"/identity/v3/users/{user}/credentials/OS-EC2", {"tenant_id": people.alice.project_id.hex}),
+    ]
+    for answer in answers:
+        assert answer.status_code < 300, answer.content
+        assert answer.headers.get("Cache-Control") == "no-store", answer.content
+    assert "Cache-Control" not in alice.get(f"/compute/v2.1/servers/{server}").headers

@@ -30,6 +30,15 @@ BEGUN_ANEW = 3
 """How often at most a request that lost a race."""
 
 
+_SECRETS = frozenset({"adminPass", "auth_key", "blob", "console", "private_key", "remote_console", "secret"})
+"""Members of answers that are a secret, or an address with one; no cache keeps these answers."""
+
+
+def _has_secret(data: object) -> bool:
+    parts = [data, *data.values()] if isinstance(data, dict) else []
+    return any(isinstance(part, dict) and not _SECRETS.isdisjoint(part) for part in parts)
+
+
 @functools.cache
 def _made(make: Callable[[Version], Schema], version: Version) -> Schema:
     return make(version)
@@ -199,6 +208,8 @@ class ServiceView(APIView):
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         """Add the headers that every answer has."""
         answer = super().finalize_response(request, response, *args, **kwargs)
+        if _has_secret(getattr(answer, "data", None)):
+            answer["Cache-Control"] = "no-store"
         vary = () if self.public else ("X-Auth-Token",)
         if self.microversions is not None:
             vary = (*vary, *self.microversions.vary)

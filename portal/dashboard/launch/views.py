@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from django.http import HttpRequest, HttpResponse, QueryDict
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 
 from portal.common import rate_limits
 from portal.dashboard.forms import Form
@@ -67,6 +69,7 @@ class Quote(Page):
         return self.part("dashboard/launch/_answer.html", open_wizard(self.context, form).shown())
 
 
+@method_decorator(never_cache, name="dispatch")
 class Keys(Page):
     """A key pair made or imported without leaving the wizard."""
 

@@ -1,6 +1,8 @@
 """Handing a volume over to another project: the key is shown once."""
 
 from django.http import HttpResponse, QueryDict
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 
 from portal.dashboard.forms import Form
 from portal.dashboard.names import bdi
@@ -12,6 +14,7 @@ from provisioning.volumes.models import Volume
 from provisioning.volumes.services import transfers
 
 
+@method_decorator(never_cache, name="dispatch")
 class TransferCreate(SheetPage, VolumePage):
     """The form that offers a volume to whoever has the key."""
 
