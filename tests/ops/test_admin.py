@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from django.contrib import admin as django_admin
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from provisioning.compute.actions.delete import delete
+from provisioning.compute.instance_actions import begin
 from provisioning.compute.models import Flavor, Instance
 from provisioning.hosts.models import Host, JoinToken
 from provisioning.identity.models import RoleAssignment
@@ -236,3 +239,27 @@ def test_a_deleted_instance_says_who_deleted_it(people: People, admin: Client, c
     assert "delete" in activity
     assert people.alice.user.name in activity
     assert "start guest" in activity
+
+
+def test_the_page_of_an_instance_costs_the_same_however_much_was_done_to_it(
+    people: People, admin: Client, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = cloud.launch(people.alice.context)
+    cloud.run()
+
+    def page() -> tuple[int, str]:
+        with CaptureQueriesContext(connection) as asked:
+            answer = admin.get(f"/admin/compute/instance/{server.pk}/change/")
+        return len(asked), answer.content.decode()
+
+    page()
+    once, _ = page()
+    for number in range(4):
+        begin(replace(people.alice.context, request_id=f"req-{number}"), server.pk, "reboot", timezone.now())
+    cost, shown = page()
+    assert cost == once
+    assert "req-0" in shown
+    monkeypatch.setattr("portal.ops.admin.instances.MOST_SHOWN", 2)
+    _, shown = page()
+    assert "req-3" in shown
+    assert "req-1" not in shown

@@ -1,10 +1,11 @@
 """Instances of all projects: to look at, with actions that are safe in every state."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.db import transaction
 from django.db.models import QuerySet
+from django.forms import BaseInlineFormSet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -20,6 +21,13 @@ from provisioning.compute.models import Instance, InstanceAction, InstanceFault
 from provisioning.compute.states import VmState, api_status
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 
+if TYPE_CHECKING:
+    ActionFormSet = BaseInlineFormSet[InstanceAction, Instance, Any]
+else:
+    ActionFormSet = BaseInlineFormSet
+
+MOST_SHOWN = 100
+"""Actions of one instance, the newest, that its page shows."""
 TONES = {"ACTIVE": "ok", "BUILD": "busy", "ERROR": "bad", "SHUTOFF": "off", "DELETED": "off"}
 
 
@@ -35,11 +43,27 @@ class FaultInline(TabularInline):
         return False
 
 
+class NewestActions(ActionFormSet):
+    """The newest actions, with their steps and users, read in as many queries however many there are."""
+
+    _queryset: Any
+
+    def get_queryset(self) -> Any:
+        if not hasattr(self, "_queryset"):
+            rows: Any = super().get_queryset().prefetch_related("events")[:MOST_SHOWN]
+            users = users_by_id({row.user_id for row in rows if row.user_id})
+            for row in rows:
+                row.shown_user = users.get(row.user_id)
+            self._queryset = rows
+        return self._queryset
+
+
 class ActionInline(TabularInline):
     """What was done to it, by whom; kept as long as the record of a deleted instance is."""
 
     model = InstanceAction
-    verbose_name_plural = "Activity"
+    formset = NewestActions
+    verbose_name_plural = f"Activity, the newest {MOST_SHOWN}"
     fields = readonly_fields = ("started_at", "what", "by", "took", "steps", "message", "request_id")
     ordering = ("-started_at", "-id")
     extra = 0
@@ -60,11 +84,11 @@ class ActionInline(TabularInline):
         return action.action.replace("_", " ")
 
     @admin.display(description="by")
-    def by(self, action: InstanceAction) -> str:
+    def by(self, action: Any) -> str:
         """Name the user, who may be deleted by now; Novella itself has no user."""
         if action.user_id is None:
             return "Novella"
-        return str(users_by_id([action.user_id]).get(action.user_id) or action.user_id)
+        return str(action.shown_user or action.user_id)
 
     @admin.display(description="took")
     def took(self, action: InstanceAction) -> str:
@@ -81,7 +105,7 @@ class ActionInline(TabularInline):
                 f"{(event.finished_at - event.started_at).total_seconds():.2f} s" if event.finished_at else "running",
                 event.message,
             )
-            for event in action.events.order_by("started_at", "id")
+            for event in sorted(action.events.all(), key=lambda event: (event.started_at, event.id))
         )
         return format_html_join(SafeString("<br>"), "{} {} {}", rows)
 
