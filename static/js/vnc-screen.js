@@ -31,12 +31,15 @@ export function screenOf(socket, place, connected) {
         }
     }
 
+    // All goes through one queue: a letter is sent before the key that was held for it is let go.
+    const after = (send) => (...given) => (queue = queue.then(() => send(...given)));
+
     rfb.addEventListener("connect", () =>
         connected({
             focus: () => rfb.focus(),
-            type: (text) => (queue = queue.then(() => type(text))),
-            key: (name) => (name === "Ctrl-Alt-Del" ? rfb.sendCtrlAltDel() : rfb.sendKey(KEYS[name], null)),
-            hold: (name, down) => rfb.sendKey(KEYS[name], `${name}Left`, down),
+            type: after(type),
+            key: after((name) => (name === "Ctrl-Alt-Del" ? rfb.sendCtrlAltDel() : rfb.sendKey(KEYS[name], null))),
+            hold: after((name, down) => rfb.sendKey(KEYS[name], `${name}Left`, down)),
         }),
     );
     rfb.addEventListener("securityfailure", () => socket.close());
