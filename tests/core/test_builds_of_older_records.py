@@ -58,12 +58,17 @@ def builds(*agents: ScriptedAgent) -> int:
 @NAMED
 @pytest.mark.parametrize("shelved", [False, True], ids=["launch", "unshelve"])
 def test_the_record_follows_the_guest_that_was_built(cloud: Cloud, alice: RequestContext, *, shelved: bool) -> None:
+    """An operator decides where the image of the shelf may be the only disk."""
     server, _, other = built_elsewhere(cloud, alice, shelved=shelved)
     guest = other.guests[str(server.id)]
     restored.after_restore()
     for agent in cloud.agents.values():
         agent.hello()
     cloud.run()
+    if shelved:
+        assert (state_of(server)[0], NewerGuest.objects.get().outcome) == ("shelved_offloaded", "open")
+        adoption.adopt(context("operator", ADMIN), NewerGuest.objects.get())
+        cloud.run()
     assert (state_of(server), cloud.fresh(server).host_id) == (ACTIVE, other.host.id)
     assert other.guests[str(server.id)] == guest
 

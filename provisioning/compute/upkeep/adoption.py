@@ -84,16 +84,26 @@ def take_newer(host_id: uuid.UUID, instance: Instance, guest: GuestState) -> Non
 
 
 def settle(instance: Instance) -> None:
-    """Let the record follow a guest on another host where nothing speaks against it: no other host has one."""
+    """Let the record follow a guest on another host where nothing speaks against it: no other host has one, and its
+    host's word opens no volume and ends no image of a shelved disk.
+    """
     rows = newer_guests.open_of(instance.id)
     alone = instance.host_id is None or instance.power_state == PowerState.NOSTATE
     if len(rows) != 1 or not alone or not newer_guests.may_be_followed(instance):
         return
-    if not newer_guests.is_as_copied(instance):
+    if not newer_guests.is_as_copied(instance) or _has_data(instance):
         return
     (row,) = rows
     if newer_guests.was_lost(instance, row.host_id, row.attempt):
         _move_to(instance, row)
+
+
+def _has_data(instance: Instance) -> bool:
+    """Whether a server has data that its host does not hold: a host that lies would get the volumes, and the image of
+    the shelf, which may be the only disk, would be removed.
+    """
+    volumes = block_devices.volumes_of(instance.id)
+    return instance.snapshot_image_id is not None or any(device.attachment_id for device in volumes)
 
 
 @when_broken_off
