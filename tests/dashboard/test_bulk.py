@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from typing import Any
 
 import pytest
@@ -22,6 +24,20 @@ def three(alice: Person, cloud: Cloud) -> list[Instance]:
     made = [cloud.launch(alice.context, name=name) for name in ("web-1", "web-2", "db-1")]
     cloud.run()
     return made
+
+
+def answer_to(client: Client, action: str, servers: list[Instance]) -> dict[str, Any]:
+    """Return the hidden fields of the question: each name's values, and when it was asked."""
+    question = client.get(f"/instances/all/{action}/", {"ids": [str(each.id) for each in servers]}, headers=HTMX)
+    fields: dict[str, Any] = {"ids": [], "force": []}
+    for name, value in re.findall(
+        r'<input type="hidden" name="(ids|force|asked)" value="([^"]*)">', question.content.decode()
+    ):
+        if name == "asked":
+            fields[name] = value
+        else:
+            fields[name].append(value)
+    return fields
 
 
 def tasks(servers: list[Instance]) -> list[str | None]:
@@ -83,9 +99,10 @@ def test_each_refusal_is_told_with_its_name(at_alice: Client, three: list[Instan
 def test_a_part_that_is_sent_again_was_done(at_alice: Client, three: list[Instance]) -> None:
     """A page that is left does not hear the answer; the next one asks again."""
     sent = {"ids": [three[0].id]}
+    asked = answer_to(at_alice, "stop", three[:1])["asked"]
     at_alice.post("/instances/all/stop/", sent, headers=SCRIPT)
     assert at_alice.post("/instances/all/stop/", sent, headers=SCRIPT).json()["done"] == []
-    again = at_alice.post("/instances/all/stop/", {**sent, "again": "1"}, headers=SCRIPT).json()
+    again = at_alice.post("/instances/all/stop/", {**sent, "again": asked}, headers=SCRIPT).json()
     assert again == {"done": ["web-1"], "refused": []}
 
 
@@ -94,9 +111,10 @@ def test_a_part_that_is_sent_again_while_it_is_under_way_is_done_once(
 ) -> None:
     """The request of the page before goes on when its page is left: both find the instance as it was."""
     sent = {"ids": [three[0].id]}
+    asked = answer_to(at_alice, "stop", three[:1])["asked"]
     at_alice.post("/instances/all/stop/", sent, headers=SCRIPT)
     monkeypatch.setattr("portal.dashboard.instances.bulk.can", lambda *_: True)
-    again = at_alice.post("/instances/all/stop/", {**sent, "again": "1"}, headers=SCRIPT).json()
+    again = at_alice.post("/instances/all/stop/", {**sent, "again": asked}, headers=SCRIPT).json()
     assert again == {"done": ["web-1"], "refused": []}
     assert tasks(three) == ["powering-off", None, None]
 
@@ -127,9 +145,71 @@ def test_kept_ones_are_deleted_for_good_together(
     picked = {"ids": [three[0].id]}
     for warning, state in (("can be restored for 60 min", "soft-delete"), ("cannot be undone", "deleted")):
         assert warning in at_alice.get("/instances/all/delete/", picked, headers=HTMX).content.decode()
-        at_alice.post("/instances/all/delete/", picked)
+        at_alice.post("/instances/all/delete/", answer_to(at_alice, "delete", three[:1]))
         cloud.run()
         assert state_of(three[0]) == (state, None)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("path", ["/instances/all/delete/", "/instances/{}/delete/"])
+def test_a_delete_that_is_sent_twice_deletes_nothing_for_good(
+    at_alice: Client, three: list[Instance], cloud: Cloud, settings: Settings, path: str, ended: bool
+) -> None:
+    settings.RECLAIM_INSTANCE_INTERVAL = 3600
+    sent = answer_to(at_alice, "delete", three[:1])
+    for again in ({}, {"again": sent["asked"]}):
+        at_alice.post(path.format(three[0].id), {**sent, **again}, headers=SCRIPT)
+        if ended:
+            cloud.run()
+    cloud.run()
+    assert state_of(three[0]) == ("soft-delete", None)
+
+
+def test_the_question_about_one_that_is_kept_is_whether_to_delete_it_for_good(
+    at_alice: Client, three: list[Instance], cloud: Cloud, settings: Settings
+) -> None:
+    settings.RECLAIM_INSTANCE_INTERVAL = 3600
+    path = f"/instances/{three[0].id}/delete/"
+    field = f'name="force" value="{three[0].id}"'
+    assert field not in at_alice.get(path, headers=HTMX).content.decode()
+    at_alice.post(path)
+    cloud.run()
+    assert field in at_alice.get(path, headers=HTMX).content.decode()
+    at_alice.post(path, {"force": three[0].id})
+    cloud.run()
+    assert state_of(three[0]) == ("deleted", None)
+
+
+def test_a_reboot_that_is_sent_again_is_done_once(at_alice: Client, three: list[Instance], cloud: Cloud) -> None:
+    sent = answer_to(at_alice, "reboot", three[:1])
+    for again, task in (({}, "rebooting"), ({"again": sent["asked"]}, None)):
+        answer = at_alice.post("/instances/all/reboot/", {**sent, **again}, headers=SCRIPT).json()
+        assert answer == {"done": ["web-1"], "refused": []}
+        assert tasks(three)[0] == task
+        cloud.run()
+    later = answer_to(at_alice, "reboot", three[:1])
+    at_alice.post("/instances/all/reboot/", {**later, "again": later["asked"]}, headers=SCRIPT)
+    assert tasks(three)[0] == "rebooting"
+
+
+def test_ids_that_are_not_found_are_refused(at_alice: Client, three: list[Instance], cloud: Cloud) -> None:
+    gone = {"ids": [str(uuid.uuid4())]}
+    for action in ("stop", "delete"):
+        answer = at_alice.post(f"/instances/all/{action}/", gone, headers=SCRIPT).json()
+        assert answer["refused"] == [{"name": gone["ids"][0], "message": "It is deleted, or is not in this project."}]
+    sent = answer_to(at_alice, "delete", three[:1])
+    at_alice.post("/instances/all/delete/", sent, headers=SCRIPT)
+    cloud.run()
+    again = at_alice.post("/instances/all/delete/", {**sent, "again": sent["asked"]}, headers=SCRIPT).json()
+    assert (len(again["done"]), again["refused"]) == (1, [])
+
+
+def test_the_rest_of_an_action_is_for_the_project_in_which_it_was_begun(
+    at_alice: Client, three: list[Instance]
+) -> None:
+    sent = {**answer_to(at_alice, "stop", three), "project": str(uuid.uuid4())}
+    assert len(at_alice.post("/instances/all/stop/", sent, headers=SCRIPT).json()["refused"]) == 3
+    assert tasks(three) == [None, None, None]
 
 
 def test_nothing_picked_says_so(at_alice: Client, cloud: Cloud) -> None:

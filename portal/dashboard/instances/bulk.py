@@ -1,14 +1,17 @@
 """One action on several instances: the question, and its answer instance by instance."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
-from portal.dashboard.instances.begin import action_named, begin
+from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
 from portal.dashboard.instances.bulk_actions import BULK, MOST
 from portal.dashboard.instances.listing import Filter, all_matching
 from portal.dashboard.instances.rows import can
@@ -21,7 +24,8 @@ from provisioning.common.errors import NotFoundError, NovellaError
 from provisioning.common.ids import read_id
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
-from provisioning.compute.states import VmState
+
+NOT_HERE = "It is deleted, or is not in this project."
 
 
 class InstancesBulk(InstancePage):
@@ -60,13 +64,15 @@ class InstancesBulk(InstancePage):
                 "names": [item.name for item in instances],
                 "ids": [item.id for item in instances],
                 "back": reverse("dashboard:instances"),
+                "force": [item.id for item in instances if self._deletes and kept_to_be_restored(item)],
                 "in_parts": label,
+                "asked": timezone.now().isoformat(),
             }
         )
 
     def post(self, request: HttpRequest, button: str) -> HttpResponse:
         """Begin it on each; one that refuses does not keep the others."""
-        done, refused = self._begin(picked(self.context, request.POST.getlist("ids")))
+        done, refused = self._begin(request.POST.getlist("ids"))
         if request.accepts("text/html"):
             for name, message in refused:
                 messages.error(request, f"{bdi(name)}: {message}")
@@ -81,11 +87,24 @@ class InstancesBulk(InstancePage):
         after = {"Retry-After": str(wait)} if (wait := getattr(error, "retry_after", None)) else {}
         return JsonResponse({"message": plain(error.message)}, status=429 if after else 409, headers=after)
 
-    def _begin(self, instances: Sequence[Instance]) -> tuple[list[str], list[tuple[str, str]]]:
+    @property
+    def _deletes(self) -> bool:
+        return self.action.key == "delete"
+
+    def _begin(self, ids: Sequence[str]) -> tuple[list[str], list[tuple[str, str]]]:
         """Return the names of those that it was begun on, and the others with the reason."""
         done, refused = [], []
+        here = str(self.context.project_id)
+        elsewhere = self.request.POST.get("project", here) != here
+        instances = [] if elsewhere else picked(self.context, ids)
+        known = {str(instance.id) for instance in instances}
+        for missing in (text for text in ids[:MOST] if text not in known):
+            if self._deletes and self._again and not elsewhere:
+                done.append(missing)
+            else:
+                refused.append((missing[:36], NOT_HERE))
         for instance in instances:
-            why = self._begin_one(instance)
+            why = "" if self._was_begun(instance) else self._begin_one(instance)
             if why and not self._was_begun(instance):
                 refused.append((instance.name, why))
             else:
@@ -94,31 +113,43 @@ class InstancesBulk(InstancePage):
 
     def _begin_one(self, instance: Instance) -> str:
         """Begin it on one; return why that is refused, empty when it is not."""
-        if self.action.key != "delete" and not can(instance, self.action):
+        if not self._deletes and not can(instance, self.action):
             return f"{self.action.why_not(instance).capitalize()}."
         try:
-            begin(self.context, self.action, instance)
+            begin(self.context, self.action, instance, force=str(instance.id) in self.request.POST.getlist("force"))
         except NotFoundError:
             return ""  # somebody else has deleted it
         except NovellaError as error:
             return plain(error.message)
         return ""
 
+    @property
+    def _again(self) -> datetime | None:
+        """When the question was asked whose answer the script sends again, since it did not hear what came of it."""
+        try:
+            asked = parse_datetime(self.request.POST.get("again", ""))
+        except ValueError:
+            return None
+        return asked if asked and timezone.is_aware(asked) else None
+
     def _was_begun(self, instance: Instance) -> bool:
-        """Whether the script asks again, since it did not hear the answer, for what it has begun already."""
-        if self.request.POST.get("again") != "1":
+        """Whether the script asks again for what was begun since the question."""
+        if self._again is None:
             return False
-        newest = compute.actions_for(self.context, instance.id, limit=1)
-        return bool(newest) and newest[0].action == self.action.record and newest[0].user_id == self.context.user_id
+        since = compute.actions_for(self.context, instance.id, limit=1)
+        return any(
+            (each.action, each.user_id) == (self.action.record, self.context.user_id) and each.started_at >= self._again
+            for each in since
+        )
 
     def _consequence(self, instances: Sequence[Instance]) -> str:
         """Say what follows, and how many do not allow it now."""
-        if self.action.key != "delete":
+        if not self._deletes:
             cannot = sum(not can(each, self.action) for each in instances)
             left = f" {cannot} of them do not allow it now and are left as they are." if cannot else ""
             return self.button.consequence + left
         kept = settings.RECLAIM_INSTANCE_INTERVAL
-        if kept and all(item.vm_state != VmState.SOFT_DELETED for item in instances):
+        if kept and not any(map(kept_to_be_restored, instances)):
             return f"The guests are stopped. They can be restored for {duration(kept)}."
         return "The guests are stopped and their disks are deleted. This cannot be undone."
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.dashboard.instances.begin import action_named, begin
+from portal.dashboard.instances.begin import action_named, begin, kept_to_be_restored
 from portal.dashboard.instances.bulk_actions import MOST, bulk_actions
 from portal.dashboard.instances.detail import detail_for
 from portal.dashboard.instances.listing import Filter, find, page_name, statuses
@@ -18,7 +18,6 @@ from portal.dashboard.wording import duration
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.base import Button, ServerAction
 from provisioning.compute.models import Instance
-from provisioning.compute.states import VmState
 
 
 class InstancePage(Page):
@@ -97,7 +96,7 @@ class InstanceAction(InstancePage):
 
     def post(self, request: HttpRequest, instance_id: uuid.UUID, button: str) -> HttpResponse:
         instance = compute.instance_for(self.context, instance_id)
-        begin(self.context, self.action, instance)
+        begin(self.context, self.action, instance, force=str(instance.id) in request.POST.getlist("force"))
         deleted = self.action.key == "delete"
         to = reverse("dashboard:instances") if deleted else reverse("dashboard:instance", args=[instance.id])
         return self.go(to, said=self.button.said.format(name=bdi(instance.name)))
@@ -109,7 +108,7 @@ class InstanceAction(InstancePage):
 
 def _question(instance: Instance, action: ServerAction[Any], button: Button) -> dict[str, Any]:
     text = button.consequence
-    if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and instance.vm_state != VmState.SOFT_DELETED:
+    if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and not kept_to_be_restored(instance):
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
     if not can(instance, action):
         text = f"{bdi(instance.name)} does not allow this now: {action.why_not(instance)}. {text}"
@@ -120,4 +119,5 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button) -> 
         "label": button.label,
         "danger": button.danger,
         "back": reverse("dashboard:instance", args=[instance.id]),
+        "force": [instance.id] if action.key == "delete" and kept_to_be_restored(instance) else [],
     }
