@@ -164,17 +164,18 @@ document.addEventListener("keydown", (event) => {
 
 // --- drafts: what was typed survives a sign-in that has ended ------------------------------------------------------------------
 
-const DRAFTS = "novella-drafts"; // path of a form's action → names and values; passwords, files and hidden fields are left out
+const DRAFTS = "novella-drafts"; // {user, forms: path of a form's action → names and values}; passwords, files and hidden fields are left out
 const SIGN_IN = "/auth/login/";
 const typed = (form) => [...form.elements].filter((field) => field.name && !["password", "hidden", "file", "submit"].includes(field.type));
 
 function keepDrafts() {
+    if (!page) return; // the sign-in has a form, too
     const drafts = {};
     for (const form of document.querySelectorAll("#main form[method=post], #dialog form[method=post]")) {
         const values = typed(form).map((field) => [field.name, field.value, field.checked ?? null, [...(field.selectedOptions ?? [])].map((each) => each.value)]);
         if (values.length) drafts[new URL(form.action).pathname] = values;
     }
-    sessionStorage.setItem(DRAFTS, JSON.stringify(drafts));
+    sessionStorage.setItem(DRAFTS, JSON.stringify({ user: document.body.dataset.user, forms: drafts }));
 }
 
 function restoreDrafts(root) {
@@ -195,10 +196,13 @@ function restoreDrafts(root) {
 }
 
 const fromSignIn = document.referrer && new URL(document.referrer).pathname === SIGN_IN;
-const returned = fromSignIn ? JSON.parse(sessionStorage.getItem(DRAFTS) ?? "{}") : {};
-sessionStorage.removeItem(DRAFTS);
-const page = document.getElementById("main");
-if (page) restoreDrafts(page);
+const page = document.getElementById("main"); // absent before the sign-in, which passes the drafts on
+const drafts = JSON.parse((page && sessionStorage.getItem(DRAFTS)) ?? "{}");
+const returned = (fromSignIn && drafts.user === document.body.dataset.user && drafts.forms) || {}; // another person gets nothing
+if (page) {
+    sessionStorage.removeItem(DRAFTS);
+    restoreDrafts(page);
+}
 document.body.addEventListener("htmx:afterSwap", (event) => event.detail.target.id === "dialog" && restoreDrafts(dialog));
 document.addEventListener("submit", keepDrafts, true);
 document.addEventListener("novella:signed-out", keepDrafts);

@@ -135,3 +135,38 @@ def test_an_action_on_many_waits_for_a_sign_in(tmp_path: Path) -> None:
     tell([posts.length, left(), words.textContent.includes("You are signed out")]);
     """
     assert run(tmp_path, "bulk.js", BULK + steps) == [1, 1, True]
+
+
+@pytest.mark.parametrize(("person", "restored"), [("u", "typed"), ("other", "")])
+def test_what_was_typed_survives_the_sign_in_of_the_same_person(tmp_path: Path, person: str, restored: str) -> None:
+    """The pages of one tab, one after the other: the form, the sign-in with its own form, the form again."""
+    shutil.copy(SCRIPTS / "page.js", tmp_path / "sign-in.js")
+    shutil.copy(SCRIPTS / "page.js", tmp_path / "after.js")
+    steps = f"""
+    globalThis.Event = class {{}};
+    globalThis.CustomEvent = class {{}};
+    const form = (value) => ({{
+        elements: [{{ name: "name", type: "text", value }}], action: "http://cloud/launch/", dispatchEvent() {{}},
+        matches: () => false, closest: () => null, dataset: {{}},
+    }});
+    const first = form("typed"), then = form("");
+    byId.main = element({{ querySelectorAll: () => [] }});
+    document.body.dataset = {{ user: "u" }};
+    document.querySelectorAll = (it) => (it.startsWith("#main form") ? [first] : []);
+    await start();
+    fire("novella:signed-out");
+
+    for (const name of Object.keys(heard)) delete heard[name];
+    delete byId.main;
+    document.body.dataset = {{}};
+    document.querySelectorAll = () => [];
+    await import("./sign-in.js");
+    fire("submit", {{ target: form("name") }});
+
+    byId.main = element({{ querySelectorAll: () => [then] }});
+    document.referrer = "http://cloud/auth/login/";
+    document.body.dataset = {{ user: "{person}" }};
+    await import("./after.js");
+    tell([then.elements[0].value, sessionStorage.getItem("novella-drafts")]);
+    """
+    assert run(tmp_path, "page.js", steps) == [restored, None]
