@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -12,6 +13,7 @@ from django.utils import timezone
 from portal.dashboard import live
 from portal.dashboard.launch.cloud_config import problem_of
 from portal.dashboard.navigation import entries_for, groups_of
+from provisioning.common.context import RequestContext
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.upkeep.silent_hosts import announce_silent_hosts
@@ -19,6 +21,7 @@ from provisioning.doctor.checks.hosts import silent_hosts
 from provisioning.events.models import Event
 from provisioning.events.selectors import LoggedEvent
 from provisioning.hosts.models import Host
+from provisioning.identity import policy
 from provisioning.network.models import Network
 from provisioning.volumes.models import Message, Volume
 from tests.support.cast import People, sign_in_browser
@@ -269,6 +272,32 @@ def test_a_failed_instance_offers_only_what_can_be_done_and_another_launch(
     assert form["metadata"].value() == "role=web"
     assert form["user_data"].value() == "#cloud-config\n"
     assert form["flavor"].value() == "1"
+
+
+@pytest.mark.parametrize(
+    ("user_data", "operator", "told"),
+    [
+        ("I2Nsb3VkLWNvbmZpZwo=", False, "Another person launched it"),
+        ("I2Nsb3VkLWNvbmZpZwo=", True, ""),
+        ("/w==", True, "is no text"),
+    ],
+)
+def test_user_data_is_copied_for_whom_the_api_shows_it_to(
+    cloud: Cloud, people: People, monkeypatch: pytest.MonkeyPatch, user_data: str, told: str, *, operator: bool
+) -> None:
+    server = cloud.launch(people.alice.context, name="web-1", user_data=user_data)
+    Instance.objects.filter(id=server.id).update(user_id=people.charlie.user.id)
+    allows = policy.allows
+
+    def with_rule(context: RequestContext, rule: str, *args: Any) -> bool:
+        return operator if rule == "os_compute_api:os-extended-server-attributes" else allows(context, rule, *args)
+
+    monkeypatch.setattr(policy, "allows", with_rule)
+    client = Client()
+    sign_in_browser(client, people.alice)
+    page = client.get(reverse("dashboard:launch"), {"again": server.id})
+    assert (page.context["form"]["user_data"].value() or "") == ("" if told else "#cloud-config\n")
+    assert told in page.content.decode()
 
 
 def test_an_instance_of_others_is_not_launched_again(cloud: Cloud, people: People) -> None:

@@ -26,6 +26,7 @@ from provisioning.volumes import selectors as volumes
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
 NOTHING_FITS = "No size can be launched now: each says why. Delete instances, or ask an operator for a larger quota."
+SHOWS_USER_DATA = "os_compute_api:os-extended-server-attributes"
 OFFERED = 100
 """Volumes, and snapshots, that the wizard has room for: the newest."""
 NO_KEY = ChoiceLabel("No key", "You cannot log in by SSH, unless the user data provides a way.")
@@ -80,7 +81,8 @@ class Wizard:
     @property
     def advanced_open(self) -> bool:
         """Whether something under *Advanced* wants to be seen."""
-        return bool(ADVANCED & self.form.errors.keys()) or (len(self.networks) > 1 and not self.chosen("networks"))
+        told = bool(ADVANCED & self.form.errors.keys() or self.form.fields["user_data"].help_text)
+        return told or (len(self.networks) > 1 and not self.chosen("networks"))
 
     def shown(self) -> Mapping[str, Any]:
         self._offer()
@@ -202,12 +204,27 @@ def _of(instance: Instance, wizard: Wizard) -> dict[str, Any]:
         "security_groups": groups or None,
         "availability_zone": instance.availability_zone if instance.availability_zone in wizard.zones else "",
         "server_group": str(instance.server_group_id or ""),
-        "user_data": base64.b64decode(instance.user_data or "").decode(errors="replace"),
+        "user_data": _user_data_of(instance, wizard),
         "metadata": "\n".join(f"{key}={value}" for key, value in instance.metadata.items()),
         "description": instance.description or "",
         "config_drive": instance.config_drive,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _user_data_of(instance: Instance, wizard: Wizard) -> str | None:
+    """Return its user data for whom the API shows it to, and for who launched it; None, said at the field, else."""
+    if not instance.user_data:
+        return None
+    field = wizard.form.fields["user_data"]
+    if instance.user_id != wizard.context.user_id and not policy.allows(wizard.context, SHOWS_USER_DATA):
+        field.help_text = "Another person launched it: its user data is not copied."
+        return None
+    try:
+        return base64.b64decode(instance.user_data).decode()
+    except ValueError:
+        field.help_text = "Its user data is no text: it is not copied."
+        return None
 
 
 def _usual_networks(context: RequestContext, networks: list[Network], last: Instance | None) -> list[str]:
