@@ -6,6 +6,7 @@ command counts; the larger size is; who has the volume open keeps it, held by an
 so that nobody else is given it.  What else differs is written down for the doctor.
 """
 
+import contextlib
 import logging
 import uuid
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,7 @@ from compute_agent.contract.volume import (
     KnownVolume,
     VolumeClient,
 )
+from provisioning.common.errors import UnavailableError
 from provisioning.common.ids import read_id
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host
@@ -191,7 +193,7 @@ def _hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UU
         mode="ro" if client.read_only else "rw",
         status=AttachStatus.ATTACHED,
         connector={HELD_BY: str(host_id)},
-        connection={"export": str(volume.data_id or volume.id)},
+        connection=attachments.unknown_connection(volume),
     )
     if volume.daemon_host_id is None and not attachments.needs_proof(volume):
         Volume.objects.filter(id=volume.id).update(daemon_host_id=host_id)
@@ -215,7 +217,8 @@ def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
 def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:
     """Let a server have the kept attachment by which its guest has the volume, in the caller's transaction.
 
-    An attachment by which the records promise the volume to the same server is deleted.  False, and nothing changes,
+    An attachment by which the records promise the volume to the same server is deleted.  The daemon is told its clients
+    again, because its answer says how the guest is to open the volume from now on.  False, and nothing changes,
     when the attachment is kept no more.
     """
     volume = state.lock([attachment.volume_id]).get(attachment.volume_id)
@@ -229,6 +232,9 @@ def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> boo
         changes |= {"connector": {}, "exclusive": not volume.multiattach}
     kept.update(**changes)
     state.settle(volume)
+    if volume.status in state.RESTING:  # the end of a task tells them too
+        with contextlib.suppress(UnavailableError):
+            attachments.tell_clients(volume)
     said = [*volume.lost.get("said", []), f"Attachment {attachment.id} is that of server {instance_id}."][-MOST_SAID:]
     state.update(volume, {"lost": {**volume.lost, "said": said}})
     return True

@@ -10,6 +10,7 @@ shared pool on the guest's host, on each one's when an ``rbd`` volume has severa
 import contextlib
 import uuid
 from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
@@ -231,6 +232,11 @@ def is_held(volume_id: uuid.UUID) -> bool:
     return Attachment.objects.filter(volume_id=volume_id, connector__has_key=HELD_BY).exists()
 
 
+def unknown_connection(volume: Volume) -> dict[str, Any]:
+    """Return the connection of an attachment whose guest has the volume open by a place that no record knows."""
+    return {"export": str(volume.data_id or volume.id)}
+
+
 def needs_proof(volume: Volume) -> bool:
     """Whether a host that says it has a volume open must not be given the volume's key on the ground of its word."""
     return bool(volume.encryption_key) and volume.pool is not None and volume.pool.shared
@@ -381,19 +387,34 @@ def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, ho
         if host_id == volume.daemon_host_id:
             _closed(volume)
         return
+    _place_open(volume, event, body, host_id)
     for attachment in waiting.select_related("volume", "host"):
-        found = connections.connection_for(
-            event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
-        )
-        if found is None:
+        if not _place(attachment, event, body, host_id):
             refuse(attachment, volume, connections.REFUSED)
-            continue
-        attachment.connection = connections.as_column(found)
-        attachment.save(update_fields=["connection", "updated_at"])
-        if volume.migration_of is not None:
+        elif volume.migration_of is not None:
             _swap_ready[0](attachment, "")
         else:
             uses.user().connected(attachment)
+
+
+def _place_open(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
+    """Write down the places of attachments whose guests have the volume open by one that no record knows."""
+    named = [client.attachment_id for client in body.clients]
+    known = Attachment.objects.filter(id__in=named, volume_id=volume.id)
+    for attachment in known.filter(connection=unknown_connection(volume)):
+        _place(attachment, event, body, host_id)
+
+
+def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> bool:
+    """Write down by which place a guest opens its volume; False when the host has named none that it may open."""
+    found = connections.connection_for(
+        event, body.volume, client_id=attachment.id, client_host=attachment.host_id, daemon=host_id
+    )
+    if found is None:
+        return False
+    attachment.connection = connections.as_column(found)
+    attachment.save(update_fields=["connection", "updated_at"])
+    return True
 
 
 def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
