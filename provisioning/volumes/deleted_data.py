@@ -34,7 +34,7 @@ def begin(volume: Volume, event: AgentEvent) -> None:
         data_id=uuid.UUID(data_id_of(volume)),
         defaults={"project_id": volume.project_id, "absent_since": None},
     )
-    _measured(row, volume.pool, int(said))
+    _count(volume.pool, [(row, int(said))])
 
 
 def take(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> None:
@@ -48,47 +48,52 @@ def take(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> No
     largest = sorted(said.items(), key=lambda item: item[1], reverse=True)[:MOST_KEPT]
     found = {key: size for name, size in largest if (key := read_id(name)) is not None}
     known = {row.data_id: row for row in DeletedData.objects.filter(pool=pool)}
+    measured = list[tuple[DeletedData, int]]()
     for key, size in found.items():
         row = known.get(key) or DeletedData.objects.create(pool=pool, data_id=key)
         if row.absent_since is not None:
             DeletedData.objects.filter(pk=row.pk).update(absent_since=None)
-        _measured(row, pool, size or row.bytes)
-    for key in known.keys() - found.keys() if len(said) < MOST_KEPT else ():
-        _absent(known[key], pool, now)
+        measured.append((row, size or row.bytes))
+    absent = [known[key] for key in known.keys() - found.keys()] if len(said) < MOST_KEPT else []
+    for row in absent:
+        if row.absent_since is None:
+            row.absent_since = now
+            DeletedData.objects.filter(pk=row.pk).update(absent_since=now)
+    _count(pool, measured + [(row, 0) for row in absent])
+    for row in absent:
+        if row.project_id is None or (row.absent_since and now - row.absent_since > FORGOTTEN_AFTER):
+            row.delete()
 
 
-def _measured(row: DeletedData, pool: StoragePool, size: int) -> None:
-    """Count a row with so many bytes; no host makes it larger than the pool."""
-    size = min(max(size, 0), int(pool.total_gb) * GIB)
-    if size == row.bytes and row.size_gb == -(-size // GIB):
+def _count(pool: StoragePool, measured: Sequence[tuple[DeletedData, int]]) -> None:
+    """Count rows of a pool with so many bytes each; no host makes one larger than the pool.
+
+    Quotas come first, in the order of the projects, and the pool once: whoever makes a volume locks them in this order.
+    """
+    largest, more = int(pool.total_gb) * GIB, 0
+    for row, asked in sorted(measured, key=lambda each: (str(each[0].project_id), each[0].id)):
+        size = min(max(asked, 0), largest)
+        size_gb = -(-size // GIB)
+        if (size, size_gb) == (row.bytes, row.size_gb):
+            continue
+        _hold(row, size_gb)
+        more += size_gb - row.size_gb
+        row.bytes, row.size_gb = size, size_gb
+        DeletedData.objects.filter(pk=row.pk).update(bytes=size, size_gb=size_gb)
+    placement.claim_anyway(pool.id, more)
+    placement.release(pool.id, -more)
+
+
+def _hold(row: DeletedData, size_gb: int) -> None:
+    """Hold so much of the quota of the project that made it."""
+    if row.project_id is None:
         return
-    _count(row, -(-size // GIB))
-    DeletedData.objects.filter(pk=row.pk).update(bytes=size)
-
-
-def _absent(row: DeletedData, pool: StoragePool, now: datetime) -> None:
-    if row.absent_since is None:
-        row.absent_since = now
-        DeletedData.objects.filter(pk=row.pk).update(absent_since=now)
-    _measured(row, pool, 0)
-    if row.project_id is None or now - row.absent_since > FORGOTTEN_AFTER:
-        row.delete()
-
-
-def _count(row: DeletedData, size_gb: int) -> None:
-    """Hold so much of the quota and the pool."""
-    more = size_gb - row.size_gb
-    if row.project_id is not None:
-        try:
-            grow(row.project_id, row.id, {RESOURCE: size_gb}, refuse=False)
-        except NotFoundError:  # the project is gone
-            row.project_id = None
-            DeletedData.objects.filter(pk=row.pk).update(project_id=None)
-        shrink(row.id, {RESOURCE: size_gb})
-    placement.claim_anyway(row.pool_id, more)
-    placement.release(row.pool_id, -more)
-    row.size_gb = size_gb
-    DeletedData.objects.filter(pk=row.pk).update(size_gb=size_gb)
+    try:
+        grow(row.project_id, row.id, {RESOURCE: size_gb}, refuse=False)
+    except NotFoundError:  # the project is gone
+        row.project_id = None
+        DeletedData.objects.filter(pk=row.pk).update(project_id=None)
+    shrink(row.id, {RESOURCE: size_gb})
 
 
 def disown(project_ids: Sequence[uuid.UUID]) -> None:

@@ -6,6 +6,8 @@ import uuid
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from compute_agent.contract.volume import MOST_KEPT
 from provisioning.common.errors import OverQuotaError
@@ -73,6 +75,22 @@ def test_audits_count_what_is_there_now(town: Town) -> None:
     town.pool.kept = {}
     town.agent.measured()
     assert held(town) == (0, 0)
+
+
+def test_an_audit_counts_in_every_quota_before_its_pool(town: Town) -> None:
+    """Whoever makes a volume locks the counters of a project, then the pool."""
+    volumes = [town.make(4), town.make(4)]
+    for volume in volumes:
+        delete(town, volume, kept=GIB)
+    town.pool.kept = {str(volume.id): 3 * GIB for volume in volumes}
+    with CaptureQueriesContext(connection) as asked:
+        town.agent.measured()
+    written = [each["sql"] for each in asked if each["sql"].startswith("UPDATE")]
+    tables = ["pool" if 'SET "allocated_gb"' in sql else sql.split('"')[1] for sql in written]
+    assert tables.count("quotas_quotausage") == len(volumes)
+    assert "quotas_quotausage" not in tables[tables.index("pool") :]
+    assert tables.count("pool") == 1
+    assert held(town) == (6, 6)
 
 
 def test_an_audit_from_before_the_deletion_loses_no_owner(town: Town) -> None:
