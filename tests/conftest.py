@@ -14,7 +14,13 @@ from django.test.signals import setting_changed
 from provisioning.identity import keys, policy
 from provisioning.identity.hashers import Argon2Hasher
 
-pytest_plugins = ["tests.support.cast", "tests.support.databases", "tests.support.lanes", "tests.support.ceph"]
+pytest_plugins = [
+    "tests.support.cast",
+    "tests.support.databases",
+    "tests.support.lanes",
+    "tests.support.tiers",
+    "tests.support.ceph",
+]
 
 ALLOW_SKIP = "NOVELLA_TESTS_ALLOW_SKIP"
 """Set by bin/test on a machine that cannot install what the tests need; then a skip is only reported."""
