@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.urls import path
+from django.urls import include, path
 
 from portal.common.redirects import safe_next
 from portal.common.sign_in import sign_in, sign_out, switch_project
@@ -55,4 +55,5 @@ urlpatterns = [
     path("out", leave),
     path("switch/<project_id>", switch),
     path("admin/", admin.site.urls),
+    path("", include("portal.dashboard.urls")),  # pages that the admin has links to
 ]
