@@ -255,11 +255,11 @@ def test_the_page_of_an_instance_costs_the_same_however_much_was_done_to_it(
     page()
     once, _ = page()
     for number in range(4):
-        begin(replace(people.alice.context, request_id=f"req-{number}"), server.pk, "reboot", timezone.now())
+        begin(replace(people.alice.context, request_id=f"req-no-{number}"), server.pk, "reboot", timezone.now())
     cost, shown = page()
     assert cost == once
-    assert "req-0" in shown
+    assert "req-no-0" in shown
     monkeypatch.setattr("portal.ops.admin.instances.MOST_SHOWN", 2)
     _, shown = page()
-    assert "req-3" in shown
-    assert "req-1" not in shown
+    assert "req-no-3" in shown
+    assert "req-no-1" not in shown
