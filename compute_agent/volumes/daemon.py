@@ -116,7 +116,7 @@ class Daemons:
 
     @property
     def account(self) -> StorageAccount | None:
-        """Who reads and writes volumes on this host; None: the agent's own account."""
+        """The account that reads and writes volumes on this host; None: the agent's own account."""
         return self._rights.account
 
     @contextlib.contextmanager

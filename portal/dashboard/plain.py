@@ -17,7 +17,7 @@ _KEPT = re.compile(r"(\u2068.*?\u2069|(?<!\w)'[^']*'(?!\w)|\"[^\"]*\")", re.DOTA
 """Names and typed texts: they are written as they are."""
 _BEFORE, _AFTER = r"(?<![\w:/.@=\"'-])", r"(?![\w/@=-]|[.:]\w)"
 _SERVER = re.compile(rf"(?<!name )(?<!DNS ){_BEFORE}[Ss]erver(s?){_AFTER}(?! group)")
-"""What the pages call an instance."""
+"""The APIs' word for an instance."""
 _FIRST_WORD = re.compile(rf"[a-z]+{_AFTER}")
 _FIELDS = (
     "actor_domain_id|attach_status|attachment_id|availability_zone|different_host|disk_format|domain_id|"

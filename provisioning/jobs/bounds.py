@@ -1,4 +1,4 @@
-"""What bounds the rows of each kind of record, in one table: nobody's requests fill the database.
+"""Bounds on the rows of each kind of record, in one table: nobody's requests fill the database.
 
 ``tests/jobs/test_bounds.py`` fails for a model that is not here, for a quota, setting or number that is not there, and
 for a guide that says something else (``WRITE_BOUNDS=1`` writes its table).
@@ -13,7 +13,7 @@ from django.utils.module_loading import import_string
 
 
 class By(StrEnum):
-    """What keeps rows from growing without end."""
+    """A limit on the number of rows."""
 
     QUOTA = "quota"
     """Each row is counted by the quotas of its project or user."""

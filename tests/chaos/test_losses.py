@@ -1,4 +1,4 @@
-"""What a chaos run finds destroyed after records were lost."""
+"""A chaos run finds losses after records were lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every page that links lead to: names that turn the direction of writing turn no text beside them, and
+"""Rules for every page that links lead to: names that turn the direction of writing turn no text beside them, and
 the labels of controls have what is seen.
 
 The pages are those that links lead to, some 100 of them: seconds for all together.

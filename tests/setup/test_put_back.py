@@ -39,7 +39,7 @@ pytestmark = [
 
 @dataclass
 class Town:
-    """What an owner has in the cloud, by the names that it is given here."""
+    """The resources of an owner, by the names that it is given here."""
 
     cloud: OneMachine
     kept: Kept
@@ -53,7 +53,7 @@ class Town:
         return connect(self.cloud)
 
     def seen(self) -> Seen:
-        """What the hosts have now."""
+        """Guests and data of the hosts now."""
         return Hypervisors(self.cloud.data / "hosts", list(HOSTS)).seen()
 
     def server(self, name: str) -> Any:
@@ -131,12 +131,12 @@ class Town:
         assert (self.server(name).compute_host != here) is elsewhere
 
     def told(self, kind: str, name: str) -> list[Any]:
-        """What each host that knows of it was told last."""
+        """The newest document of each host that knows of it."""
         found = [known.get((kind, self.ids[name])) for known in self.seen().told.values()]
         return [each for each in found if each is not None]
 
     def passes(self) -> list[set[Any]]:
-        """What hosts let in and where they lead packets: TCP ports, routes, the address behind the floating IP."""
+        """Rules and routes of the hosts: TCP ports, routes, the address behind the floating IP."""
         groups, routers = self.told(SECURITY_GROUP, "group"), self.told(ROUTER, "router")
         return [
             {frozenset(rule.port_range_min for rule in group.rules if rule.protocol == "tcp") for group in groups},
@@ -145,14 +145,14 @@ class Town:
         ]
 
     def doctor(self) -> str:
-        """What the doctor says, as one text."""
+        """The doctor's findings, as one text."""
         command = "NOVELLA_DATA=$DATA .venv/bin/python manage.py doctor --json --pause 1 || true"
         report = json.loads(self.kept.run(command))
         return "\n".join(f"{each['check']}: {each['subject']}: {each['sentence']}" for each in report["findings"])
 
 
 def before(town: Town) -> None:
-    """What there is when the copy is made."""
+    """The cloud when the copy is made."""
     network = town.sdk.network
     town.ids["group"] = network.create_security_group(name="web").id
     town.allow(22)
@@ -209,7 +209,7 @@ def afterwards(town: Town) -> None:
 
 
 def lost(had: Seen, has: Seen) -> list[str]:
-    """What hosts had and have no more."""
+    """Guests and data that hosts have lost."""
     gone = [
         f"guest {key} of {where}" for key, (where, _) in had.domains.items() if has.domains.get(key, "")[:1] != (where,)
     ]

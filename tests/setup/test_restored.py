@@ -14,7 +14,7 @@ from tests.support.put_back import BLOCKS, GUIDE, LAST, PAGE
 
 ROWS = re.findall(r"^\| ([^|`]+?) \| [^|]+ \| [^|]+ \| [^|]+ \|$", PAGE, re.MULTILINE)
 CALLED = {"volume_copy": "backups", "floating_ip": "floating IPs", "security_group": "security groups"}
-"""What hosts hold → how the page calls it, where that is not the plural."""
+"""Kind of record on hosts → its name on the page, where that is not the plural."""
 BESIDE = {"images", "snapshots", "attachments", "rules", "users", "roles", "credentials", "quotas", "jobs", "hosts"}
 """Records of which hosts hold only a part, or nothing."""
 

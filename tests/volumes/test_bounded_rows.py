@@ -1,4 +1,4 @@
-"""What members can repeat without end leaves a bounded number of rows."""
+"""Requests that members repeat without end leave a bounded number of rows."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def delete(town: Town, volume: Volume, kept: int = 0) -> None:
 
 
 def held(town: Town) -> tuple[int, int]:
-    """What the project holds of its quota, and the pool of its room, in GiB."""
+    """Usage of the project's quota and of the pool, in GiB."""
     assert examine() == []
     assert list(pool_counters()) == []
     return usage_of(project_of(town))["gigabytes"], StoragePool.objects.get().allocated_gb
@@ -78,7 +78,7 @@ def test_audits_count_what_is_there_now(town: Town) -> None:
 
 
 def test_an_audit_counts_in_every_quota_before_its_pool(town: Town) -> None:
-    """Whoever makes a volume locks the counters of a project, then the pool."""
+    """A creation of a volume locks the counters of a project, then the pool."""
     volumes = [town.make(4), town.make(4)]
     for volume in volumes:
         delete(town, volume, kept=GIB)

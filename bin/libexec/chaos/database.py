@@ -36,7 +36,7 @@ class Database(ABC):
     url = ""
     """For NOVELLA_DATABASE_URL; empty: the file in the data folder."""
     errors: tuple[type[Exception], ...] = ()
-    """What its driver raises."""
+    """The errors of its driver."""
 
     @abstractmethod
     def start(self) -> None:

@@ -19,7 +19,7 @@ class Ec2:
     def __init__(self, port: int, access: str, secret: str) -> None:
         self._port, self._keys = port, Ec2Keys(port, access, secret)
         self.broken: list[str] = []
-        """What was answered 500, also where the answer was only looked at."""
+        """The requests answered 500, reads included."""
 
     def ask(self, action: str, *, cut: float | None = None, **arguments: Any) -> Answer:
         """Send a request once; with ``cut`` be gone so many seconds later, whatever the answer.

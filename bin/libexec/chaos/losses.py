@@ -1,4 +1,4 @@
-"""What must be true when records are lost: nothing that ran or was stored is destroyed, and what differs is named."""
+"""Checks of a loss of records: nothing that ran or was stored is destroyed, and what differs is named."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Records:
-    """What the records say at a moment."""
+    """The records at a moment."""
 
     servers: Mapping[str, Server]
     volumes: Mapping[str, str]
@@ -80,11 +80,11 @@ class Loss:
     """Records were lost: how all was before, and what the records are again."""
 
     last: Records
-    """What the records said last."""
+    """The newest records before the loss."""
     kept: Records
-    """What they say again."""
+    """The records after the loss."""
     seen: Seen
-    """What the hosts had when nobody worked on them."""
+    """Guests and data of the hosts at rest."""
     files: frozenset[str]
     """Names of the files of images."""
 

@@ -1,4 +1,4 @@
-"""What the clients of a run share: users, what they launch from, and the answers so far."""
+"""The shared state of a run's clients: users, what they launch from, and the answers so far."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Outcome:
 
 @dataclass
 class World:
-    """What the clients share: users, what they launch from, and the answers so far."""
+    """The shared state of the clients: users, what they launch from, and the answers so far."""
 
     clients: list[Client]
     operator: Client

@@ -1,4 +1,4 @@
-"""Who has begun the connections that the kernel tracks, counted by a look at its table.
+"""Owners of the connections that the kernel tracks, counted by a look at its table.
 
 The table is read in the order of its buckets, which a secret hash decides, so the first part of a large table is a fair
 sample of all of it.

@@ -26,7 +26,7 @@ YEARS = range(1970, 9000)
 Item = TypeVar("Item")
 Row = TypeVar("Row", bound=Model)
 Place = tuple[str, ...]
-"""Where an item stands in the order: texts to sort by, the last one an id."""
+"""The place of an item in the order: texts to sort by, the last one an id."""
 Shape = Callable[[list[Row]], Sequence[Item | None]]
 """Returns how each row looks in an answer; None for one that is not shown."""
 

@@ -33,7 +33,7 @@ def statuses() -> tuple[tuple[str, str], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What the list is narrowed by: ``text`` is a part of the name, or an address or its beginning."""
+    """The filter of the list: ``text`` is a part of the name, or an address or its beginning."""
 
     text: str = ""
     status: str = ""

@@ -59,7 +59,7 @@ class NewestActions(ActionFormSet):
 
 
 class ActionInline(TabularInline):
-    """What was done to it, by whom; kept as long as the record of a deleted instance is."""
+    """Actions on the instance and their users; kept as long as the record of a deleted instance is."""
 
     model = InstanceAction
     formset = NewestActions
@@ -76,7 +76,7 @@ class ActionInline(TabularInline):
         return False
 
     def has_view_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        """Whoever may see the instance here sees what was done to it."""
+        """Allow it to all who may see the instance here."""
         return True
 
     @admin.display(description="action")
