@@ -207,21 +207,21 @@ def _refused(tables: Sequence[Table]) -> set[str]:
     return found
 
 
-def _counts(table: Table) -> Counter[str]:
-    """Count the rules of each chain and the elements of each set as the kernel has them."""
-    found: Counter[str] = Counter()
+def _counts(table: Table) -> Counter[tuple[str, str]]:
+    """Count the rules of each chain and the elements of each set as the kernel has them, which may share a name."""
+    found: Counter[tuple[str, str]] = Counter()
     for entry in nft.contents(table.family, table.name):
         ((kind, said),) = entry.items()
         if kind == "rule":
-            found[said["chain"]] += 1
+            found["chain", said["chain"]] += 1
         elif kind in {"set", "map"}:
-            found[said["name"]] += len(said.get("elem", ()))
+            found["set", said["name"]] += len(said.get("elem", ()))
     return +found
 
 
-def _meant(table: Table) -> Counter[str]:
-    sizes = {name: len(chain.rules) for name, chain in table.chains.items()}
-    return +Counter(sizes | {name: len(each.elements) for name, each in table.sets.items()})
+def _meant(table: Table) -> Counter[tuple[str, str]]:
+    sizes = {("chain", name): len(chain.rules) for name, chain in table.chains.items()}
+    return +Counter(sizes | {("set", name): len(each.elements) for name, each in table.sets.items()})
 
 
 def installed() -> bool:
