@@ -37,7 +37,13 @@ VOLUME, OTHER_VOLUME = (
         id=f"0b000000-0000-4000-8000-{number:012d}",
         attachment_id=f"0a000000-0000-4000-8000-{number:012d}",
         size_gb=1,
-        connection=VolumeConnection(export=f"e{number}", socket=f"/nowhere/{number}.sock"),
+        connection=VolumeConnection(
+            export=f"0b000000-0000-4000-8000-{number:012d}.0a000000-0000-4000-8000-{number:012d}",
+            address="192.0.2.1",
+            port=10809,
+            tls=True,
+            tls_hostname="storage.example",
+        ),
         device="vdb",
     )
     for number in (1, 2)

@@ -139,6 +139,7 @@ def pair(guard: Guard) -> tuple[Interface, Interface]:
     guard.allow(EGRESS, OUT6, ANY4, ANY6)
     for interface in (one, two):  # what the kernel sends by itself would be in the way
         interface.space.run("ip", "link", "set", "eth0", "arp", "off")
+        interface.space.run("sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=1")
     return one, two
 
 
