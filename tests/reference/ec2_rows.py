@@ -17,7 +17,8 @@ class Ec2:
 
     def __init__(self) -> None:
         registry.load()
-        self.there = registry.actions
+        # In one order, whichever module was imported first.
+        self.there = dict(sorted(registry.actions.items(), key=lambda each: each[1].handler.__module__))
         self.known = sorted(model.names())
         self.rows: list[Row] = []
 
