@@ -52,8 +52,8 @@ def test_launch_and_delete_without_a_mouse(cloud: OneMachine, signed_in: Browser
     expect(page.locator("[data-testid=instance-status][data-status=ACTIVE]").first).to_be_visible()
     page.get_by_test_id("action-delete").focus()
     page.keyboard.press("Enter")
-    expect(page.get_by_test_id("confirm")).to_be_focused()
-    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="Cancel", exact=True)).to_be_focused()  # a hasty Enter deletes nothing
+    choose(page, page.get_by_test_id("confirm"))
     page.wait_for_url("**/instances/")
     expect(page.get_by_role("link", name="no-mouse")).to_have_count(0)
     assert watched.complaints == []
@@ -96,7 +96,7 @@ def test_launch_onto_a_network_from_the_map_by_tab_and_enter(cloud: OneMachine, 
     page = watched.page
     choose(page, section(page, "Network map"))
     page.wait_for_url("**/network-map/")
-    choose(page, page.get_by_role("link", name="Open the network walked-to", exact=True))
+    choose(page, page.get_by_role("link", name="walked-to: open the network walked-to", exact=True))
     page.wait_for_url(re.compile(r"/networks/[0-9a-f-]{36}/"))
     network = page.url
     choose(page, page.get_by_role("link", name="Launch here", exact=True))
