@@ -87,6 +87,7 @@ class Follower(Consumer):
         if self.own_pages_only and not handshake.is_own_page(self.scope):
             await self.close()
             return
+        rules = policy.version()
         try:
             expires_at = await SOCKETS.run(self._admit)
             self._places = self.take_place()
@@ -99,7 +100,7 @@ class Follower(Consumer):
         await self.accept()
         self._tasks = [
             asyncio.create_task(self._guard(self.serve)),
-            asyncio.create_task(self._guard(lambda: self._watch(expires_at))),
+            asyncio.create_task(self._guard(lambda: self._watch(expires_at, rules))),
         ]
 
     async def disconnect(self, code: int) -> None:
@@ -239,9 +240,8 @@ class Follower(Consumer):
             for key, own in (("user_id", self.context.user_id), ("project_id", self.context.project_id))
         )
 
-    async def _watch(self, expires_at: datetime) -> None:
-        """Check the token at every change of rights or rules and at its end; close as soon as it is worth nothing."""
-        rules = policy.version()
+    async def _watch(self, expires_at: datetime, rules: int) -> None:
+        """Check the token at every change of rights or of these rules and at its end; close once it is worth nothing."""
         while True:
             left = (expires_at - timezone.now()).total_seconds()
             with contextlib.suppress(TimeoutError):

@@ -212,7 +212,7 @@ async def test_a_socket_is_refused_and_an_open_one_closed(
     rule("os_compute_api:os-console-output", "role:caretaker")
     assert await open_console.closed() == 4403
     assert await (await open_socket(console, **headers)).closed() == 4403
-    assert "resync" in await page.json(), "the page stays open, and is drawn anew without the console"
+    assert await page.json_with("resync"), "the page stays open, and is drawn anew without the console"
     rule("novella:events:follow", "!")
     assert await asyncio.wait_for(page.closed(), 60) == 4403
 

@@ -39,6 +39,12 @@ class Socket(WebsocketCommunicator):
         """The next frame."""
         return json.loads(await self.receive_from(WITHIN))
 
+    async def json_with(self, key: str) -> Any:
+        """Read until a frame has this key; returns that frame."""
+        while key not in (found := await self.json()):
+            pass
+        return found
+
     async def closed(self) -> int:
         """Read until the other side closes; returns its code."""
         while True:
