@@ -87,7 +87,7 @@ class MetadataService:
             self._stop(network_id)
 
     def close(self) -> None:
-        """End."""
+        """Close the sockets and end the threads."""
         with self._lock:
             for network_id in [*self._waiting, *self._servers]:
                 self._stop(network_id)

@@ -36,7 +36,7 @@ class VersionView(V2View):
     """``GET /identity/v2.0``."""
 
     def get(self, request: Request) -> Response:
-        """Describe the version."""
+        """Describe this version of the API."""
         return Response({"version": versions.document_v2(request)})
 
 

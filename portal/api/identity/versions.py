@@ -49,5 +49,5 @@ class VersionView(ServiceView):
     public = True
 
     def get(self, request: Request) -> Response:
-        """Describe the version."""
+        """Describe this version of the API."""
         return conditional.answer(self, lambda: {"version": document_v3(request)}, remember=False)

@@ -19,7 +19,7 @@ class Versions(ImageView):
     status = 300
 
     def get(self, request: Request) -> Response:
-        """List the versions."""
+        """List the versions of this API."""
         link = {"rel": "self", "href": f"{endpoint(request, 'image')}/v2/"}
         return Response(
             {

@@ -30,7 +30,7 @@ _TENANT: Schema = {"tenant": {"type": "string", "minLength": 1, "maxLength": 255
 
 
 def create(version: Version) -> Schema:
-    """``POST /flavors``."""
+    """Return the schema of ``POST /flavors``."""
     properties: Schema = {
         "name": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^\S(.*\S)?\Z"},
         "id": {
@@ -79,7 +79,7 @@ def listing(version: Version) -> Schema:
 
 
 def action(version: Version) -> Schema:
-    """``POST /flavors/{id}/action``."""
+    """Return the schema of ``POST /flavors/{id}/action``."""
     one: Schema = {"type": "object", "properties": _TENANT, "required": ["tenant"], "additionalProperties": False}
     return {
         "type": "object",
@@ -91,7 +91,7 @@ def action(version: Version) -> Schema:
 
 
 def specs(version: Version) -> Schema:
-    """``POST /flavors/{id}/os-extra_specs``."""
+    """Return the schema of ``POST /flavors/{id}/os-extra_specs``."""
     return {
         "type": "object",
         "properties": {"extra_specs": _SPEC},
@@ -101,5 +101,5 @@ def specs(version: Version) -> Schema:
 
 
 def spec(version: Version) -> Schema:
-    """``PUT /flavors/{id}/os-extra_specs/{key}``."""
+    """Return the schema of ``PUT /flavors/{id}/os-extra_specs/{key}``."""
     return _SPEC | {"minProperties": 1, "maxProperties": 1}

@@ -10,7 +10,7 @@ IMPORT_ONLY = (2, 92)
 
 
 def create(version: Version) -> Schema:
-    """``POST /os-keypairs``."""
+    """Return the schema of ``POST /os-keypairs``."""
     more = "@." if version >= IMPORT_ONLY else ""
     properties: Schema = {
         "name": {

@@ -103,7 +103,7 @@ class ServerMigrationsView(ComputeView):
     versions: ClassVar = {"GET": (migration_schemas.KINDS, NEWEST)}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """An empty list."""
+        """List live migrations: there are none."""
         selectors.instance_for(self.context, server_id)
         return Response({"migrations": []})
 

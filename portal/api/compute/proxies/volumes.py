@@ -86,7 +86,7 @@ class VolumesView(ProxyView):
     queries: ClassVar = {"GET": limited}
 
     def get(self, request: Request) -> Response:
-        """The project's volumes."""
+        """List volumes of the project."""
         policy.enforce(self.context, "volume:get_all")
         rows = selectors.visible_volumes(self.context).prefetch_related("attachments")
         self.checked_query()
@@ -147,7 +147,7 @@ class SnapshotsView(ProxyView):
     queries: ClassVar = {"GET": limited}
 
     def get(self, request: Request) -> Response:
-        """The project's snapshots."""
+        """List snapshots of the project."""
         policy.enforce(self.context, "volume:get_all_snapshots")
         self.checked_query()
         found = selectors.visible_snapshots(self.context).order_by("-created_at", "-id")[read_part(request)]

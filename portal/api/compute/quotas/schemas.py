@@ -37,12 +37,12 @@ def class_resources_of(microversion: Version) -> dict[str, str]:
 
 
 def quota_set(version: Version) -> Schema:
-    """``PUT /os-quota-sets/{project}``."""
+    """Return the schema of ``PUT /os-quota-sets/{project}``."""
     return body("quota_set", dict.fromkeys(resources_of(version), _LIMIT) | {"force": BOOLEAN})
 
 
 def quota_class_set(version: Version) -> Schema:
-    """``PUT /os-quota-class-sets/{class}``."""
+    """Return the schema of ``PUT /os-quota-class-sets/{class}``."""
     names = [*class_resources_of(version), *_GROUPS]
     return body("quota_class_set", dict.fromkeys(names, _LIMIT))
 

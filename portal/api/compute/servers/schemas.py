@@ -94,7 +94,7 @@ def _networks(version: Version) -> Schema:
 
 
 def create(version: Version) -> Schema:
-    """``POST /servers``."""
+    """Return the schema of ``POST /servers``."""
     properties: Schema = {
         "name": NAME,
         "imageRef": {"type": "string", "maxLength": 1024},
@@ -139,7 +139,7 @@ def create(version: Version) -> Schema:
 
 
 def update(version: Version) -> Schema:
-    """``PUT /servers/{id}``."""
+    """Return the schema of ``PUT /servers/{id}``."""
     properties: Schema = {"name": NAME, "accessIPv4": IPV4, "accessIPv6": IPV6, "OS-DCF:diskConfig": DISK_CONFIG}
     if version >= (2, 19):
         properties["description"] = DESCRIPTION

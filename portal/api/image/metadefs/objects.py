@@ -39,7 +39,7 @@ class Objects(MetadefView):
         return response
 
     def delete(self, request: Request, namespace: str) -> Response:
-        """Delete all objects."""
+        """Delete all objects of a namespace."""
         services.remove_all(self.context, namespace, MetadefObject)
         return Response(status=204)
 

@@ -30,7 +30,7 @@ class Properties(MetadefView):
         return Response(shapes.prop(services.add_property(self.context, namespace, body["name"], body)), status=201)
 
     def delete(self, request: Request, namespace: str) -> Response:
-        """Delete all properties."""
+        """Delete all properties of a namespace."""
         services.remove_all(self.context, namespace, MetadefProperty)
         return Response(status=204)
 

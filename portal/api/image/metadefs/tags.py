@@ -37,7 +37,7 @@ class Tags(MetadefView):
         return Response({"tags": [{"name": row.name} for row in rows]}, status=201)
 
     def delete(self, request: Request, namespace: str) -> Response:
-        """Delete all tags."""
+        """Delete all tags of a namespace."""
         self.enforce("delete_metadef_tags")
         services.remove_all(self.context, namespace, MetadefTag)
         return Response(status=204)
@@ -59,12 +59,12 @@ class TagDetail(MetadefView):
         return Response(shapes.tag(selectors.content_of(found, MetadefTag, name)))
 
     def post(self, request: Request, namespace: str, name: str) -> Response:
-        """Make a tag."""
+        """Create a tag of a namespace."""
         validate({"name": name}, TAG_BODY)
         return Response(shapes.tag(services.add_tag(self.context, namespace, name)), status=201)
 
     def put(self, request: Request, namespace: str, name: str) -> Response:
-        """Rename a tag."""
+        """Rename a tag of a namespace."""
         return Response(shapes.tag(services.rename_tag(self.context, namespace, name, self.definition()["name"])))
 
     def delete(self, request: Request, namespace: str, name: str) -> Response:

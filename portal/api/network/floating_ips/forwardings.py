@@ -190,12 +190,12 @@ class Forwarding(ForwardingView):
     queries: ClassVar[Schemas] = {"GET": FIELDS}
 
     def get(self, request: Request, identity: str, forwarding: str) -> Response:
-        """Show one."""
+        """Show a port forwarding."""
         row = routing.port_forwarding_for(self.row(identity), forwarding)
         return Response(self.answer(row, fields_of(request)))
 
     def put(self, request: Request, identity: str, forwarding: str) -> Response:
-        """Change one."""
+        """Change a port forwarding."""
         row = routing.port_forwarding_for(self.floating(identity), forwarding)
         changes = read_changes(PORT_FORWARDING, request.data)
         read_revision(request.headers.get("If-Match"))

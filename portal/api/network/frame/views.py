@@ -137,7 +137,7 @@ class DetailView(ResourceView):
     """``/network/v2.0/{resources}/{id}``."""
 
     def get(self, request: Request, identity: str) -> Response:
-        """Show one."""
+        """Show a resource of this kind."""
         [shape] = self.shapes([self.row(identity)], fields_of(request))
         return Response({self.resource.name: shape})
 
@@ -181,12 +181,12 @@ class TagsView(ResourceView):
             raise HTTPBadRequestError(f"Invalid input for tags. Reason: {error}.", field="tags") from None
 
     def get(self, request: Request, identity: str) -> Response:
-        """List the tags."""
+        """List the tags of a resource."""
         row = self.row(identity)
         return Response({"tags": tags_of([row.pk]).get(row.pk, [])})
 
     def put(self, request: Request, identity: str) -> Response:
-        """Replace all tags."""
+        """Replace all tags of a resource."""
         return Response({"tags": services.set_tags(self.checked(identity), self.names(request))})
 
     def post(self, request: Request, identity: str) -> Response:
@@ -194,7 +194,7 @@ class TagsView(ResourceView):
         return Response({"tags": services.add_tags(self.checked(identity), self.names(request))}, status=201)
 
     def delete(self, request: Request, identity: str) -> Response:
-        """Remove all tags."""
+        """Delete all tags of a resource."""
         services.set_tags(self.checked(identity), [])
         return Response(status=204)
 
@@ -210,7 +210,7 @@ class TagView(TagsView):
         return Response(status=204)
 
     def put(self, request: Request, identity: str, tag: str) -> Response:  # type: ignore[override]  # one more part
-        """Add the tag."""
+        """Add a tag to a resource."""
         services.add_tags(self.checked(identity), [tag])
         return Response(status=201)
 

@@ -81,7 +81,7 @@ class AttachmentsView(AttachmentBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List attachments."""
+        """List attachments of the project."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[Attachment]:
@@ -113,7 +113,7 @@ class AttachmentsDetailView(AttachmentsView):
     path = "attachments/detail"
 
     def get(self, request: Request) -> Response:
-        """List whole attachments."""
+        """List attachments with their connections."""
         return self.listed(request)
 
     def shapes(self, rows: list[Attachment]) -> list[dict[str, Any]]:
@@ -127,7 +127,7 @@ class AttachmentView(AttachmentBase):
     schemas = {"PUT": body("attachment", {"connector": {"type": "object", "minProperties": 1}}, ("connector",))}
 
     def get(self, request: Request, attachment_id: str) -> Response:
-        """Show one."""
+        """Show an attachment with its connection."""
         return self.answer(attachment_for(self.context, attachment_id))
 
     def put(self, request: Request, attachment_id: str) -> Response:

@@ -142,7 +142,7 @@ class BackupView(BackupBase):
     versions = {"PUT": (CHANGED_SINCE, NEWEST)}
 
     def get(self, request: Request, backup_id: str) -> Response:
-        """Show one."""
+        """Show a backup of a volume."""
         return Response({"backup": self.shape(backup_for(self.context, backup_id))})
 
     def put(self, request: Request, backup_id: str) -> Response:

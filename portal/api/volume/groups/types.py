@@ -66,7 +66,7 @@ class GroupTypesView(GroupTypeBase, ListingView):
         return [self.shape(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Make one."""
+        """Create a type of groups."""
         asked = self.checked_body()["group_type"]
         made = services.create_group_type(
             asked["name"].strip(),
@@ -84,7 +84,7 @@ class GroupTypeView(GroupTypeBase):
     schemas = {"PUT": body("group_type", _WHOLE)}
 
     def get(self, request: Request, group_type_id: str) -> Response:
-        """Show one."""
+        """Show a type of groups."""
         return self.answer(group_type_for(self.context, group_type_id))
 
     def put(self, request: Request, group_type_id: str) -> Response:
@@ -110,7 +110,7 @@ class GroupSpecsView(GroupTypeBase):
     schemas = {"POST": of_metadata("group_specs", SPECS)}
 
     def get(self, request: Request, group_type_id: str) -> Response:
-        """List the specs."""
+        """List the specifications of a type."""
         return Response({"group_specs": group_type_for(self.context, group_type_id).group_specs})
 
     def post(self, request: Request, group_type_id: str) -> Response:
@@ -131,14 +131,14 @@ class GroupSpecView(GroupTypeBase):
     schemas = {"PUT": SPECS | {"minProperties": 1, "maxProperties": 1}}
 
     def get(self, request: Request, group_type_id: str, key: str) -> Response:
-        """Show one."""
+        """Show a specification of a type."""
         found = group_type_for(self.context, group_type_id)
         if key not in found.group_specs:
             raise NotFoundError(f"Group Type {found.id} has no specs with key {key[:64]}.")
         return Response({key: found.group_specs[key]})
 
     def put(self, request: Request, group_type_id: str, key: str) -> Response:
-        """Set one."""
+        """Set a specification of a type."""
         asked = self.checked_body()
         if key not in asked:
             raise InvalidInputError("Request body and URI mismatch")
@@ -146,6 +146,6 @@ class GroupSpecView(GroupTypeBase):
         return Response(asked)
 
     def delete(self, request: Request, group_type_id: str, key: str) -> Response:
-        """Remove one."""
+        """Delete a specification of a type."""
         services.delete_group_spec(group_type_for(self.context, group_type_id), key)
         return self.accepted()

@@ -124,7 +124,7 @@ class GroupsDetailView(GroupsView):
     path = "groups/detail"
 
     def get(self, request: Request) -> Response:
-        """List whole groups."""
+        """List groups with all their attributes."""
         return self.listed(request)
 
     def shapes(self, rows: list[Group]) -> list[dict[str, Any]]:
@@ -140,7 +140,7 @@ class GroupView(GroupBase):
     }
 
     def get(self, request: Request, volume_group_id: str) -> Response:
-        """Show one."""
+        """Show a group of volumes."""
         return Response({"group": self.shape(group_for(self.context, volume_group_id))})
 
     def put(self, request: Request, volume_group_id: str) -> Response:
@@ -276,7 +276,7 @@ class GroupSnapshotsView(GroupSnapshotBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List group snapshots."""
+        """List snapshots of the project's groups."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[GroupSnapshot]:
@@ -318,7 +318,7 @@ class GroupSnapshotView(GroupSnapshotBase):
     rules = {"GET": "group:get_group_snapshot", "DELETE": "group:delete_group_snapshot"}
 
     def get(self, request: Request, group_snapshot_id: str) -> Response:
-        """Show one."""
+        """Show a snapshot of a group."""
         return Response({"group_snapshot": self.shape(group_snapshot_for(self.context, group_snapshot_id))})
 
     def delete(self, request: Request, group_snapshot_id: str) -> Response:

@@ -74,7 +74,7 @@ class MessagesView(MessageBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List the project's."""
+        """List messages to the project."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[Message]:
@@ -91,10 +91,10 @@ class MessageView(MessageBase):
     versions = {"GET": SINCE, "DELETE": SINCE}
 
     def get(self, request: Request, message_id: str) -> Response:
-        """Show one."""
+        """Show a message to the project."""
         return Response({"message": self.shape(message_for(self.context, message_id))})
 
     def delete(self, request: Request, message_id: str) -> Response:
-        """Delete one."""
+        """Delete a message to the project."""
         delete_message(message_for(self.context, message_id))
         return Response(status=204)

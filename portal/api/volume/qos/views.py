@@ -90,7 +90,7 @@ class QosSpecsView(QosBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List them."""
+        """List limits of transfer rates."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[QosSpec]:
@@ -100,7 +100,7 @@ class QosSpecsView(QosBase, ListingView):
         return [self.shape(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Make one."""
+        """Create limits of transfer rates."""
         asked = dict(self.checked_body()["qos_specs"])
         name, consumer = asked.pop("name").strip(), asked.pop("consumer", "back-end")
         return self.answer(services.create_qos_spec(name, consumer, asked))
@@ -117,7 +117,7 @@ class QosSpecView(QosBase):
     schemas = {"PUT": UPDATE}
 
     def get(self, request: Request, qos_id: str) -> Response:
-        """Show one."""
+        """Show limits of transfer rates."""
         return self.answer(offers.qos_spec(qos_id))
 
     def put(self, request: Request, qos_id: str) -> Response:
@@ -140,7 +140,7 @@ class QosKeysView(QosBase):
     schemas = {"PUT": DELETE_KEYS}
 
     def put(self, request: Request, qos_id: str) -> Response:
-        """Remove keys."""
+        """Delete limits by their keys."""
         keys = self.checked_body()["keys"]
         services.delete_keys(offers.qos_spec(qos_id), keys)
         return self.accepted()

@@ -123,7 +123,7 @@ class SnapshotsView(SnapshotBase, ListingView):
     queries = {"GET": lists.schema}
 
     def get(self, request: Request) -> Response:
-        """List snapshots."""
+        """List snapshots of the project."""
         return self.listed(request)
 
     def rows(self, *, all_projects: bool) -> QuerySet[Snapshot]:
@@ -160,7 +160,7 @@ class SnapshotsDetailView(SnapshotsView):
     http_method_names = ["get", "head"]
 
     def get(self, request: Request) -> Response:
-        """List whole snapshots."""
+        """List snapshots with all their attributes."""
         return self.listed(request)
 
     def shapes(self, rows: list[Snapshot]) -> list[dict[str, Any]]:
@@ -180,7 +180,7 @@ class SnapshotView(SnapshotBase):
     }
 
     def get(self, request: Request, snapshot_id: str) -> Response:
-        """Show one."""
+        """Show a snapshot of a volume."""
         return Response({"snapshot": shape(self, self.found(snapshot_id))})
 
     def put(self, request: Request, snapshot_id: str) -> Response:
@@ -193,7 +193,7 @@ class SnapshotView(SnapshotBase):
         return Response({"snapshot": shape(self, self.found(snapshot_id), extended=False)})
 
     def delete(self, request: Request, snapshot_id: str) -> Response:
-        """Delete one."""
+        """Delete a snapshot of a volume."""
         services.delete_snapshot(self.context, snapshot_id)
         return self.accepted()
 
@@ -209,7 +209,7 @@ class SnapshotMetadataView(SnapshotBase):
     schemas = {"POST": of_metadata(), "PUT": of_metadata()}
 
     def get(self, request: Request, snapshot_id: str) -> Response:
-        """Show the metadata."""
+        """Show the metadata of a snapshot."""
         return Response({"metadata": self.found(snapshot_id).metadata})
 
     def post(self, request: Request, snapshot_id: str) -> Response:
@@ -245,14 +245,14 @@ class SnapshotMetadataItemView(SnapshotBase):
     schemas = {"PUT": _ITEM}
 
     def get(self, request: Request, snapshot_id: str, key: str) -> Response:
-        """Show one."""
+        """Show an item of the metadata."""
         values = self.found(snapshot_id).metadata
         if key not in values:
             raise NotFoundError(f"Snapshot {snapshot_id[:64]} has no metadata with key {key[:64]}.")
         return Response({"meta": {key: values[key]}})
 
     def put(self, request: Request, snapshot_id: str, key: str) -> Response:
-        """Set one."""
+        """Set an item of the metadata."""
         asked = self.checked_body()["meta"]
         if key not in asked:
             raise InvalidInputError("Request body and URI mismatch")
@@ -260,7 +260,7 @@ class SnapshotMetadataItemView(SnapshotBase):
         return Response({"meta": asked})
 
     def delete(self, request: Request, snapshot_id: str, key: str) -> Response:
-        """Remove one."""
+        """Delete an item of the metadata."""
         if key not in self.found(snapshot_id).metadata:
             raise NotFoundError(f"Snapshot {snapshot_id[:64]} has no metadata with key {key[:64]}.")
         services.delete_snapshot_metadata(self.context, snapshot_id, key)

@@ -104,7 +104,7 @@ class TransfersDetailView(TransfersView):
     http_method_names = ["get", "head"]
 
     def get(self, request: Request) -> Response:
-        """List it whole."""
+        """List transfers with all their attributes."""
         return self.listed(request)
 
     def shapes(self, rows: list[Transfer]) -> list[dict[str, Any]]:
@@ -117,11 +117,11 @@ class TransferView(TransferBase):
     rules = {"GET": "volume:get_transfer", "DELETE": "volume:delete_transfer"}
 
     def get(self, request: Request, transfer_id: str) -> Response:
-        """Show one."""
+        """Show a transfer of a volume."""
         return Response({"transfer": self.shape(transfer_for(self.context, transfer_id))})
 
     def delete(self, request: Request, transfer_id: str) -> Response:
-        """Withdraw one."""
+        """Withdraw a transfer of a volume."""
         delete_transfer(self.context, transfer_id)
         return self.accepted()
 

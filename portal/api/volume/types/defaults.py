@@ -59,7 +59,7 @@ class DefaultTypeView(VolumeView):
         return Response({"default_type": _shape(default_type_record(known_project(project_id)))})
 
     def put(self, request: Request, project_id: str) -> Response:
-        """Set it."""
+        """Set the project's default volume type."""
         named = self.checked_body()["default_type"]["volume_type"]
         project = known_project(project_id)
         try:
@@ -69,6 +69,6 @@ class DefaultTypeView(VolumeView):
         return Response({"default_type": _shape(services.set_default_type(project, found))})
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Unset it."""
+        """Remove the project's default volume type."""
         services.unset_default_type(known_project(project_id))
         return Response(status=204)

@@ -63,7 +63,7 @@ class ExtraSpecView(OfType):
     schemas = {"PUT": SPECS | {"minProperties": 1, "maxProperties": 1}}
 
     def get(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Show one."""
+        """Show a specification of a volume type."""
         found = self.found(volume_type_id)
         specs = visible_specs(self, found.extra_specs)
         if key not in specs:
@@ -71,7 +71,7 @@ class ExtraSpecView(OfType):
         return Response({key: specs[key]})
 
     def put(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Set one."""
+        """Set a specification of a volume type."""
         asked = self.checked_body()
         if key not in asked:
             raise InvalidInputError("Request body and URI mismatch")
@@ -79,7 +79,7 @@ class ExtraSpecView(OfType):
         return Response(asked)
 
     def delete(self, request: Request, volume_type_id: str, key: str) -> Response:
-        """Remove one."""
+        """Delete a specification of a volume type."""
         services.delete_extra_spec(self.found(volume_type_id), key)
         return self.accepted()
 
@@ -193,7 +193,7 @@ class EncryptionItemView(EncryptionView):
     http_method_names = ["get", "head", "put", "delete"]
 
     def get(self, request: Request, volume_type_id: str, encryption_id: str) -> Response:  # type: ignore[override]
-        """Show one value."""
+        """Show one value of the encryption."""
         shape = self._shape(self.found(volume_type_id))
         if encryption_id not in shape:
             raise NotFoundError(f"Volume type encryption for type {volume_type_id[:64]} does not exist.")

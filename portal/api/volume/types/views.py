@@ -101,7 +101,7 @@ class TypesView(TypeBase, ListingView):
         return [self.shape(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Make one."""
+        """Create a volume type."""
         asked = self.checked_body()["volume_type"]
         made = services.create_type(
             asked["name"].strip(),
@@ -123,7 +123,7 @@ class TypeView(TypeBase):
     schemas = {"PUT": UPDATE}
 
     def get(self, request: Request, volume_type_id: str) -> Response:
-        """Show one."""
+        """Show a volume type."""
         if volume_type_id == "default":
             return self.answer(services.default_type_of(self.own_project))
         return self.answer(type_for(self.context, volume_type_id))

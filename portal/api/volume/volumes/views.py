@@ -101,7 +101,7 @@ class VolumesDetailView(VolumesView):
     path = "volumes/detail"
 
     def get(self, request: Request) -> Response:
-        """List whole volumes."""
+        """List volumes with all their attributes."""
         return self.listed(request)
 
     def shapes(self, rows: list[Volume]) -> list[dict[str, Any]]:
@@ -135,7 +135,7 @@ class VolumeOneView(VolumeBase):
     schemas = {"PUT": schemas.update}
 
     def get(self, request: Request, volume_id: str) -> Response:
-        """Show one."""
+        """Show a volume with its attachments."""
         return self.answer(self.found(volume_id))
 
     def put(self, request: Request, volume_id: str) -> Response:
@@ -181,7 +181,7 @@ class MetadataView(VolumeBase):
     schemas = {"POST": of_metadata(), "PUT": of_metadata()}
 
     def get(self, request: Request, volume_id: str) -> Response:
-        """Show the metadata."""
+        """Show the metadata of a volume."""
         return self._said(metadata_of(self.found(volume_id)))
 
     def post(self, request: Request, volume_id: str) -> Response:
@@ -228,14 +228,14 @@ class MetadataItemView(VolumeBase):
     schemas = {"PUT": _ITEM}
 
     def get(self, request: Request, volume_id: str, key: str) -> Response:
-        """Show one."""
+        """Show an item of the metadata."""
         values = metadata_of(self.found(volume_id))
         if key not in values:
             raise NotFoundError(f"Volume {volume_id[:64]} has no metadata with key {key[:64]}.")
         return Response({"meta": {key: values[key]}})
 
     def put(self, request: Request, volume_id: str, key: str) -> Response:
-        """Set one."""
+        """Set an item of the metadata."""
         asked = self.checked_body()["meta"]
         if key not in asked:
             raise InvalidInputError("Request body and URI mismatch")
@@ -245,7 +245,7 @@ class MetadataItemView(VolumeBase):
         return Response({"meta": asked})
 
     def delete(self, request: Request, volume_id: str, key: str) -> Response:
-        """Remove one."""
+        """Delete an item of the metadata."""
         if key not in self.found(volume_id).metadata:
             raise NotFoundError(f"Volume {volume_id[:64]} has no metadata with key {key[:64]}.")
         services.delete_item(self.context, volume_id, key)
@@ -280,7 +280,7 @@ class EncryptionItemView(EncryptionView):
     rules = {"GET": "volume_extension:volume_encryption_metadata"}
 
     def get(self, request: Request, volume_id: str, key: str) -> Response:  # type: ignore[override]  # one more part
-        """Show one value."""
+        """Show one value of the encryption."""
         values = self.values(volume_id)
         if key not in values:
             raise NotFoundError(f"There is no {key[:64]} of the volume's encryption.")

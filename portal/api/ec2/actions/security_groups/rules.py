@@ -26,7 +26,7 @@ EGRESS = "GroupId IpPermissions IpProtocol FromPort ToPort CidrIp"
     conflict="InvalidPermission.Duplicate",
 )
 def authorize_ingress(call: Call) -> dict[str, Any]:
-    """Let traffic in."""
+    """Add rules that let traffic in."""
     return _authorize(call, egress=False)
 
 
@@ -38,7 +38,7 @@ def authorize_ingress(call: Call) -> dict[str, Any]:
     conflict="InvalidPermission.Duplicate",
 )
 def authorize_egress(call: Call) -> dict[str, Any]:
-    """Let traffic out."""
+    """Add rules that let traffic out."""
     return _authorize(call, egress=True)
 
 
