@@ -35,7 +35,7 @@ from compute_agent.engine.threads import in_thread
 from compute_agent.network.host_network import Leased
 from compute_agent.network.kinds import document_kinds
 from compute_agent.servers import leftovers
-from compute_agent.servers.audit import guest_states, resource_audit
+from compute_agent.servers.audit import guest_states, resource_audit, with_interfaces
 from compute_agent.servers.calls import CallHandler
 from compute_agent.servers.guest_directory import GuestDirectory
 from compute_agent.servers.kind import Servers
@@ -56,7 +56,7 @@ PRUNE_EVERY = 3600.0
 IMAGE_AGE = 7 * 24 * 3600.0
 """Seconds an image stays in the cache after it was last asked for."""
 DOCUMENTS_EVERY = 60.0
-"""Seconds between two audits that list documents and volumes: many follow each other when many commands end."""
+"""Seconds between two audits that list documents, volumes and interfaces: an audit follows each command."""
 START_PAUSE = 0.5
 START_PAUSE_MAX = 10.0
 
@@ -184,8 +184,14 @@ class Host:
         return self._calls.answer(body)
 
     async def guests(self) -> list[GuestState]:
-        """List the guests of this host.  Raises HypervisorUnavailableError."""
-        return guest_states(await in_thread(self._services.threads.calls, self._services.driver.guests))
+        """List the guests of this host with their interfaces.  Raises HypervisorUnavailableError."""
+        states = guest_states(await in_thread(self._services.threads.calls, self._services.driver.guests))
+        return await self._with_interfaces(states)
+
+    async def _with_interfaces(self, states: list[GuestState]) -> list[GuestState]:
+        specs = self.servers.records.specs()
+        macs = await in_thread(self._services.threads.calls, self._services.driver.interfaces)
+        return with_interfaces(states, macs, specs)
 
     async def documents(self) -> list[Owned]:
         """List what this host was told of networks, routers, floating IPs and security groups."""
@@ -222,7 +228,8 @@ class Host:
         if time.monotonic() - self._documents_listed < DOCUMENTS_EVERY:
             return report
         self._documents_listed = time.monotonic()
-        return replace(report, documents=await self.documents(), volumes=self.known_volumes())
+        guests = await self._with_interfaces(report.guests)
+        return replace(report, guests=guests, documents=await self.documents(), volumes=self.known_volumes())
 
     def _seen(self, leftover: Leftover) -> int | None:
         """Return the newest generation of the subject that something is left of; None: nothing is known of it."""

@@ -151,6 +151,19 @@ class PortRef(Frozen, frozen=True):
     security_groups: list[str] = []  # names of the groups, for the guest to read
 
 
+class GuestInterface(Frozen, frozen=True):
+    """One interface that a guest has, with what its host was told of it; only the MAC address when that is lost."""
+
+    mac_address: str
+    port_id: str = ""
+    network_id: str = ""
+    addresses: list[str] = []
+    port_security: bool = True
+    security_group_ids: list[str] = []
+    allowed_address_pairs: list[AddressPair] = []
+    tag: str = ""
+
+
 class KeyPairRef(Frozen, frozen=True):
     """The public key put into the guest."""
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from compute_agent.contract.base import Message
-from compute_agent.contract.build import Frozen
+from compute_agent.contract.build import Frozen, GuestInterface
 from compute_agent.contract.calls import Call, CallBody, CallResult
 from compute_agent.contract.certificates import Certificate, CertificateRequest, RenewCertificate
 from compute_agent.contract.commands import CommandBody
@@ -81,6 +81,7 @@ class GuestState(Frozen, frozen=True):
     attempt: int
     power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
     volumes: list[str] | None = None  # ids of the volumes that it has as disks; None: not said
+    interfaces: list[GuestInterface] | None = None  # running or defined, in the order of the guest; None: not said
 
 
 class Owned(Frozen, frozen=True):

@@ -2,8 +2,43 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec.structs import replace
+
+from compute_agent.contract.build import GuestInterface, InstanceSpec, PortRef
 from compute_agent.contract.messages import GuestState, ResourceAudit
 from compute_agent.virt.driver import ComputeDriver, Guest
+
+
+def with_interfaces(
+    states: Iterable[GuestState], macs: Mapping[str, Sequence[str]], specs: Mapping[str, InstanceSpec]
+) -> list[GuestState]:
+    """Return the states with the interfaces of each guest: ``macs`` are what the hypervisor has, ``specs`` what this
+    host knows of them; both by the guest's id.  A guest that is not in ``macs`` is left as it is.
+    """
+    return [
+        replace(state, interfaces=_interfaces(macs[state.instance_id], specs.get(state.instance_id)))
+        if state.instance_id in macs
+        else state
+        for state in states
+    ]
+
+
+def _interfaces(macs: Sequence[str], spec: InstanceSpec | None) -> list[GuestInterface]:
+    known = {port.mac_address.lower(): port for port in (spec.ports if spec is not None else ())}
+    return [_interface(known[mac]) if mac in known else GuestInterface(mac_address=mac) for mac in macs]
+
+
+def _interface(port: PortRef) -> GuestInterface:
+    return GuestInterface(
+        mac_address=port.mac_address.lower(),
+        port_id=port.id,
+        network_id=port.network.id,
+        addresses=[fixed.address for fixed in port.fixed_ips],
+        port_security=port.port_security,
+        security_group_ids=port.security_group_ids,
+        allowed_address_pairs=port.allowed_address_pairs,
+        tag=port.tag,
+    )
 
 
 def guest_states(guests: Iterable[Guest], volumes: Mapping[str, Sequence[str]] | None = None) -> list[GuestState]:

@@ -53,18 +53,37 @@ class GuestHandler(ServerHandler[B]):
     """A handler of a command that changes a guest which is here, and ends with its power state."""
 
     replaces_image = False
-    """Whether the guest's disk lies on the image of the command afterwards."""
+    """Whether the guest is made anew as the command says: its disk lies on the command's image afterwards, and it has
+    the command's interfaces alone.
+    """
 
     @abc.abstractmethod
     async def change(self, context: CommandContext, request: B) -> PowerState:
         """Do what the command wants, and return the guest's power state; see ``CommandHandler.run``."""
 
+    def leaves_out(self, request: B) -> str | None:
+        """Return the port that the guest is not to have after the command; None: it keeps every interface."""
+        return None
+
     async def run(self, context: CommandContext, request: B) -> Outcome:
+        spec = spec_of(request)
+        if spec is not None and not self.replaces_image:
+            spec = self._whole(spec, self.leaves_out(request))
+            request = replace(request, instance=spec)
         power = await self.change(context, request)
         self.powers.reported(Guest(context.subject.id, context.generation, power))
-        spec = spec_of(request)
         description = None if spec is None else described(self._made_of(spec))
         return Outcome(power_state=power, description=description)
+
+    def _whole(self, spec: InstanceSpec, without: str | None) -> InstanceSpec:
+        """Return the guest with the interfaces that this host knows it has, but for the port ``without``.
+
+        A command that does not name one of them was given by records that have lost it: only the command that takes an
+        interface out cuts it off.
+        """
+        known, named = self.records.spec(spec.uuid), {port.id for port in spec.ports}
+        kept = [port for port in (known.ports if known else ()) if port.id not in named and port.id != without]
+        return replace(spec, ports=[*spec.ports, *kept]) if kept else spec
 
     def _made_of(self, spec: InstanceSpec) -> InstanceSpec:
         known = self.records.spec(spec.uuid)

@@ -82,6 +82,9 @@ class DetachInterface(GuestHandler[DetachInterfaceRequest]):
 
     resumes_late = True
 
+    def leaves_out(self, request: DetachInterfaceRequest) -> str:
+        return request.port.id
+
     async def change(self, context: CommandContext, request: DetachInterfaceRequest) -> PowerState:
         await context.take(
             [

@@ -324,6 +324,12 @@ class ComputeDriver(abc.ABC):
         """
 
     @abc.abstractmethod
+    def interfaces(self) -> dict[str, list[str]]:
+        """Return the MAC addresses of the interfaces that each guest of ``guests`` has, by the guest's uuid: a guest
+        that is on has what it runs with, another one what it is defined with.
+        """
+
+    @abc.abstractmethod
     def open_exports(self) -> set[str]:
         """Return the names of the exports that guests which are on have as disks, and those that a disk is being copied
         to.

@@ -291,6 +291,10 @@ class FakeDriver(FakeVolumes):
             guest.interfaces = [interface for interface in guest.interfaces if interface != port.mac_address]
             self._write(spec.uuid)
 
+    def interfaces(self) -> dict[str, list[str]]:
+        with self._changed:
+            return {guest.uuid: list(guest.interfaces) for guest in self._state.guests.values()}
+
     def console_socket(self, uuid: str, protocol: str) -> Path:
         with self._changed:
             guest = self._guest(uuid)

@@ -8,7 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.commands import AttachInterfaceRequest, DetachInterfaceRequest, RefreshPortsRequest
+from compute_agent.contract.commands import (
+    AttachInterfaceRequest,
+    CommandBody,
+    DetachInterfaceRequest,
+    RefreshPortsRequest,
+    ResizeRequest,
+)
 from compute_agent.contract.messages import Command
 from compute_agent.network.fake import FakeNetwork
 from compute_agent.virt.errors import RetryableHostError
@@ -85,6 +91,30 @@ async def test_an_interface_comes_and_goes(tmp_path: Path) -> None:
             assert (await stage.do(command)).kind == "finished"
             assert stage.steps(command) == list(DETACHING)
             assert plugged(stage, spec) == of(spec)
+
+
+@pytest.mark.parametrize("kind", ["refresh", "attach", "detach", "resize"])
+async def test_only_the_command_that_takes_an_interface_out_cuts_it_off(tmp_path: Path, kind: str) -> None:
+    """Records that have lost the interface give commands without it."""
+    spec, third = make_spec(), make_spec(number=3).ports[0]
+    more = replace(spec, ports=[*spec.ports, third])
+    bodies: dict[str, CommandBody] = {
+        "refresh": RefreshPortsRequest(instance=spec),
+        "attach": AttachInterfaceRequest(instance=more, port=third),
+        "detach": DetachInterfaceRequest(instance=replace(spec, ports=[]), port=spec.ports[0]),
+        "resize": ResizeRequest(instance=spec, old_flavor=spec.flavor, start=True),
+    }
+    left = {"attach": [*spec.ports, third, second()], "detach": [second()]}.get(kind, [*spec.ports, second()])
+    async with on_stage(make_stage(tmp_path)) as stage:
+        await stage.do(build(spec))
+        await stage.do(attach(spec))
+        assert (await stage.do(make_command(bodies[kind], spec.uuid))).kind == "finished"
+        macs, ports = plugged(stage, spec)
+        assert (sorted(macs), ports) == (sorted(port.mac_address for port in left), [port.id for port in left])
+        (said,) = await stage.host.guests()
+        assert {each.port_id for each in said.interfaces or ()} == set(ports)
+        assert (await stage.do(detach(spec))).kind == "finished"
+        assert second().id not in plugged(stage, spec)[1]
 
 
 async def test_the_next_process_knows_the_interfaces(tmp_path: Path) -> None:

@@ -1,25 +1,26 @@
 """Interfaces plugged into a guest and taken from it, while it runs and in its definition."""
 
 import xml.etree.ElementTree as ET
+from functools import partial
 from typing import Any
 
 import libvirt
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.virt.libvirt.connection import translated
+from compute_agent.virt.libvirt.connection import translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import interface_xml
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.unplugging import LETS_GO_WITHIN, unplug
+from compute_agent.virt.libvirt.volume_table import DEFINED, RUNS, tree_of
 
 _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
-_RUNS, _DEFINED = 0, libvirt.VIR_DOMAIN_XML_INACTIVE
 
 
 def attach(domain: Any, port: PortRef) -> None:
     """Plug the interface in wherever it is not yet: into the guest that is on, and into its definition."""
     with translated("plug the interface into the guest"):
-        flags = _CONFIG if _find(domain, port, _DEFINED) is None else 0
-        if domain.isActive() and _find(domain, port, _RUNS) is None:
+        flags = _CONFIG if _find(domain, port, DEFINED) is None else 0
+        if domain.isActive() and _find(domain, port, RUNS) is None:
             flags |= _LIVE
         if flags:
             domain.attachDeviceFlags(interface_xml(port), flags)
@@ -32,8 +33,8 @@ def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None
     within ``patience`` seconds; it has the interface then.
     """
     with translated("take the interface from the guest"):
-        unplug(domain, lambda: _find(domain, port, _RUNS), "an interface", patience)
-        interface = _find(domain, port, _DEFINED)
+        unplug(domain, lambda: _find(domain, port, RUNS), "an interface", patience)
+        interface = _find(domain, port, DEFINED)
         if interface is not None:
             domain.detachDeviceFlags(interface, _CONFIG)
 
@@ -48,8 +49,18 @@ def _find(domain: Any, port: PortRef, which: int) -> str | None:
     return None
 
 
+def _addresses_in(tree: ET.Element) -> list[str]:
+    """Return the MAC addresses of a domain's interfaces."""
+    return [mac.get("address", "").lower() for mac in tree.iterfind("./devices/interface/mac")]
+
+
 class InterfaceOperations(Domains):
     """Plugging interfaces in and taking them out."""
+
+    def interfaces(self) -> dict[str, list[str]]:
+        with translated("list the guests' interfaces"):
+            seen = [(mark.uuid, unless_gone(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
+        return {uuid: _addresses_in(tree) for uuid, tree in seen if tree is not None}
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         attach(self._domain(spec.uuid), port)
