@@ -6,7 +6,7 @@ was restored, or the last transactions before a failure.  Such a guest is never 
 """
 
 import uuid
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
@@ -130,13 +130,18 @@ def hold_back(host_id: uuid.UUID, instance: Instance) -> None:
     commands.withdraw(host_commands.unfinished(instance.id).filter(host_id=host_id))
 
 
+def attested_since() -> datetime | None:
+    """Return when an operator has restored the records lately; None: nobody attests that records are lost."""
+    last = restored.latest()
+    return last.at if last is not None and last.at >= timezone.now() - ATTESTED else None
+
+
 def is_as_copied(instance: Instance) -> bool:
     """Whether an operator has restored the records lately, and nothing has been done with the server since.
 
     Only then a host's word is enough to give it the server: later nobody attests that records are lost.
     """
-    last = restored.latest()
-    if last is None or last.at < timezone.now() - ATTESTED:
+    if attested_since() is None:
         return False
     return bool(instance.lost_attempts) and instance.attempt == instance.lost_attempts[-1][1]
 

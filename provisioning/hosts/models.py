@@ -30,6 +30,7 @@ class Host(models.Model):
     availability_zone = models.CharField(max_length=255, default=DEFAULT_ZONE)
     connected = models.BooleanField(default=False)
     announced_alive = models.BooleanField(default=False, db_default=False)  # what open pages were told of it last
+    guests_untold = models.BooleanField(default=False, db_default=False)  # of what may differ since a restore
     last_seen_at = models.DateTimeField(null=True)
     clock_difference = models.FloatField(null=True)  # s that its clock is ahead of ours; None: it does not say
     contract_version = models.PositiveIntegerField(default=0)

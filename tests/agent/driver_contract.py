@@ -211,8 +211,11 @@ class DriverContract:
         driver.stop(guest, STOP_TIMEOUT)
         for _ in range(2):
             driver.attach_interface(spec, INTERFACE)
+        first = [port.mac_address for port in spec.ports]
+        assert driver.interfaces()[guest] == [*first, INTERFACE.mac_address]
         for _ in range(2):
             driver.detach_interface(spec, INTERFACE)
+        assert driver.interfaces()[guest] == first
         assert driver.power_state(guest) == PowerState.SHUTDOWN
         driver.start(guest)
         assert driver.wait_for_boot(guest, BOOT_TIMEOUT) == PowerState.RUNNING

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from compute_agent.contract.calls import ConsoleOutput
-from provisioning.compute.models import Instance, NewerGuest
+from provisioning.compute.models import Instance, InterfaceDifference, NewerGuest
 from provisioning.compute.selectors.compute_services import number_of
 from provisioning.compute.services.aggregates import create_aggregate
 from provisioning.compute.services.key_pairs import create_key_pair
@@ -305,6 +305,7 @@ def make_world(people: People, cloud: Cloud) -> World:
         "aggregate/object": str(aggregate.pk),
         "schedulingdecision/object": str(server.decisions.get().pk),
         "newerguest/object": str(_newer_guest(server, host)),
+        "interfacedifference/object": str(_interface_difference(server, host)),
         "delivery/object": str(_delivery()),
         "rejectedreport/object": str(_rejected_report()),
         "lease/object": _lease(),
@@ -453,6 +454,11 @@ def _newer_guest(server: Instance, host: Host) -> int:
     now = timezone.now()
     seen = {"attempt": 9, "record_attempt": 1, "first_seen_at": now, "last_seen_at": now}
     return NewerGuest.objects.create(instance=server, host=host, **seen).pk
+
+
+def _interface_difference(server: Instance, host: Host) -> int:
+    kind = InterfaceDifference.Kind.EXTRA
+    return InterfaceDifference.objects.create(instance=server, host=host, mac_address="fa:16:3e:00:00:09", kind=kind).pk
 
 
 def _delivery() -> int:

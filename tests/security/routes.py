@@ -69,6 +69,7 @@ RECORDS: dict[str, tuple[int, int, int]] = {
     "jobs/lease": (403, 403, 403),
     "compute/schedulingdecision": (403, 403, 403),
     "compute/newerguest": (403, 403, 403),
+    "compute/interfacedifference": (403, 403, 403),
     "volumes/poolclaim": (403, 403, 403),
 }
 """The admin's records: what an operator gets for adding, for an empty form that changes, and for deleting."""

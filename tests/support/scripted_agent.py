@@ -13,10 +13,13 @@ from unittest import mock
 
 import msgspec
 
+from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.commands import (
+    AttachInterfaceRequest,
     BuildRequest,
     CommandBody,
     DestroyRequest,
+    DetachInterfaceRequest,
     PowerRequest,
     RebuildRequest,
     RescueRequest,
@@ -24,6 +27,7 @@ from compute_agent.contract.commands import (
     RevertResizeRequest,
     SnapshotRequest,
     UnrescueRequest,
+    spec_of,
 )
 from compute_agent.contract.messages import (
     CONTRACT_VERSION,
@@ -50,6 +54,7 @@ from compute_agent.contract.volume import (
 )
 from compute_agent.engine.store import StateStore
 from compute_agent.network.documents import vni_of
+from compute_agent.servers.audit import with_interfaces
 from compute_agent.virt import fake_disk
 from compute_agent.virt.errors import HostError
 from compute_agent.volumes.memory import VolumeMemory
@@ -92,6 +97,10 @@ class ScriptedAgent:
     """The digests of the documents, by kind and id."""
     memory: VolumeMemory = field(default_factory=lambda: VolumeMemory(StateStore(None)))
     """Changes of volumes that it has seen, by the agent's own code."""
+    specs: dict[str, InstanceSpec] | None = None
+    """What its guests are made of, by instance, once it is to tell of their interfaces; None: it does not."""
+    macs: dict[str, list[str]] = field(default_factory=dict)
+    """The hardware addresses of those guests."""
     used: set[tuple[str, str]] = field(default_factory=set)
     """Kind and id of the networks and groups that its guests need."""
 
@@ -144,9 +153,30 @@ class ScriptedAgent:
         audits.audit(host.id, msgspec.structs.replace(report, **values))
 
     def states(self) -> list[GuestState]:
-        return [
+        states = [
             GuestState(instance_id=key, attempt=value[0], power_state=value[1]) for key, value in self.guests.items()
         ]
+        if self.specs is None:
+            return states
+        return with_interfaces(states, self.macs, self.specs)
+
+    def _describe(self, key: str, body: CommandBody) -> None:
+        """Keep what a guest is made of, as an agent does: no interface goes but by the command to take it out."""
+        spec = spec_of(body)
+        if self.specs is None or spec is None:
+            return
+        macs = self.macs.get(key, [])
+        match body:
+            case BuildRequest() | RebuildRequest():
+                macs = [port.mac_address for port in spec.ports]
+            case AttachInterfaceRequest(port=port):
+                macs = [*macs, port.mac_address]
+            case DetachInterfaceRequest(port=port):
+                macs = [mac for mac in macs if mac != port.mac_address]
+        known = self.specs[key].ports if key in self.specs else []
+        kept = [port for port in known if port.mac_address in macs]
+        kept = [port for port in kept if port.id not in {each.id for each in spec.ports}]
+        self.specs[key], self.macs[key] = msgspec.structs.replace(spec, ports=[*spec.ports, *kept]), macs
 
     def hello(self, **values: Any) -> None:
         """Come back: say which guests there are."""
@@ -190,10 +220,10 @@ class ScriptedAgent:
         """Carry out one command as a host does: fenced by attempts, with a report for each step and one for the end."""
         key = command.subject_id
         if command.generation < self.fences.get(key, 0):
-            newest = {"generation": str(self.fences[key])}
-            self.report(command, "failed", error_code="superseded", message="A newer command was seen.", detail=newest)
+            self.report_superseded(command)
             return
         self.fences[key] = command.generation
+        self._describe(key, command.body)
         match command.body:
             case BuildRequest():
                 if self.in_batches:
@@ -229,6 +259,10 @@ class ScriptedAgent:
                 power = power_after(body, self.guests.get(key, (0, PowerState.NOSTATE))[1])
                 self.guests[key] = (command.generation, power)
                 self.report(command, "finished", power_state=power)
+
+    def report_superseded(self, command: Command) -> None:
+        newest = {"generation": str(self.fences[command.subject_id])}
+        self.report(command, "failed", error_code="superseded", message="A newer command was seen.", detail=newest)
 
     def serve(self, *pools: ScriptedPool) -> ScriptedPool:
         """Serve these pools from now on, or one of its own; returns the first."""

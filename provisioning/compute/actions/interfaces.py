@@ -167,7 +167,7 @@ class DetachInterface(InterfaceAction[str, DetachInterfaceRequest]):
         else:
             network.set_interface_leaving(port.id, leaving=False)
             if outcome.silent or host_commands.is_busy_with(instance.id):
-                _send_attach(instance, port.id)
+                send_attach(instance, port.id)
         return super().end(instance, body, outcome)
 
 
@@ -297,7 +297,7 @@ def _without_password(spec: InstanceSpec) -> InstanceSpec:
     return replace(spec, admin_password=None)
 
 
-def _send_attach(instance: Instance, port_id: str) -> None:
+def send_attach(instance: Instance, port_id: str) -> None:
     """Tell a server's host to plug in an interface that the records have."""
     spec = guest_spec(instance)
     port = next((interface for interface in spec.ports if interface.id == port_id), None)

@@ -19,6 +19,7 @@ from provisioning.compute.models.instances import (
     InstanceTag,
     NewerGuest,
 )
+from provisioning.compute.models.interface_differences import InterfaceDifference
 
 __all__ = [
     "Aggregate",
@@ -33,6 +34,7 @@ __all__ = [
     "InstanceActionEvent",
     "InstanceFault",
     "InstanceTag",
+    "InterfaceDifference",
     "KeyPair",
     "Migration",
     "NewerGuest",

@@ -4,7 +4,7 @@ from importlib import import_module
 
 for _subject in (
     "tasks", "launches", "commands", "reports", "actions", "faults", "allocations", "addresses", "networks",
-    "deliveries", "quota", "images", "guests", "newer_guests", "leftovers", "hosts", "certificates", "keys", "volumes",
-    "older_volumes", "guest_volumes", "backups", "queue",
+    "deliveries", "quota", "images", "guests", "newer_guests", "guest_interfaces", "leftovers", "hosts",
+    "certificates", "keys", "volumes", "older_volumes", "guest_volumes", "backups", "queue",
 ):  # fmt: skip
     import_module(f"{__name__}.{_subject}")

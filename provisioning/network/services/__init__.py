@@ -38,6 +38,12 @@ from provisioning.network.services.interfaces import (
     set_interface_leaving,
     set_interface_status,
 )
+from provisioning.network.services.kept_ports import (
+    KeptPort,
+    give_addresses_back,
+    give_port_back,
+    hold_addresses_back,
+)
 from provisioning.network.services.networks import create_network, delete_network, update_network
 from provisioning.network.services.port_changes import create_port, delete_port, update_port
 from provisioning.network.services.port_forwardings import (
@@ -103,6 +109,7 @@ __all__ = [
     "OF_PORTS",
     "FirstSubnet",
     "Gateway",
+    "KeptPort",
     "RouterInterface",
     "WantedRule",
     "add_address",
@@ -160,6 +167,9 @@ __all__ = [
     "describe_security_group_rules",
     "disassociate",
     "ensure_default_security_group",
+    "give_addresses_back",
+    "give_port_back",
+    "hold_addresses_back",
     "lead_automatic",
     "note_lease",
     "quota_of",

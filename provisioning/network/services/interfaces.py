@@ -71,7 +71,7 @@ def add_interface(
                 f"A server has at most {MAX_INTERFACES} network interfaces.", field="interfaceAttachment"
             )
         if interface["port_id"] is None:
-            ports, addresses = _held(instance_id)
+            ports, addresses = held_for(instance_id)
             grow(project_id, instance_id, {"ports": ports + 1, "fixed_ips": addresses + 1})
         subnets = lock_subnets([interface["network_id"]] if interface["network_id"] else [])
         last = mine.aggregate(last=Max("device_index"))["last"]
@@ -102,7 +102,7 @@ def remove_interface(instance_id: uuid.UUID, port_id: uuid.UUID | str) -> int | 
         ports_changed([ports[place]], left=True)
         leave_ports([ports[place].id])
         if ports[place].delete_with_device:
-            held, addresses = _held(instance_id)
+            held, addresses = held_for(instance_id)
             shrink(instance_id, {"ports": held - 1, "fixed_ips": addresses - ports[place].fixed_ips.count()})
             ipam.give_back(FixedIP.objects.filter(port=ports[place]))
             ports[place].delete()
@@ -144,7 +144,7 @@ def set_delete_with_device(port: Port, *, value: bool) -> None:
             raise ConflictError(f"Port {row.id} is no interface of an instance, or not yet or no longer plugged in.")
         if row.delete_with_device is value:
             return
-        ports, addresses = _held(instance_id)
+        ports, addresses = held_for(instance_id)
         own = row.fixed_ips.count()
         if value:
             ledger.release(row.id)
@@ -233,7 +233,7 @@ def remove_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
     return bool(ports)
 
 
-def _held(instance_id: uuid.UUID) -> tuple[int, int]:
+def held_for(instance_id: uuid.UUID) -> tuple[int, int]:
     """Return how many ports were made for an instance, and how many addresses they have."""
     mine = Port.objects.filter(device_id=instance_id, delete_with_device=True)
     found = mine.aggregate(ports=Count("pk", distinct=True), addresses=Count("fixed_ips"))

@@ -1,0 +1,42 @@
+"""Interfaces in which a guest and its record differ: operators decide what becomes of each."""
+
+from django.contrib import admin
+
+from portal.ops.admin.base import Readable, row_action
+from provisioning.common.context import RequestContext
+from provisioning.compute.models import InterfaceDifference
+from provisioning.compute.upkeep import adoption, interface_decisions
+
+
+@admin.register(InterfaceDifference)
+class InterfaceDifferenceAdmin(Readable):
+    """One row for each interface of an instance."""
+
+    rules = dict.fromkeys(("view", "let_have", "take_out", "plug_in", "acknowledge"), adoption.RULE)
+    list_display = ("instance", "host", "mac_address", "port_id", "kind", "reason", "first_seen_at")
+    list_filter = ("kind", "host")
+    list_select_related = ("instance", "host")
+    search_fields = ("instance__id__startswith", "instance__name", "port_id__startswith", "mac_address")
+    search_help_text = "Id or name of an instance, port, or MAC address"
+    ordering = ("kind", "-id")
+    actions = ("let_have", "take_out", "plug_in", "acknowledge")
+
+    @row_action("Give the server the interface of its guest", "Interfaces given back")
+    def let_have(self, context: RequestContext, row: InterfaceDifference) -> None:
+        interface_decisions.let_have(context, row)
+
+    @row_action(
+        "Take the interface out of the guest",
+        "Interfaces to be taken out",
+        question="Take these interfaces out of their guests? What uses them is cut off.",
+    )
+    def take_out(self, context: RequestContext, row: InterfaceDifference) -> None:
+        interface_decisions.take_out(context, row)
+
+    @row_action("Plug the interface of the record into the guest", "Interfaces to be plugged in")
+    def plug_in(self, context: RequestContext, row: InterfaceDifference) -> None:
+        interface_decisions.plug_in(context, row)
+
+    @row_action("Acknowledge", "Acknowledged")
+    def acknowledge(self, context: RequestContext, row: InterfaceDifference) -> None:
+        interface_decisions.acknowledge(context, row)

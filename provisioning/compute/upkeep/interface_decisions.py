@@ -1,0 +1,79 @@
+"""Decisions of operators about interfaces in which a guest and its record differ."""
+
+import msgspec
+from django.db import transaction
+
+from compute_agent.contract.build import GuestInterface, NetworkRef, PortRef, Segment
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import ConflictError
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import state
+from provisioning.compute.actions.interfaces import send_attach, send_detach, send_refresh
+from provisioning.compute.models import Instance, InterfaceDifference
+from provisioning.compute.upkeep.adoption import RULE
+from provisioning.compute.upkeep.kept_interfaces import EXTRA, GIVEN_BACK, MISSING, give_back
+from provisioning.identity import policy
+from provisioning.network.selectors.instances import TAP_LENGTH
+
+OTHERWISE = "The guest and the record differ in another way by now."
+BUSY = "Something is done with the server; try again later."
+
+
+@when_broken_off
+def let_have(context: RequestContext, row: InterfaceDifference) -> None:
+    """Give the server the interface that its guest has.  Raises ForbiddenError, and ConflictError with the reason."""
+    policy.enforce(context, RULE)
+    with transaction.atomic():
+        instance = _locked(row, EXTRA)
+        if reason := give_back(instance, _said(row)):
+            raise ConflictError(reason)
+        row.delete()
+        send_refresh(instance)
+
+
+@when_broken_off
+def take_out(context: RequestContext, row: InterfaceDifference) -> None:
+    """Take the interface out of the guest.  Raises ForbiddenError, ConflictError."""
+    policy.enforce(context, RULE)
+    with transaction.atomic():
+        instance, said = _locked(row, EXTRA), _said(row)
+        if row.port_id is None:
+            raise ConflictError("The host does not know which port it is: rebuild the server.")
+        network = NetworkRef(
+            id=said.network_id, name="", bridge="", cidr="0.0.0.0/32", gateway=None, segment=Segment(type="local")
+        )
+        key = str(row.port_id)
+        port = PortRef(id=key, mac_address=row.mac_address, tap=f"tap{key[:TAP_LENGTH]}", network=network, fixed_ips=[])
+        send_detach(instance, port)
+        row.delete()
+
+
+@when_broken_off
+def plug_in(context: RequestContext, row: InterfaceDifference) -> None:
+    """Plug the interface into the guest again.  Raises ForbiddenError, ConflictError."""
+    policy.enforce(context, RULE)
+    with transaction.atomic():
+        send_attach(_locked(row, MISSING), str(row.port_id))
+        row.delete()
+
+
+def acknowledge(context: RequestContext, row: InterfaceDifference) -> None:
+    """Show it no longer.  Raises ForbiddenError, and ConflictError while the guest and the record differ."""
+    policy.enforce(context, RULE)
+    if not InterfaceDifference.objects.filter(pk=row.pk, kind=GIVEN_BACK).delete()[0]:
+        raise ConflictError("Decide first.")
+
+
+def _locked(row: InterfaceDifference, kind: InterfaceDifference.Kind) -> Instance:
+    """Lock the server and return it; ConflictError when it differs otherwise by now, or is busy."""
+    state.lock([row.instance_id])
+    instance = Instance.objects.select_related("host").filter(id=row.instance_id, host_id=row.host_id).first()
+    if instance is None or not InterfaceDifference.objects.filter(pk=row.pk, kind=kind).exists():
+        raise ConflictError(OTHERWISE)
+    if instance.task_state is not None:
+        raise ConflictError(BUSY)
+    return instance
+
+
+def _said(row: InterfaceDifference) -> GuestInterface:
+    return msgspec.convert(row.said, GuestInterface)

@@ -1,0 +1,256 @@
+"""Interfaces in which guests and records differ, by what hosts say that their guests have.
+
+A server gets an interface back that its guest has by records which are lost, as long as an operator attests the loss.
+Whatever else differs is left as it is, and kept for the doctor.  Addresses of guests without records are held back.
+"""
+
+import logging
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from compute_agent.contract.build import GuestInterface
+from compute_agent.contract.messages import GuestState
+from provisioning.common.errors import NovellaError
+from provisioning.common.ids import read_id
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import host_commands, newer_guests, state
+from provisioning.compute.actions.interfaces import send_refresh
+from provisioning.compute.models import Instance, InstanceActionEvent, InterfaceDifference
+from provisioning.compute.release import take_interface, write_interfaces
+from provisioning.compute.states import VmState
+from provisioning.compute.upkeep.reconcile import SETTLED
+from provisioning.hosts.models import Host
+from provisioning.hosts.restored import step
+from provisioning.network import selectors as network_selectors
+from provisioning.network import services as network
+from provisioning.network.models import Port
+
+log = logging.getLogger(__name__)
+
+EXTRA, MISSING, GIVEN_BACK = InterfaceDifference.Kind
+MOST_INTERFACES = 32
+"""Interfaces of one guest that are looked at: a host is not trusted to be brief."""
+MOST_STRANGERS = 200
+"""Guests without records, of one answer of a host, whose addresses are held back."""
+NOT_KNOWN = "The host does not know which port it is."
+NOT_ATTESTED = "No operator has run after_restore within a day: a host alone gives no server an interface."
+TAKEN_OUT = "It was attached or detached since the records were restored."
+BACK = "Its port was lost with the records, and is there again."
+_COMPARED = (
+    VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.RESCUED, VmState.RESIZED,
+)  # fmt: skip
+_RECORDED = Prepared(
+    lambda ids: Port.objects.filter(Among("device_id", ids)).values_list(
+        "device_id", "mac_address", "leaving", "fixed_ips__address"
+    ),
+    ids=Ids(),
+)
+
+
+@step
+def tell_guests() -> Iterable[str]:
+    """Let every host be told what its guests' interfaces may do, as soon as it has said which they have."""
+    many = Host.objects.update(guests_untold=True)
+    yield f"Interfaces of guests: {many} hosts are told again what they may do."
+
+
+def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
+    """Look at the interfaces of a host's guests; ``complete`` as in ``reconcile.compare``."""
+    said = {key: guest for guest in guests if guest.interfaces is not None and (key := read_id(guest.instance_id))}
+    known = _known(host_id, {read_id(guest.instance_id) for guest in guests} if complete else None)
+    if not said:
+        return
+    untold = complete and Host.objects.filter(id=host_id, guests_untold=True).exists()
+    recorded = _recorded(said)
+    odd = [key for key, guest in said.items() if key in known or _of(guest) != recorded.get(key, {})]
+    strangers = 0
+    for key in sorted(said if untold else odd):
+        if not _settle(host_id, key, said[key], complete=complete, tell=untold) and strangers < MOST_STRANGERS:
+            strangers += 1
+            _hold_back(said[key])
+    if untold:
+        Host.objects.filter(id=host_id).update(guests_untold=False)
+
+
+def _known(host_id: uuid.UUID, there: Collection[uuid.UUID | None] | None) -> set[uuid.UUID]:
+    """Return the servers of a host that differ by what was last seen, and forget those that have left it.
+
+    ``there``: the guests that it has, when it has said all.
+    """
+    known, gone = set[uuid.UUID](), list[int]()
+    rows = InterfaceDifference.objects.filter(host_id=host_id)
+    columns = rows.values_list("pk", "instance_id", "kind", "instance__vm_state", "instance__host_id")
+    for pk, key, kind, vm_state, placed in columns:
+        if vm_state == VmState.DELETED or placed != host_id or (there is not None and key not in there):
+            gone.append(pk)
+        elif kind != GIVEN_BACK:
+            known.add(key)
+    if gone:
+        rows.filter(pk__in=gone).delete()
+    return known
+
+
+def _recorded(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[str, set[str]]]:
+    """Return server → MAC address → addresses, without interfaces that are being taken out."""
+    found: dict[uuid.UUID, dict[str, set[str]]] = {}
+    for key, mac, leaving, address in _RECORDED(ids=sorted(ids)):
+        if not leaving and key is not None:
+            found.setdefault(key, {}).setdefault(mac.lower(), set()).update({address} if address else ())
+    return found
+
+
+def _of(guest: GuestState) -> dict[str, set[str]]:
+    return {each.mac_address.lower(): set(each.addresses) for each in _interfaces(guest)}
+
+
+def _interfaces(guest: GuestState) -> list[GuestInterface]:
+    """Return what is believed of a host: addresses of the form and number that there can be."""
+    return [each for each in (guest.interfaces or [])[:MOST_INTERFACES] if 0 < len(each.mac_address) <= 17]
+
+
+@when_broken_off
+def _settle(host_id: uuid.UUID, key: uuid.UUID, guest: GuestState, *, complete: bool, tell: bool) -> bool:
+    """Compare one server with its guest; False when no record places the server there."""
+    with transaction.atomic():
+        state.lock([key])
+        instance = Instance.objects.select_related("host").filter(id=key, host_id=host_id).first()
+        if instance is None or instance.vm_state == VmState.DELETED:
+            return False
+        if not _is_at_rest(instance, guest.attempt) or not (complete or _is_settled(instance)):
+            return True
+        differ = _differences(instance, guest)
+        _keep(instance, differ)
+        if tell or any(each.changed for each in differ.values()):
+            send_refresh(instance)
+        return True
+
+
+class _Difference(NamedTuple):
+    """One interface in which a guest and its record differ, or did until now."""
+
+    port_id: uuid.UUID | None
+    kind: InterfaceDifference.Kind
+    said: GuestInterface | None = None
+    reason: str = ""
+
+    @property
+    def changed(self) -> bool:
+        return self.kind == GIVEN_BACK
+
+
+def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference]:
+    """Give a server at rest back what it can have, and return what differs and what was given, by MAC addresses."""
+    since, found = newer_guests.attested_since(), dict[str, _Difference]()
+    ports = {port.mac_address.lower(): port for port in network_selectors.interfaces_of(instance.id)}
+    has = {each.mac_address.lower(): each for each in _interfaces(guest)}
+    for mac, each in has.items():
+        port = ports.get(mac)
+        if port is None:
+            reason = _refusal(instance, each, since) or give_back(instance, each)
+            found[mac] = _Difference(read_id(each.port_id), EXTRA if reason else GIVEN_BACK, each, reason or BACK)
+        elif since is not None and not port.leaving and port.updated_at < since:
+            given = network.give_addresses_back(port, each.addresses)
+            if given:
+                found[mac] = _Difference(port.id, GIVEN_BACK, each, f"Addresses given back: {', '.join(given)}.")
+    for mac in ports.keys() - has.keys():
+        if not ports[mac].leaving:
+            found[mac] = _Difference(ports[mac].id, MISSING)
+    return found
+
+
+def _is_at_rest(instance: Instance, attempt: int) -> bool:
+    if instance.task_state is not None or instance.vm_state not in _COMPARED:
+        return False
+    return newer_guests.is_current(instance, attempt) and not host_commands.is_busy_with(instance.id)
+
+
+def _is_settled(instance: Instance) -> bool:
+    """Whether nothing of the server has changed so lately that an audit may be older."""
+    newest = Port.objects.filter(device_id=instance.id).aggregate(newest=Max("updated_at"))["newest"]
+    changed = max(moment for moment in (newest, instance.updated_at) if moment is not None)
+    return changed < timezone.now() - SETTLED
+
+
+def _refusal(instance: Instance, said: GuestInterface, since: datetime | None) -> str:
+    """Return why a server is not given an interface on the word of its host; empty: it may be."""
+    port_id = read_id(said.port_id)
+    if port_id is None:
+        return NOT_KNOWN
+    if since is None:
+        return NOT_ATTESTED
+    steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, detail__port_id=str(port_id))
+    return TAKEN_OUT if steps.filter(action__started_at__gte=since).exists() else ""
+
+
+def give_back(instance: Instance, said: GuestInterface) -> str:
+    """Give a locked server the interface that its guest has, in the caller's transaction; return why not, or nothing.
+
+    A port that the records have at another server, whose guest is known not to have it, is taken from that one.
+    """
+    port_id, host = read_id(said.port_id), instance.host
+    if port_id is None or host is None:
+        return NOT_KNOWN
+    kept = network.KeptPort(
+        id=port_id,
+        mac_address=said.mac_address.lower(),
+        network_id=str(read_id(said.network_id) or ""),
+        addresses=said.addresses,
+        port_security=said.port_security,
+        group_ids=[key for each in said.security_group_ids if (key := read_id(each)) is not None],
+        pairs=_pairs(said),
+    )
+    try:
+        with transaction.atomic():
+            _take_from_other(instance, port_id)
+            network.give_port_back(
+                instance.id, instance.project_id, kept, host.name, host.availability_zone, instance.hostname
+            )
+    except NovellaError as error:
+        return error.message[:255]
+    entry: dict[str, object] = {"network_id": kept.network_id, "port_id": None, "fixed_ip": None}
+    tag = {"tag": said.tag[:60]} if said.tag else {}
+    write_interfaces(instance, [*instance.requested_networks, {**entry, **tag}])
+    log.warning("Instance %s has the interface %s again, which its guest has.", instance.id, port_id)
+    return ""
+
+
+def _pairs(said: GuestInterface) -> list[Mapping[str, str]]:
+    return [
+        {"ip_address": each.address} | ({"mac_address": each.mac_address} if each.mac_address else {})
+        for each in said.allowed_address_pairs
+    ]
+
+
+def _take_from_other(instance: Instance, port_id: uuid.UUID) -> None:
+    """Take a port from a server of the project whose guest was seen without it."""
+    missing = InterfaceDifference.objects.filter(port_id=port_id, kind=MISSING).exclude(instance=instance)
+    for row in missing.select_related("instance").filter(instance__project_id=instance.project_id):
+        take_interface(row.instance, port_id)
+        row.delete()
+
+
+def _keep(instance: Instance, differ: Mapping[str, _Difference]) -> None:
+    rows = InterfaceDifference.objects.filter(instance=instance)
+    rows.exclude(kind=GIVEN_BACK).exclude(mac_address__in=differ).delete()
+    for mac, each in differ.items():
+        said = msgspec.to_builtins(each.said) if each.said is not None else {}
+        values = {"port_id": each.port_id, "kind": each.kind, "reason": each.reason, "said": said}
+        values["host_id"] = instance.host_id
+        InterfaceDifference.objects.update_or_create(instance=instance, mac_address=mac, defaults=values)
+
+
+def _hold_back(guest: GuestState) -> None:
+    """Keep the addresses of a guest without a record from being given to another one."""
+    for each in _interfaces(guest):
+        network_id = read_id(each.network_id)
+        if network_id is not None:
+            network.hold_addresses_back(network_id, each.addresses)
