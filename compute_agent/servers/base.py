@@ -68,22 +68,26 @@ class GuestHandler(ServerHandler[B]):
     async def run(self, context: CommandContext, request: B) -> Outcome:
         spec = spec_of(request)
         if spec is not None and not self.replaces_image:
-            spec = self._whole(spec, self.leaves_out(request))
+            spec = await self._whole(context, spec, self.leaves_out(request))
             request = replace(request, instance=spec)
         power = await self.change(context, request)
         self.powers.reported(Guest(context.subject.id, context.generation, power))
         description = None if spec is None else described(self._made_of(spec))
         return Outcome(power_state=power, description=description)
 
-    def _whole(self, spec: InstanceSpec, without: str | None) -> InstanceSpec:
-        """Return the guest with the interfaces that this host knows it has, but for the port ``without``.
+    async def _whole(self, context: CommandContext, spec: InstanceSpec, without: str | None) -> InstanceSpec:
+        """Return the guest with the interfaces that it has and this host knows, but for the port ``without``.
 
         A command that does not name one of them was given by records that have lost it: only the command that takes an
         interface out cuts it off.
         """
         known, named = self.records.spec(spec.uuid), {port.id for port in spec.ports}
         kept = [port for port in (known.ports if known else ()) if port.id not in named and port.id != without]
-        return replace(spec, ports=[*spec.ports, *kept]) if kept else spec
+        if not kept:
+            return spec
+        has = (await context.work(self.driver.interfaces)).get(spec.uuid, ())
+        kept = [port for port in kept if port.mac_address.lower() in has]
+        return replace(spec, ports=[*spec.ports, *kept])
 
     def _made_of(self, spec: InstanceSpec) -> InstanceSpec:
         known = self.records.spec(spec.uuid)

@@ -14,7 +14,8 @@ from chaos.journals import Seen
 from chaos.losses import Loss, Records, Server, destroyed
 
 GUEST, VOLUME, SNAPSHOT, IMAGE, DISK = (str(uuid.UUID(int=number)) for number in range(1, 6))
-DOMAIN = {"attempt": 3, "power": 1, "volumes": [{"attachment_id": DISK}]}
+MAC = "fa:16:3e:00:00:01"
+DOMAIN = {"attempt": 3, "power": 1, "volumes": [{"attachment_id": DISK}], "interfaces": [MAC]}
 DATA: Mapping[str, Any] = {"size": 2, "snapshots": {SNAPSHOT: 1}}
 LAST = Records(
     servers={GUEST: Server("active", None, "a")},
@@ -22,9 +23,10 @@ LAST = Records(
     snapshots={SNAPSHOT: "available"},
     attachments={DISK: "attached"},
     images=frozenset({IMAGE}),
+    leaving=frozenset(),
     ids=frozenset({VOLUME, SNAPSHOT, DISK}),
 )
-NOTHING = Records({}, {}, {}, {}, frozenset(), frozenset())
+NOTHING = Records({}, {}, {}, {}, frozenset(), frozenset(), frozenset())
 SEEN = Seen({GUEST: ("a", DOMAIN)}, {GUEST: "a"}, {}, pools={"p": {VOLUME: DATA}})
 
 
@@ -51,11 +53,12 @@ def test_what_stayed_is_well_whether_or_not_its_records_are_lost(images: Path, k
         (f"instance {GUEST}", {"domains": {GUEST: ("b", DOMAIN)}}),
         (f"instance {GUEST}", {"domains": {GUEST: ("a", DOMAIN | {"power": 4})}}),
         (f"instance {GUEST}", {"domains": {GUEST: ("a", DOMAIN | {"volumes": []})}}),
+        (f"instance {GUEST}", {"domains": {GUEST: ("a", DOMAIN | {"interfaces": []})}}),
         (f"volume {VOLUME}", {"pools": {"p": {}}}),
         (f"volume {VOLUME}", {"pools": {"p": {VOLUME: {**DATA, "size": 1}}}}),
         (f"snapshot {SNAPSHOT}", {"pools": {"p": {VOLUME: {**DATA, "snapshots": {}}}}}),
     ],
-    ids=["removed", "elsewhere", "stopped", "without its disk", "data", "smaller", "snapshot"],
+    ids=["removed", "elsewhere", "stopped", "without its disk", "without its interface", "data", "smaller", "snapshot"],
 )
 def test_what_is_gone_is_found(images: Path, subject: str, changes: dict[str, Any]) -> None:
     assert found(NOTHING, replace(SEEN, **changes), images) == [subject]
@@ -63,6 +66,11 @@ def test_what_is_gone_is_found(images: Path, subject: str, changes: dict[str, An
 
 def test_a_file_of_an_image_that_is_gone_is_found(tmp_path: Path) -> None:
     assert found(NOTHING, SEEN, tmp_path) == [f"image {IMAGE}"]
+
+
+def test_an_interface_that_was_being_taken_out_may_go(images: Path) -> None:
+    kept = replace(LAST, leaving=frozenset({MAC}))
+    assert found(kept, replace(SEEN, domains={GUEST: ("a", DOMAIN | {"interfaces": []})}), images) == []
 
 
 def test_what_the_records_that_are_back_end_may_go(images: Path) -> None:

@@ -15,13 +15,14 @@ from provisioning.compute.models import Instance
 from provisioning.compute.states import TaskState, VmState
 from provisioning.doctor.finding import Finding
 from provisioning.images.models import Image
+from provisioning.network.models import Port
 from provisioning.volumes.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
 
 TOLD_OF = frozenset(
     {"newer_guests", "newer_documents", "newer_volumes", "guests", "leftovers", "shelves", "images", "backups"}
-    | {"leaving_ports"}
+    | {"leaving_ports", "guest_interfaces"}
 )
 """Checks of the doctor that find what records and hosts make of each other; all others have to find nothing."""
 _ENDING = {TaskState.DELETING, TaskState.SOFT_DELETING}
@@ -54,6 +55,8 @@ class Records:
     attachments: Mapping[str, str]
     images: frozenset[str]
     """Those that can be used."""
+    leaving: frozenset[str]
+    """MAC addresses of interfaces that are being taken out of guests."""
     ids: frozenset[str]
     """Of all volumes, their data, snapshots, attachments and backups."""
 
@@ -68,7 +71,8 @@ class Records:
         backups = {str(key) for key in Backup.objects.values_list("id", flat=True)}
         images = Image.objects.filter(status=Image.Status.ACTIVE).values_list("id", flat=True)
         every = {*volumes, *snapshots, *attachments, *backups, *(str(row.id) for row in rows)}
-        return cls(servers, volumes, snapshots, attachments, frozenset(map(str, images)), frozenset(every))
+        leaving = frozenset(Port.objects.filter(leaving=True).values_list("mac_address", flat=True))
+        return cls(servers, volumes, snapshots, attachments, frozenset(map(str, images)), leaving, frozenset(every))
 
 
 def _servers() -> Iterable[Instance]:
@@ -129,6 +133,9 @@ def _domain(loss: Loss, uuid: str, was: tuple[str, Domain], now: tuple[str, Doma
     for key in sorted(_disks(was[1]) - _disks(now[1])):
         if loss.kept.attachments.get(key) != AttachStatus.DETACHING:
             yield wrong(uuid, f"Its domain had the disk of attachment {key} when records were lost.")
+    ends = loss.last.leaving | loss.kept.leaving
+    for mac in sorted(set(was[1].get("interfaces", ())) - set(now[1].get("interfaces", ())) - ends):
+        yield wrong(uuid, f"Its domain had the interface {mac} when records were lost.")
 
 
 def _disks(domain: Domain) -> set[str]:

@@ -19,8 +19,8 @@ from chaos.losses import Loss
 from chaos.wrongs import wrong
 from provisioning.common.context import system_context
 from provisioning.common.errors import ConflictError
-from provisioning.compute.models import NewerGuest
-from provisioning.compute.upkeep import adoption
+from provisioning.compute.models import InterfaceDifference, NewerGuest
+from provisioning.compute.upkeep import adoption, interface_decisions
 from provisioning.doctor.examination import findings
 from provisioning.doctor.finding import Finding
 from provisioning.volumes.host_commands import data_id_of
@@ -97,7 +97,7 @@ class Recovery:
         return checks.settled(self.hypervisors.seen())
 
     def _decide(self) -> None:
-        """Let records follow guests that are left alone, or remove these; then take note."""
+        """Let records follow guests that are left alone, or remove these; then take note, and decide on interfaces."""
         for row in NewerGuest.objects.filter(acknowledged_at=None).select_related("instance", "host"):
             if row.outcome == NewerGuest.Outcome.OPEN:
                 try:
@@ -106,6 +106,19 @@ class Recovery:
                     adoption.discard(system_context(), row)
             else:
                 adoption.acknowledge(system_context(), row)
+        for extra in InterfaceDifference.objects.filter(kind=InterfaceDifference.Kind.EXTRA).select_related("instance"):
+            self._decide_interface(extra)
+
+    def _decide_interface(self, row: InterfaceDifference) -> None:
+        """Let the server have an interface that only its guest has, or take it out where that cannot be."""
+        for decide in (interface_decisions.let_have, interface_decisions.take_out):
+            try:
+                decide(system_context(), row)
+            except ConflictError as error:
+                self.note(f"the operator: {decide.__name__} {row}: {error.message}")
+            else:
+                self.note(f"the operator: {decide.__name__} {row}")
+                return
 
     def _delete_server(self, finding: Finding) -> None:
         uuid = finding.subject.removeprefix("instance ")
