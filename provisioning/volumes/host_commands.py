@@ -14,6 +14,7 @@ from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import is_alive
 from provisioning.hosts.subjects import Subject
+from provisioning.volumes import holds
 from provisioning.volumes.deadlines import connecting, deadline_of
 from provisioning.volumes.keys import encryption_of
 from provisioning.volumes.models import StoragePool, Volume
@@ -52,8 +53,10 @@ def hosts_of(pool: StoragePool) -> list[Host]:
 def host_of(volume: Volume) -> uuid.UUID:
     """Return the host for commands about a volume: the one whose daemon has it open, else one that serves its pool.
 
-    Raises UnavailableError when no host does, or an operator says that it is dead.
+    Raises UnavailableError when no host does, an operator says that it is dead, or another host may have it open.
     """
+    if reason := holds.reason(volume):
+        raise UnavailableError(reason)
     if volume.daemon_host_id is not None:
         if Host.objects.filter(id=volume.daemon_host_id, forced_down=True).exists():
             raise UnavailableError(DEAD)

@@ -4,9 +4,11 @@ a failure took the last transactions.
 Nothing is detached, shrunk or deleted on the ground of such records.  The host's number is taken over, so that the next
 command counts; the larger size is; who has the volume open keeps it, held by an attachment that belongs to no server,
 so that nobody else is given it.  What else differs is written down for the doctor.
+
+The word of the host that runs the volume's daemon by the records counts so.  Another host of a shared pool that has it
+open by a newer number is heard as well: the volume is left as it is until the two agree (``kept_open.claim``).
 """
 
-import contextlib
 import logging
 import uuid
 from collections.abc import Iterable, Sequence
@@ -16,51 +18,50 @@ import msgspec
 from django.db.models import Q
 from django.utils import timezone
 
-from compute_agent.contract.messages import AgentEvent, decode_command_body
-from compute_agent.contract.volume import (
-    MOST_KNOWN,
-    VOLUME,
-    ConnectVolumeRequest,
-    KnownVolume,
-    VolumeClient,
-)
-from provisioning.common.errors import UnavailableError
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import MOST_KNOWN, ConnectVolumeRequest, KnownVolume
 from provisioning.common.ids import read_id
-from provisioning.hosts import commands
 from provisioning.hosts.models import Host
 from provisioning.hosts.restored import LEAP
 from provisioning.hosts.subjects import newest_of
 from provisioning.quotas.services.sizes import grow
-from provisioning.volumes import placement, quota, state
-from provisioning.volumes.ends import end_of
+from provisioning.volumes import holds, kept_open, placement, quota, state
+from provisioning.volumes.host_commands import open_commands
+from provisioning.volumes.kept_open import MOST_SAID
 from provisioning.volumes.models import Attachment, PoolHost, Volume
-from provisioning.volumes.services import attachments, messages
-from provisioning.volumes.services.attachments import HELD_BY, MOST_OF_VOLUME
+from provisioning.volumes.services import daemons, messages
+from provisioning.volumes.services.attachments import MOST_OF_VOLUME
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 log = logging.getLogger(__name__)
 
 HIGHEST = 1 << 30
 """A host's number above this one is not believed: later ones must fit into the column."""
-MOST_SAID = 20
-"""Sentences that are kept about one volume."""
-REASON = (
-    "The host has seen newer changes of the volume than the records have: records are lost. Look at the volume, and try"
-    " again."
-)
 GONE = "Its data was deleted on its host after the copy that the records were restored from."
 
 
 def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
-    """Look for volumes of which a host has seen newer changes, in the caller's transaction."""
+    """Look for volumes of which a host has seen newer changes, in the caller's transaction.
+
+    Numbers from before a restore count the first time that the host is heard of.
+    """
     known = {key: each for each in said[:MOST_KNOWN] if (key := read_id(each.data_id)) is not None}
+    first = PoolHost.objects.filter(host_id=host_id, heard=False)
+    pools = set(first.values_list("pool_id", flat=True))
     mine = Q(data_id=None, id__in=known) | Q(data_id__in=known)
-    rows = Volume.objects.filter(mine).only("id", "data_id", "version", "copied", "status", "launched_at")
-    newer = [row.id for row in rows if _is_newer(row, known[row.data_id or row.id])]
-    for volume in state.lock(newer).values():
-        each = known[volume.data_id or volume.id]
-        if _is_newer(volume, each):
-            take_over(volume, each, host_id)
+    rows = Volume.objects.filter(mine).only("id", "data_id", "version", "copied", "status", "launched_at", "pool_id")
+    newer = {row.id for row in rows if _is_newer(row, known[row.data_id or row.id], first=row.pool_id in pools)}
+    held = {row.volume_id for row in holds.by_host(host_id)}
+    for volume in state.lock(newer | held).values():
+        each = known.get(volume.data_id or volume.id)
+        if each is not None and _is_newer(volume, each, first=volume.pool_id in pools):
+            hear(volume, each, host_id)
+        elif each is not None and volume.daemon_host_id == host_id:
+            _closed(volume, each, host_id)
+        elif _has_no_clients(each) if each is not None else len(said) < MOST_KNOWN:
+            _end_hold(volume, host_id)
+    if pools:
+        first.update(heard=True)
 
 
 def known_of(event: AgentEvent) -> KnownVolume | None:
@@ -82,43 +83,100 @@ def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) ->
         volume.generation = newest + 1
     if known is None:
         return True
-    overtaken = body.volume.version < known.version <= volume.version and volume.copied is None
+    overtaken = body.volume.version < known.version <= volume.version and not _is_of_lost_records(volume, known)
     if overtaken and isinstance(body, ConnectVolumeRequest):
-        attachments.tell_clients(volume)
+        daemons.tell_clients(volume)
         return False
     if not overtaken:
-        take_over(volume, known, host_id)
+        hear(volume, known, host_id)
     return True
 
 
-def _is_newer(volume: Volume, known: KnownVolume) -> bool:
+def _is_newer(volume: Volume, known: KnownVolume, *, first: bool) -> bool:
     """Whether the host has seen a change that the records do not have.
 
-    Its number is above the record's, or was given to nobody since a copy was restored; or it has deleted the data.
+    Its number is above the record's, or was given to nobody since a copy was restored, after which it is heard for the
+    ``first`` time; or it has deleted the data.
     """
     if known.version > volume.version:
         return True
     if known.gone and volume.launched_at is not None and volume.status in state.RESTING:
         return True
+    return first and _is_of_lost_records(volume, known)
+
+
+def _is_of_lost_records(volume: Volume, known: KnownVolume) -> bool:
     return volume.copied is not None and volume.copied < known.version < volume.copied + LEAP
+
+
+def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
+    """Take what a host knows of a locked volume that is newer than its record."""
+    if known.version > HIGHEST:
+        log.warning("Host %s claims to know volume %s; it is ignored.", host_id, volume.id)
+        return
+    if known.version > volume.version:
+        _hear_others(volume, host_id)
+    if _answers_for(volume, host_id):
+        take_over(volume, known, host_id)
+    elif kept_open.may_claim(volume, known, host_id):
+        kept_open.claim(volume, known, host_id)
+    elif _has_no_clients(known):
+        _end_hold(volume, host_id)
+    else:
+        log.warning("Host %s claims to know volume %s; it is ignored.", host_id, volume.id)
+
+
+def _hear_others(volume: Volume, host_id: uuid.UUID) -> None:
+    """Do for one volume of a shared pool what ``restored`` does for all, because a host has just proved that records of
+    it are lost: no number that another host may have seen is given again, and what each has seen is compared.
+    """
+    serving = PoolHost.objects.filter(pool_id=volume.pool_id)
+    if volume.pool is None or not volume.pool.shared or not serving.filter(host_id=host_id).exists():
+        return
+    if volume.copied is None and volume.version < HIGHEST - LEAP:
+        volume.copied, volume.version = volume.version, volume.version + LEAP
+        Volume.objects.filter(id=volume.id).update(copied=volume.copied, version=volume.version)
+        serving.exclude(host_id=host_id).update(heard=False)
+
+
+def _has_no_clients(known: KnownVolume) -> bool:
+    return known.gone or known.clients == []
+
+
+def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
+    """Let another host that has a volume open have it, when the daemon's host serves nobody and was told nothing since.
+
+    Its number proves nothing then: the records may have passed it meanwhile.
+    """
+    told = open_commands(volume.id).filter(host_id=host_id)
+    if known.clients == [] and not known.gone and holds.elsewhere(volume) and not told.exists():
+        take_over(volume, known, host_id)
+
+
+def _end_hold(volume: Volume, host_id: uuid.UUID) -> None:
+    """Keep a volume no longer for a host that has no clients, unless it has the volume's daemon."""
+    if any(holds.holder(row) == host_id for row in holds.elsewhere(volume)):
+        daemons.end_hold(volume, host_id)
 
 
 def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
     """Bring a locked volume to what its host knows, as far as nothing is lost by it; end what waits for the host."""
-    if not _answers_for(volume, host_id) or known.version > HIGHEST:
-        log.warning("Host %s claims to know volume %s; it is ignored.", host_id, volume.id)
-        return
-    volume.version = max(volume.version, known.version)
-    Volume.objects.filter(id=volume.id).update(version=volume.version)
-    state.update(volume, {"copied": None})
+    daemons.raise_version(volume, known.version)
     said = [*_clients(volume, known, host_id)]  # first: whatever ends tells the host again who may open the volume
-    _end_waiting(volume, host_id)
+    kept_open.end_waiting(volume, host_id)
     if not state.reread(volume):
         return
     said += [*_size(volume, known), *_data(volume, known)]
     name = Host.objects.filter(id=host_id).values_list("name", flat=True).first()
-    lost = {"host": name or str(host_id), "at": f"{timezone.now():%Y-%m-%d %H:%M:%S}", "said": said[:MOST_SAID]}
+    lost: dict[str, Any] = {
+        "host": name or str(host_id),
+        "at": f"{timezone.now():%Y-%m-%d %H:%M:%S}",
+        "said": said[:MOST_SAID],
+    }
+    if known.clients:
+        lost["open"] = known.version
     state.update(volume, {"lost": lost})
+    daemons.follow_hold(volume)
     log.warning("Host %s has seen newer changes of volume %s than the records. %s", name, volume.id, " ".join(said))
 
 
@@ -127,21 +185,6 @@ def _answers_for(volume: Volume, host_id: uuid.UUID) -> bool:
     if volume.daemon_host_id is not None:
         return volume.daemon_host_id == host_id
     return PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists()
-
-
-def _end_waiting(volume: Volume, host_id: uuid.UUID) -> None:
-    """Let the commands that the host has not heard of fail: they were sent in ignorance of what it has."""
-    waiting = commands.unfinished(VOLUME, volume.id).filter(host_id=host_id, acknowledged_at=None)
-    for command in waiting.order_by("created_at"):
-        body, generation = decode_command_body(command.body), command.generation
-        commands.finish(host_id, command.id)
-        take = end_of(body)
-        if take is not None and state.reread(volume) and generation == volume.generation:
-            event = AgentEvent(
-                seq=0, subject_kind=VOLUME, subject_id=str(volume.id), generation=generation, kind="failed",
-                command_id=str(command.id), error_code="superseded", message=REASON,
-            )  # fmt: skip
-            take(volume, event, body, host_id)
 
 
 def _size(volume: Volume, known: KnownVolume) -> Iterable[str]:
@@ -164,80 +207,47 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
     for key, client in there.items():
         if key not in rows:
             yield f"Attachment {key}, which no record knows, has it open on host {client.host_id}."
-            _hold(volume, key, client, host_id)
+            kept_open.hold(volume, key, client, host_id, known.version)
+            _serve(volume, host_id)
     for key, row in rows.items():
-        if key not in there and row.connection and len(heard) == len(known.clients):
+        if key not in there and row.connection and len(heard) == len(known.clients) and _is_of(row, host_id):
             yield f"Attachment {key}, of server {row.instance_id}, has it open no more."
-            row.host, row.connection, row.status = None, {}, AttachStatus.RESERVED
-            row.save(update_fields=["host", "connection", "status", "updated_at"])
+            _close(row)
+    if known.clients == [] and volume.pool is not None and volume.pool.shared and volume.daemon_host_id == host_id:
+        daemons.set_daemon(volume, None)  # another host may open it
+    for row in holds.elsewhere(volume) if known.clients else ():
+        if holds.holder(row) != host_id and holds.number(row) < known.version and row.instance_id is None:
+            yield f"Attachment {row.id} had it open on another host before."
+            row.delete()
     state.settle(volume)
 
 
-def _hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUID) -> None:
-    """Keep the volume for somebody who has it open: whoever is let in from now on is let in beside it, or refused.
+def _is_of(row: Attachment, host_id: uuid.UUID) -> bool:
+    """Whether a host has a say about an attachment: another host may hold the volume by it."""
+    return holds.holder(row) in (None, host_id) or holds.GUEST_HOST in row.connector
 
-    A host's word is not enough to be given the key of a volume that any host of its pool reaches: hosts are told
-    nothing of such a volume while it is kept so (``attachments.needs_proof``).
-    """
-    host = Host.objects.filter(id=read_id(client.host_id) or host_id).first()
-    if host is None or Attachment.objects.filter(id=key).exists():
+
+def _close(row: Attachment) -> None:
+    """Write down that the guest of an attachment has its volume open no more."""
+    if row.instance_id is None and holds.HELD_BY in row.connector:
+        row.delete()
         return
-    if attachments.needs_proof(volume) and volume.multiattach:
-        return  # whoever is let in beside it is told to a daemon with the key
-    Attachment.objects.create(
-        id=key,
-        volume=volume,
-        project_id=volume.project_id,
-        host=host,
-        exclusive=False,
-        mode="ro" if client.read_only else "rw",
-        status=AttachStatus.ATTACHED,
-        connector={HELD_BY: str(host_id)},
-        connection=attachments.unknown_connection(volume),
-    )
-    if volume.daemon_host_id is None and not attachments.needs_proof(volume):
-        Volume.objects.filter(id=volume.id).update(daemon_host_id=host_id)
-        volume.daemon_host_id = host_id
+    row.host, row.connection, row.status = None, {}, AttachStatus.RESERVED
+    row.save(update_fields=["host", "connection", "status", "updated_at"])
+
+
+def _serve(volume: Volume, host_id: uuid.UUID) -> None:
+    """Let the host that has a volume open be the one of its daemon, where its word is enough."""
+    if volume.daemon_host_id is None and not holds.needs_proof(volume):
+        daemons.set_daemon(volume, host_id)
 
 
 def is_unheard(volume: Volume) -> bool:
-    """Whether nothing has changed a volume since its records were restored: its host may know of newer users."""
-    return volume.copied is not None and volume.version == volume.copied + LEAP
-
-
-def held_on(host_id: uuid.UUID) -> dict[uuid.UUID, Attachment]:
-    """Return the attachments that are kept for guests of a host and belong to no server yet, by their volumes; not
-    those for which the host's word is not enough.
-    """
-    rows = Attachment.objects.filter(host_id=host_id, instance_id=None, connector__has_key=HELD_BY)
-    found = {row.volume_id: row for row in rows.select_related("volume__pool")}
-    return {key: row for key, row in found.items() if not attachments.needs_proof(row.volume)}
-
-
-def give(attachment: Attachment, instance_id: uuid.UUID, mountpoint: str) -> bool:
-    """Let a server have the kept attachment by which its guest has the volume, in the caller's transaction.
-
-    An attachment by which the records promise the volume to the same server is deleted.  The daemon is told its clients
-    again, because its answer says how the guest is to open the volume from now on.  False, and nothing changes,
-    when the attachment is kept no more.
-    """
-    volume = state.lock([attachment.volume_id]).get(attachment.volume_id)
-    kept = Attachment.objects.filter(id=attachment.id, instance_id=None, connector__has_key=HELD_BY)
-    if volume is None or not kept.exists():
+    """Whether a host that may know of newer users of a volume has said nothing since its records were restored."""
+    if volume.copied is None:
         return False
-    others = Attachment.objects.filter(volume_id=volume.id).exclude(id=attachment.id)
-    others.filter(instance_id=instance_id).delete()
-    changes: dict[str, Any] = {"instance_id": instance_id, "mountpoint": mountpoint, "updated_at": timezone.now()}
-    if not others.exists():
-        changes |= {"connector": {}, "exclusive": not volume.multiattach}
-    kept.update(**changes)
-    state.settle(volume)
-    if volume.status in state.RESTING:  # the end of a task tells them too
-        with contextlib.suppress(UnavailableError):
-            attachments.tell_clients(volume)
-    said = [*volume.lost.get("said", []), f"Attachment {attachment.id} is that of server {instance_id}."][-MOST_SAID:]
-    state.update(volume, {"lost": {**volume.lost, "said": said}})
-    return True
+    hosts = PoolHost.objects.filter(pool_id=volume.pool_id)
+    return hosts.filter(heard=False).exists() or not hosts.exists()
 
 
 def _data(volume: Volume, known: KnownVolume) -> Iterable[str]:

@@ -110,13 +110,18 @@ def _is_admitted(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: d
     alone = not PoolHost.objects.filter(pool=pool).exists()
     proven = bool(pool.secret_digest) and hmac.compare_digest(_digest(state.secret), pool.secret_digest)
     if (proven and (alone or (pool.shared and state.shared))) or (alone and not pool.volumes.exists()):
-        PoolHost.objects.create(pool=pool, host_id=host_id, last_seen_at=now)
+        PoolHost.objects.create(pool=pool, host_id=host_id, last_seen_at=now, heard=not has_copied(pool))
         log.info("Host %s is admitted to pool %s (%s).", host_id, pool.name, pool.id)
         return True
     _, created = PoolClaim.objects.update_or_create(pool=pool, host_id=host_id, defaults={"last_seen_at": now})
     if created:
         log.warning("Host %s claims pool %s (%s), to which it is not admitted.", host_id, pool.name, pool.id)
     return False
+
+
+def has_copied(pool: StoragePool) -> bool:
+    """Whether the records of a pool were restored not long ago: a host that enters it may know of newer users."""
+    return pool.volumes.exclude(copied=None).exists()
 
 
 def _measure(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> None:

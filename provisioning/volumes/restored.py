@@ -11,7 +11,7 @@ from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.restored import LEAP, step
 from provisioning.volumes.deadlines import connecting
-from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
+from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, Volume
 from provisioning.volumes.services.checks import SWAPPING
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
@@ -25,8 +25,10 @@ def restore_volumes() -> Iterable[str]:
 
     The time of everything that goes on is shortened: hosts do not report a second time what has ended since the copy.
     """
-    rows = Volume.objects.all()
-    many = rows.update(copied=Coalesce("copied", "version"), version=F("version") + LEAP)
+    waiting = PoolHost.objects.filter(heard=False).values("pool_id")  # it is run again before they were heard
+    Volume.objects.exclude(pool_id__in=waiting).update(copied=F("version"))
+    many = Volume.objects.update(copied=Coalesce("copied", "version"), version=F("version") + LEAP)
+    PoolHost.objects.update(heard=False)
     _keep_moved_data()
     _shorten(timezone.now() + HEARD_WITHIN)
     yield f"Volumes: {many} numbers raised. Hosts say what they have when they are back, before they are told anything."

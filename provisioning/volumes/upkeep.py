@@ -1,6 +1,6 @@
 """What the clock does for volumes: nothing waits for ever, dead hosts keep nothing, and old messages go."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import F
@@ -8,18 +8,20 @@ from django.utils import timezone
 
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.common.retry import when_broken_off
-from provisioning.hosts import commands
+from provisioning.hosts import commands, restored
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.jobs.absence import absence
 from provisioning.jobs.registry import periodic
 from provisioning.volumes import overdue, state, uses
 from provisioning.volumes.deadlines import connecting
 from provisioning.volumes.models import Attachment, Message, PoolHost, Snapshot, Volume
-from provisioning.volumes.services import attachments, changes, messages, migrate, snapshots
+from provisioning.volumes.services import attachments, changes, daemons, messages, migrate, snapshots
 from provisioning.volumes.services.delete import delete
 from provisioning.volumes.services.upload import UPLOADED_TO
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
+COPIES_KEPT = timedelta(days=1)
+"""For which the numbers of a restored copy are kept at least."""
 AWAY = "The host that has its data is down. The data can be reached again when the host is back."
 
 
@@ -135,8 +137,25 @@ def follow_dead_hosts() -> None:
             with transaction.atomic():
                 for volume in state.lock([key]).values():
                     if not Attachment.objects.filter(volume_id=volume.id).exists():
-                        attachments.tell_clients(volume)
+                        daemons.tell_clients(volume)
     _tell_owners()
+
+
+@periodic("volumes.forget_copies", every=60.0)
+@when_broken_off
+def forget_copies() -> None:
+    """Forget which numbers a restored copy had, when every host of a volume's pool has said what it has.
+
+    A host whose admission to the pool was lost enters the pool with one of its next audits, and is heard then.
+    """
+    last, waiting = restored.latest(), PoolHost.objects.filter(heard=False)
+    if last is not None and last.at > timezone.now() - COPIES_KEPT:
+        return
+    heard = PoolHost.objects.exclude(pool_id__in=waiting.values("pool_id"))
+    rows = Volume.objects.filter(copied__isnull=False, pool_id__in=heard.values("pool_id"))
+    with transaction.atomic():
+        state.keep_still(rows)
+        rows.update(copied=None)
 
 
 def _tell_owners() -> None:

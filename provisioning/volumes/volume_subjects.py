@@ -13,10 +13,10 @@ from provisioning.common.numbers import MAX_INTEGER
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
-from provisioning.volumes import copies, older_records, pools, state, uses
+from provisioning.volumes import copies, kept_open, older_records, pools, state, uses
 from provisioning.volumes.ends import end_of
 from provisioning.volumes.models import Attachment, PoolHost, Volume
-from provisioning.volumes.services import attachments, migrate
+from provisioning.volumes.services import daemons, migrate
 
 
 class VolumeHandler(SubjectHandler[Volume]):
@@ -59,14 +59,14 @@ class VolumeHandler(SubjectHandler[Volume]):
         if event.error_code == "superseded":
             if not older_records.refused(subject, event, body, command.host_id) or not state.reread(subject):
                 return
-            event = replace(event, message=older_records.REASON)
+            event = replace(event, message=kept_open.REASON)
         take = end_of(body)
         if take is not None:
             take(subject, event, body, command.host_id)
 
     def take_pools(self, host_id: uuid.UUID, pools_now: Sequence[PoolState]) -> None:
         for pool_id, unserved in pools.take(host_id, pools_now).items():
-            attachments.serve_again(host_id, pool_id, unserved)
+            daemons.serve_again(host_id, pool_id, unserved)
 
     def compare_volumes(self, host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
         older_records.compare(host_id, said)

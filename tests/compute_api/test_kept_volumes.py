@@ -8,6 +8,7 @@ from compute_agent.contract.commands import DetachVolumeRequest
 from compute_agent.contract.messages import GuestState
 from provisioning.compute.models import BlockDevice
 from provisioning.hosts import audits, restored
+from provisioning.hosts.models import Host
 from provisioning.volumes.models import Attachment, Volume
 from tests.compute_api.conftest import V21, launch
 from tests.compute_api.test_volumes import attach, cloud, new_volume, status
@@ -15,6 +16,7 @@ from tests.core.doctor.findings import look
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.copies import Copy
+from tests.support.scripted_pool import ScriptedPool
 
 __all__ = ["cloud"]
 
@@ -24,9 +26,9 @@ def _nobody_works(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restored, "_is_anybody_working", lambda: False)
 
 
-def audit(cloud: Cloud, server: str, *volumes: Volume, complete: bool = True) -> None:
+def audit(cloud: Cloud, server: str, *volumes: Volume, complete: bool = True, host: str = "h1") -> None:
     """Let the host say which volumes the server's guest has."""
-    agent = cloud.agents["h1"]
+    agent = cloud.agents[host]
     attempt, power = agent.guests[server]
     has = [str(volume.id) for volume in volumes]
     said = GuestState(instance_id=server, attempt=attempt, power_state=power, volumes=has)
@@ -143,3 +145,45 @@ def test_a_host_does_not_give_a_server_another_projects_volume(api: Api, cloud: 
     audit(cloud, server, volume)
     assert Attachment.objects.get().instance_id is None
     assert not BlockDevice.objects.exists()
+
+
+@pytest.mark.both_databases
+@pytest.mark.doctor_finds("newer_volumes")
+@pytest.mark.parametrize("first", ["h1", "h2"])
+@pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
+def test_a_volume_attached_on_another_host_since_the_copy_is_its_servers_again(
+    api: Api, cloud: Cloud, people: People, first: str, *, told: bool
+) -> None:
+    """In a shared pool: the copy has it on h1."""
+    volume, pool = new_volume(people, cloud), next(iter(cloud.agents["h1"].pools.values()))
+    pool.shared = True
+    cloud.agents["h1"].measured()
+    before = launch(api, cloud)
+    cloud.add_host("h2").serve(ScriptedPool(id=pool.id, shared=True, secret=pool.secret))
+    Host.objects.filter(name="h1").update(enabled=False)
+    server = launch(api, cloud)
+    attach(api, before, volume)
+    cloud.run()
+    copy = Copy()
+    api.delete(f"{V21}/servers/{before}/os-volume_attachments/{volume.id}")
+    cloud.run()
+    attach(api, server, volume)
+    cloud.run()
+    lost = Attachment.objects.get()
+    copy.put_back()
+    if told:
+        restored.after_restore()
+    for name in sorted(cloud.agents, reverse=first == "h2"):
+        cloud.agents[name].hello(volumes=cloud.agents[name].memory.listed())
+    audit(cloud, server, volume, host="h2")
+    cloud.run()
+    row = Attachment.objects.get(id=lost.id)
+    assert (str(row.instance_id), row.status) == (server, "attached")
+    assert row.connection["socket"] == lost.connection["socket"], "a guest made again opens it"
+    listed = api.get(f"{V21}/servers/{server}/os-volume_attachments").json()["volumeAttachments"]
+    assert [each["volumeId"] for each in listed] == [str(volume.id)]
+    for name in (before, server):
+        answer = api.delete(f"{V21}/servers/{name}/os-volume_attachments/{volume.id}")
+        assert answer.status_code == 202, answer.content
+        cloud.run()
+    assert (status(volume), BlockDevice.objects.count()) == ("available", 0)

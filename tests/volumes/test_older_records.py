@@ -21,7 +21,7 @@ from provisioning.hosts.models import HostCommand
 from provisioning.jobs.models import Lease
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.selectors import usage_of
-from provisioning.volumes import older_records
+from provisioning.volumes import kept_open
 from provisioning.volumes.models import Attachment, Message, Snapshot, StoragePool, Volume
 from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.restored import HEARD_WITHIN
@@ -290,12 +290,13 @@ def test_no_host_is_given_a_key_because_it_says_that_it_has_the_volume_open(town
     client = VolumeClient(attachment_id=str(uuid.uuid4()), host_id=str(evil.host.id), local=True)
     claim = KnownVolume(data_id=str(volume.id), version=500, volume_id=str(volume.id), size_gb=1, clients=[client])
     audits.compare_volumes(evil.host.id, [claim])
-    assert older_records.held_on(evil.host.id) == {}, "no server is given it"
+    assert kept_open.held_on(evil.host.id) == {}, "no server is given it"
     served.unserved = [str(volume.id)]
     evil.measured()
     told = evil.take()
     for row in Attachment.objects.all():
         attachments.release(row.id)
+    back(town.agent)
     town.attach(town.fresh(volume))
     assert keys_in([*told, *evil.take()]) == []
 

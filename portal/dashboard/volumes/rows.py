@@ -13,9 +13,9 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.block_devices import roots_among
 from provisioning.identity import policy
 from provisioning.volumes import selectors
+from provisioning.volumes.holds import HELD_BY
 from provisioning.volumes.models import Attachment, Backup, Snapshot, Volume
 from provisioning.volumes.selectors import copies, offers
-from provisioning.volumes.services.attachments import HELD_BY
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
 
 AT_REST = frozenset({VolumeStatus.AVAILABLE, VolumeStatus.IN_USE})

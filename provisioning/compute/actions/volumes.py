@@ -211,7 +211,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
     body = DetachVolumeRequest
 
     def start(self, context: RequestContext, instance: Instance, request: str, started: datetime) -> Instance:
-        """Begin; a server that is on no host has no more to let go of it."""
+        """Begin; a server that is on no host has no more to let go of it, nor has one whose guest has it no more."""
         device = find_device(instance, request)
         if not self.offered(instance):
             raise InstanceBusyError(self.record, instance.id, instance.vm_state, instance.task_state)
@@ -219,7 +219,7 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
             return instance
         if device.is_root:
             raise InvalidInputError("Cannot detach a root device volume", field="volumeId")
-        if instance.vm_state != VmState.SHELVED_OFFLOADED:
+        if instance.vm_state != VmState.SHELVED_OFFLOADED and not _is_closed(device):
             return super().start(context, instance, request, started)
         block_devices.take(device)
         row = self.write_begin(context, instance, started, {"volume_id": str(device.volume_id)})
@@ -264,6 +264,12 @@ class DetachVolume(VolumeAction[str, DetachVolumeRequest]):
                     device.leaving = False
                     send_attach(instance, device)
         return super().end(instance, body, outcome)
+
+
+def _is_closed(device: BlockDevice) -> bool:
+    """Whether the volume's host has reported, after records were lost, that the guest has the volume open no more."""
+    waiting = Attachment.objects.filter(id=_key(device), status=AttachStatus.RESERVED, host=None, connection={})
+    return device.plugged and waiting.exists()
 
 
 class RefreshVolume(TasklessAction[None, RefreshVolumeRequest]):

@@ -5,7 +5,7 @@ import uuid
 
 from provisioning.compute import block_devices, device_names, state
 from provisioning.compute.models import BlockDevice, Instance, InstanceActionEvent
-from provisioning.volumes import older_records
+from provisioning.volumes import kept_open
 from provisioning.volumes.models import Attachment, Volume
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ def give_back(instance: Instance, volume: Volume, attachment: Attachment) -> Non
         log.warning("The guest of instance %s has the volume %s of another project.", instance.id, volume.id)
         return
     device = _device(instance, volume)
-    if older_records.give(attachment, instance.id, device.device_name):
+    if kept_open.give(attachment, instance.id, device.device_name):
         device.attachment_id, device.plugged, device.leaving = attachment.id, True, False
         device.save()
         state.announce_all(instance, [{}])

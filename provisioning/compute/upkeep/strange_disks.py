@@ -21,7 +21,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import kept_volumes
 from provisioning.compute.upkeep.reconcile import SETTLED
-from provisioning.volumes import older_records
+from provisioning.volumes import kept_open, older_records
 from provisioning.volumes.models import Attachment, Volume
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def order_away(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bo
     }
     if not has:
         return
-    known, held = _attached(has), older_records.held_on(host_id).keys()
+    known, held = _attached(has), kept_open.held_on(host_id).keys()
     for key in sorted(has):
         strange = has[key] - known.get(key, set()) | has[key] & held
         if strange and Volume.objects.filter(id__in=strange).exists():
@@ -67,7 +67,7 @@ def _settle(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid
             return
         if not complete and instance.updated_at >= timezone.now() - SETTLED:
             return
-        held = older_records.held_on(host_id)
+        held = kept_open.held_on(host_id)
         strange = set(strange) - (_attached([instance.id]).get(instance.id, set()) - held.keys())
         for volume in Volume.objects.filter(id__in=strange).order_by("id"):
             if volume.id in held:

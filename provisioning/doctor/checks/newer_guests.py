@@ -8,6 +8,7 @@ from provisioning.compute.newer_guests import OPEN
 from provisioning.doctor.finding import Finding, check
 from provisioning.hosts import restored
 from provisioning.hosts.models import Host
+from provisioning.volumes.models import PoolHost
 
 UNSETTLED = Prepared(
     lambda: NewerGuest.objects.select_related("instance", "host").filter(acknowledged_at=None).order_by("id")
@@ -40,6 +41,15 @@ def unheard() -> Iterator[Finding]:
     last = restored.latest()
     if last is None:
         return
-    for host in Host.objects.exclude(last_seen_at__gte=last.at).exclude(credential_digest="").order_by("name"):
-        sentence = "It has not been heard of since the records were restored: what it has is not compared yet."
+    waiting = PoolHost.objects.filter(heard=False, pool__shared=True, host__forced_down=False)
+    for host in Host.objects.exclude(credential_digest="").order_by("name"):
+        pools = ", ".join(waiting.filter(host=host).order_by("pool__name").values_list("pool__name", flat=True))
+        if host.last_seen_at is None or host.last_seen_at < last.at:
+            sentence = "It has not been heard of since the records were restored: what it has is not compared yet."
+        elif pools:
+            sentence = "It has not said which volumes it knows since the records were restored."
+        else:
+            continue
+        if pools:
+            sentence += f" Volumes of {pools} that nobody has open wait for it: it may have them open."
         yield Finding("note", f"host {host.name}", sentence)

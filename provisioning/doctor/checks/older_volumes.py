@@ -7,8 +7,10 @@ from functools import partial
 from provisioning.common.ids import NOBODY
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import alone
+from provisioning.hosts.models import Host
+from provisioning.volumes import holds
+from provisioning.volumes.holds import HELD_BY
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.services.attachments import HELD_BY
 from provisioning.volumes.services.checks import MIGRATING, SWAPPING
 
 
@@ -21,10 +23,28 @@ def newer() -> Iterator[Finding]:
         sentence += f" {volume.lost.get('at')}. {said}"
         repair = alone(partial(_take_note, volume.id))
         yield Finding("warning", f"volume {volume.id}", sentence, "Take note, and report it no more.", repair)
-    for row in Attachment.objects.filter(connector__has_key=HELD_BY).select_related("host").order_by("id"):
-        sentence = f"Host {row.host} has it open for attachment {row.id}, which no record knows; nobody else is let in."
-        sentence += " Delete that attachment when its server has let go."
-        yield Finding("warning", f"volume {row.volume_id}", sentence, evidence=row.id)
+    held = Attachment.objects.filter(connector__has_key=HELD_BY).select_related(
+        "host", "volume__pool", "volume__daemon_host"
+    )
+    for row in held.order_by("id"):
+        yield Finding("warning", f"volume {row.volume_id}", _sentence(row), evidence=row.id)
+
+
+def _sentence(row: Attachment) -> str:
+    name = Host.objects.filter(id=holds.holder(row) or NOBODY).values_list("name", flat=True).first()
+    known = (
+        f"which the records have on host {row.host}" if holds.GUEST_HOST in row.connector else "which no record knows"
+    )
+    sentence = f"Host {name} has it open for attachment {row.id}, {known}; nobody else is let in."
+    if not any(row.id == each.id for each in holds.elsewhere(row.volume)):
+        return f"{sentence} Delete that attachment when its server has let go."
+    daemon = f", and by the records it is host {row.volume.daemon_host}'s" if row.volume.daemon_host else ""
+    return (
+        f"{sentence} It was opened there after the copy that was restored{daemon}: no host is told anything about it."
+        f" It is its server's when host {name} reports the server's disks. Else delete that attachment when its server"
+        f" has let go; if host {name} is wrong, remove it from the pool: manage.py storage_pools"
+        f" {row.volume.pool_id} --remove {name}"
+    )
 
 
 @check("undecided_volumes")

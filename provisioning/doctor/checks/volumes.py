@@ -37,7 +37,7 @@ from provisioning.volumes.host_commands import data_id_of, spec_of
 from provisioning.volumes.host_commands import send as tell
 from provisioning.volumes.models import Attachment, Backup, PoolClaim, PoolHost, Snapshot, StoragePool, Volume
 from provisioning.volumes.selectors.deleted_data import by_project
-from provisioning.volumes.services import attachments
+from provisioning.volumes.services import attachments, daemons
 from provisioning.volumes.states import AttachStatus, BackupStatus, SnapshotStatus
 
 BATCH = 1000
@@ -414,7 +414,7 @@ def _tell(volume_id: uuid.UUID, host_id: uuid.UUID) -> Mend:
         volume = state.lock([volume_id]).get(volume_id)
         if volume is None or volume.status not in state.RESTING or _in_work(volume):
             return None
-        attachments.tell_clients(volume, left=host_id)
+        daemons.tell_clients(volume, left=host_id)
         return "Its host was told who may open it."
 
     return alone(work)

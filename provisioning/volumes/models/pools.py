@@ -53,6 +53,9 @@ class PoolHost(models.Model):
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="servings")
     last_seen_at = models.DateTimeField()
     serving = models.BooleanField(default=True, db_default=True)  # False: its last audit left the pool out
+    heard = models.BooleanField(
+        default=True, db_default=True
+    )  # False: it has not said yet which volumes it knows, since the records were restored
     warning = models.CharField(
         max_length=500, blank=True, default="", db_default=""
     )  # what this host says is wrong with it

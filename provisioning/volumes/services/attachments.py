@@ -2,35 +2,31 @@
 
 reserve → connect (the storage daemon lets the guest's host in; ``VolumeUser.connected``) → complete.
 begin_detaching → release, or roll_detaching when the guest does not let go.
-
-The daemon of a volume is told the whole list of its clients each time.  Where it runs: on the pool's host; for a
-shared pool on the guest's host, on each one's when an ``rbd`` volume has several.
 """
 
 import contextlib
 import uuid
-from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from collections.abc import Callable
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
 from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent
-from compute_agent.contract.volume import ConnectVolumeRequest, VolumeClient
+from compute_agent.contract.volume import ConnectVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError, UnavailableError
-from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.ids import NOBODY
 from provisioning.common.retry import when_broken_off
-from provisioning.hosts.commands import withdraw
 from provisioning.hosts.models import Host
-from provisioning.volumes import connections, state, uses
+from provisioning.volumes import connections, holds, state, uses
 from provisioning.volumes.ends import reason_of, takes_end
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
-from provisioning.volumes.host_commands import NO_HOST, hosts_of, open_commands, send, spec_of
-from provisioning.volumes.models import Attachment, PoolHost, Volume
+from provisioning.volumes.holds import GUEST_HOST, HELD, is_held, unknown_connection
+from provisioning.volumes.host_commands import open_commands
+from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.checks import check_free, locked_volume, pool_of
+from provisioning.volumes.services.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
 Exported = Callable[[Volume, AgentEvent, ConnectVolumeRequest], bool]
@@ -38,9 +34,6 @@ SwapReady = Callable[[Attachment, str], None]
 _exported: list[Exported] = []
 _swap_ready: list[SwapReady] = []
 KIND = "connect_volume_request"
-HELD_BY = "held_by"
-"""In the connector of an attachment: the id of the host that has the volume open for somebody whom no record knows."""
-HELD = "A host has the volume open for an attachment that was lost with records. Delete that attachment first."
 MOST_OF_VOLUME = 100
 """Attachments of one volume that several servers may have: its storage daemon serves each of them."""
 SHAREABLE = (VolumeStatus.AVAILABLE, VolumeStatus.RESERVED, VolumeStatus.ATTACHING, VolumeStatus.IN_USE)
@@ -98,6 +91,8 @@ def reserve(
 
 def check_attachable(volume: Volume) -> None:
     """Raise InvalidVolumeError for a volume that nobody can be given now."""
+    if reason := holds.reason(volume):
+        raise InvalidVolumeError(reason)
     if volume.status not in (SHAREABLE if volume.multiattach else (VolumeStatus.AVAILABLE,)):
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it must be available.")
     if not volume.multiattach:
@@ -108,9 +103,11 @@ def check_attachable(volume: Volume) -> None:
 def connect(attachment: Attachment, host: Host) -> None:
     """Let the guest on this host open the volume: ``VolumeUser.connected`` or ``refused`` is called later.
 
-    In the caller's transaction.  Raises UnavailableError when no host serves the volume's pool.
+    In the caller's transaction.  Raises UnavailableError when no host serves the volume's pool, or another host may
+    have the volume open.
     """
     attachment, volume = _locked(attachment.id)
+    check_open(volume)
     if not volume.multiattach and is_held(volume.id):
         raise UnavailableError(HELD)
     attachment.host, attachment.status = host, AttachStatus.ATTACHING
@@ -118,6 +115,12 @@ def connect(attachment: Attachment, host: Host) -> None:
     attachment.save(update_fields=["host", "status", "connection", "updated_at"])
     state.settle(volume, "attach.start")
     tell_clients(volume)
+
+
+def check_open(volume: Volume) -> None:
+    """Raise UnavailableError while another host than the records say may have a volume open."""
+    if reason := holds.reason(volume):
+        raise UnavailableError(reason)
 
 
 @transaction.atomic
@@ -157,6 +160,8 @@ def begin_detaching(attachment_id: uuid.UUID) -> Attachment:
     attachment, volume = _locked(attachment_id)
     if attachment.status not in (AttachStatus.ATTACHED, AttachStatus.ERROR_DETACHING, AttachStatus.DETACHING):
         raise InvalidVolumeError(f"Volume {volume.id} is {attachment.status}; it cannot be detached.")
+    if GUEST_HOST in attachment.connector:
+        raise InvalidVolumeError(holds.reason(volume) or HELD)
     if volume.status not in state.RESTING:
         raise InvalidVolumeError(f"Volume {volume.id} is {volume.status}; it cannot be detached now.")
     _set(attachment, AttachStatus.DETACHING)
@@ -187,12 +192,15 @@ def release(attachment_id: uuid.UUID) -> None:
         attachment, volume = _locked(attachment_id)
     except AttachmentNotFoundError:
         return
-    was_open = attachment.host_id is not None
+    holder = holds.holder(attachment)
+    was_open = attachment.host_id is not None or holder is not None
     Attachment.objects.filter(id=attachment.id).delete()
+    end_at_holder(volume, attachment)
+    settle_hold(volume)
     state.settle(volume, "detach.end")
     if was_open:
         with contextlib.suppress(UnavailableError):  # nobody is there who could be told
-            tell_clients(volume, left=read_id(str(attachment.connector.get(HELD_BY, ""))))
+            tell_clients(volume, left=holder)
     if volume.status == VolumeStatus.EXTENDING and volume.wanted_gb is None:
         follow_refreshed(volume)
 
@@ -227,25 +235,6 @@ def follow_refreshed(volume: Volume) -> None:
         state.end_task(volume, "resize.end")
 
 
-def is_held(volume_id: uuid.UUID) -> bool:
-    """Whether a volume is kept for somebody who has it open and whom no record knows."""
-    return Attachment.objects.filter(volume_id=volume_id, connector__has_key=HELD_BY).exists()
-
-
-def unknown_connection(volume: Volume) -> dict[str, Any]:
-    """Return the connection of an attachment whose guest has the volume open by a place that no record knows."""
-    return {"export": str(volume.data_id or volume.id)}
-
-
-def needs_proof(volume: Volume) -> bool:
-    """Whether a host that says it has a volume open must not be given the volume's key on the ground of its word."""
-    return bool(volume.encryption_key) and volume.pool is not None and volume.pool.shared
-
-
-def _is_kept_unproven(volume: Volume) -> bool:
-    return needs_proof(volume) and is_held(volume.id)
-
-
 def when_exported(function: Exported) -> None:
     """Ask this one first when a daemon has been told of its clients: whether they are no attachments."""
     _exported[:] = [function]
@@ -272,102 +261,7 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
     return found, volume
 
 
-# ----- the daemon's clients -------------------------------------------------------------------------------------------
-
-
-def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
-    """Tell each host that runs or ran a daemon of a locked volume who its clients are, in the caller's transaction.
-
-    ``left``: a host that is told as well, if it is to serve nobody.  Raises UnavailableError when no host serves the
-    pool.
-    """
-    if volume.pool is None or _is_kept_unproven(volume):
-        return
-    using = list(Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id"))
-    by_host = _by_daemon(volume, using)
-    before = volume.daemon_host_id
-    if left is not None and left not in by_host and left != before:
-        _send(volume, left, [])
-    if before is not None and before not in by_host:
-        dead = _is_dead(before)
-        if dead:
-            _forget_daemon(volume)
-        else:
-            _send(volume, before, [])
-        if not dead and volume.pool.shared:
-            return  # nobody else opens the data before this daemon has ended
-    if using and not by_host:
-        raise UnavailableError(NO_HOST)
-    if using and volume.daemon_host_id not in by_host:
-        first = next(iter(by_host))
-        Volume.objects.filter(id=volume.id).update(daemon_host_id=first)
-        volume.daemon_host_id = first
-    for host_id, clients in by_host.items():
-        _send(volume, host_id, clients)
-
-
-def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uuid.UUID]) -> None:
-    """Tell a host whose machine has started again the clients of volumes that it says it served before.
-
-    A key goes only to the host that the records have the volume's daemon on; one that serves nobody is told so, without
-    a key.  What somebody does with a volume at the moment goes first.
-    """
-    mine = Q(id__in=data_ids, data_id=None) | Q(data_id__in=data_ids)
-    ids = list(Volume.objects.filter(mine, pool_id=pool_id).order_by("id").values_list("id", flat=True))
-    for volume in state.lock(ids).values():
-        if not open_commands(volume.id).exists() and not _is_kept_unproven(volume):
-            using = Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id")
-            _send(volume, host_id, _by_daemon(volume, using).get(host_id, []))
-
-
-def _forget_daemon(volume: Volume) -> None:
-    """An operator says that the daemon's host is dead: it is not waited for, and ends the daemon when it is back."""
-    host_id = volume.daemon_host_id or NOBODY
-    withdraw(open_commands(volume.id).filter(host_id=host_id))
-    _send(volume, host_id, [])
-    Volume.objects.filter(id=volume.id).update(daemon_host_id=None)
-    volume.daemon_host_id = None
-
-
-def _by_daemon(volume: Volume, using: Iterable[Attachment]) -> dict[uuid.UUID, list[Attachment]]:
-    """Return host → the attachments that its daemon serves."""
-    using = list(using)
-    if not using or volume.pool is None:
-        return {}
-    if not volume.pool.shared:
-        served = volume.daemon_host_id or next((host.id for host in hosts_of(volume.pool)), None)
-        return {served: using} if served else {}
-    hosts, daemon = _hosts_in_pool(volume, using), volume.daemon_host_id
-    if daemon is not None and (daemon in hosts or (any(each.connection for each in using) and not _is_dead(daemon))):
-        return {daemon: using}  # guests elsewhere may have it open through this daemon: it stays where it is
-    hosts = hosts or [host.id for host in hosts_of(volume.pool)]
-    return {hosts[0]: using} if hosts else {}
-
-
-def _hosts_in_pool(volume: Volume, using: Iterable[Attachment]) -> list[uuid.UUID]:
-    """Return the guests' hosts that are admitted to the volume's pool: only there a daemon may open its data."""
-    admitted = set(PoolHost.objects.filter(pool_id=volume.pool_id).values_list("host_id", flat=True))
-    return [each.host_id for each in using if each.host_id in admitted]
-
-
-def _is_dead(host_id: uuid.UUID) -> bool:
-    return Host.objects.filter(id=host_id, forced_down=True).exists()
-
-
-def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> None:
-    told = [
-        VolumeClient(
-            attachment_id=str(each.id),
-            host_id=str(each.host_id),
-            local=each.host_id == host_id,
-            read_only=each.mode == "ro",
-        )
-        for each in clients
-    ]
-    Volume.objects.filter(id=volume.id).update(version=F("version") + 1)
-    volume.version += 1  # no two lists of clients have one number: a host refuses an older one
-    body = ConnectVolumeRequest(volume=spec_of(volume, with_key=bool(told)), clients=told)
-    send(volume, body, host_id=host_id, beside=True)
+# ----- what the daemon's host reports ---------------------------------------------------------------------------------
 
 
 @takes_end(ConnectVolumeRequest)
@@ -434,7 +328,6 @@ def _closed(volume: Volume) -> None:
     told = open_commands(volume.id).filter(kind=KIND)
     if told.filter(host_id=volume.daemon_host_id or NOBODY).exists():
         return
-    Volume.objects.filter(id=volume.id).update(daemon_host_id=None)
-    volume.daemon_host_id = None
+    set_daemon(volume, None)
     if Attachment.objects.filter(volume_id=volume.id, status=AttachStatus.ATTACHING, connection={}).exists():
         tell_clients(volume)

@@ -12,7 +12,7 @@ from provisioning.hosts.selectors import zones
 from provisioning.identity import policy
 from provisioning.quotas.selectors import limits_of
 from provisioning.quotas.services.limits import check_each
-from provisioning.volumes import placement, state
+from provisioning.volumes import holds, placement, state
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, StoragePool, Volume, VolumeType
 from provisioning.volumes.selectors.access import volume_for
@@ -94,10 +94,12 @@ def check_not_moving(volume: Volume) -> None:
 
 
 def check_thawed(volume: Volume) -> None:
-    """Raise InvalidVolumeError when nothing may be changed in a volume's pool now: an operator has frozen it, or the
-    volume's data is being moved out of it.
+    """Raise InvalidVolumeError when nothing may be changed in a volume's pool now: an operator has frozen it, the
+    volume's data is being moved out of it, or a host may have it open that the records do not name.
     """
     check_not_moving(volume)
+    if reason := holds.reason(volume):
+        raise InvalidVolumeError(reason)
     if volume.pool is not None and volume.pool.frozen:
         raise InvalidVolumeError(f"The storage pool of volume {volume.id} is frozen; an operator is at work there.")
 

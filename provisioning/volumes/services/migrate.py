@@ -35,7 +35,7 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import NO_HOST, host_of, hosts_of, open_commands, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.overdue import when_overdue
-from provisioning.volumes.services import attachments, create, messages
+from provisioning.volumes.services import attachments, create, daemons, messages
 from provisioning.volumes.services.checks import (
     MIGRATING,
     SWAPPING,
@@ -180,7 +180,7 @@ def _made(hidden: Volume, reason: str) -> None:
         mode=old.mode,
         mountpoint=old.mountpoint,
     )
-    attachments.tell_clients(hidden)
+    daemons.tell_clients(hidden)
 
 
 create.when_made(_made)
@@ -342,7 +342,7 @@ def abort(volume: Volume, reason: str) -> None:
     else:
         state.settle(volume, changes={"migration_status": FAILED})
     if not Attachment.objects.filter(volume_id=volume.id).exists():
-        attachments.tell_clients(volume)
+        daemons.tell_clients(volume)
 
 
 def drop_hidden(volume: Volume, *, retyping: bool) -> None:

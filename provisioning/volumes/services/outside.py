@@ -14,7 +14,7 @@ from provisioning.volumes import state, uses
 from provisioning.volumes.errors import AttachmentNotFoundError, InvalidVolumeError
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.selectors.access import attachment_for, volume_for
-from provisioning.volumes.services import attachments
+from provisioning.volumes.services import attachments, daemons
 from provisioning.volumes.services.checks import locked_volume
 from provisioning.volumes.states import AttachStatus
 
@@ -68,9 +68,11 @@ def connect(context: RequestContext, attachment_id: str | uuid.UUID, connector: 
 
 def _open_to(host: Host | None, found: Attachment, volume: Volume) -> None:
     """Say which host may open the locked volume of an attachment; that stays what it is."""
+    if host is not None:
+        attachments.check_open(volume)
     Attachment.objects.filter(pk=found.pk).update(host=host, connection={})
     state.settle(volume)
-    attachments.tell_clients(volume)
+    daemons.tell_clients(volume)
 
 
 def complete(context: RequestContext, attachment_id: str | uuid.UUID, mountpoint: str = "") -> Attachment:

@@ -10,8 +10,10 @@ from django.utils import timezone
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.common.text import one_line
 from provisioning.hosts.models import Host
-from provisioning.volumes import deleted_data
+from provisioning.volumes import deleted_data, holds, state
 from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume
+from provisioning.volumes.pools import has_copied
+from provisioning.volumes.services import daemons
 
 MAX_RATIO = 1000.0
 
@@ -61,8 +63,8 @@ def admit_host(pool: StoragePool, host: Host) -> None:
         for each in others.select_related("host"):
             _check_closed(pool, each.host)
         others.delete()
-    now = timezone.now()
-    PoolHost.objects.get_or_create(pool=pool, host=host, defaults={"last_seen_at": now, "serving": False})
+    defaults = {"last_seen_at": timezone.now(), "serving": False, "heard": not has_copied(pool)}
+    PoolHost.objects.get_or_create(pool=pool, host=host, defaults=defaults)
     PoolClaim.objects.filter(pool=pool, host=host).delete()
 
 
@@ -70,8 +72,14 @@ def admit_host(pool: StoragePool, host: Host) -> None:
 def remove_host(pool: StoragePool, host: Host) -> None:
     """Let a host serve a pool no longer; one that still knows the pool's secret comes back with its next audit.
 
+    No volume of the pool is kept on the ground of its word any more (``kept_open``).
+
     Raises NotFoundError for a host that does not serve it, ConflictError while it may have volumes of it open.
     """
+    held = {row.volume_id for row in holds.by_host(host.id) if row.volume.pool_id == pool.id}
+    for volume in state.lock(held).values():
+        if volume.daemon_host_id != host.id:
+            daemons.end_hold(volume, host.id)
     _check_closed(pool, host)
     removed, _ = PoolHost.objects.filter(pool=pool, host=host).delete()
     if not removed:

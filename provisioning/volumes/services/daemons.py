@@ -1,0 +1,201 @@
+"""The storage daemon of a volume: on which host it runs, and which clients it is told.
+
+The daemon is told the whole list of its clients each time.  Where it runs: on the pool's host; for a shared pool on the
+guest's host, on each one's when an ``rbd`` volume has several.
+"""
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from django.db.models import F, Q
+
+from compute_agent.contract.volume import ConnectVolumeRequest, VolumeClient
+from provisioning.common.errors import UnavailableError
+from provisioning.common.ids import NOBODY
+from provisioning.hosts.commands import withdraw
+from provisioning.hosts.models import Host
+from provisioning.volumes import holds, state
+from provisioning.volumes.host_commands import NO_HOST, hosts_of, open_commands, send, spec_of
+from provisioning.volumes.models import Attachment, PoolHost, Volume
+from provisioning.volumes.states import AttachStatus
+
+log = logging.getLogger(__name__)
+
+
+def tell_clients(volume: Volume, *, left: uuid.UUID | None = None) -> None:
+    """Tell each host that runs or ran a daemon of a locked volume who its clients are, in the caller's transaction.
+
+    ``left``: a host that is told as well, if it is to serve nobody.  Nobody is told while it is not known which host
+    has the volume open, and no host is told to open one that another may have open.  Raises UnavailableError when no
+    host serves the pool.
+    """
+    if volume.pool is None:
+        return
+    follow_hold(volume)
+    if holds.elsewhere(volume):
+        return
+    using = list(Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id"))
+    by_host = _by_daemon(volume, using)
+    before = volume.daemon_host_id
+    if left is not None and left not in by_host and left != before:
+        _send(volume, left, [])
+    if before is not None and before not in by_host and _end_daemon(volume, before) and volume.pool.shared:
+        return  # nobody else opens the data before this daemon has ended
+    if using and not by_host:
+        raise UnavailableError(NO_HOST)
+    if using and holds.reason(volume):
+        return
+    if using and volume.daemon_host_id not in by_host:
+        first = next(iter(by_host))
+        set_daemon(volume, first)
+    for host_id, clients in by_host.items():
+        _send(volume, host_id, clients)
+
+
+def serve_again(host_id: uuid.UUID, pool_id: uuid.UUID, data_ids: Collection[uuid.UUID]) -> None:
+    """Tell a host whose machine has started again the clients of volumes that it says it served before.
+
+    A key goes only to the host that the records have the volume's daemon on; one that serves nobody is told so, without
+    a key.  What somebody does with a volume at the moment goes first.
+    """
+    mine = Q(id__in=data_ids, data_id=None) | Q(data_id__in=data_ids)
+    ids = list(Volume.objects.filter(mine, pool_id=pool_id).order_by("id").values_list("id", flat=True))
+    for volume in state.lock(ids).values():
+        uncertain = holds.elsewhere(volume) or holds.unheard_hosts(volume)
+        if not uncertain and not open_commands(volume.id).exists():
+            using = Attachment.objects.filter(volume_id=volume.id, host__isnull=False).order_by("created_at", "id")
+            _send(volume, host_id, _by_daemon(volume, using).get(host_id, []))
+
+
+def follow_hold(volume: Volume) -> None:
+    """Let the daemon of a locked volume be the one of the host that holds it, when nobody has it open elsewhere."""
+    held = holds.successor(volume)
+    if held is None or (host_id := holds.holder(held)) is None:
+        return
+    raise_version(volume, holds.number(held))
+    if volume.daemon_host_id is not None:
+        _end_daemon(volume, volume.daemon_host_id)
+    set_daemon(volume, host_id)
+    settle_hold(volume)
+
+
+def end_hold(volume: Volume, host_id: uuid.UUID) -> None:
+    """Keep a locked volume no longer for the clients of a host that has none any more."""
+    for row in Attachment.objects.filter(volume_id=volume.id, connector__held_by=str(host_id)):
+        raise_version(volume, holds.number(row))
+        if holds.GUEST_HOST in row.connector:
+            Attachment.objects.filter(id=row.id).update(connector=_without_mark(row))
+        elif row.instance_id is None:
+            row.delete()
+        else:
+            row.host, row.connection, row.status, row.connector = None, {}, AttachStatus.RESERVED, {}
+            row.save(update_fields=["host", "connection", "status", "connector", "updated_at"])
+    state.settle(volume)
+    if volume.status in state.RESTING:
+        with contextlib.suppress(UnavailableError):
+            tell_clients(volume)
+    log.warning("Host %s has volume %s open no more.", host_id, volume.id)
+
+
+def _without_mark(row: Attachment) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in row.connector.items()
+        if name not in (holds.HELD_BY, holds.NUMBER, holds.GUEST_HOST)
+    }
+
+
+def settle_hold(volume: Volume) -> None:
+    """Let the attachment of a hold be as any other when its server is known, and nobody else has the locked volume."""
+    rows = list(Attachment.objects.filter(volume_id=volume.id)[:2])
+    if len(rows) == 1 and rows[0].instance_id and holds.HELD_BY in rows[0].connector and not holds.elsewhere(volume):
+        Attachment.objects.filter(id=rows[0].id).update(connector={}, exclusive=not volume.multiattach)
+
+
+def end_at_holder(volume: Volume, attachment: Attachment) -> None:
+    """Let nobody else open a volume before the daemon has ended that held it for a deleted attachment.
+
+    Its host has the daemon then, unless another host has clients of the volume, or keys would be sent there.
+    """
+    host_id = holds.holder(attachment)
+    if host_id is None:
+        return
+    raise_version(volume, holds.number(attachment))
+    if holds.needs_proof(volume) or volume.pool is None or not volume.pool.shared:
+        return
+    connected = Attachment.objects.filter(volume_id=volume.id).exclude(connection={})
+    if not connected.exists() and PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists():
+        set_daemon(volume, host_id)
+
+
+def raise_version(volume: Volume, seen: int) -> None:
+    """Number what a host is told above what it has seen."""
+    if seen > volume.version:
+        Volume.objects.filter(id=volume.id).update(version=seen)
+        volume.version = seen
+
+
+def set_daemon(volume: Volume, host_id: uuid.UUID | None) -> None:
+    Volume.objects.filter(id=volume.id).update(daemon_host_id=host_id)
+    volume.daemon_host_id = host_id
+
+
+def _end_daemon(volume: Volume, host_id: uuid.UUID) -> bool:
+    """Tell the daemon's host that it serves nobody; return whether it is waited for."""
+    if _is_dead(host_id):
+        _forget_daemon(volume)
+        return False
+    _send(volume, host_id, [])
+    return True
+
+
+def _forget_daemon(volume: Volume) -> None:
+    """An operator says that the daemon's host is dead: it is not waited for, and ends the daemon when it is back."""
+    host_id = volume.daemon_host_id or NOBODY
+    withdraw(open_commands(volume.id).filter(host_id=host_id))
+    _send(volume, host_id, [])
+    set_daemon(volume, None)
+
+
+def _by_daemon(volume: Volume, using: Iterable[Attachment]) -> dict[uuid.UUID, list[Attachment]]:
+    """Return host → the attachments that its daemon serves."""
+    using = list(using)
+    if not using or volume.pool is None:
+        return {}
+    if not volume.pool.shared:
+        served = volume.daemon_host_id or next((host.id for host in hosts_of(volume.pool)), None)
+        return {served: using} if served else {}
+    hosts, daemon = _hosts_in_pool(volume, using), volume.daemon_host_id
+    if daemon is not None and (daemon in hosts or (any(each.connection for each in using) and not _is_dead(daemon))):
+        return {daemon: using}  # guests elsewhere may have it open through this daemon: it stays where it is
+    hosts = hosts or [host.id for host in hosts_of(volume.pool)]
+    return {hosts[0]: using} if hosts else {}
+
+
+def _hosts_in_pool(volume: Volume, using: Iterable[Attachment]) -> list[uuid.UUID]:
+    """Return the guests' hosts that are admitted to the volume's pool: only there a daemon may open its data."""
+    admitted = set(PoolHost.objects.filter(pool_id=volume.pool_id).values_list("host_id", flat=True))
+    return [each.host_id for each in using if each.host_id in admitted]
+
+
+def _is_dead(host_id: uuid.UUID) -> bool:
+    return Host.objects.filter(id=host_id, forced_down=True).exists()
+
+
+def _send(volume: Volume, host_id: uuid.UUID, clients: Iterable[Attachment]) -> None:
+    told = [
+        VolumeClient(
+            attachment_id=str(each.id),
+            host_id=str(each.host_id),
+            local=each.host_id == host_id,
+            read_only=each.mode == "ro",
+        )
+        for each in clients
+    ]
+    Volume.objects.filter(id=volume.id).update(version=F("version") + 1)
+    volume.version += 1  # no two lists of clients have one number: a host refuses an older one
+    body = ConnectVolumeRequest(volume=spec_of(volume, with_key=bool(told)), clients=told)
+    send(volume, body, host_id=host_id, beside=True)
