@@ -5,6 +5,7 @@ Whatever else differs is left as it is, and kept for the doctor.  Addresses of g
 """
 
 import logging
+import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -14,8 +15,9 @@ import msgspec
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
+from msgspec.structs import replace
 
-from compute_agent.contract.build import GuestInterface
+from compute_agent.contract.build import AddressPair, GuestInterface
 from compute_agent.contract.messages import GuestState
 from provisioning.common.errors import NovellaError
 from provisioning.common.ids import read_id
@@ -39,6 +41,10 @@ log = logging.getLogger(__name__)
 EXTRA, MISSING, GIVEN_BACK = InterfaceDifference.Kind
 MOST_INTERFACES = 32
 """Interfaces of one guest that are looked at: a host is not trusted to be brief."""
+MOST_OF_ONE, MOST_LETTERS = 50, 50
+"""Addresses, groups and pairs of one interface that are believed, and letters of each."""
+_MAC = re.compile(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}")
+"""A MAC address of one interface; one with the lowest bit set is a group's."""
 MOST_STRANGERS = 200
 """Guests without records, of one answer of a host, whose addresses are held back."""
 NOT_KNOWN = "The host does not know which port it is."
@@ -109,12 +115,31 @@ def _recorded(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[str, set[str]]
 
 
 def _of(guest: GuestState) -> dict[str, set[str]]:
-    return {each.mac_address.lower(): set(each.addresses) for each in _interfaces(guest)}
+    return {each.mac_address: set(each.addresses) for each in _interfaces(guest)}
 
 
 def _interfaces(guest: GuestState) -> list[GuestInterface]:
-    """Return what is believed of a host: addresses of the form and number that there can be."""
-    return [each for each in (guest.interfaces or [])[:MOST_INTERFACES] if 0 < len(each.mac_address) <= 17]
+    """Return what is believed of a host: MAC addresses that an interface can have, and no more of them and of what
+    belongs to each than there can be.
+    """
+    return [
+        replace(
+            each,
+            mac_address=each.mac_address.lower(),
+            addresses=[text[:MOST_LETTERS] for text in each.addresses[:MOST_OF_ONE]],
+            security_group_ids=[text[:MOST_LETTERS] for text in each.security_group_ids[:MOST_OF_ONE]],
+            allowed_address_pairs=[pair for pair in each.allowed_address_pairs[:MOST_OF_ONE] if _is_sound(pair)],
+            tag=each.tag[:60],
+        )
+        for each in (guest.interfaces or [])[:MOST_INTERFACES]
+        if _MAC.fullmatch(each.mac_address.lower())
+    ]
+
+
+def _is_sound(pair: AddressPair) -> bool:
+    return len(pair.address) <= MOST_LETTERS and (
+        not pair.mac_address or bool(_MAC.fullmatch(pair.mac_address.lower()))
+    )
 
 
 @when_broken_off
@@ -151,7 +176,7 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
     """Give a server at rest back what it can have, and return what differs and what was given, by MAC addresses."""
     since, found = newer_guests.attested_since(), dict[str, _Difference]()
     ports = {port.mac_address.lower(): port for port in network_selectors.interfaces_of(instance.id)}
-    has = {each.mac_address.lower(): each for each in _interfaces(guest)}
+    has = {each.mac_address: each for each in _interfaces(guest)}
     for mac, each in has.items():
         port = ports.get(mac)
         if port is None:
@@ -217,7 +242,7 @@ def give_back(instance: Instance, said: GuestInterface) -> str:
     except NovellaError as error:
         return error.message[:255]
     entry: dict[str, object] = {"network_id": kept.network_id, "port_id": None, "fixed_ip": None}
-    tag = {"tag": said.tag[:60]} if said.tag else {}
+    tag = {"tag": said.tag} if said.tag else {}
     write_interfaces(instance, [*instance.requested_networks, {**entry, **tag}])
     log.warning("Instance %s has the interface %s again, which its guest has.", instance.id, port_id)
     return ""

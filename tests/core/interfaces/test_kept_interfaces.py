@@ -29,6 +29,7 @@ from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
 PAIRS = [{"ip_address": "10.9.9.9"}]
+KEY, MAC = "00000000-0000-4000-8000-000000000077", "fa:16:3e:00:00:77"
 NAMED = pytest.mark.doctor_finds("guest_interfaces")
 
 
@@ -71,10 +72,22 @@ def back(copy: Copy, agent: ScriptedAgent, cloud: Cloud, *, command: bool = True
     cloud.run()
 
 
-def project() -> uuid.UUID:
-    found = context("alice").project_id
+def project(person: str = "alice") -> uuid.UUID:
+    found = context(person).project_id
     assert found is not None
     return found
+
+
+def lies(agent: ScriptedAgent, row: Instance, mac: str = MAC, address: str = "", network: object = None) -> None:
+    """Let the host report an interface that no records ever gave."""
+    assert agent.specs is not None
+    spec = agent.specs[str(row.id)]
+    (port,) = spec.ports
+    ref = replace(port.network, id=str(network)) if network else port.network
+    addresses = [replace(port.fixed_ips[0], address=address)] if address else []
+    more = replace(port, id=KEY, mac_address=mac, network=ref, fixed_ips=addresses)
+    agent.specs[str(row.id)] = replace(spec, ports=[port, more])
+    agent.macs[str(row.id)].append(mac)
 
 
 def differences() -> list[tuple[str, str]]:
@@ -284,6 +297,30 @@ def test_the_address_of_a_guest_that_no_record_knows_is_not_given_to_another(
     ipam.forget_released()
     made = network.create_port(project(), cloud.network)
     assert address not in made.fixed_ips.values_list("address", flat=True)
+
+
+@NAMED
+def test_a_host_gives_no_server_an_interface_on_another_projects_network(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent
+) -> None:
+    theirs = network.create_network(project("charlie"), "theirs")
+    network.create_subnet(theirs, "10.77.0.0/24")
+    restored.after_restore()
+    lies(agent, running, network=theirs.id, address="10.77.0.9")
+    agent.hello()
+    assert differences() == [("extra", KEY)]
+    assert not Port.objects.filter(network=theirs).exclude(device_owner__startswith="network:").exists()
+
+
+@pytest.mark.parametrize("mac", ["01:00:5e:00:00:01", "fa:16:3e:00:00", "<b>fa:16:3e:0</b>", ""])
+def test_what_is_no_mac_address_of_an_interface_is_ignored(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent, mac: str
+) -> None:
+    restored.after_restore()
+    lies(agent, running, mac=mac)
+    agent.hello()
+    assert differences() == []
+    assert len(interfaces(running)) == 1
 
 
 @NAMED
