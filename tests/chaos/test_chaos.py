@@ -45,6 +45,7 @@ def test_a_small_run_is_clean_and_leaves_nothing(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_nothing_is_lost_when_a_copy_of_the_database_is_put_back(folder: Path) -> None:
     said = run(folder, "--restore", "--volumes", "--operations", "90", "--seed", "34", "--hosts", "4", seconds=900)
     assert "Clean: seed 34" in said
@@ -52,6 +53,7 @@ def test_nothing_is_lost_when_a_copy_of_the_database_is_put_back(folder: Path) -
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_nothing_is_lost_when_the_primary_of_postgresql_is_lost(folder: Path) -> None:
     try:
         programs()

@@ -10,6 +10,7 @@ import pytest
 
 DEEP = (
     "tests/chaos/test_chaos.py",
+    "tests/chaos/test_packets_after_losses.py",
     "tests/e2e/test_boot_from_volume.py",
     "tests/e2e/test_foreign_images.py",
     "tests/e2e/test_forms.py",
