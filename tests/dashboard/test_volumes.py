@@ -122,6 +122,23 @@ def test_a_volume_is_attached_and_detached_from_both_sides(
     assert volume.status == "in-use"
 
 
+def test_an_operator_sees_an_instance_of_others_with_its_volumes(
+    signed_in: SignedIn, at_alice: Client, operator: Person, cloud: Cloud, volume: Volume, server: Instance
+) -> None:
+    """The page of an instance with a volume was an error for operators in another project."""
+    at_alice.post(f"/volumes/{volume.id}/attach/", {"server": str(server.id)})
+    cloud.run()
+    site = signed_in(operator)
+    there = site.get(f"/instances/{server.id}/").content.decode()
+    assert f'href="/volumes/{volume.id}/"' in there
+    address = f"/volumes/{volume.id}/detach/{server.id}/?from=server"
+    assert address in there
+    assert site.post(address).status_code == 303
+    cloud.run()
+    volume.refresh_from_db()
+    assert volume.status == "available"
+
+
 def test_what_cannot_be_done_to_a_volume_is_said_instead_of_asked(
     at_alice: Client, alice: Person, cloud: Cloud, volume: Volume
 ) -> None:

@@ -100,14 +100,16 @@ def _of_volume(device: BlockDevice, volume: Volume | None, *, can_detach: bool) 
         volume=volume,
         status=wording.volume_status(volume.status) if volume else None,
         goes=device.delete_on_termination,
-        can_detach=can_detach and not device.leaving,
+        can_detach=can_detach and volume is not None and not device.leaving,
         target=device.device_name.removeprefix("/dev/"),
     )
 
 
 def _volumes(context: RequestContext, devices: Iterable[BlockDevice]) -> Mapping[uuid.UUID, Volume]:
     ids = [device.volume_id for device in devices if device.volume_id]
-    return {row.id: row for row in volumes.visible_volumes(context).filter(id__in=ids)} if ids else {}
+    if not ids:
+        return {}
+    return {row.id: row for row in volumes.visible_volumes(context, all_projects=True).filter(id__in=ids)}
 
 
 class DiskFigures(Page):
