@@ -90,7 +90,8 @@ class Owned(Frozen, frozen=True):
     subject_kind: str
     subject_id: str
     generation: int
-    digest: str = ""  # of a document: what the command that told it was marked with; empty: not said
+    digest: str = ""  # of a document: what the command that told it was marked with, which also proves that the portal
+    # has told it; empty: not said
     in_use: bool | None = None  # of a document: whether a guest of the host needs it; None: not said
     vni: int | None = None  # of a VXLAN network: its number; None: not said
 

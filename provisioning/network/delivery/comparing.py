@@ -3,6 +3,9 @@
 Records win: they say how networks are meant to be.  A host that has a newer document than it was told proves that
 records are lost (a copy of the database was put back, or the last transactions before a failure).  Its number is taken
 over, and it is told the document of the records again, above that number.
+
+A host is not trusted with what is others': what it says of a document that it was never told of, or was told to
+forget, counts only with the portal's own mark (``proofs``).
 """
 
 import logging
@@ -16,7 +19,7 @@ from compute_agent.contract.messages import Owned
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.restored import LEAP
-from provisioning.network.delivery import sending
+from provisioning.network.delivery import proofs, sending
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.marks import mark
 from provisioning.network.models import Delivery
@@ -40,13 +43,14 @@ def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, c
     ``complete`` (a ``Hello``): nothing else is there.  Otherwise the list may be older than what the host was told.
     """
     rows = _locked(kind, host_id)
-    missing = {key for key, owned in said.items() if owned.in_use is not None} - {row.subject_id for row in rows}
+    unknown = {key for key, owned in said.items() if owned.in_use is not None} - {row.subject_id for row in rows}
+    new = [Delivery(host_id=host_id, kind=kind, subject_id=key) for key in sorted(unknown)]
+    missing = {row.subject_id for row in new if proofs.is_proven(row, said[row.subject_id])}
     if missing:
         missing = set(sorted(missing)[:MOST_UNKNOWN])
-        new = (Delivery(host_id=host_id, kind=kind, subject_id=key) for key in sorted(missing))
-        Delivery.objects.bulk_create(new, ignore_conflicts=True)
+        Delivery.objects.bulk_create((row for row in new if row.subject_id in missing), ignore_conflicts=True)
         rows = _locked(kind, host_id)
-    used = {key for key, owned in said.items() if owned.in_use} if kind in KEPT_FOR_GUESTS else set()
+    used = {row.subject_id for row in rows if _is_used(row, said.get(row.subject_id))}
     if not complete:  # the last Hello has said the rest
         used &= missing | {row.subject_id for row in rows if row.kept}
     unplaced = _unplaced(kind, host_id, used)
@@ -66,6 +70,16 @@ def compare(kind: str, host_id: uuid.UUID, said: Mapping[uuid.UUID, Owned], *, c
 def _locked(kind: str, host_id: uuid.UUID) -> list[Delivery]:
     rows = Delivery.objects.select_for_update().filter(host_id=host_id, kind=kind)
     return list(rows.order_by("subject_id"))
+
+
+def _is_used(row: Delivery, owned: Owned | None) -> bool:
+    """Return whether a guest of the host needs a document that the host has by right: it was told, and not told to
+    forget it since.
+    """
+    if owned is None or not owned.in_use or row.kind not in KEPT_FOR_GUESTS:
+        return False
+    forgotten = row.copied - 1 if row.copied is not None else row.generation
+    return bool(row.digest) or (owned.generation > forgotten and proofs.is_proven(row, owned))
 
 
 def _unplaced(kind: str, host_id: uuid.UUID, used: Collection[uuid.UUID]) -> set[uuid.UUID]:
@@ -91,10 +105,10 @@ def _must_be_told(row: Delivery, owned: Owned | None, *, known: bool, complete: 
         _note_newer(row)
     if _has_lost_its_end(row, owned):
         return True
-    if owned is not None and owned.generation == row.generation:
-        return False
     if not complete:
         return False
+    if owned is not None and owned.generation == row.generation:
+        return bool(row.digest) and row.command_id is None and proofs.is_outdated(row, owned)
     if not row.digest:  # to be forgotten
         return owned is not None and not _on_its_way(row)
     return not _on_its_way(row)
@@ -130,7 +144,7 @@ def _is_newer(row: Delivery, owned: Owned) -> bool:
         return owned.generation > row.generation
     if row.digest in ("", sending.UNKNOWN):  # that number was one of a command to forget it, or is told again anyhow
         return not row.digest and row.command_id is None
-    return bool(owned.digest) and owned.digest != row.digest
+    return bool(owned.digest) and proofs.digest_in(owned) != row.digest
 
 
 def _on_its_way(row: Delivery) -> bool:

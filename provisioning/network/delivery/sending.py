@@ -15,7 +15,7 @@ from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURIT
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
-from provisioning.network.delivery import conditions, documents
+from provisioning.network.delivery import conditions, documents, proofs
 from provisioning.network.delivery.needs import Needs, networks_of_router
 from provisioning.network.marks import HOST, mark
 from provisioning.network.models import Delivery, DeliveryMark
@@ -105,7 +105,7 @@ def _tell(row: Delivery, document: ApplyRequest | None) -> None:
         _too_long(row, len(encoded))
     else:
         row.generation += 1
-        body = replace(document, digest=digest) if document is not None else ForgetRequest()
+        body = replace(document, digest=proofs.mark_of(row, digest)) if document is not None else ForgetRequest()
         subject = Subject(row.kind, row.subject_id, row.generation)
         row.command_id = commands.send(row.host_id, subject, body, None).id
         row.digest, row.again, row.changed_at = digest, False, timezone.now()

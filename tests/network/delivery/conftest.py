@@ -8,7 +8,8 @@ import pytest
 
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import Host
-from provisioning.network.models import FixedIP, Network, Port, Router, Subnet
+from provisioning.network.delivery import proofs
+from provisioning.network.models import Delivery, FixedIP, Network, Port, Router, Subnet
 from provisioning.network.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from tests.support.clouds import Cloud, context
 from tests.support.scripted_agent import ScriptedAgent
@@ -33,6 +34,13 @@ def known(agent: ScriptedAgent, kind: str, key: object) -> Any:
     """Return the document that a host has of a subject, None when it has none."""
     found = agent.documents.get((kind, str(key)))
     return found[1] if found is not None else None
+
+
+def knew(agent: ScriptedAgent, kind: str, key: object, generation: int, document: Any) -> None:
+    """Let a host have a document that it was told of before the records were lost."""
+    row = Delivery(host_id=agent.host.id, kind=kind, subject_id=key, generation=generation)
+    agent.documents[kind, str(key)] = (generation, document)
+    agent.digests[kind, str(key)] = proofs.mark_of(row, "of then")
 
 
 def kinds(agent: ScriptedAgent) -> list[str]:

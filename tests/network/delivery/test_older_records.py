@@ -22,7 +22,7 @@ from provisioning.doctor.examination import treat
 from provisioning.hosts import audits, liveness, restored
 from provisioning.hosts.models import HostCommand
 from provisioning.network import services
-from provisioning.network.delivery import comparing, documents, jobs, sending
+from provisioning.network.delivery import documents, jobs, sending
 from provisioning.network.errors import NoNetworkAvailableError, TunnelIdInUseError
 from provisioning.network.marks import mark
 from provisioning.network.models import (
@@ -36,7 +36,7 @@ from provisioning.network.models import (
     SecurityGroupRule,
 )
 from tests.core.doctor.findings import look, only
-from tests.network.delivery.conftest import known
+from tests.network.delivery.conftest import knew, known
 from tests.network.delivery.test_what_hosts_are_told import port_of, two_guests
 from tests.support.clouds import Cloud
 from tests.support.scripted_agent import ScriptedAgent
@@ -326,7 +326,7 @@ def test_what_a_guest_uses_that_no_record_places_there_is_kept_and_reported(
     one.used = {(SECURITY_GROUP, str(mine.id)), (NETWORK, str(cloud.network.id))}
     Port.objects.filter(host=one.host.name, device_owner__startswith="compute").update(host="")
     unknown = uuid.uuid4()
-    one.documents[NETWORK, str(unknown)] = (9, known(one, NETWORK, cloud.network.id))
+    knew(one, NETWORK, unknown, 9, known(one, NETWORK, cloud.network.id))
     one.used.add((NETWORK, str(unknown)))
     hello(cloud, one, two)
     assert (NETWORK, str(unknown)) in one.documents
@@ -357,7 +357,7 @@ def test_the_vni_of_a_network_that_no_record_knows_is_given_to_no_other(
     settings.VNI_FIRST, settings.VNI_LAST = 70, 71
     document = known(one, NETWORK, cloud.network.id)
     unknown, lost = uuid.uuid4(), msgspec.structs.replace(document.segment, id=70)
-    one.documents[NETWORK, str(unknown)] = (9, msgspec.structs.replace(document, segment=lost))
+    knew(one, NETWORK, unknown, 9, msgspec.structs.replace(document, segment=lost))
     one.used.add((NETWORK, str(unknown)))
     hello(cloud, one, two)
     project = cloud.network.project_id
@@ -377,7 +377,7 @@ def test_a_vni_that_was_given_again_before_its_host_was_back_is_named(
 ) -> None:
     _, one, two = group
     document, unknown = known(one, NETWORK, cloud.network.id), str(uuid.uuid4())
-    one.documents[NETWORK, unknown] = (9, document)
+    knew(one, NETWORK, unknown, 9, document)
     one.used.add((NETWORK, unknown))
     hello(cloud, one, two)
     (said,) = [found.sentence for found in look("newer_documents") if unknown in found.sentence]
@@ -462,19 +462,3 @@ def test_after_restore_hosts_are_told_everything_again_and_newer_ones_are_named(
     rows = Delivery.objects.exclude(newer_at=None)
     assert {(row.kind, row.subject_id) for row in rows} == {(SECURITY_GROUP, mine.id)}
     assert not Delivery.objects.exclude(copied=None).exists()
-
-
-def test_a_host_cannot_fill_the_records_with_documents(
-    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(comparing, "MOST_UNKNOWN", 2)
-    agent = cloud.agent_of(cloud.running(alice))
-    before = Delivery.objects.count()
-    said = [
-        Owned(subject_kind=ROUTER, subject_id=str(uuid.uuid4()), generation=10**30, digest="x", in_use=True)
-        for _ in range(5)
-    ]
-    audits.compare_documents(agent.host.id, said, complete=False)
-    assert Delivery.objects.count() == before + 2
-    cloud.run()
-    assert Delivery.objects.count() == before
