@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from provisioning.network import services as network
 from provisioning.volumes.models import VolumeType
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_volume
 from tests.compute_api.conftest import NEWEST
 from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
@@ -17,7 +21,8 @@ from tests.support.clouds import Cloud
 pytestmark = pytest.mark.django_db
 ODD = "two  blanks, é, 👩\u200d💻, <b> & \"quotes\" '%s' \\n {x} ${y}"
 LINES = f"first\n\n\tthird\r\n{ODD}\n"
-LONG = "x" * 255
+NEWEST_OF = {"compute": NEWEST, "volume": {"OpenStack-API-Version": "volume 3.71"}}
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 SCRIPT = base64.b64encode("#!/bin/sh\r\necho é\n\n".encode()).decode()
 
 
@@ -32,7 +37,7 @@ class Row:
     """Its other fields; ``IMAGE`` and ``NETWORK`` stand for ids of the cloud's."""
     by: str = "alice"
     shown: str = ""
-    """The address to read it at, if not by its id below ``path``."""
+    """What it is read by below ``path``, if not its id; a point: the path itself."""
 
 
 V2, V3 = "/network/v2.0", "/volume/v3"
@@ -94,6 +99,50 @@ ROWS = {
         },
         {"disk_format": "raw", "container_format": "bare"},
     ),
+    "floating IP": Row(f"{V2}/floatingips", "floatingip", {"description": LINES}, {"floating_network_id": "OUTSIDE"}),
+    "security group rule": Row(
+        f"{V2}/security-group-rules",
+        "security_group_rule",
+        {"description": ODD},
+        {"security_group_id": "GROUP", "direction": "ingress"},
+    ),
+    "address scope": Row(f"{V2}/address-scopes", "address_scope", {"name": ODD}, {"ip_version": 4}),
+    "flavor's specs": Row(
+        "/compute/v2.1/flavors/1/os-extra_specs", "extra_specs", {"my:key": " two  blanks "}, by="operator", shown="."
+    ),
+    "key pair": Row("/compute/v2.1/os-keypairs", "keypair", {"public_key": f"{KEY}  é 👩\n"}, {"name": "k"}, shown="k"),
+    "snapshot": Row(
+        f"{V3}/snapshots",
+        "snapshot",
+        {"name": ODD, "description": ODD, "metadata": {"k  é": ODD}},
+        {"volume_id": "VOLUME"},
+    ),
+    "transfer": Row(f"{V3}/volume-transfers", "transfer", {"name": ODD}, {"volume_id": "VOLUME"}),
+    "group type": Row(
+        f"{V3}/group_types",
+        "group_type",
+        {"name": "é  👩", "description": ODD, "group_specs": {"my_key": " two  blanks "}},
+        by="operator",
+    ),
+    "domain": Row("/identity/v3/domains", "domain", {"name": "é  👩 x", "description": LINES}, by="operator"),
+    "group": Row("/identity/v3/groups", "group", {"name": "é  👩 x", "description": LINES}, by="operator"),
+    "region": Row("/identity/v3/regions", "region", {"description": LINES}, by="operator"),
+    "service": Row(
+        "/identity/v3/services", "service", {"name": "é  x", "description": LINES, "type": "my type"}, by="operator"
+    ),
+    "application credential": Row(
+        "/identity/v3/users/ME/application_credentials",
+        "application_credential",
+        {"name": "é  x", "description": LINES},
+        by="alice",
+    ),
+    "metadata namespace": Row(
+        "/image/v2/metadefs/namespaces",
+        "",
+        {"namespace": "my  é", "display_name": ODD[:80], "description": LINES},
+        by="operator",
+        shown="my  é",
+    ),
     "volume": Row(f"{V3}/volumes", "volume", {"name": ODD, "description": ODD, "metadata": {"k  é": ODD}}, {"size": 1}),
     "volume type": Row(
         f"{V3}/types",
@@ -114,9 +163,40 @@ ROWS = {
 }
 
 
+def outside(person: Person) -> str:
+    """Return an external network."""
+    assert person.project_id is not None
+    made = network.create_network(person.project_id, "outside", external=True)
+    network.create_subnet(made, "203.0.113.0/24", enable_dhcp=False)
+    return str(made.id)
+
+
+def group(person: Person) -> str:
+    assert person.project_id is not None
+    return str(network.create_security_group(person.project_id, "g").id)
+
+
+def volume(person: Person, cloud: Cloud) -> str:
+    agent = cloud.agents["h1"]
+    if not agent.pools:
+        agent.serve()
+    made = create_volume(person.context, VolumeRequest(size_gb=1))
+    cloud.run()
+    return str(made.id)
+
+
 def _filled(value: Any, cloud: Cloud, person: Person) -> Any:
-    ids = {"IMAGE": str(cloud.image.id), "NETWORK": str(cloud.network.id), "ME": person.user_id.hex}
-    return ids.get(value, "none" if value == "auto-none" else value) if isinstance(value, str) else value
+    """Return a value with the ids that its words stand for."""
+    ids: dict[str, Callable[[], str]] = {
+        "IMAGE": lambda: str(cloud.image.id),
+        "NETWORK": lambda: str(cloud.network.id),
+        "ME": lambda: person.user_id.hex,
+        "OUTSIDE": lambda: outside(person),
+        "GROUP": lambda: group(person),
+        "VOLUME": lambda: volume(person, cloud),
+        "auto-none": lambda: "none",
+    }
+    return ids[value]() if isinstance(value, str) and value in ids else value
 
 
 @pytest.mark.parametrize("kind", ROWS)
@@ -124,13 +204,14 @@ def test_a_text_comes_back(people: People, cloud: Cloud, kind: str) -> None:
     row = ROWS[kind]
     VolumeType.objects.get_or_create(name="standard")
     person: Person = getattr(people, row.by)
-    api = Api(person, **(NEWEST if row.path.startswith("/compute") else {}))
+    api = Api(person, **NEWEST_OF.get(row.path.split("/")[1], {}))
     body = {key: _filled(value, cloud, person) for key, value in (row.more or {}).items()}
     body |= row.sent
-    answer = api.post(row.path, {row.name: body} if row.name else body)
+    path = row.path.replace("ME", person.user_id.hex)
+    answer = api.post(path, {row.name: body} if row.name else body)
     assert answer.status_code in {200, 201, 202}, answer.content
     made = answer.json()[row.name] if row.name else answer.json()
-    shown = api.get(f"{row.path}/{made['id']}").json()
+    shown = api.get(path if row.shown == "." else f"{path}/{quote(row.shown or str(made['id']))}").json()
     found = shown[row.name] if row.name else shown
     for name, sent in row.sent.items():
         want = sorted(sent) if name == "tags" else sent
