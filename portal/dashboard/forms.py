@@ -124,6 +124,7 @@ class WholeNumberField(forms.IntegerField):
     """A number that a column holds, in the digits 0 to 9."""
 
     default_error_messages: ClassVar[dict[str, Any]] = {
+        "required": "Enter a whole number.",  # a browser sends nothing of what is no number
         "min_value": "It must be at least %(limit_value)s.",
         "max_value": "It must be at most %(limit_value)s.",
     }

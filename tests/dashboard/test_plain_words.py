@@ -81,3 +81,10 @@ def test_a_launch_that_is_refused_says_why_in_words(
     assert "Invalid" not in text
     assert "_" not in text
     assert "base64" not in text
+
+
+@pytest.mark.parametrize("sent", ["", "abc"])
+def test_what_is_no_number_is_called_that(signed_in: SignedIn, alice: Person, cloud: Cloud, sent: str) -> None:
+    """A browser sends nothing of letters in a field for numbers."""
+    answer = signed_in(alice).post("/instances/launch/", {"count": sent})
+    assert answer.context["form"].errors["count"] == ["Enter a whole number."]
