@@ -1,4 +1,4 @@
-"""Data of deleted volumes that clones still need: counted in its pool, and in the quota of the project that made it.
+"""Data of deleted volumes that clones still need: counted in its pool, and in the quotas of the project that made it.
 
 Hosts measure it: when a volume is deleted, and in every audit.  A row is an owner of its own in the quota ledger, and
 counts though it passes a limit: then nothing more can be made until there is room again.
@@ -15,13 +15,12 @@ from provisioning.common.ids import read_id
 from provisioning.common.numbers import GIB
 from provisioning.quotas.services.ledger import release
 from provisioning.quotas.services.sizes import grow, shrink
-from provisioning.volumes import placement
+from provisioning.volumes import placement, quota
 from provisioning.volumes.host_commands import data_id_of
-from provisioning.volumes.models import DeletedData, StoragePool, Volume
+from provisioning.volumes.models import DeletedData, StoragePool, Volume, VolumeType
 
 FORGOTTEN_AFTER = timedelta(hours=1)
 """For which a row stays when its pool no longer has the data: an audit may be older than the deletion."""
-RESOURCE = "gigabytes"
 
 
 def begin(volume: Volume, event: AgentEvent) -> None:
@@ -32,7 +31,7 @@ def begin(volume: Volume, event: AgentEvent) -> None:
     row, _ = DeletedData.objects.update_or_create(
         pool=volume.pool,
         data_id=uuid.UUID(data_id_of(volume)),
-        defaults={"project_id": volume.project_id, "absent_since": None},
+        defaults={"project_id": volume.project_id, "volume_type": volume.volume_type, "absent_since": None},
     )
     _count(volume.pool, [(row, int(said))])
 
@@ -47,7 +46,7 @@ def take(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> No
         return
     largest = sorted(said.items(), key=lambda item: item[1], reverse=True)[:MOST_KEPT]
     found = {key: size for name, size in largest if (key := read_id(name)) is not None}
-    known = {row.data_id: row for row in DeletedData.objects.filter(pool=pool)}
+    known = {row.data_id: row for row in DeletedData.objects.filter(pool=pool).select_related("volume_type")}
     measured = list[tuple[DeletedData, int]]()
     for key, size in found.items():
         row = known.get(key) or DeletedData.objects.create(pool=pool, data_id=key)
@@ -85,20 +84,28 @@ def _count(pool: StoragePool, measured: Sequence[tuple[DeletedData, int]]) -> No
 
 
 def _hold(row: DeletedData, size_gb: int) -> None:
-    """Hold so much of the quota of the project that made it."""
+    """Hold so much of the quotas of the project that made it."""
     if row.project_id is None:
         return
+    amounts = quota.of_deleted(row.volume_type, size_gb)
     try:
-        grow(row.project_id, row.id, {RESOURCE: size_gb}, refuse=False)
+        grow(row.project_id, row.id, amounts, refuse=False)
     except NotFoundError:  # the project is gone
         row.project_id = None
         DeletedData.objects.filter(pk=row.pk).update(project_id=None)
-    shrink(row.id, {RESOURCE: size_gb})
+    shrink(row.id, amounts)
 
 
 def disown(project_ids: Sequence[uuid.UUID]) -> None:
     """Count the data of projects that are deleted in its pools alone."""
     DeletedData.objects.filter(project_id__in=project_ids).update(project_id=None)
+
+
+def forget_type(volume_type: VolumeType) -> None:
+    """Count the data of a type that is deleted in sum alone."""
+    for row in DeletedData.objects.filter(volume_type=volume_type).order_by("project_id", "id"):
+        release(row.id, keep=quota.of_deleted(None, 0))
+    DeletedData.objects.filter(volume_type=volume_type).update(volume_type=None)
 
 
 def forget(pool: StoragePool) -> None:

@@ -7,7 +7,7 @@ from provisioning.common.ids import NOBODY
 from provisioning.quotas import registry
 from provisioning.quotas.registry import Holding
 from provisioning.volumes.models import Backup, DeletedData, Group, Snapshot, Volume
-from provisioning.volumes.quota import of_type
+from provisioning.volumes.quota import of_deleted, of_type
 
 
 def register() -> None:
@@ -65,8 +65,9 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
         yield Holding(project, owner, "backup_gigabytes", gigabytes)
     left = DeletedData.objects.filter(size_gb__gt=0, project_id__isnull=False)
     left = left if scope_id is None else left.filter(project_id=scope_id)
-    for project, owner, gigabytes in left.values_list("project_id", "pk", "size_gb").iterator():
-        yield Holding(project or NOBODY, owner, "gigabytes", gigabytes)
+    for row in left.select_related("volume_type").iterator():
+        for resource, amount in of_deleted(row.volume_type, row.size_gb).items():
+            yield Holding(row.project_id or NOBODY, row.pk, resource, amount)
     groups = Group.objects.all() if scope_id is None else Group.objects.filter(project_id=scope_id)
     for project, owner in groups.values_list("project_id", "pk").iterator():
         yield Holding(project, owner, "groups")

@@ -23,6 +23,11 @@ def of_type(volume_type: VolumeType, size_gb: int) -> dict[str, int]:
     return {f"volumes_{volume_type.name}": 1, f"gigabytes_{volume_type.name}": size_gb}
 
 
+def of_deleted(volume_type: VolumeType | None, size_gb: int) -> dict[str, int]:
+    """Return what data of a deleted volume holds."""
+    return {"gigabytes": size_gb} | ({f"gigabytes_{volume_type.name}": size_gb} if volume_type is not None else {})
+
+
 def _amounts(resource: str, volume_type: VolumeType | None, size_gb: int) -> dict[str, int]:
     found = {resource: 1, "gigabytes": size_gb}
     if volume_type is not None:

@@ -22,6 +22,7 @@ from provisioning.volumes.models import DeletedData, PoolHost, StoragePool, Volu
 from provisioning.volumes.selectors.deleted_data import of_project
 from provisioning.volumes.services import delete_volume
 from provisioning.volumes.services.pools import forget_pool
+from provisioning.volumes.services.types import create_type, delete_type, update_type
 from tests.volumes.conftest import Town
 
 pytestmark = pytest.mark.both_databases
@@ -58,6 +59,25 @@ def test_rounds_of_clone_and_delete_end_at_the_quota(town: Town) -> None:
         town.make(1, source_volume_id=volume.id)
     assert held(town) == (12, 12)
     assert usage_of(project_of(town))["volumes"] == 1
+
+
+def test_it_counts_for_the_type_of_its_volume(town: Town) -> None:
+    """A limit of one type is passed by no clones either; the type can be renamed and deleted."""
+    fast = create_type("fast")
+    set_limit(project_of(town), "gigabytes_fast", 4)
+    volume = town.make(2, volume_type="fast")
+    delete(town, volume, kept=3 * GIB)
+    assert usage_of(project_of(town))["gigabytes_fast"] == 3
+    with pytest.raises(OverQuotaError):
+        town.make(2, volume_type="fast")
+    update_type(fast, {"name": "faster"})
+    town.pool.kept = {str(volume.id): 2 * GIB}
+    town.agent.measured()
+    assert usage_of(project_of(town))["gigabytes_faster"] == 2
+    assert held(town) == (2, 2)
+    delete_type(fast)
+    assert held(town) == (2, 2)
+    assert usage_of(project_of(town)).get("gigabytes_faster", 0) == 0
 
 
 def test_audits_count_what_is_there_now(town: Town) -> None:

@@ -70,13 +70,15 @@ class PoolHost(models.Model):
 class DeletedData(models.Model):
     """Data of a deleted volume that clones need, in its pool, as hosts measure it.
 
-    ``size_gb`` is counted: in the pool, and in the quota of the project that the volume was of (None: no record says).
+    ``size_gb`` is counted: in the pool, and in the quotas of the project that the volume was of (None: no record says),
+    in sum and of the volume's type.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     pool = models.ForeignKey(StoragePool, on_delete=models.CASCADE, related_name="deleted_data")
     data_id = models.UUIDField()
     project_id = models.UUIDField(null=True, db_index=True)
+    volume_type = models.ForeignKey("volumes.VolumeType", null=True, on_delete=models.SET_NULL, related_name="+")
     bytes = models.PositiveBigIntegerField(default=0)
     size_gb = models.PositiveIntegerField(default=0)
     absent_since = models.DateTimeField(null=True)  # since when its pool does not have it any more

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
 from provisioning.quotas.services.limits import rename_resources
+from provisioning.volumes import deleted_data
 from provisioning.volumes.models import DefaultType, TypeEncryption, Volume, VolumeType, VolumeTypeAccess
 from provisioning.volumes.selectors.types import DEFAULT, default_type
 
@@ -62,6 +63,7 @@ def delete_type(volume_type: VolumeType) -> None:
         raise InvalidInputError("Target volume type is still in use.")
     if volume_type.name == DEFAULT or volume_type.defaults.exists():
         raise InvalidInputError(f"The volume type {volume_type.id} is a default volume type and cannot be deleted.")
+    deleted_data.forget_type(volume_type)
     volume_type.delete()
 
 
