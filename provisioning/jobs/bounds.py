@@ -75,6 +75,7 @@ BOUNDS: dict[str, Bound] = {
     "compute.BlockDevice": _number("server", "provisioning.compute.device_names.MOST_DISKS"),
     "compute.Allocation": _part("one of a server, two while it moves"),
     "compute.NewerGuest": _part("one of a server on a host"),
+    "compute.InterfaceDifference": _number("server", "provisioning.compute.upkeep.kept_interfaces.MOST_INTERFACES"),
     "compute.ConsoleToken": Bound(
         By.AGE,
         "after its end; unused ones of a server are few",
