@@ -1,5 +1,6 @@
 """What the clock does for volumes: nothing waits for ever, dead hosts keep nothing, and old messages go."""
 
+import contextlib
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -7,6 +8,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY
+from provisioning.common.errors import UnavailableError
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands, restored
 from provisioning.hosts.models import Host, HostCommand
@@ -139,6 +141,30 @@ def follow_dead_hosts() -> None:
                     if not Attachment.objects.filter(volume_id=volume.id).exists():
                         daemons.tell_clients(volume)
     _tell_owners()
+
+
+@periodic("volumes.ask_places", every=60.0)
+def ask_places() -> None:
+    """Ask hosts again by which places guests have volumes open that they were given back: no answer came, or a failure.
+
+    A guest that is made again would not find its disk.
+    """
+    given = Attachment.objects.filter(status=AttachStatus.ATTACHED, instance_id__isnull=False)
+    rows = given.filter(connection__has_key="export", volume__daemon_host__connected=True)
+    rows = rows.exclude(connection__has_any_keys=["socket", "port"])
+    for (key,) in list(rows.order_by("volume_id").values_list("volume_id").distinct()[:100]):
+        _ask_place(key)
+
+
+@when_broken_off
+@transaction.atomic
+def _ask_place(volume_id: object) -> None:
+    for volume in state.lock([volume_id]).values():  # type: ignore[list-item]
+        told = commands.unfinished(VOLUME, volume.id).filter(kind=attachments.KIND)
+        if volume.status in state.RESTING and commands.awaited_until(told) is None:
+            commands.withdraw(told)
+            with contextlib.suppress(UnavailableError):
+                daemons.tell_clients(volume)
 
 
 @periodic("volumes.forget_copies", every=60.0)

@@ -34,7 +34,7 @@ from provisioning.volumes.services import (
     migrate_volume,
     revert_to_snapshot,
 )
-from provisioning.volumes.upkeep import reap
+from provisioning.volumes.upkeep import ask_places, reap
 from tests.core.doctor.findings import look
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
@@ -121,6 +121,31 @@ def test_an_attachment_elsewhere_before_the_host_is_back_cuts_nobody_off(town: T
     assert not Attachment.objects.filter(id=other.id).exists()
     assert Message.objects.filter(resource_id=volume.id).exists()
     assert town.fresh(volume).status == "in-use"
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["fails", "is silent"])
+def test_a_host_is_asked_again_for_the_place_of_a_volume_that_was_given_back(town: Town, *, silent: bool) -> None:
+    """A guest that is made again opens its disk there."""
+    volume, server = town.make(), uuid.uuid4()
+    copy = Copy()
+    lost = town.attach(volume)
+    copy.put_back()
+    back(town.agent)
+    town.agent.work()
+    assert kept_open.give(kept_open.held_on(town.host.id)[volume.id], server, "/dev/vdb")
+    if silent:
+        town.agent.take()
+        HostCommand.objects.update(deadline=timezone.now() - timedelta(seconds=1))
+    else:
+        town.agent.failing["connect_volume_request"] = "not now"
+        town.agent.work()
+    assert "socket" not in Attachment.objects.get(id=lost.id).connection
+    ask_places()
+    town.agent.work()
+    found = Attachment.objects.get(id=lost.id)
+    assert (found.connection["socket"], found.status) == (lost.connection["socket"], "attached")
+    ask_places()
+    assert town.agent.take() == []
 
 
 def test_a_pending_attachment_fails_when_the_host_is_back(town: Town, put_back: PutBack) -> None:
