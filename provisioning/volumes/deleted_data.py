@@ -5,7 +5,9 @@ counts though it passes a limit: then nothing more can be made until there is ro
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from compute_agent.contract.messages import AgentEvent
@@ -23,64 +25,87 @@ FORGOTTEN_AFTER = timedelta(hours=1)
 """For which a row stays when its pool no longer has the data: an audit may be older than the deletion."""
 
 
-def begin(volume: Volume, event: AgentEvent) -> None:
-    """Count what a volume that was deleted has left in its pool, as its host's report says (``detail["kept"]``)."""
+@dataclass
+class Measured:
+    """Rows of one pool, each with its bytes as a host says; ``gone``: rows of data that is there no more."""
+
+    pool: StoragePool
+    rows: list[tuple[DeletedData, int]] = field(default_factory=list)
+    gone: list[DeletedData] = field(default_factory=list)
+
+
+def begin(volume: Volume, event: AgentEvent) -> int:
+    """Hold in its project's quota what a volume that was deleted has left in its pool, as its host's report says
+    (``detail["kept"]``).  Returns the GiB that the caller counts in the pool when it has done with quotas.
+    """
     said = event.detail.get("kept", "")
     if volume.pool is None or not (said.isascii() and said.isdigit() and len(said) < 19) or int(said) == 0:
-        return
+        return 0
     row, _ = DeletedData.objects.update_or_create(
         pool=volume.pool,
         data_id=uuid.UUID(data_id_of(volume)),
         defaults={"project_id": volume.project_id, "volume_type": volume.volume_type, "absent_since": None},
     )
-    _count(volume.pool, [(row, int(said))])
+    return _count_row(volume.pool, row, int(said))
 
 
-def take(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> None:
-    """Take over what a host has measured in a pool, in the caller's transaction; None: the host does not say.
+def measure(pool: StoragePool, said: Mapping[str, int] | None, now: datetime) -> Measured:
+    """Take over what a host has measured in a pool, in the caller's transaction, which ``count`` ends; None: the host
+    does not say.
 
     Data that no record knows is counted in the pool alone.  A host that says as much as it may leaves out the smallest:
     nothing is absent then.
     """
+    measured = Measured(pool)
     if said is None:
-        return
+        return measured
     largest = sorted(said.items(), key=lambda item: item[1], reverse=True)[:MOST_KEPT]
     found = {key: size for name, size in largest if (key := read_id(name)) is not None}
     known = {row.data_id: row for row in DeletedData.objects.filter(pool=pool).select_related("volume_type")}
-    measured = list[tuple[DeletedData, int]]()
     for key, size in found.items():
         row = known.get(key) or DeletedData.objects.create(pool=pool, data_id=key)
         if row.absent_since is not None:
             DeletedData.objects.filter(pk=row.pk).update(absent_since=None)
-        measured.append((row, size or row.bytes))
+        measured.rows.append((row, size or row.bytes))
     absent = [known[key] for key in known.keys() - found.keys()] if len(said) < MOST_KEPT else []
     for row in absent:
         if row.absent_since is None:
             row.absent_since = now
             DeletedData.objects.filter(pk=row.pk).update(absent_since=now)
-    _count(pool, measured + [(row, 0) for row in absent])
-    for row in absent:
-        if row.project_id is None or (row.absent_since and now - row.absent_since > FORGOTTEN_AFTER):
+        measured.rows.append((row, 0))
+        if row.project_id is None or now - row.absent_since > FORGOTTEN_AFTER:
+            measured.gone.append(row)
+    return measured
+
+
+def count(measured: Sequence[Measured]) -> None:
+    """Count what was measured in several pools.
+
+    Quotas come first, in the order of the projects, and then each pool once, in the order of their ids: whoever makes a
+    volume locks them in this order.
+    """
+    rows = [(each.pool, row, size) for each in measured for row, size in each.rows]
+    more = Counter[uuid.UUID]()
+    for pool, row, size in sorted(rows, key=lambda each: (str(each[1].project_id), each[1].id)):
+        more[pool.id] += _count_row(pool, row, size)
+    for pool_id, size_gb in sorted(more.items()):
+        placement.claim_anyway(pool_id, size_gb)
+        placement.release(pool_id, -size_gb)
+    for each in measured:
+        for row in each.gone:
             row.delete()
 
 
-def _count(pool: StoragePool, measured: Sequence[tuple[DeletedData, int]]) -> None:
-    """Count rows of a pool with so many bytes each; no host makes one larger than the pool.
-
-    Quotas come first, in the order of the projects, and the pool once: whoever makes a volume locks them in this order.
-    """
-    largest, more = int(pool.total_gb) * GIB, 0
-    for row, asked in sorted(measured, key=lambda each: (str(each[0].project_id), each[0].id)):
-        size = min(max(asked, 0), largest)
-        size_gb = -(-size // GIB)
-        if (size, size_gb) == (row.bytes, row.size_gb):
-            continue
-        _hold(row, size_gb)
-        more += size_gb - row.size_gb
-        row.bytes, row.size_gb = size, size_gb
-        DeletedData.objects.filter(pk=row.pk).update(bytes=size, size_gb=size_gb)
-    placement.claim_anyway(pool.id, more)
-    placement.release(pool.id, -more)
+def _count_row(pool: StoragePool, row: DeletedData, asked: int) -> int:
+    """Count a row with so many bytes, in its quota; no host makes one larger than the pool.  Returns the GiB more."""
+    size = min(max(asked, 0), int(pool.total_gb) * GIB)
+    size_gb, before = -(-size // GIB), row.size_gb
+    if (size, size_gb) == (row.bytes, before):
+        return 0
+    _hold(row, size_gb)
+    row.bytes, row.size_gb = size, size_gb
+    DeletedData.objects.filter(pk=row.pk).update(bytes=size, size_gb=size_gb)
+    return size_gb - before
 
 
 def _hold(row: DeletedData, size_gb: int) -> None:

@@ -11,6 +11,7 @@ open by a newer number is heard as well: the volume is left as it is until the t
 
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -37,6 +38,7 @@ log = logging.getLogger(__name__)
 
 HIGHEST = 1 << 30
 """A host's number above this one is not believed: later ones must fit into the column."""
+Claims = Counter[uuid.UUID]
 GONE = "Its data was deleted on its host after the copy that the records were restored from."
 
 
@@ -52,14 +54,17 @@ def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
     rows = Volume.objects.filter(mine).only("id", "data_id", "version", "copied", "status", "launched_at", "pool_id")
     newer = {row.id for row in rows if _is_newer(row, known[row.data_id or row.id], first=row.pool_id in pools)}
     held = {row.volume_id for row in holds.by_host(host_id)}
-    for volume in state.lock(newer | held).values():
+    more: Claims = Counter()
+    locked = state.lock(newer | held).values()
+    for volume in sorted(locked, key=lambda each: (str(each.project_id), each.id)):  # the order of quotas
         each = known.get(volume.data_id or volume.id)
         if each is not None and _is_newer(volume, each, first=volume.pool_id in pools):
-            hear(volume, each, host_id)
+            hear(volume, each, host_id, more)
         elif each is not None and volume.daemon_host_id == host_id:
-            _closed(volume, each, host_id)
+            _closed(volume, each, host_id, more)
         elif _has_no_clients(each) if each is not None else len(said) < MOST_KNOWN:
             _end_hold(volume, host_id)
+    _claim(more)
     if pools:
         first.update(heard=True)
 
@@ -88,7 +93,9 @@ def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) ->
         daemons.tell_clients(volume)
         return False
     if not overtaken:
-        hear(volume, known, host_id)
+        more: Claims = Counter()
+        hear(volume, known, host_id, more)
+        _claim(more)
     return True
 
 
@@ -109,15 +116,18 @@ def _is_of_lost_records(volume: Volume, known: KnownVolume) -> bool:
     return volume.copied is not None and volume.copied < known.version < volume.copied + LEAP
 
 
-def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
-    """Take what a host knows of a locked volume that is newer than its record."""
+def hear(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
+    """Take what a host knows of a locked volume that is newer than its record.
+
+    ``more``: pool → the GiB that the caller claims there when it has heard of all volumes.
+    """
     if known.version > HIGHEST:
         log.warning("Host %s claims to know volume %s; it is ignored.", host_id, volume.id)
         return
     if known.version > volume.version:
         _hear_others(volume, host_id)
     if _answers_for(volume, host_id):
-        take_over(volume, known, host_id)
+        take_over(volume, known, host_id, more)
     elif kept_open.may_claim(volume, known, host_id):
         kept_open.claim(volume, known, host_id)
     elif _has_no_clients(known):
@@ -143,14 +153,21 @@ def _has_no_clients(known: KnownVolume) -> bool:
     return known.gone or known.clients == []
 
 
-def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
+def _claim(more: Claims) -> None:
+    """Claim what volumes have grown in pools, after all quotas: whoever makes a volume locks them in this order."""
+    for pool_id, size_gb in sorted(more.items()):
+        placement.claim_anyway(pool_id, size_gb)
+        placement.release(pool_id, -size_gb)
+
+
+def _closed(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
     """Let another host that has a volume open have it, when the daemon's host serves nobody and was told nothing since.
 
     Its number proves nothing then: the records may have passed it meanwhile.
     """
     told = open_commands(volume.id).filter(host_id=host_id)
     if known.clients == [] and not known.gone and holds.elsewhere(volume) and not told.exists():
-        take_over(volume, known, host_id)
+        take_over(volume, known, host_id, more)
 
 
 def _end_hold(volume: Volume, host_id: uuid.UUID) -> None:
@@ -159,14 +176,14 @@ def _end_hold(volume: Volume, host_id: uuid.UUID) -> None:
         daemons.end_hold(volume, host_id)
 
 
-def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> None:
+def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Claims) -> None:
     """Bring a locked volume to what its host knows, as far as nothing is lost by it; end what waits for the host."""
     daemons.raise_version(volume, known.version)
     said = [*_clients(volume, known, host_id)]  # first: whatever ends tells the host again who may open the volume
     kept_open.end_waiting(volume, host_id)
     if not state.reread(volume):
         return
-    said += [*_size(volume, known), *_data(volume, known)]
+    said += [*_size(volume, known, more), *_data(volume, known)]
     name = Host.objects.filter(id=host_id).values_list("name", flat=True).first()
     lost: dict[str, Any] = {
         "host": name or str(host_id),
@@ -187,14 +204,15 @@ def _answers_for(volume: Volume, host_id: uuid.UUID) -> bool:
     return PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists()
 
 
-def _size(volume: Volume, known: KnownVolume) -> Iterable[str]:
+def _size(volume: Volume, known: KnownVolume, more: Claims) -> Iterable[str]:
     """Take the larger size; the quota follows, even past its limit."""
     size = known.size_gb
     if known.gone or size <= volume.size_gb or size > HIGHEST:
         return
     yield f"It was extended from {volume.size_gb} to {size} GiB."
     grow(volume.project_id, volume.id, quota.of_volume(volume.volume_type, size), refuse=False)
-    placement.claim_anyway(volume.pool_id, size - max(volume.size_gb, volume.wanted_gb or 0))
+    if volume.pool_id is not None:
+        more[volume.pool_id] += size - max(volume.size_gb, volume.wanted_gb or 0)
     state.update(volume, {"size_gb": size, "wanted_gb": None})
 
 

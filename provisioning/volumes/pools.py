@@ -28,7 +28,8 @@ from provisioning.common.text import one_line
 from provisioning.hosts.models import DEFAULT_ZONE, Host
 from provisioning.hosts.selectors import alive
 from provisioning.volumes import deleted_data
-from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool
+from provisioning.volumes.models import PoolClaim, PoolHost, StoragePool, Volume
+from provisioning.volumes.state import keep_still
 
 log = logging.getLogger(__name__)
 
@@ -47,6 +48,7 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
     served, claimed = set[uuid.UUID](), set[uuid.UUID]()
     is_first = not PoolHost.objects.filter(host_id=host_id).exists()
     waiting = dict[uuid.UUID, set[uuid.UUID]]()
+    admitted = dict[uuid.UUID, tuple[StoragePool, PoolState]]()
     for state in said[:MOST_POOLS]:
         key = read_id(state.id)
         if key is None or key in served or state.driver not in DRIVERS:
@@ -58,13 +60,29 @@ def take(host_id: uuid.UUID, said: Sequence[PoolState]) -> dict[uuid.UUID, set[u
             claimed.add(key)
             continue
         served.add(key)
-        _measure(pool, host_id, state, now)
+        admitted[key] = pool, state
         unserved = {found for each in state.unserved[:MOST_UNSERVED] if (found := read_id(each)) is not None}
         if unserved:
             waiting[key] = unserved
+    deleted_data.count(
+        [
+            deleted_data.measure(pool, state.kept, now)
+            for pool, state in admitted.values()
+            if _counts(pool, host_id, now)
+        ]
+    )
+    for _, (pool, state) in sorted(admitted.items()):
+        _measure(pool, host_id, state, now)
     PoolHost.objects.filter(host_id=host_id).exclude(pool_id__in=served).update(serving=False)
     PoolClaim.objects.filter(host_id=host_id).exclude(pool_id__in=claimed).delete()
     return waiting
+
+
+def keep_unserved_still(said: Sequence[PoolState]) -> None:
+    """Lock the volumes that a host will be told of again, before anything of quotas and pools."""
+    named = {each for pool in said[:MOST_POOLS] for each in pool.unserved[:MOST_UNSERVED]}
+    if keys := {key for each in named if (key := read_id(each)) is not None}:
+        keep_still(Volume.objects.filter(Q(id__in=keys, data_id=None) | Q(data_id__in=keys)))
 
 
 def _create(
@@ -124,19 +142,24 @@ def has_copied(pool: StoragePool) -> bool:
     return pool.volumes.exclude(copied=None).exists()
 
 
+def _counts(pool: StoragePool, host_id: uuid.UUID, now: datetime) -> bool:
+    """Whether a host's word counts for what the pool has: that of the first one that answers and serves it."""
+    answering = PoolHost.objects.filter(alive(now, "host__"), pool=pool).filter(Q(serving=True) | Q(host_id=host_id))
+    return host_id == answering.order_by("id").values_list("host_id", flat=True).first()
+
+
 def _measure(pool: StoragePool, host_id: uuid.UUID, state: PoolState, now: datetime) -> None:
     """Write a host's word into its own row, and into the pool's if this is the host whose word counts."""
     warning = one_line(state.warning, 500)
     mine = PoolHost.objects.filter(pool=pool)
     mine.filter(host_id=host_id).update(serving=True, warning=warning, last_seen_at=now)
-    order = mine.order_by("id").values_list("host_id", flat=True)
     columns: dict[str, object] = {"last_seen_at": now}
-    if host_id == order.filter(alive(now, "host__"), serving=True).first():
+    if _counts(pool, host_id, now):
         columns |= _columns(state) | {"driver": pool.driver}
         if columns["name"] != pool.name and StoragePool.objects.filter(name=columns["name"]).exists():
             columns |= {"name": pool.name, "warning": one_line(TAKEN.format(state.name), 500)}
-        deleted_data.take(pool, state.kept, now)
-    if state.secret and (host_id == order.first() or not pool.secret_digest):
+    first = mine.order_by("id").values_list("host_id", flat=True).first()
+    if state.secret and (host_id == first or not pool.secret_digest):
         columns["secret_digest"] = _digest(state.secret)
     StoragePool.objects.filter(id=pool.id).update(**columns)
 

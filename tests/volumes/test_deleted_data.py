@@ -23,6 +23,7 @@ from provisioning.volumes.selectors.deleted_data import of_project
 from provisioning.volumes.services import delete_volume
 from provisioning.volumes.services.pools import forget_pool
 from provisioning.volumes.services.types import create_type, delete_type, update_type
+from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
 
 pytestmark = pytest.mark.both_databases
@@ -97,20 +98,39 @@ def test_audits_count_what_is_there_now(town: Town) -> None:
     assert held(town) == (0, 0)
 
 
-def test_an_audit_counts_in_every_quota_before_its_pool(town: Town) -> None:
-    """A creation of a volume locks the counters of a project, then the pool."""
+def locked_in_turn(asked: CaptureQueriesContext) -> list[str]:
+    """Return which rows were changed in turn: of pools, and of the counters of quotas."""
+    written = [each["sql"] for each in asked if each["sql"].startswith("UPDATE")]
+    tables = ["pool" if 'SET "allocated_gb"' in sql else sql.split('"')[1] for sql in written]
+    assert "quotas_quotausage" not in tables[tables.index("pool") :]
+    return tables
+
+
+def test_an_audit_counts_in_every_quota_before_any_pool(town: Town) -> None:
+    """Whoever makes a volume locks the counters of a project, then the pool."""
+    other = ScriptedPool(name="other", kept={})
     volumes = [town.make(4), town.make(4)]
     for volume in volumes:
         delete(town, volume, kept=GIB)
-    town.pool.kept = {str(volume.id): 3 * GIB for volume in volumes}
+    town.agent.serve(other)
+    moved = str(volumes[1].id)
+    DeletedData.objects.filter(data_id=moved).update(pool_id=other.id)
+    StoragePool.objects.filter(id=other.id).update(allocated_gb=1)
+    StoragePool.objects.filter(id=town.pool.id).update(allocated_gb=1)
+    town.pool.kept, other.kept = {str(volumes[0].id): 3 * GIB}, {moved: 3 * GIB}
     with CaptureQueriesContext(connection) as asked:
         town.agent.measured()
-    written = [each["sql"] for each in asked if each["sql"].startswith("UPDATE")]
-    tables = ["pool" if 'SET "allocated_gb"' in sql else sql.split('"')[1] for sql in written]
-    assert tables.count("quotas_quotausage") == len(volumes)
-    assert "quotas_quotausage" not in tables[tables.index("pool") :]
-    assert tables.count("pool") == 1
-    assert held(town) == (6, 6)
+    tables = locked_in_turn(asked)
+    assert (tables.count("quotas_quotausage"), tables.count("pool")) == (2, 2)
+    assert list(StoragePool.objects.values_list("allocated_gb", flat=True)) == [3, 3]
+
+
+def test_a_deletion_counts_in_every_quota_before_its_pool(town: Town) -> None:
+    volume = town.make(4)
+    with CaptureQueriesContext(connection) as asked:
+        delete(town, volume, kept=GIB)
+    assert locked_in_turn(asked).count("quotas_quotausage") >= 2
+    assert held(town) == (1, 1)
 
 
 def test_an_audit_from_before_the_deletion_loses_no_owner(town: Town) -> None:

@@ -9,7 +9,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models import Model
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from compute_agent.contract.volume import ConnectVolumeRequest, DeleteVolumeRequest, KnownVolume, VolumeClient
@@ -39,6 +41,7 @@ from tests.core.doctor.findings import look
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
+from tests.volumes.test_deleted_data import locked_in_turn
 from tests.volumes.test_host_pools import keys_in, secret_type
 
 TABLES: tuple[type[Model], ...] = (StoragePool, Volume, Snapshot, Attachment, Reservation, QuotaUsage)
@@ -195,6 +198,21 @@ def test_a_larger_size_is_taken_over_and_never_shrunk(town: Town, put_back: PutB
     extend_volume(town.alice, volume.id, 6)
     town.agent.work()
     assert (town.fresh(volume).size_gb, town.pool.volumes[str(volume.id)]) == (6, 6)
+
+
+def test_volumes_that_have_grown_count_in_every_quota_before_their_pool(town: Town) -> None:
+    """Whoever makes a volume locks the counters of a project, then the pool."""
+    volumes = [town.make(1), town.make(1)]
+    copy = Copy()
+    for volume in volumes:
+        extend_volume(town.alice, volume.id, 5)
+    town.agent.work()
+    copy.put_back()
+    with CaptureQueriesContext(connection) as asked:
+        back(town.agent)
+    tables = locked_in_turn(asked)
+    assert (tables.count("quotas_quotausage"), tables.count("pool")) == (2, 1)
+    assert StoragePool.objects.get().allocated_gb == 10
 
 
 def test_an_extension_that_the_copy_says_goes_on_is_finished(town: Town) -> None:

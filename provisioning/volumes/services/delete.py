@@ -119,8 +119,7 @@ def _deleted(volume: Volume, event: AgentEvent, body: DeleteVolumeRequest, host_
     if event.kind == "failed":
         fail(volume, reason_of(event))
         return
-    end(volume)
-    deleted_data.begin(volume, event)
+    end_reported(volume, event)
 
 
 @when_overdue(VolumeStatus.DELETING)
@@ -129,6 +128,13 @@ def fail(volume: Volume, reason: str) -> None:
     messages.of_volume(volume, messages.DELETE, reason)
     if volume.status == VolumeStatus.DELETING:
         state.move(volume, VolumeStatus.ERROR_DELETING)
+
+
+def end_reported(volume: Volume, event: AgentEvent) -> None:
+    """Forget a locked volume whose host reports that it is deleted, and count what it has left: quotas before pools."""
+    more = deleted_data.begin(volume, event)
+    end(volume)
+    placement.claim_anyway(volume.pool_id, more)
 
 
 def end(volume: Volume) -> None:

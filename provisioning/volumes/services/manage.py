@@ -23,7 +23,7 @@ from provisioning.common.retry import when_broken_off
 from provisioning.hosts import calls, commands
 from provisioning.quotas.services.ledger import hold
 from provisioning.scheduler.pools import decide_pool
-from provisioning.volumes import deleted_data, placement, quota, state
+from provisioning.volumes import placement, quota, state
 from provisioning.volumes.announcements import announce
 from provisioning.volumes.deadlines import deadline_of
 from provisioning.volumes.ends import reason_of, takes_end
@@ -41,7 +41,7 @@ from provisioning.volumes.services.checks import (
     locked_volume,
     pool_of,
 )
-from provisioning.volumes.services.delete import end
+from provisioning.volumes.services.delete import end_reported
 from provisioning.volumes.states import VolumeStatus
 
 PATIENCE = 10.0
@@ -172,8 +172,7 @@ def _unmanaged(volume: Volume, event: AgentEvent, body: UnmanageVolumeRequest, h
     if volume.status not in (VolumeStatus.DELETING, VolumeStatus.ERROR_DELETING):
         return
     if event.kind != "failed":
-        end(volume)
-        deleted_data.begin(volume, event)
+        end_reported(volume, event)
         return
     messages.of_volume(volume, messages.UNMANAGE, reason_of(event))
     if volume.status == VolumeStatus.DELETING:
