@@ -2,6 +2,9 @@
 
 A name is looked up once and the connection goes to that very address, so that an answer which changes afterwards
 changes nothing; a redirect is a new URL and is checked like the first.  No proxy and no credentials are used.
+
+A download that breaks off goes on where it was (RFC 9110, 13.1.5 and 14.2), when its server has told the version of the
+file and takes ranges; each new connection is checked like the first.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urljoin
 
@@ -31,31 +34,89 @@ MOST_REDIRECTS = 5
 MOST_ADDRESSES = 8
 """Addresses of one name that are tried: an answer with hundreds of silent ones would keep a worker for hours."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+PASSING = frozenset({408, 429, 500, 502, 503, 504})
+"""Answers of a server that may give another one soon."""
+
+PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""Seconds before each attempt to go on with a download that broke off."""
+ENOUGH = 1 << 20
+"""Bytes that must come for the attempts to be counted from the beginning."""
 
 logger = logging.getLogger(__name__)
 
 
+class BrokenDownloadError(DownloadError):
+    """The connection or its server failed: another attempt may succeed."""
+
+
 @dataclass
 class WebFile:
-    """The file at the other end, about to be read once."""
+    """The file at the other end, about to be read once; ``connection`` closes what is open of it."""
 
-    response: http.client.HTTPResponse
+    uri: str
     shown: str
-    total: int | None
-    """Bytes, when the server says."""
+    response: http.client.HTTPResponse
     watch: Watch
+    connection: contextlib.ExitStack
+
+    def __post_init__(self) -> None:
+        self.total = self.response.length
+        """Bytes, when the server says."""
+        self._version = _version(self.response)
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the data as it comes; DownloadError when it stops before its end or takes too long."""
-        size = 0
+        size = came = attempts = 0
+        while True:
+            try:
+                if came:
+                    self._go_on(came)
+                for piece in self._pieces():
+                    size += len(piece)
+                    self.watch.came(size)
+                    yield piece
+                self._check_end(size)
+            except BrokenDownloadError:
+                attempts = 0 if size - came >= ENOUGH else attempts
+                came = size
+                if not (came and self.total and self._version) or attempts == len(PAUSES):
+                    raise
+            else:
+                return
+            self.connection.close()
+            self.watch.check(self.shown)
+            time.sleep(PAUSES[attempts])
+            attempts += 1
+
+    def _pieces(self) -> Iterator[bytes]:
         with _explained(self.shown, self.watch):
             while piece := self.response.read1(PIECE):
-                size += len(piece)
-                self.watch.came(size)
                 yield piece
             self.watch.check(self.shown)
+
+    def _check_end(self, size: int) -> None:
         if self.total is not None and size != self.total:
-            raise DownloadError(f"The download of {self.shown} broke off after {size} of {self.total} bytes.")
+            raise BrokenDownloadError(f"The download of {self.shown} broke off after {size} of {self.total} bytes.")
+
+    def _go_on(self, size: int) -> None:
+        """Ask for the rest of the same file; DownloadError when its server has only the whole or another file."""
+        self.connection.close()
+        asked = {"Range": f"bytes={size}-", "If-Range": self._version}
+        _, self.response = _open(self.uri, self.watch, self.connection, asked)
+        status, place = self.response.status, self.response.headers.get("Content-Range", "")
+        if status != http.HTTPStatus.PARTIAL_CONTENT or place != f"bytes {size}-{(self.total or 0) - 1}/{self.total}":
+            unable = status in PASSING
+            text = (
+                f"The download of {self.shown} broke off after {size} of {self.total} bytes, and could not be resumed."
+            )
+            raise BrokenDownloadError(text) if unable else DownloadError(text)
+        logger.info("Going on with %s at byte %d.", self.shown, size)
+
+
+def _version(response: http.client.HTTPResponse) -> str:
+    """Return by what a server knows this very file again; empty when it says nothing that is exact."""
+    tag = response.headers.get("ETag", "")
+    return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
 
 
 class Watch:
@@ -110,23 +171,34 @@ def web_file(uri: str) -> Iterator[WebFile]:
     Raises ImportUriError when a URL or the address of its host is not allowed, DownloadError when it cannot be had.
     """
     watch = Watch(settings.IMPORT_TIMEOUT)
+    with contextlib.ExitStack() as connection:
+        shown, response = _open(uri, watch, connection)
+        if response.status != http.HTTPStatus.OK:
+            raise DownloadError(f"{shown} answers with HTTP {response.status}.")
+        logger.info("Downloading %s.", shown)
+        yield WebFile(uri, shown, response, watch, connection)
+
+
+def _open(
+    uri: str, watch: Watch, connection: contextlib.ExitStack, headers: Mapping[str, str] | None = None
+) -> tuple[str, http.client.HTTPResponse]:
+    """Follow redirects; return the last URL, for people, and its answer, which ``connection`` closes."""
     for _ in range(MOST_REDIRECTS + 1):
         address = read_uri(uri)
         with contextlib.ExitStack() as stack:
             with _explained(address.shown, watch):
-                response = _ask(address, watch, stack)
+                response = _ask(address, watch, stack, headers or {})
             if response.status in REDIRECTS:
                 uri = urljoin(address.url, response.headers.get("Location", ""))
                 continue
-            if response.status != http.HTTPStatus.OK:
-                raise DownloadError(f"{address.shown} answers with HTTP {response.status}.")
-            logger.info("Downloading %s.", address.shown)
-            yield WebFile(response, address.shown, response.length, watch)
-            return
+            connection.push(stack.pop_all())
+            return address.shown, response
     raise DownloadError(f"{address.shown} redirects more than {MOST_REDIRECTS} times.")
 
 
-def _ask(address: WebAddress, watch: Watch, stack: contextlib.ExitStack) -> http.client.HTTPResponse:
+def _ask(
+    address: WebAddress, watch: Watch, stack: contextlib.ExitStack, headers: Mapping[str, str]
+) -> http.client.HTTPResponse:
     """Connect and send the request; the stack closes everything."""
     connected = stack.enter_context(_connect(address, resolve(address), watch))
     if address.scheme == "https":
@@ -142,7 +214,8 @@ def _ask(address: WebAddress, watch: Watch, stack: contextlib.ExitStack) -> http
     connection.putrequest("GET", address.target, skip_host=True, skip_accept_encoding=True)
     for name, value in (("Host", address.authority), ("Accept-Encoding", "identity"), ("Connection", "close")):
         connection.putheader(name, value)
-    connection.putheader("User-Agent", "Novella")
+    for name, value in ({"User-Agent": "Novella"} | dict(headers)).items():
+        connection.putheader(name, value)
     connection.endheaders()
     response = connection.getresponse()
     stack.callback(response.close)
@@ -155,7 +228,7 @@ def _connect(address: WebAddress, addresses: list[Address], watch: Watch) -> soc
         watch.check(address.shown)
         with contextlib.suppress(OSError):
             return socket.create_connection((str(each), address.port), CONNECT_TIMEOUT)
-    raise DownloadError(f"The host of {address.shown} cannot be reached.")
+    raise BrokenDownloadError(f"The host of {address.shown} cannot be reached.")
 
 
 @functools.cache
@@ -173,11 +246,12 @@ def _explained(shown: str, watch: Watch) -> Iterator[None]:
         raise DownloadError(f"The certificate of {shown} is not valid: {error.verify_message}.") from None
     except TimeoutError:
         watch.check(shown)
-        raise DownloadError(f"{shown} sent nothing for {READ_TIMEOUT:.0f} seconds.") from None
+        raise BrokenDownloadError(f"{shown} sent nothing for {READ_TIMEOUT:.0f} seconds.") from None
     except (OSError, http.client.HTTPException, ValueError) as error:
         watch.check(shown)
         logger.info("The download of %s failed: %s", shown, type(error).__name__)
-        raise DownloadError(f"The download of {shown} failed: the connection broke or the answer is no HTTP.") from None
+        text = f"The download of {shown} failed: the connection broke or the answer is no HTTP."
+        raise BrokenDownloadError(text) from None
 
 
 def _cut(connection: socket.socket) -> None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,72 @@ def test_a_file_that_breaks_off_is_an_error(web: Web, chunked: bool) -> None:
     web.answers["/broken"] = broken
     with pytest.raises(DownloadError, match="broke"):
         fetch(web.url("/broken"))
+
+
+def in_parts(web: Web, sizes: list[int], *, version: str = 'ETag: "one"', changes: bool = False) -> str:
+    """Serve a file that breaks off after some bytes of each answer, and is whole in the last; returns its URL."""
+
+    def answer(handler: Handler) -> None:
+        asked = handler.headers
+        name, value = version.split(": ")
+        resumes = asked.get("If-Range") == value and not changes
+        begin = int(asked["Range"].removeprefix("bytes=").removesuffix("-")) if resumes else 0
+        handler.send_response(206 if resumes else 200)
+        handler.send_header(name, value)
+        handler.send_header("Content-Length", str(len(BITS) - begin))
+        if resumes:
+            handler.send_header("Content-Range", f"bytes {begin}-{len(BITS) - 1}/{len(BITS)}")
+        handler.end_headers()
+        handler.wfile.write(BITS[begin:][: sizes.pop(0)] if sizes else BITS[begin:])
+
+    web.answers["/parts"] = answer
+    return web.url("/parts")
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that a download wanted to make."""
+    made: list[float] = []
+    monkeypatch.setattr(time, "sleep", made.append)
+    return made
+
+
+@pytest.mark.parametrize("version", ['ETag: "one"', "Last-Modified: Sat, 28 Nov 2026 10:00:00 GMT"])
+def test_a_download_that_breaks_off_goes_on_where_it_was(web: Web, pauses: list[float], version: str) -> None:
+    assert fetch(in_parts(web, [1000, 1 << 20, 0, 7], version=version)) == BITS
+    begins = [headers.get("range") for _, headers in web.asked]
+    at = 1000 + (1 << 20)
+    assert begins == [None, "bytes=1000-", f"bytes={at}-", f"bytes={at}-", f"bytes={at + 7}-"]
+    assert pauses == [1.0, 1.0, 2.0, 4.0], "they begin again after a connection that brought much"
+
+
+def test_a_download_is_not_resumed_for_ever(web: Web, pauses: list[float]) -> None:
+    with pytest.raises(DownloadError, match="broke off after 7 of"):
+        fetch(in_parts(web, [7, *[0] * 50]))
+    assert tuple(pauses) == web_download.PAUSES
+
+
+@pytest.mark.parametrize("version", ['ETag: W/"one"', "Server: x"])
+def test_a_file_without_an_exact_version_is_not_resumed(web: Web, pauses: list[float], version: str) -> None:
+    with pytest.raises(DownloadError, match="broke off"):
+        fetch(in_parts(web, [7], version=version))
+    assert pauses == []
+
+
+def test_another_file_in_its_place_is_not_joined_to_the_first(web: Web, pauses: list[float]) -> None:
+    with pytest.raises(DownloadError, match="could not be resumed"):
+        fetch(in_parts(web, [7], changes=True))
+    assert pauses == [1.0]
+
+
+def test_each_new_connection_of_a_download_is_checked(
+    web: Web, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolving(monkeypatch, images_example=[("127.0.0.1",), ("127.0.0.2",)])
+    uri = in_parts(web, [7]).replace("127.0.0.1", "images.example")
+    with pytest.raises(ImportUriError, match="inside this cloud"):
+        fetch(uri)
+    assert len(web.asked) == 1
 
 
 def test_no_http_is_an_error(settings: Settings) -> None:
