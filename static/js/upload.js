@@ -68,9 +68,21 @@ function clearErrors() {
     }
 }
 
-function guess(name) {
-    const found = /\.(qcow2|raw|iso|vmdk|vhdx|vhd|vdi)$/i.exec(name);
+// Proposes a format and a name for a file; a name that was typed is kept.
+function propose(file) {
+    const found = /\.(qcow2|raw|iso|vmdk|vhdx|vhd|vdi)$/i.exec(file);
     if (found && form.elements.disk_format) form.elements.disk_format.value = found[1].toLowerCase();
+    if (!form.elements.name.value) form.elements.name.value = file.replace(/\.(qcow2|img|raw|iso|vmdk|vhdx?|vdi)$/i, "");
+}
+
+// Returns the last part of the path of an address, empty when there is none.
+function fileIn(address) {
+    const path = URL.canParse(address) ? new URL(address).pathname : "";
+    try {
+        return decodeURIComponent(path.split("/").at(-1));
+    } catch {
+        return ""; // it is no text
+    }
 }
 
 // --- what the server answers ---------------------------------------------------------------------------------------------
@@ -124,10 +136,7 @@ function duration(seconds) {
 }
 
 const speed = {
-    points: [], // time in ms and bytes, of the last ten seconds
-    clear() {
-        this.points = [];
-    },
+    points: [], // time in ms and bytes, of the last ten seconds of one connection
     at(sent) {
         const now = performance.now();
         this.points.push([now, sent]);
@@ -136,6 +145,12 @@ const speed = {
         return now > since ? (1000 * (sent - before)) / (now - since) : 0;
     },
 };
+
+// Shows from where the data follows, without a speed: nothing has been sent from there yet.
+function showStart(sent, size) {
+    speed.points = [];
+    show(sent, size);
+}
 
 function show(sent, size) {
     const rate = speed.at(sent);
@@ -193,6 +208,7 @@ async function send(file, offset) {
                 if (state.next) return state.next;
                 await check(file, state);
                 offset = state.offset;
+                showStart(offset, file.size);
             }
             words.textContent = offset < file.size ? `Uploading ${file.name}` : "Checking the file";
             const answer = await sendPart(file, offset);
@@ -203,7 +219,7 @@ async function send(file, offset) {
             if (!(refusal instanceof Refusal) || !refusal.passes || ++attempt > MOST_ATTEMPTS) throw refusal;
             const seconds = Math.min(2 ** (attempt - 1), LONGEST_PAUSE);
             words.textContent = `${refusal.message} Trying again in ${seconds} s.`;
-            speed.clear();
+            showStart(Math.round((bar.value * file.size) / 100), file.size);
             await pause(seconds);
             offset = null; // what the server has, it tells
         }
@@ -263,8 +279,7 @@ form.addEventListener("submit", async (event) => {
         let next = created.next;
         if (!fromWeb) {
             progress.hidden = false;
-            speed.clear();
-            show(0, file.size);
+            if (!resumes) showStart(0, file.size);
             next = await send(file, resumes ? null : 0);
         }
         sending = false;
@@ -294,9 +309,8 @@ form.elements.file.addEventListener("change", () => {
     if (!file || form.dataset.upload) return;
     address = ""; // another file is another image
     label();
-    if (!form.elements.name.value) form.elements.name.value = file.name.replace(/\.(qcow2|img|raw|iso|vmdk|vhdx?|vdi)$/i, "");
-    guess(file.name);
+    propose(file.name);
 });
 
-form.elements.uri?.addEventListener("change", () => guess(form.elements.uri.value.split(/[?#]/)[0]));
+form.elements.uri?.addEventListener("change", () => propose(fileIn(form.elements.uri.value)));
 addEventListener("beforeunload", (event) => sending && event.preventDefault());

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.form_steps import ADMIN, ELSEWHERE, OPERATOR, USER
 from tests.support.forms import Step, Visitor
-from tests.support.one_machine import PATIENCE, OneMachine
+from tests.support.one_machine import PATIENCE, OneMachine, wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -136,6 +136,7 @@ def upload(page: Page, url: str, file: Path) -> None:
 
 
 def test_an_upload_is_resumed_after_a_reload(sign_in: SignIn, cloud: OneMachine, tmp_path: Path) -> None:
+    """Its figures count what has been sent: no speed while it waits, and no bytes of an earlier visit."""
     page = sign_in("demo").page
     file, other = tmp_path / "half.raw", tmp_path / "other.raw"
     file.write_bytes(b"begin" * MIB * 5)
@@ -146,14 +147,23 @@ def test_an_upload_is_resumed_after_a_reload(sign_in: SignIn, cloud: OneMachine,
     )
     upload(page, cloud.url, file)
     expect(page.locator("#upload-words")).to_contain_text("Trying again")
+    expect(page.locator("#upload-figures")).to_have_text("16.0 MiB of 25.0 MiB")
     page.unroute_all()
     page.goto(f"{cloud.url}/images/")
     page.get_by_role("link", name="Resume half").click()
     page.locator("#file").set_input_files(other)
     page.get_by_test_id("upload-submit").click()
     expect(page.locator(".field-error")).to_be_visible()
+    held: list[Route] = []
+    page.route(
+        "**/images/*/data/", lambda route: held.append(route) if route.request.method == "PUT" else route.continue_()
+    )
     page.locator("#file").set_input_files(file)
     page.get_by_test_id("upload-submit").click()
+    expect(page.locator("#upload-figures")).to_have_text("16.0 MiB of 25.0 MiB")
+    expect(page.locator("#upload-percent")).to_have_text("64 %")
+    wait_for("the rest is sent", lambda: page.evaluate("1") and held)
+    held[0].continue_()
     page.wait_for_url(f"{cloud.url}/images/", timeout=1000 * PATIENCE)
     expect(page.locator("tr", has_text="half").first).to_contain_text("Ready")
 
