@@ -8,7 +8,8 @@ from provisioning.compute.actions.registry import words_of_tasks
 _ID = r"[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}"
 _PREFIX = re.compile(
     r"(?:Invalid input(?: received)?(?: for (?:field/attribute |query parameters )?[\w:]+)?(?:\. Reason)?[:.] "
-    r"|Invalid volume: |Bad \w+ request: |Block Device Mapping is Invalid: )"
+    r"|Invalid volume: |Bad \w+ request: |Block Device Mapping is Invalid: "
+    r"|URI for web-download does not pass filtering: (?:the given one|\S+): )"
 )
 _POLICY = re.compile(r"Policy doesn't allow \S+ to be performed\.?.*", re.DOTALL)
 _BUSY = re.compile(rf"Cannot '\w+' instance {_ID} while it is in (?:task_state|vm_state) (\S+)")

@@ -45,6 +45,14 @@ ID = uuid.UUID(int=7)
         ("The name 'old server' is taken.", "The name 'old server' is taken."),
         ("\u2068שרת server\u2069 is the server.", "\u2068שרת server\u2069 is the instance."),
         ("task_state says no.", "Task state says no."),
+        (
+            "URI for web-download does not pass filtering: http://[::1]/x: its host is not allowed.",
+            "Its host is not allowed.",
+        ),
+        (
+            "URI for web-download does not pass filtering: the given one: only http and https are allowed.",
+            "Only http and https are allowed.",
+        ),
     ],
 )
 def test_what_the_apis_say_is_put_in_plain_words(text: str, said: str) -> None:
