@@ -133,12 +133,21 @@ def _instances(narrowed: str, events: Events, context: RequestContext) -> str:
 
 
 def _images(_: str, events: Events, context: RequestContext) -> str:
-    """Render the rows of images whose import moved on or ended."""
-    ids = {uuid.UUID(event.payload["id"]) for event in events if event.kind == IMAGE}
-    if not policy.allows(context, "get_images"):
+    """Render the rows of images that changed, oldest first, so that each new one is put before the others.
+
+    A reader is told of data that has come, not of a record that was edited.
+    """
+    changed = [event.payload for event in events if event.kind == IMAGE]
+    ids = {uuid.UUID(each["id"]) for each in changed}
+    told = {uuid.UUID(each["id"]) for each in changed if not each.get("record")}
+    if not ids or not policy.allows(context, "get_images"):
         return ""
-    images = selectors.images_by_id(context, ids)
-    rows = [{**row, "said": said_of(row)} for row in image_rows(context, images)]
+    images = sorted(selectors.images_by_id(context, ids), key=lambda image: (image.created_at, image.id))
+    newest = {image.id for image in selectors.images_for(context, limit=len(ids))}
+    rows = [
+        {**row, "said": said_of(row) if row["image"].id in told else "", "is_new": row["image"].id in newest}
+        for row in image_rows(context, images)
+    ]
     shown = [render_to_string("dashboard/images/_row.html", {"row": row}) for row in rows]
     gone = ids - {image.id for image in images}
     return "".join([*shown, *(f'<tr id="image-{key}" data-live-remove></tr>' for key in gone)])

@@ -68,7 +68,7 @@ class ImageList(ImagePage):
             shown = [*offers, *(image for image in shown if image not in offers)]
         rows = rows_for(self.context, shown, answers)
         can_create = self.allows("add_image")
-        values = {"live_since": since, "rows": rows, "more": more, "can_create": can_create}
+        values = {"live_since": since, "rows": rows, "more": more, "later": bool(marker), "can_create": can_create}
         return self.page("dashboard/images/list.html", values)
 
 

@@ -18,6 +18,7 @@ from provisioning.images.models import Image
 from provisioning.images.records import check_values
 from provisioning.images.services import filter_rows
 from provisioning.images.services.access import move, owned
+from provisioning.images.services.announcements import announce_record
 from provisioning.images.services.storage import check_count
 from provisioning.images.uses import check_unused
 
@@ -43,6 +44,7 @@ def create(context: RequestContext, *, image_id: uuid.UUID | None = None, **valu
             if image_id is not None:
                 ec2_ids.keep("ami", [image_id])
             _write_filter_rows(image, checked)
+            announce_record(image)
     except IntegrityError:
         raise ConflictError(f"Image ID {image_id} already exists!", field="id") from None
     return image
@@ -92,6 +94,8 @@ def delete(context: RequestContext, image_id: str | uuid.UUID, *, though_used: b
         now = timezone.now()
         Image.objects.filter(pk=image.pk).update(status=Image.Status.DELETED, deleted_at=now, updated_at=now)
         filter_rows.remove(image)
+        image.status = Image.Status.DELETED
+        announce_record(image)
         transaction.on_commit(lambda: store.remove(image.id))
 
 
@@ -119,6 +123,7 @@ def _rewrite(
         image = owned(context, image_id, lock=True)
         checked = check_values(context, values_of(image), image)
         if checked.get("project_id", image.project_id) != image.project_id:
+            announce_record(image)
             owner_locks.lock_rows(Project, [checked["project_id"]])
             check_count(checked["project_id"])
         for name, value in checked.items():
@@ -126,6 +131,7 @@ def _rewrite(
         if checked:
             image.save(update_fields=[*checked, "updated_at"])
             _write_filter_rows(image, checked)
+            announce_record(image)
     return image
 
 
@@ -140,8 +146,11 @@ def _toggle(
     context: RequestContext, image_id: str | uuid.UUID, before: Image.Status, after: Image.Status, verb: str
 ) -> None:
     image = owned(context, image_id)
-    if move(image.id, before, after):
-        return
+    with transaction.atomic():
+        if move(image.id, before, after):
+            image.status = after
+            announce_record(image)
+            return
     status = Image.objects.filter(pk=image.id).values_list("status", flat=True).get()
     if status == Image.Status.DELETED:
         raise NotFoundError(f"No image found with ID {image.id}")
