@@ -3,7 +3,7 @@ import RFB from "../vendor/novnc/core/rfb.js";
 
 const KEYS = { Enter: 0xff0d, BackSpace: 0xff08, Escape: 0xff1b, Tab: 0xff09, Control: 0xffe3, Alt: 0xffe9, Shift: 0xffe1 };
 const SHIFTED = new Set('~!@#$%^&*()_+{}|:"<>?ABCDEFGHIJKLMNOPQRSTUVWXYZ');
-const PAUSE = 12; // milliseconds between two keys: guests lose what comes quicker
+const PAUSE = 12; // milliseconds for a key that goes down or up: QEMU takes 10, and drops what comes when 1,024 wait
 
 function keysym(character) {
     if (character === "\n") return KEYS.Enter;
@@ -21,14 +21,22 @@ export function screenOf(socket, place, connected) {
     rfb.background = "transparent";
     let queue = Promise.resolve();
 
+    const taken = (moves) => new Promise((resolve) => setTimeout(resolve, moves * PAUSE));
+
     async function type(text) {
+        let shift = false;
+        const hold = (down) => {
+            if (down === shift) return null;
+            shift = down;
+            rfb.sendKey(KEYS.Shift, "ShiftLeft", down);
+            return taken(1);
+        };
         for (const character of text.replaceAll("\r\n", "\n")) {
-            const shifted = SHIFTED.has(character);
-            if (shifted) rfb.sendKey(KEYS.Shift, "ShiftLeft", true);
+            await hold(SHIFTED.has(character));
             rfb.sendKey(keysym(character), null);
-            if (shifted) rfb.sendKey(KEYS.Shift, "ShiftLeft", false);
-            await new Promise((resolve) => setTimeout(resolve, PAUSE));
+            await taken(2);
         }
+        await hold(false);
     }
 
     // All goes through one queue: a letter is sent before the key that was held for it is let go.

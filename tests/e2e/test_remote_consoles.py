@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import re
 import socket
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,26 +29,41 @@ COLOURS = """() => {
 CONTENT = "() => document.querySelector('#console-vnc canvas').toDataURL()"
 
 
+PASTED = "".join(f'{number} "~!@#$%^&*()_+" {"x" * 40}\n' for number in range(12))
+"""More than waits in front of a keyboard of QEMU's."""
+DIGEST = hashlib.sha256(PASTED.encode()).hexdigest()
+READ = "head -n 12 | sha256sum"
+READ_THE_SCREEN = f"""#!/bin/sh
+openvt -c 2 -s -- sh -c "{READ} > /dev/ttyS0; chvt 1"
+echo reads the screen
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A guest, and the password of its root."""
+
+    id: str
+    password: str
+
+
 @pytest.fixture(scope="module")
-def server(cloud: OneMachine) -> Iterator[str]:
-    """A guest that has booted."""
-    made = cloud.openstack_json(
-        *(
-            "server",
-            "create",
-            "--image",
-            "novella-guest",
-            "--flavor",
-            "m1.nano",
-            "--network",
-            "demo-net",
-            "--wait",
-            NAME,
-        )
+def server(cloud: OneMachine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A guest that has booted; it reads what is typed on its screen before it shows the login there."""
+    script = tmp_path_factory.mktemp("user-data") / "script"
+    script.write_text(READ_THE_SCREEN)
+    words = ("--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net", "--user-data", str(script))
+    made = cloud.openstack_json("server", "create", *words, "--wait", NAME)
+    wait_for(
+        "the guest's prompt",
+        lambda: {"login:", "reads the screen"} <= {*re.findall("login:|reads the screen", log(cloud))},
     )
-    wait_for("the guest's prompt", lambda: "login:" in cloud.openstack("console", "log", "show", NAME))
-    yield str(made["id"])
+    yield Server(str(made["id"]), str(made["adminPass"]))
     cloud.openstack("server", "delete", "--wait", NAME)
+
+
+def log(cloud: OneMachine) -> str:
+    return cloud.openstack("console", "log", "show", NAME)
 
 
 def connected(page: Page, name: str) -> Page:
@@ -56,10 +73,43 @@ def connected(page: Page, name: str) -> Page:
     return page
 
 
+def paste(page: Page, text: str) -> None:
+    page.get_by_role("button", name="Paste").click()
+    page.get_by_label("Text", exact=True).fill(text)
+    page.get_by_role("button", name="Type it").click()
+
+
+def open_console(context: BrowserContext, cloud: OneMachine, server: Server, protocol: str) -> Page:
+    page = watch(context, f"{cloud.url}/instances/{server.id}/").page
+    with context.expect_page() as opened:
+        page.get_by_test_id(f"open-console-{protocol}").click()
+    return connected(opened.value, NAME)
+
+
+def test_text_is_pasted_on_the_screen_whole(cloud: OneMachine, signed_in: BrowserContext, server: Server) -> None:
+    screen = open_console(signed_in, cloud, server, "vnc")
+    wait_for("the screen shows something", lambda: screen.evaluate(COLOURS) > 1)
+    paste(screen, PASTED)
+    wait_for("the whole text", lambda: DIGEST in log(cloud))
+
+
+def test_text_is_pasted_on_the_serial_line_whole(cloud: OneMachine, signed_in: BrowserContext, server: Server) -> None:
+    line = open_console(signed_in, cloud, server, "serial")
+    shown = line.get_by_test_id("console-serial")
+    paste(line, "\nroot\n")
+    expect(shown).to_contain_text("Password:")
+    paste(line, f"{server.password}\n")
+    expect(shown).to_contain_text("~ #")
+    paste(line, f"echo reads $((6 * 7)); {READ}; exit\n")
+    expect(shown).to_contain_text("reads 42")
+    paste(line, PASTED)
+    expect(shown).to_contain_text(DIGEST)
+
+
 def test_a_person_sees_the_screen_and_types_on_the_serial_line(
-    cloud: OneMachine, signed_in: BrowserContext, server: str
+    cloud: OneMachine, signed_in: BrowserContext, server: Server
 ) -> None:
-    watched = watch(signed_in, f"{cloud.url}/instances/{server}/")
+    watched = watch(signed_in, f"{cloud.url}/instances/{server.id}/")
     complaints = watched.complaints
     with signed_in.expect_page() as opened:
         watched.page.get_by_test_id("open-console-vnc").click()
@@ -136,7 +186,7 @@ def read_until(client: socket.socket, read: bytes, wanted: bytes) -> None:
 
 
 @pytest.mark.compat
-def test_the_command_line_gets_addresses_that_programs_can_open(cloud: OneMachine, server: str) -> None:
+def test_the_command_line_gets_addresses_that_programs_can_open(cloud: OneMachine, server: Server) -> None:
     screen = cloud.openstack_json("console", "url", "show", "--novnc", NAME)
     assert screen["url"].startswith(f"{cloud.url}/console/vnc?path=ws%2Fconsole%3Ftoken%3D")
     serial = cloud.openstack_json("console", "url", "show", "--serial", NAME)
