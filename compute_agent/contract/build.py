@@ -253,6 +253,8 @@ class InstanceSpec(Frozen, frozen=True):
     posted_password: str = ""  # encrypted by the guest with its key, as it posted it
     volumes: list[GuestDisk] = []
     local_disks: list[LocalDisk] | None = None  # None: what the flavor says
+    metadata_token: bool = False  # its metadata service answers only who shows a token (``HttpTokens`` of EC2)
+    metadata_hops: int = 1  # machines that the answer with a token may pass, the guest being the first
 
 
 def boot_volume(spec: InstanceSpec) -> GuestDisk | None:

@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from compute_agent.guest_trees import PASSWORD, Asker, find
+from compute_agent.metadata.tokens import Tokens, read_ttl
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ MOST_HEAD = 1 << 14
 """Bytes of a request's line and headers."""
 MOST_PASSWORD = 1024
 """Bytes of a posted password, as in Nova."""
+TOKEN, TTL = "X-aws-ec2-metadata-token", "X-aws-ec2-metadata-token-ttl-seconds"
+TOKEN_PATH = ["latest", "api", "token"]
 LENGTH = re.compile(rb"^content-length:[ \t]*([0-9]{1,9})[ \t]*\r?$", re.IGNORECASE | re.MULTILINE)
 
 
@@ -134,6 +137,7 @@ class _Connections:
         self._directory = directory
         self._shares: Counter[str] = Counter()
         """Connections by guest."""
+        self._tokens = Tokens()
         self._tasks: set[asyncio.Task[None]] = set()
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="metadata")
 
@@ -179,9 +183,11 @@ class _Connections:
             async with asyncio.timeout(SECONDS):
                 request = await _read(reader)
                 loop = asyncio.get_running_loop()
-                answer = await loop.run_in_executor(
-                    self._pool, _answer_to, request, network_id, address, self._directory
+                answer, hops = await loop.run_in_executor(
+                    self._pool, _answer_to, request, network_id, address, self._directory, self._tokens
                 )
+                if hops is not None:
+                    _let_pass(writer.get_extra_info("socket"), hops)
                 writer.write(answer)
                 writer.close()
                 await writer.wait_closed()
@@ -201,8 +207,20 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
     return head + (await reader.readexactly(length) if length <= MOST_PASSWORD else b"")
 
 
-def _answer_to(request: bytes, network_id: str, address: str, directory: Directory) -> bytes:
-    return _Request(request, network_id, address, directory).written.getvalue()
+def _answer_to(
+    request: bytes, network_id: str, address: str, directory: Directory, tokens: Tokens
+) -> tuple[bytes, int | None]:
+    """Return the answer, and how many machines it may pass; None: any number."""
+    made = _Request(request, network_id, address, directory, tokens)
+    return made.written.getvalue(), made.hops
+
+
+def _let_pass(connection: socket.socket, hops: int) -> None:
+    """Let what is sent from now on reach no farther than this: a container in the guest gets no token at one hop."""
+    if connection.family == socket.AF_INET6:
+        connection.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, hops)
+    else:
+        connection.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, hops)
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -212,8 +230,10 @@ class _Request(BaseHTTPRequestHandler):
     server_version = "Novella"
     sys_version = ""
 
-    def __init__(self, request: bytes, network_id: str, address: str, directory: Directory) -> None:
-        self._directory, self._network_id = directory, network_id
+    def __init__(self, request: bytes, network_id: str, address: str, directory: Directory, tokens: Tokens) -> None:
+        self._directory, self._network_id, self._tokens = directory, network_id, tokens
+        self.hops: int | None = None
+        self._ttl: int | None = None
         self._read, self.written = io.BytesIO(request), io.BytesIO()
         super().__init__(request, (address, 0), None)  # type: ignore[arg-type]
 
@@ -224,7 +244,7 @@ class _Request(BaseHTTPRequestHandler):
         """There is nothing to close."""
 
     def do_GET(self) -> None:
-        asker = self._asker()
+        asker = self._reader()
         if asker is not None:
             found = find(asker, self._path())
             self._answer(200 if found is not None else 404, found if found is not None else b"Not Found\n")
@@ -233,7 +253,7 @@ class _Request(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_POST(self) -> None:
-        asker = self._asker()
+        asker = self._reader()
         if asker is None:
             return
         path = self._path()
@@ -249,10 +269,34 @@ class _Request(BaseHTTPRequestHandler):
         self._answer(200 if posted else 409, b"" if posted else b"There is a password already.\n")
 
     def do_PUT(self) -> None:
-        self._answer(405, b"Metadata is read with GET.\n")
+        if self._path() != TOKEN_PATH:
+            self.do_DELETE()
+            return
+        asker = self._asker()
+        if asker is None:
+            return
+        self._ttl = read_ttl(self.headers.get(TTL))
+        if self._ttl is None:
+            self._answer(400, b"The lifetime of a token is from 1 to 21600 seconds.\n")
+            return
+        self.hops = asker.spec.metadata_hops
+        self._answer(200, self._tokens.make(asker.spec.uuid, self._ttl).encode())
 
     def do_DELETE(self) -> None:
-        self.do_PUT()
+        self._answer(405, b"Metadata is read with GET.\n")
+
+    def _reader(self) -> Asker | None:
+        """Return who asks and may read: with a good token, or with none where none is required."""
+        asker = self._asker()
+        if asker is None:
+            return None
+        token = self.headers.get(TOKEN)
+        if token is None and not asker.spec.metadata_token:
+            return asker
+        if token is not None and self._tokens.is_good(asker.spec.uuid, token):
+            return asker
+        self._answer(401, b"A token is required: PUT /latest/api/token\n")
+        return None
 
     def _asker(self) -> Asker | None:
         """Return who asks.  A proxy's header would be the guest's own word, so such a request is refused."""
@@ -273,6 +317,8 @@ class _Request(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"{kind}; charset=UTF-8")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Connection", "close")
+        if self._ttl is not None:
+            self.send_header(TTL, str(self._ttl))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

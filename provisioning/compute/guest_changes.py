@@ -4,8 +4,10 @@ from collections.abc import Callable, Collection
 
 from provisioning.compute.models import Instance
 
-READ_BY_GUESTS = frozenset({"name", "hostname", "metadata", "password"})
-"""Columns of a server that its metadata service shows."""
+METADATA_OPTIONS = "metadata_options"
+"""Not a column: how the metadata service answers a server."""
+READ_BY_GUESTS = frozenset({"name", "hostname", "metadata", "password", METADATA_OPTIONS})
+"""Columns of a server that its metadata service shows, or follows."""
 
 _tellers: list[Callable[[Instance], None]] = []
 

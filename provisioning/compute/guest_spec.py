@@ -23,6 +23,7 @@ from provisioning.compute import block_devices, passwords
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
+from provisioning.ec2.metadata_options import DEFAULT_HOPS, REQUIRED, options_of
 from provisioning.images.models import Image
 from provisioning.images.properties import text_of
 from provisioning.images.selectors.companions import companions
@@ -51,6 +52,7 @@ def guest_spec(
     if with_bits and not all(image and image.status == Image.Status.ACTIVE for image in images.values()):
         raise NotFoundError("The image was removed before the server could be built.", field="imageRef")
     kernel, ramdisk = images.get(KERNEL), images.get(RAMDISK)
+    options = options_of([instance.id]).get(instance.id)
     if zone is None:
         zone = instance.host.availability_zone if instance.host else instance.availability_zone
     return InstanceSpec(
@@ -78,6 +80,8 @@ def guest_spec(
         posted_password=instance.password,
         volumes=block_devices.guest_disks(instance, devices),
         local_disks=block_devices.local_disks(instance, devices),
+        metadata_token=options is not None and options.http_tokens == REQUIRED,
+        metadata_hops=options.hop_limit if options is not None else DEFAULT_HOPS,
     )
 
 

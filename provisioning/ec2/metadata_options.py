@@ -6,7 +6,7 @@ from typing import Any
 
 from provisioning.ec2.models import MetadataOptions
 
-DEFAULT_TOKENS, DEFAULT_HOPS = "optional", 1
+DEFAULT_TOKENS, REQUIRED, DEFAULT_HOPS = "optional", "required", 1
 
 
 def write(project_id: uuid.UUID, instances: Iterable[uuid.UUID], columns: Mapping[str, Any]) -> None:

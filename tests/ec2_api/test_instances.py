@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from compute_agent.contract.commands import BuildRequest, RefreshPortsRequest
 from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import actions
 from provisioning.compute.models import Instance
@@ -18,6 +19,7 @@ from tests.compute_api.conftest import put_server
 from tests.ec2_api.conftest import client, code_of
 from tests.support.cast import People
 from tests.support.clouds import Cloud
+from tests.support.jobs import drain
 
 
 def run(boto: Any, cloud: Cloud, **arguments: Any) -> dict[str, Any]:
@@ -369,6 +371,21 @@ def test_metadata_options_are_shown_as_they_were_set(alice: Any, cloud: Cloud) -
     assert changed == shown(alice, identity)["MetadataOptions"] == usual | {"HttpTokens": "required"}
     modify(InstanceId=identity, HttpTokens="optional", HttpPutResponseHopLimit=64)
     assert shown(alice, identity)["MetadataOptions"] == usual | {"HttpPutResponseHopLimit": 64}
+
+
+def test_hosts_know_which_metadata_need_a_token(alice: Any, cloud: Cloud) -> None:
+    """From the build on, and at once when it changes."""
+    required = {"HttpTokens": "required", "HttpPutResponseHopLimit": 2}
+    identity = run(alice, cloud, MetadataOptions=required)["Instances"][0]["InstanceId"]
+    drain()
+    (build,) = cloud.agents["h1"].take(acknowledge=False)
+    assert isinstance(build.body, BuildRequest)
+    assert (build.body.instance.metadata_token, build.body.instance.metadata_hops) == (True, 2)
+    cloud.run()
+    alice.modify_instance_metadata_options(InstanceId=identity, HttpTokens="optional", HttpPutResponseHopLimit=1)
+    (command,) = cloud.agents["h1"].take()
+    assert isinstance(command.body, RefreshPortsRequest)
+    assert (command.body.instance.metadata_token, command.body.instance.metadata_hops) == (False, 1)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.launch.reserve import reserve_servers
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction
 from provisioning.compute.services.tags import write_tag_rows
+from provisioning.ec2 import metadata_options
 from provisioning.jobs.cast import cast
 from provisioning.network import services as network
 
@@ -66,6 +67,7 @@ def _launch(context: RequestContext, request: LaunchRequest, identity: LaunchIde
             instance.security_groups = groups
         Instance.objects.bulk_create(instances)
         write_tag_rows(instances)
+        metadata_options.write(instances[0].project_id, [each.id for each in instances], request.metadata_options)
         for instance in instances:
             _write_disks(instance, checked.disks.devices)
         _record_actions(context, instances, started)

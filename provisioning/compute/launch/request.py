@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ class LaunchRequest:
     """Base64, at most 65,535 bytes of it."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
+    metadata_options: Mapping[str, Any] = field(default_factory=dict)
+    """Columns of ``ec2.MetadataOptions``: how guests read their metadata."""
     config_drive: bool = False
     min_count: int = 1
     max_count: int = 1

@@ -111,6 +111,80 @@ def test_a_password_is_posted_once(service: MetadataService, guests: Guests) -> 
     assert ask(port, "/openstack/latest/password", method="PUT", body=b"x")[0] == 405
 
 
+TTL, TOKEN = "X-aws-ec2-metadata-token-ttl-seconds", "X-aws-ec2-metadata-token"
+SECRET = "/latest/meta-data/instance-id"
+
+
+def put(port: int, ttl: str | None, source: str = "127.0.0.1", **headers: str) -> tuple[int, bytes]:
+    asked = {TTL: ttl} if ttl is not None else {}
+    return ask(port, "/latest/api/token", source, "PUT", None, **asked, **headers)
+
+
+def test_metadata_are_read_with_a_token(service: MetadataService, guests: Guests) -> None:
+    port = listen(service, "a")
+    guests.here = {("a", "127.0.0.1"): make_spec(), ("a", "127.0.0.9"): OTHER}
+    status, token = put(port, "60")
+    assert status == 200
+    assert ask(port, SECRET, "127.0.0.1", "GET", None, **{TOKEN: token.decode()}) == ask(port, SECRET)
+    for wrong in ("x", "", "ö", token.decode()[:-4], put(port, "60", source="127.0.0.9")[1].decode()):
+        assert ask(port, SECRET, "127.0.0.1", "GET", None, **{TOKEN: wrong})[0] == 401
+    assert [put(port, ttl)[0] for ttl in (None, "", "0", "-1", "x", "21601", "9" * 40)] == [400] * 7
+    assert put(port, "21600")[0] == 200
+    assert put(port, "60", "127.0.0.1", **{"X-Forwarded-For": "127.0.0.1"})[0] == 404
+    assert put(port, "60", source="127.0.0.3")[0] == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", SECRET),
+        ("HEAD", SECRET),
+        ("GET", "/"),
+        ("GET", "/openstack/latest/meta_data.json"),
+        ("GET", "/openstack/latest/password"),
+        ("POST", "/openstack/latest/password"),
+    ],
+)
+def test_nothing_is_read_without_a_token_where_one_is_required(
+    service: MetadataService, guests: Guests, method: str, path: str
+) -> None:
+    port = listen(service, "a")
+    guests.here["a", "127.0.0.1"] = replace(make_spec(), metadata_token=True)
+    body = b"c2VhbGVk" if method == "POST" else None
+    assert ask(port, path, method=method, body=body)[0] == 401
+    assert guests.posted == {}
+    token = put(port, "60")[1].decode()
+    assert ask(port, path, "127.0.0.1", method, body, **{TOKEN: token})[0] == 200
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_a_token_passes_only_so_many_machines(
+    service: MetadataService, guests: Guests, monkeypatch: pytest.MonkeyPatch, family: socket.AddressFamily
+) -> None:
+    passed: list[tuple[object, int]] = []
+    usual = module._let_pass
+
+    def let_pass(connection: socket.socket, hops: int) -> None:
+        usual(connection, hops)
+        level = (socket.IPPROTO_IP, socket.IP_TTL)
+        if connection.family == socket.AF_INET6:
+            level = (socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS)
+        passed.append((connection.family, connection.getsockopt(*level)))
+
+    monkeypatch.setattr(module, "_let_pass", let_pass)
+    address = "127.0.0.1" if family == socket.AF_INET else "::1"
+    listening = socket.create_server((address, 0), family=family)
+    service.opened("a", [listening])
+    guests.here["a", address] = replace(make_spec(), metadata_hops=3)
+    connection = http.client.HTTPConnection(address, listening.getsockname()[1], timeout=5)
+    connection.request("PUT", "/latest/api/token", headers={TTL: "60"})
+    answer = connection.getresponse()
+    assert (answer.status, answer.headers[TTL]) == (200, "60")
+    assert answer.read()
+    connection.close()
+    assert passed == [(family, 3)]
+
+
 def test_a_network_that_is_gone_is_not_listened_on(service: MetadataService, guests: Guests) -> None:
     port = listen(service, "a")
     guests.here["a", "127.0.0.1"] = make_spec()

@@ -1,7 +1,6 @@
-"""ModifyInstanceMetadataOptions, and the options of a launch: kept and shown, so that plans of clients stay empty.
+"""ModifyInstanceMetadataOptions, and the options of a launch.
 
-The metadata service does not ask for tokens, whatever ``HttpTokens`` says; values with which a guest would not find its
-metadata as before are refused.
+The instance's host carries out ``HttpTokens`` and ``HttpPutResponseHopLimit``; the other options have one value.
 """
 
 from collections.abc import Mapping
@@ -11,6 +10,7 @@ from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
+from provisioning.compute.services.metadata_options import set_metadata_options
 from provisioning.ec2 import ids, metadata_options
 from provisioning.ec2.metadata_options import DEFAULT_HOPS, DEFAULT_TOKENS
 from provisioning.ec2.models import MetadataOptions
@@ -56,7 +56,7 @@ def modify_instance_metadata_options(call: Call) -> dict[str, Any]:
     """Change metadata options of one instance."""
     (instance,) = reading.wanted(call, [call.arguments["InstanceId"]])
     columns = read(call.arguments)
-    metadata_options.write(call.project_id, [instance.id], columns)
+    set_metadata_options(call.context, instance.id, columns)
     return {
         "InstanceId": ids.id_of(names.INSTANCE.prefix, instance.id),
         "InstanceMetadataOptions": shape(metadata_options.options_of([instance.id]).get(instance.id)),

@@ -20,7 +20,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.request import LaunchRequest, NetworkRequest, Networks
-from provisioning.ec2 import creation_tags, metadata_options
+from provisioning.ec2 import creation_tags
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.errors import AmbiguousNetworkError, SubnetNotFoundError
@@ -58,7 +58,7 @@ def run_instances(call: Call) -> dict[str, Any]:
     _refuse_what_is_not_here(call)
     given = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
     options = read_options(call.get("MetadataOptions", {}))
-    request = _request(call, given.get(names.INSTANCE.resource_type, {}))
+    request = _request(call, given.get(names.INSTANCE.resource_type, {}), options)
     rate_limits.check(call.context, rate_limits.LAUNCHES, request.max_count)
     try:
         made = launch(call.context, request)
@@ -67,7 +67,6 @@ def run_instances(call: Call) -> dict[str, Any]:
     except AmbiguousNetworkError as error:
         raise Ec2Error("VPCIdNotSpecified", SEVERAL_NETWORKS) from error
     tags.write(call, names.INSTANCE, [instance.id for instance in made], given)
-    metadata_options.write(call.project_id, [instance.id for instance in made], options)
     later = {kind.resource_type: given.get(kind.resource_type, {}) for kind in CREATED_LATER}
     creation_tags.keep(call.project_id, [instance.id for instance in made], later)
     if call.get("DisableApiTermination", False):
@@ -76,7 +75,7 @@ def run_instances(call: Call) -> dict[str, Any]:
     return shapes.reservation(made, reading.related(made))
 
 
-def _request(call: Call, own_tags: Mapping[str, str]) -> LaunchRequest:
+def _request(call: Call, own_tags: Mapping[str, str], options: Mapping[str, Any]) -> LaunchRequest:
     least, most = call.arguments["MinCount"], call.arguments["MaxCount"]
     if not 1 <= least <= most:
         raise errors.invalid_value("minCount", least, f"It must be at least 1 and at most maxCount ({most}).")
@@ -99,6 +98,7 @@ def _request(call: Call, own_tags: Mapping[str, str]) -> LaunchRequest:
         max_count=most,
         availability_zone=placement.get("AvailabilityZone") or None,
         disks=disks_of(call),
+        metadata_options=options,
     )
 
 

@@ -1,0 +1,22 @@
+"""Metadata options of servers: whether their metadata service asks for a token."""
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from provisioning.common.context import RequestContext
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import guest_changes, selectors, state
+from provisioning.ec2 import metadata_options
+
+
+@when_broken_off
+def set_metadata_options(context: RequestContext, instance_id: uuid.UUID, columns: Mapping[str, Any]) -> None:
+    """Change columns of ``ec2.MetadataOptions``, and let the server's host know; NotFoundError."""
+    with transaction.atomic():
+        state.lock([selectors.instance_for(context, instance_id).id])
+        instance = selectors.instance_for(context, instance_id)
+        metadata_options.write(instance.project_id, [instance.id], columns)
+        guest_changes.changed(instance, [guest_changes.METADATA_OPTIONS] if columns else [])
