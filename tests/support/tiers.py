@@ -14,6 +14,7 @@ DEEP = (
     "tests/e2e/test_boot_from_volume.py",
     "tests/e2e/test_foreign_images.py",
     "tests/e2e/test_forms.py",
+    "tests/e2e/test_gigabyte_image.py",
     "tests/e2e/test_images_of_servers.py",
     "tests/e2e/test_root_disks.py",
     "tests/e2e/test_several_hosts.py",
