@@ -73,13 +73,26 @@ def _told(host_id: uuid.UUID, network_ids: Collection[uuid.UUID], group_ids: Col
 
 
 def _insert(kind: str, key: uuid.UUID) -> bool:
-    """Insert the mark; whether it was not there.  Waits for a job that takes one away: it may not see our change."""
+    """Insert the mark; whether it was not there.
+
+    No job takes a mark away before the caller's transaction has ended, because it may not see our change: one that
+    takes it away now is waited for, and one that is there already is locked, together with others who mark it.
+    """
     meta = DeliveryMark._meta
     table = connection.ops.quote_name(meta.db_table)
     said: dict[str, object] = {"kind": kind, "subject_id": key, "marked_at": timezone.now()}
     fields = [column for column in meta.concrete_fields if column.name in said]
-    columns = ", ".join(connection.ops.quote_name(column.name) for column in fields)
+    named = [connection.ops.quote_name(column.name) for column in fields]
     values = [column.get_db_prep_save(said[column.name], connection) for column in fields]
+    insert = f"INSERT INTO {table} ({', '.join(named)}) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"  # noqa: S608 - names of our own
+    hold = f"SELECT 1 FROM {table} WHERE kind = %s AND subject_id = %s FOR KEY SHARE"  # noqa: S608 - the same
     with connection.cursor() as cursor:
-        cursor.execute(f"INSERT INTO {table} ({columns}) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING", values)  # noqa: S608 - names of our own
-        return bool(cursor.rowcount)
+        while True:
+            cursor.execute(insert, values)
+            if cursor.rowcount:
+                return True
+            if not connection.features.has_select_for_update:
+                return False
+            cursor.execute(hold, [kind, key])
+            if cursor.fetchone():
+                return False

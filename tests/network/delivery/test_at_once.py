@@ -7,13 +7,14 @@ import uuid
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection, transaction
 
 from compute_agent.contract.network import NETWORK
 from provisioning.common.context import RequestContext
 from provisioning.hosts.models import HostCommand
 from provisioning.network.delivery import documents, sending
-from provisioning.network.models import Delivery
+from provisioning.network.marks import mark
+from provisioning.network.models import Delivery, DeliveryMark
 from tests.support.clouds import Cloud
 
 
@@ -51,3 +52,33 @@ def test_a_subject_that_two_workers_begin_with(alice: RequestContext, monkeypatc
     assert not failed
     told = Delivery.objects.get(kind=NETWORK, subject_id=cloud.network.id)
     assert [command.id for command in HostCommand.objects.all()] == [told.command_id]
+
+
+@pytest.mark.parametrize("database", [pytest.param("postgresql", marks=pytest.mark.postgresql)], indirect=True)
+@pytest.mark.django_db(transaction=True)
+def test_no_job_takes_a_mark_away_before_a_change_can_be_seen(database: str, alice: RequestContext) -> None:
+    """Else the job looks at the records without the change, and nobody looks again."""
+    Cloud.make().add_host("one", documents=True)
+    key = uuid.uuid4()
+    mark(NETWORK, [key])
+    refused: list[Exception] = []
+
+    def job() -> None:
+        try:
+            with transaction.atomic():
+                list(DeliveryMark.objects.select_for_update(nowait=True).filter(subject_id=key))
+                DeliveryMark.objects.filter(subject_id=key).delete()
+        except OperationalError as error:
+            refused.append(error)
+        finally:
+            connection.close()
+
+    with transaction.atomic():
+        mark(NETWORK, [key])
+        worker = threading.Thread(target=job)
+        worker.start()
+        worker.join(30)
+        assert len(refused) == 1
+    job()
+    assert len(refused) == 1
+    assert not DeliveryMark.objects.filter(subject_id=key).exists()
