@@ -241,7 +241,7 @@ class Follower(Consumer):
         )
 
     async def _watch(self, expires_at: datetime, rules: int) -> None:
-        """Check the token at every change of rights or of these rules and at its end; close once it is worth nothing."""
+        """Check the token at every change of rights or rules and at its end; close when it is not valid any more."""
         while True:
             left = (expires_at - timezone.now()).total_seconds()
             with contextlib.suppress(TimeoutError):

@@ -99,8 +99,10 @@ def test_full_screen_programs_work_on_the_serial_line(cloud: OneMachine, signed_
     wait_for("a smaller terminal", lambda: size_asked_for(line, sent) < before)
     assert size_asked_for(line, sent) >= (24, 80)
     line.set_viewport_size({"width": 400, "height": 300})
-    wait_for("80 columns of smaller letters", lambda: 80 <= size_asked_for(line, sent)[1] < 90)
-    assert size_asked_for(line, sent)[0] >= 24
+    wait_for(
+        "80 columns of smaller letters",
+        lambda: (size := size_asked_for(line, sent))[0] >= 24 and 80 <= size[1] < 90,
+    )
     assert line.locator(".xterm-screen").evaluate("screen => screen.getBoundingClientRect().width") <= 400
 
     play(line, NORMAL_SCREEN)
