@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from tests.support.cast import Person, sign_in_browser
+from provisioning.compute.launch.request import NetworkRequest
+from provisioning.network import services as network
+from provisioning.volumes.models import Backup
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_snapshot, create_volume
+from tests.support.cast import People, Person, sign_in_browser
 from tests.support.clouds import Cloud
 
 SignedIn = Callable[[Person], Client]
@@ -52,3 +57,25 @@ def signed_in() -> SignedIn:
 @pytest.fixture
 def at_alice(signed_in: SignedIn, alice: Person) -> Client:
     return signed_in(alice)
+
+
+@pytest.fixture
+def town(people: People, cloud: Cloud) -> None:
+    """One thing of each kind in the operator's project."""
+    own, context = people.operator.project_id, people.operator.context
+    net = network.create_network(own, "own")
+    subnet = network.create_subnet(net, "10.66.0.0/24")
+    outside = network.create_network(own, "outside", external=True)
+    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
+    network.create_connected_router(own, [subnet], gateway=network.Gateway(outside))
+    network.create_floating_ip(own, outside)
+    network.create_port(own, net, name="port")
+    network.create_security_group(own, "front")
+    cloud.agents["host-1"].serve()
+    volume = create_volume(context, VolumeRequest(size_gb=1, name="data"))
+    cloud.run()
+    create_snapshot(context, volume.id, name="before")
+    cloud.run()
+    Backup.objects.create(project_id=own, volume_id=volume.id, name="copy", size_gb=1, status="available")
+    cloud.launch(context, name="web", networks=(NetworkRequest(network_id=str(net.id)),))
+    cloud.run()

@@ -16,16 +16,10 @@ from django.db.models import CharField, F, Value
 from django.db.models.functions import Concat
 
 from portal.dashboard.names import bdi
-from provisioning.compute.launch.request import NetworkRequest
 from provisioning.compute.models import Instance, InstanceActionEvent
 from provisioning.identity.models import Role, Service
-from provisioning.network import services as network
-from provisioning.volumes.models import Backup
-from provisioning.volumes.requests import VolumeRequest
-from provisioning.volumes.services import create_snapshot, create_volume
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
-from tests.support.clouds import Cloud
 from tests.support.pages import Document, walk
 
 TURNED = "\N{RIGHT-TO-LEFT OVERRIDE}"
@@ -34,28 +28,6 @@ CHOSEN_BY_NOVELLA = {InstanceActionEvent, Role, Service}
 BY_THEMSELVES = {"bdi", "title", "option", "textarea", "script", "pre", "code", "text"}
 """Elements that hold a name alone, or text that is copied as it is."""
 ISOLATED = re.compile("\N{FIRST STRONG ISOLATE}[^\N{POP DIRECTIONAL ISOLATE}]*\N{POP DIRECTIONAL ISOLATE}")
-
-
-@pytest.fixture
-def town(people: People, cloud: Cloud) -> None:
-    """One thing of each kind in the operator's project."""
-    own, context = people.operator.project_id, people.operator.context
-    net = network.create_network(own, "own")
-    subnet = network.create_subnet(net, "10.66.0.0/24")
-    outside = network.create_network(own, "outside", external=True)
-    network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
-    network.create_connected_router(own, [subnet], gateway=network.Gateway(outside))
-    network.create_floating_ip(own, outside)
-    network.create_port(own, net, name="port")
-    network.create_security_group(own, "front")
-    cloud.agents["host-1"].serve()
-    volume = create_volume(context, VolumeRequest(size_gb=1, name="data"))
-    cloud.run()
-    create_snapshot(context, volume.id, name="before")
-    cloud.run()
-    Backup.objects.create(project_id=own, volume_id=volume.id, name="copy", size_gb=1, status="available")
-    cloud.launch(context, name="web", networks=(NetworkRequest(network_id=str(net.id)),))
-    cloud.run()
 
 
 def turn_names() -> None:

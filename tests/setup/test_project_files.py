@@ -35,10 +35,11 @@ def test_a_lock_names_versions_and_hashes_and_no_registry(checkout: Path, name: 
 def test_the_front_end_lock_names_hashes_and_no_registry(checkout: Path) -> None:
     text = (checkout / "package-lock.json").read_text()
     assert '"resolved"' not in text
-    packages = {name: entry for name, entry in json.loads(text)["packages"].items() if name}
-    assert packages
-    assert all(entry["integrity"].startswith("sha512-") for entry in packages.values())
-    wanted = json.loads((checkout / "package.json").read_text())["dependencies"]
+    held = {name: entry for name, entry in json.loads(text)["packages"].items() if name}
+    assert held
+    assert all(entry["integrity"].startswith("sha512-") for entry in held.values())
+    packages = json.loads((checkout / "package.json").read_text())
+    wanted = packages["dependencies"] | packages["devDependencies"]
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in wanted.values())
 
 

@@ -10,6 +10,7 @@ import pytest
 
 DEEP = (
     "tests/chaos/test_chaos.py",
+    "tests/dashboard/test_seen_in_chromium.py",
     "tests/chaos/test_packets_after_losses.py",
     "tests/e2e/test_boot_from_volume.py",
     "tests/e2e/test_foreign_images.py",
@@ -26,7 +27,8 @@ DEEP = (
     "tests/host/test_volumes_between_hosts.py",
     "tests/setup/test_put_back.py",
 )
-"""Files whose tests take minutes each: long journeys on real guests, everything that is slow on Ceph, fuzzing."""
+"""Files whose tests take minutes each: long journeys on real guests, all pages in Chromium, what is slow on Ceph,
+fuzzing."""
 TWICE = {"slow", "postgresql"}
 """Marks of tests that compute long and run on a second database."""
 

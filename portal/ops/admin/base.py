@@ -15,6 +15,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 
+from portal.ops.admin.named import NamedChoices
 from portal.ops.shown import IN_DASHBOARD
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, NovellaError
@@ -53,7 +54,7 @@ class ValuesFilter(admin.AllValuesFieldListFilter):
             yield {**choice, "display": choice["display"] or "none"}
 
 
-class Ruled(ModelAdmin):
+class Ruled(NamedChoices, ModelAdmin):
     """Records whose pages ask the policy: ``rules`` names the rule of the API's operation for each of Django's four
     permissions, and for each action by its name; where there is none, the operators' pages themselves
     (``novella:admin``) are permission enough.

@@ -7,6 +7,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 
 from portal.ops.admin.base import TabularInline, Written
+from portal.ops.admin.named import NamedChoices, NamedDeletions
 from provisioning.identity import policy
 from provisioning.identity.models import GroupMembership, ImpliedRole, ProjectTag, RoleAssignment
 from provisioning.identity.services.assignments import grant, revoke_grant
@@ -17,9 +18,10 @@ from provisioning.identity.services.roles import imply, unimply
 DEFAULT_DOMAIN = "default"
 
 
-class Part(TabularInline):
+class Part(NamedChoices, TabularInline):
     """Rows that are given and taken, not changed; ``giving`` and ``taking`` name the rules."""
 
+    formset = NamedDeletions
     extra = 0
     giving = "novella:admin"
     taking = "novella:admin"

@@ -1,0 +1,40 @@
+"""Controls of Django's admin that have no name for screen readers by themselves (WCAG 4.1.2), with one."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib.admin.widgets import AutocompleteSelect
+from django.db.models import Field
+from django.forms.models import BaseInlineFormSet
+from django.http import HttpRequest
+
+if TYPE_CHECKING:  # generic to the type checker only
+    Rows = BaseInlineFormSet[Any, Any, Any]
+else:
+    Rows = BaseInlineFormSet
+
+
+class NamedDeletions(Rows):
+    """Rows of an inline table, each with a box that is called Delete."""
+
+    def get_deletion_widget(self) -> forms.Widget:  # type: ignore[override]  # the stubs take a class only
+        return forms.CheckboxInput({"aria-label": "Delete"})
+
+
+class NamedSelect(AutocompleteSelect):
+    """A choice that is searched for: while it is empty, its text says what is chosen."""
+
+    def build_attrs(self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None) -> dict[str, Any]:
+        return super().build_attrs(base_attrs, extra_attrs) | {"data-placeholder": f"Choose: {self.field.verbose_name}"}
+
+
+class NamedChoices:
+    """A page or an inline table whose ``autocomplete_fields`` have names."""
+
+    admin_site: Any
+    get_autocomplete_fields: Any
+
+    def formfield_for_foreignkey(self, db_field: "Field[Any, Any]", request: HttpRequest, **kwargs: Any) -> Any:
+        if "widget" not in kwargs and db_field.name in self.get_autocomplete_fields(request):
+            kwargs["widget"] = NamedSelect(db_field, self.admin_site, using=kwargs.get("using"))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)  # type: ignore[misc]
