@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -140,3 +143,21 @@ def test_every_command_is_documented(checkout: Path) -> None:
     ]
     assert commands
     assert [name for name in commands if f"| `{name}` |" not in guide] == []
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield the names of modules, and of what may be a module, that a file imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{each.name}" for each in node.names))
+
+
+def test_no_modules_of_the_programs_import_each_other(checkout: Path) -> None:
+    """The contracts of imports are for packages that are installed."""
+    root = checkout / "bin/libexec"
+    files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in root.rglob("*.py")}
+    assert len(files) > 50
+    order = TopologicalSorter({name: set(imported(path)) & files.keys() - {name} for name, path in files.items()})
+    order.prepare()  # CycleError names the circle
