@@ -225,9 +225,13 @@ def test_what_lies_on_a_dead_host_alone_is_refused_in_words_until_it_is_back(
     assert town.pool.volumes.keys() == {str(volume.id)}
 
 
-def test_several_servers_have_a_volume_whose_type_allows_it(town: Town, ceph: ScriptedPool) -> None:
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_several_servers_have_a_volume_whose_type_allows_it(town: Town, ceph: ScriptedPool, *, encrypted: bool) -> None:
+    """Also of an encrypted one: only the host of the daemon is told its key."""
     nadel = town.cloud.agents["nadel"]
-    VolumeType.objects.create(name="many", extra_specs={"multiattach": "<is> True"})
+    many = VolumeType.objects.create(name="many", extra_specs={"multiattach": "<is> True"})
+    if encrypted:
+        TypeEncryption.objects.create(volume_type=many, provider="luks")
     volume = town.make(volume_type="many")
     nadel.work()
     first = town.attach(volume)
@@ -238,6 +242,8 @@ def test_several_servers_have_a_volume_whose_type_allows_it(town: Town, ceph: Sc
     told = [command.body for command in town.agent.take() if isinstance(command.body, ConnectVolumeRequest)]
     clients = [(each.attachment_id, each.local, each.read_only) for each in told[-1].clients]
     assert clients == [(str(first.id), True, False), (str(second.id), False, True)], "one daemon opens the data"
+    assert told[-1].volume.encryption == encryption_of(volume)
+    assert bool(encryption_of(volume)) is encrypted
     attachments.release(second.id)
     assert town.fresh(volume).status == "in-use"
     assert nadel.take() == []

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import VolumeConnection
@@ -13,6 +15,7 @@ from compute_agent.contract.volume import VolumeClient, VolumeSpec, client_expor
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 from tests.agent.volumes.test_drivers import FILES, kill
 
+KEY = base64.b64encode(b"secret").decode()
 FIRST, SECOND, THIRD = (VolumeClient(attachment_id=name, host_id="h", local=True) for name in ("a", "b", "c"))
 
 
@@ -53,13 +56,14 @@ def guest(connection: VolumeConnection, client: VolumeClient, *, again: bool) ->
         found.process.communicate()
 
 
-def shared(pool: Pool) -> VolumeSpec:
-    return replace(pool.make(), multiattach=True)
+def shared(pool: Pool, *, key: str = "") -> VolumeSpec:
+    return replace(pool.make(key=key), multiattach=True)
 
 
+@pytest.mark.parametrize("key", ["", KEY], ids=["plain", "encrypted"])
 @FILES
-def test_a_guest_that_is_taken_out_by_force_writes_no_more_and_the_others_notice_nothing(pool: Pool) -> None:
-    volume = shared(pool)
+def test_a_guest_that_is_taken_out_by_force_writes_no_more_and_the_others_notice_nothing(pool: Pool, key: str) -> None:
+    volume = shared(pool, key=key)
     there = pool.daemons.connect(pool.driver, volume, [FIRST, SECOND])
     with guest(there, FIRST, again=True) as taken, guest(there, SECOND, again=False) as stays:
         assert taken.writes(1, 0)
