@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -161,6 +162,20 @@ def test_a_delete_that_is_sent_twice_deletes_nothing_for_good(
         at_alice.post(path.format(three[0].id), {**sent, **again}, headers=SCRIPT)
         if ended:
             cloud.run()
+    cloud.run()
+    assert state_of(three[0]) == ("soft-delete", None)
+
+
+def test_a_delete_that_is_sent_twice_at_once_deletes_nothing_for_good(
+    at_alice: Client, three: list[Instance], cloud: Cloud, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both requests read the instance before the first one begins."""
+    settings.RECLAIM_INSTANCE_INTERVAL = 3600
+    sent, read = answer_to(at_alice, "delete", three[:1]), Instance.objects.get(id=three[0].id)
+    at_alice.post("/instances/all/delete/", sent, headers=SCRIPT)
+    monkeypatch.setattr("portal.dashboard.instances.begin.compute", SimpleNamespace(instance_for=lambda *_: read))
+    monkeypatch.setattr("portal.dashboard.instances.bulk.InstancesBulk._was_begun", lambda *_: False)
+    at_alice.post("/instances/all/delete/", sent, headers=SCRIPT)
     cloud.run()
     assert state_of(three[0]) == ("soft-delete", None)
 

@@ -122,9 +122,10 @@ restore = register(Restore()).begin
 
 def soft_delete(context: RequestContext, instance: Instance, started: datetime) -> bool:
     """Begin to delete a server that can come back, inside the caller's transaction; False when it cannot, or has moved
-    on, and nothing was written.  One that is kept already stays as it is: a client may ask twice.
+    on, and nothing was written.  One that is kept already, or is about to be, stays as it is: a client may ask twice.
     """
-    if instance.vm_state == VmState.SOFT_DELETED and instance.task_state is None:
+    kept = instance.vm_state == VmState.SOFT_DELETED and instance.task_state is None
+    if kept or instance.task_state == TaskState.SOFT_DELETING:
         return True
     if not SOFT_DELETE.offered(instance) or instance.launched_at is None:
         return False
