@@ -142,6 +142,9 @@ class PassingOn(ComputeDriver):
     def volumes(self) -> dict[str, list[str]]:
         return self.inner.volumes()
 
+    def interfaces(self) -> dict[str, list[str]]:
+        return self.inner.interfaces()
+
     def open_exports(self) -> set[str]:
         return self.inner.open_exports()
 

@@ -23,9 +23,9 @@ from provisioning.compute.models import InterfaceDifference, NewerGuest
 from provisioning.compute.upkeep import adoption, interface_decisions
 from provisioning.doctor.examination import findings
 from provisioning.doctor.finding import Finding
+from provisioning.volumes.holds import HELD_BY
 from provisioning.volumes.host_commands import data_id_of
 from provisioning.volumes.models import Attachment, Volume
-from provisioning.volumes.services.attachments import HELD_BY
 
 COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
 SEEN_WITHIN, MENDED_WITHIN = 270.0, 240.0
