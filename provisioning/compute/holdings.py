@@ -41,6 +41,7 @@ def register() -> None:
             "compute.SchedulingDecision": _HISTORY,
             "compute.Migration": _HISTORY,
             "compute.NewerGuest": "One for each server and host at most, and servers are limited.",
+            "compute.InterfaceDifference": "As many as a guest has interfaces, which are limited.",
             "compute.BlockDevice": "At most twenty-six of each server, and volumes are limited themselves.",
             "compute.InstanceTag": "At most fifty of each server, and servers are limited.",
             "compute.ConsoleToken": "Gone after minutes, and few of each server.",

@@ -50,6 +50,7 @@ def register() -> None:
             "compute.InstanceTag": _OF_SERVER,
             "compute.BlockDevice": _OF_SERVER,
             "compute.NewerGuest": _OF_SERVER,
+            "compute.InterfaceDifference": _OF_SERVER,
             "compute.Allocation": "Goes when its server leaves the host.",
             "compute.ConsoleToken": "Goes soon after it has expired (NOVELLA_CONSOLE_TOKEN_TTL).",
             "compute.Total": "One row for each set of labels.",

@@ -112,6 +112,7 @@ MAKERS = {
     "provisioning/network/services/rbac_policies.py": {"RbacPolicy"},
     "provisioning/network/services/floating_ips.py": {"FloatingIP"},
     "provisioning/network/services/ports.py": {"Port"},
+    "provisioning/network/services/kept_ports.py": {"FixedIP", "Port"},
     "provisioning/network/services/port_changes.py": {"Port"},
     "provisioning/network/services/routers.py": {"Router"},
     "provisioning/network/services/security_group_rules.py": {"SecurityGroupRule"},
