@@ -9,6 +9,7 @@ import pytest
 from compute_agent.contract.build import InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.errors import ImageUnacceptableError, RetryableHostError
+from compute_agent.virt.passing_on import PassingOn
 from tests.agent.cast import make_spec
 from tests.agent.driver_contract import DriverContract, until
 from tests.agent.watched_driver import WatchedDriver
@@ -112,3 +113,7 @@ def test_the_console_shows_name_and_address_and_never_changes(driver: WatchedDri
 def test_an_unknown_fault_is_refused(step: str, kind: str) -> None:
     with pytest.raises(ValueError, match="step"):
         WatchedDriver(fail_at=step, kind=kind)
+
+
+def test_a_driver_that_passes_everything_on_leaves_nothing_out() -> None:
+    assert PassingOn.__abstractmethods__ == frozenset()
