@@ -18,8 +18,9 @@ pytestmark = pytest.mark.e2e
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """A folder with a short name: sockets are in folders below it."""
+    """A folder with a short name, since sockets are in folders below it; PostgreSQL's account gets there, too."""
     with tempfile.TemporaryDirectory(prefix="nv-") as name:
+        Path(name).chmod(0o755)
         yield Path(name)
 
 
