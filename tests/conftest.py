@@ -18,6 +18,7 @@ pytest_plugins = [
     "tests.support.cast",
     "tests.support.databases",
     "tests.support.lanes",
+    "tests.support.ledger",
     "tests.support.tiers",
     "tests.support.ceph",
 ]
