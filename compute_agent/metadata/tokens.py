@@ -29,7 +29,7 @@ class Tokens:
         return base64.urlsafe_b64encode(end + self._signature(uuid, end)).decode()
 
     def is_good(self, uuid: str, token: str) -> bool:
-        """Whether a token is one of this guest, and not over."""
+        """Return whether a token is one of this guest, and not over."""
         try:
             said = base64.b64decode(token, altchars=b"-_", validate=True)
         except ValueError:

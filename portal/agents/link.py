@@ -144,7 +144,7 @@ class AgentConsumer(Consumer):
     # --- strangers ----------------------------------------------------------------------------------------------
 
     def _shows_credential(self) -> bool:
-        """Whether the handshake has the credential of a host."""
+        """Return whether the handshake has the credential of a host."""
         name, credential = handshake.header(self.scope, HOST_NAME), handshake.bearer(self.scope)
         if not name or not credential:
             return False

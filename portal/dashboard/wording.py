@@ -124,7 +124,7 @@ def server_status(instance: Instance, now: datetime) -> Status:
 
 
 def is_silent(instance: Instance, now: datetime) -> bool:
-    """Whether the server is on a host that does not answer, or that an operator has set down."""
+    """Return whether the server is on a host that does not answer, or that an operator has set down."""
     return instance.host is not None and instance.vm_state != VmState.DELETED and not is_alive(instance.host, now)
 
 

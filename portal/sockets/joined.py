@@ -101,7 +101,7 @@ class JoinedSocket(Follower):
 
     @property
     def takes_over(self) -> bool:
-        """Whether another window of the same person may still have what this one is for; it is told to leave."""
+        """Return whether another window of the same person may still have what this one is for; it is told to leave."""
         return False
 
     def question(self, tunnel: Tunnel) -> CallBody:

@@ -83,7 +83,7 @@ class BoundedWebSocket(ws_protocol.WebSocketProtocol):
 
     @property
     def unknown(self) -> bool:
-        """Whether this is an agents' link without a credential."""
+        """Return whether this is an agents' link without a credential."""
         return bool(self.path == LINK) and not self._admitted
 
     @property

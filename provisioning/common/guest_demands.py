@@ -54,7 +54,7 @@ class Demand:
         object.__setattr__(self, "values", found)
 
     def accepts(self, value: str) -> bool:
-        """Whether a guest with this value can be launched."""
+        """Return whether a guest with this value can be launched."""
         if ANY in self.accepted or any(each.fullmatch(value) for each in self.values):
             return True
         return OFF in self.accepted and strutils.bool_from_string(value, default=None) is False

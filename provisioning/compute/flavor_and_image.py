@@ -52,7 +52,7 @@ def check_image_demands(properties: Mapping[str, object]) -> None:
 
 
 def may_be_without_disk(context: RequestContext, flavor: Flavor) -> bool:
-    """Whether the caller may launch a server with a local root disk of a flavor that has no size for it.
+    """Return whether the caller may launch a server with a local root disk of a flavor that has no size for it.
 
     Its disk is as large as any image is; Nova's rule.
     """

@@ -26,7 +26,7 @@ OPEN, FOLLOWED, REMOVED, GONE = NewerGuest.Outcome
 
 
 def is_newer(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
-    """Whether a guest of this attempt on the host proves that the instance's record has lost something."""
+    """Return whether a guest of this attempt on the host proves that the instance's record has lost something."""
     if attempt > instance.attempt:
         return True
     if instance.vm_state != VmState.DELETED and attempt == instance.attempt and instance.host_id is None:
@@ -35,7 +35,7 @@ def is_newer(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
 
 
 def _was_another_hosts(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
-    """Whether the history knows this attempt on other hosts only: the host got it by records that are lost."""
+    """Return whether the history knows this attempt on other hosts only: the host got it by records that are lost."""
     if instance.host_id == host_id and instance.vm_state != VmState.DELETED:
         return False
     steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, attempt=attempt).exclude(host="")
@@ -47,7 +47,7 @@ def _was_another_hosts(instance: Instance, host_id: uuid.UUID, attempt: int) -> 
 
 
 def was_lost(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
-    """Whether an attempt on a host is one that was given out after the copy which was restored later."""
+    """Return whether an attempt on a host is one that was given out after the copy which was restored later."""
     for above, below, holder in instance.lost_attempts:
         if above < attempt < below:
             return True
@@ -57,7 +57,7 @@ def was_lost(instance: Instance, host_id: uuid.UUID, attempt: int) -> bool:
 
 
 def is_current(instance: Instance, attempt: int) -> bool:
-    """Whether an attempt is that of the guest which the record means, on the record's own host.
+    """Return whether an attempt is that of the guest which the record means, on the record's own host.
 
     Between the guest's last known number and the record's are those of commands to make it again that went wrong.
     """
@@ -137,7 +137,7 @@ def attested_since() -> datetime | None:
 
 
 def is_as_copied(instance: Instance) -> bool:
-    """Whether an operator has restored the records lately, and nothing has been done with the server since.
+    """Return whether an operator has restored the records lately, and nothing has been done with the server since.
 
     Only then a host's word is enough to give it the server: later nobody attests that records are lost.
     """
@@ -147,7 +147,7 @@ def is_as_copied(instance: Instance) -> bool:
 
 
 def may_be_followed(instance: Instance) -> bool:
-    """Whether the record can follow a guest on another host.
+    """Return whether the record can follow a guest on another host.
 
     It can when the server ran, and nothing but a build is done with it; and when it is being built, and a
     host has been told to build it: it has its ports then.

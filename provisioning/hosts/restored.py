@@ -53,7 +53,7 @@ def after_restore() -> Restore:
 
 
 def _is_anybody_working() -> bool:
-    """Whether signs of life of workers, or of hosts that a web process hears, go on.
+    """Return whether signs of life of workers, or of hosts that a web process hears, go on.
 
     A copy that is seconds old has fresh ones of processes that have ended since: those do not move.
     """

@@ -41,7 +41,7 @@ def path_of(image_id: uuid.UUID) -> Path:
 
 
 def is_whole(image_id: uuid.UUID) -> bool:
-    """Whether all bits of an image are there, whatever its record says: they get their name last."""
+    """Return whether all bits of an image are there, whatever its record says: they get their name last."""
     return path_of(image_id).exists()
 
 
@@ -157,7 +157,7 @@ def remove_waiting(image_id: uuid.UUID) -> None:
 
 
 def is_waiting(image_id: uuid.UUID) -> bool:
-    """Whether there is data that waits for its import or for its next part."""
+    """Return whether there is data that waits for its import or for its next part."""
     return staged_of(image_id).exists() or arriving_of(image_id).exists()
 
 

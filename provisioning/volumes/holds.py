@@ -36,7 +36,7 @@ UNHEARD = (
 
 
 def is_held(volume_id: uuid.UUID) -> bool:
-    """Whether a volume is kept for somebody who has it open and whom no record knows."""
+    """Return whether a volume is kept for somebody who has it open and whom no record knows."""
     return Attachment.objects.filter(volume_id=volume_id, connector__has_key=HELD_BY).exists()
 
 

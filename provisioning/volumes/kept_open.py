@@ -59,7 +59,7 @@ def hold(volume: Volume, key: uuid.UUID, client: VolumeClient, host_id: uuid.UUI
 
 
 def may_claim(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> bool:
-    """Whether a host that does not run the volume's daemon by the records may have opened it since."""
+    """Return whether a host that does not run the volume's daemon by the records may have opened it since."""
     if volume.pool is None or not volume.pool.shared or not known.clients or known.gone:
         return False
     return PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists()

@@ -100,7 +100,7 @@ def refused(volume: Volume, event: AgentEvent, body: Any, host_id: uuid.UUID) ->
 
 
 def _is_newer(volume: Volume, known: KnownVolume, *, first: bool) -> bool:
-    """Whether the host has seen a change that the records do not have.
+    """Return whether the host has seen a change that the records do not have.
 
     Its number is above the record's, or was given to nobody since a copy was restored, after which it is heard for the
     ``first`` time; or it has deleted the data.
@@ -198,7 +198,7 @@ def take_over(volume: Volume, known: KnownVolume, host_id: uuid.UUID, more: Clai
 
 
 def _answers_for(volume: Volume, host_id: uuid.UUID) -> bool:
-    """Whether the host runs the volume's daemon, or serves its pool while no other host does."""
+    """Return whether the host runs the volume's daemon, or serves its pool while no other host does."""
     if volume.daemon_host_id is not None:
         return volume.daemon_host_id == host_id
     return PoolHost.objects.filter(pool_id=volume.pool_id, host_id=host_id).exists()
@@ -241,7 +241,7 @@ def _clients(volume: Volume, known: KnownVolume, host_id: uuid.UUID) -> Iterable
 
 
 def _is_of(row: Attachment, host_id: uuid.UUID) -> bool:
-    """Whether a host has a say about an attachment: another host may hold the volume by it."""
+    """Return whether a host has a say about an attachment: another host may hold the volume by it."""
     return holds.holder(row) in (None, host_id) or holds.GUEST_HOST in row.connector
 
 

@@ -143,7 +143,7 @@ def has_copied(pool: StoragePool) -> bool:
 
 
 def _counts(pool: StoragePool, host_id: uuid.UUID, now: datetime) -> bool:
-    """Whether a host's word counts for what the pool has: that of the first one that answers and serves it."""
+    """Return whether a host's word counts for what the pool has: that of the first one that answers and serves it."""
     answering = PoolHost.objects.filter(alive(now, "host__"), pool=pool).filter(Q(serving=True) | Q(host_id=host_id))
     return host_id == answering.order_by("id").values_list("host_id", flat=True).first()
 

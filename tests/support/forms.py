@@ -252,7 +252,7 @@ class Visitor:
 
 
 def _answers(button: Any) -> Callable[[Response], bool]:
-    """Whether an answer is that to this button's form: some send another one when a field changes."""
+    """Return whether an answer is that to this button's form: some send another one when a field changes."""
     path = urlsplit(button.evaluate(f"(each) => each.getAttribute('formaction') || ({ACTION})(each.form)")).path
     return lambda answer: answer.request.method == "POST" and urlsplit(answer.url).path == path
 

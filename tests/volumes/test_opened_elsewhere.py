@@ -109,7 +109,7 @@ def move(town: Town, *, attached: bool = True, volume_type: str = "") -> Moved:
 
 @pytest.fixture(params=["forgotten", "run"])
 def told(request: pytest.FixtureRequest) -> bool:
-    """Whether the operator has run ``manage.py after_restore``."""
+    """Return whether the operator has run ``manage.py after_restore``."""
     return bool(request.param == "run")
 
 

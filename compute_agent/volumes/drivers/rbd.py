@@ -288,7 +288,7 @@ class RbdDriver(VolumeDriver):
 
     @functools.cached_property
     def _as_root(self) -> bool:
-        """Whether the account of storage daemons cannot read what signs this host in to the cluster."""
+        """Return whether the account of storage daemons cannot read what signs this host in to the cluster."""
         account = self.settings.account
         if account is None:
             return False

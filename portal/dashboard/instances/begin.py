@@ -22,7 +22,7 @@ def action_named(name: str) -> tuple[ServerAction[Any], Button]:
 
 
 def kept_to_be_restored(instance: Instance) -> bool:
-    """Whether the question about its delete is whether to delete it for good."""
+    """Return whether the question about its delete is whether to delete it for good."""
     return instance.vm_state == VmState.SOFT_DELETED
 
 

@@ -133,7 +133,7 @@ class InstancesBulk(InstancePage):
         return asked if asked and timezone.is_aware(asked) else None
 
     def _was_begun(self, instance: Instance) -> bool:
-        """Whether the script asks again for what was begun since the question."""
+        """Return whether the script asks again for what was begun since the question."""
         if self._again is None:
             return False
         since = compute.actions_for(self.context, instance.id, limit=1)

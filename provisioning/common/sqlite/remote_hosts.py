@@ -16,7 +16,7 @@ MARK = "remote-hosts"
 
 
 def are_known(database: str) -> bool:
-    """Whether a host on another machine has been heard of; ``database`` is the path of the file."""
+    """Return whether a host on another machine has been heard of; ``database`` is the path of the file."""
     return os.path.exists(os.path.join(os.path.dirname(database), MARK))  # noqa: PTH110, PTH118, PTH120 - asked often
 
 
@@ -31,7 +31,7 @@ def heard_from(address: str) -> None:
 
 
 def _is_own(address: str) -> bool:
-    """Whether an address is one of this machine; text that is no address counts as its own."""
+    """Return whether an address is one of this machine; text that is no address counts as its own."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

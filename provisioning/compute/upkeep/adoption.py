@@ -148,7 +148,7 @@ def _locked(row: NewerGuest) -> Instance:
 
 
 def _is_ordered(instance: Instance, attempt: int) -> bool:
-    """Whether a guest of an attempt below the record's has been ordered to do something since the records were
+    """Return whether a guest of an attempt below the record's has been ordered to do something since the records were
     restored: the order is carried out on it.
     """
     return attempt < instance.attempt and instance.task_state not in (None, TaskState.SPAWNING)

@@ -199,7 +199,7 @@ def _is_at_rest(instance: Instance, attempt: int) -> bool:
 
 
 def _is_settled(instance: Instance) -> bool:
-    """Whether nothing of the server has changed so lately that an audit may be older."""
+    """Return whether nothing of the server has changed so lately that an audit may be older."""
     newest = Port.objects.filter(device_id=instance.id).aggregate(newest=Max("updated_at"))["newest"]
     changed = max(moment for moment in (newest, instance.updated_at) if moment is not None)
     return changed < timezone.now() - SETTLED

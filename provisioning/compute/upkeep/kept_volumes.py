@@ -28,7 +28,7 @@ def give_back(instance: Instance, volume: Volume, attachment: Attachment) -> Non
 
 
 def was_given(instance: Instance, volume_id: uuid.UUID) -> bool:
-    """Whether the history of a server names the volume: it was attached or detached by these records."""
+    """Return whether the history of a server names the volume: it was attached or detached by these records."""
     steps = InstanceActionEvent.objects.filter(action__instance_id=instance.id, detail__volume_id=str(volume_id))
     return steps.exists()
 

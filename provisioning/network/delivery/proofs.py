@@ -26,12 +26,12 @@ def digest_in(owned: Owned) -> str:
 
 
 def is_proven(row: Delivery, owned: Owned) -> bool:
-    """Whether the portal has told the host of the row this version of the document."""
+    """Return whether the portal has told the host of the row this version of the document."""
     return any(_bears(row, owned, key) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
 
 
 def is_outdated(row: Delivery, owned: Owned) -> bool:
-    """Whether a mark is worth nothing from the next rotation of keys on: the document is to be told again."""
+    """Return whether a mark is worth nothing from the next rotation of keys on: the document is to be told again."""
     return bool(owned.digest) and not _bears(row, owned, settings.SECRET_KEY)
 
 

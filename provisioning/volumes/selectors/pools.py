@@ -48,7 +48,7 @@ def backend_of(pool: StoragePool) -> str:
 
 
 def is_up(pool: StoragePool, now: datetime | None = None) -> bool:
-    """Whether one of the hosts that serve it has been heard of."""
+    """Return whether one of the hosts that serve it has been heard of."""
     seen = pool.last_seen_at
     connected = any(each.serving and each.host.connected for each in pool.servings.all())
     return connected or (seen is not None and (now or timezone.now()) - seen < DOWN_AFTER)

@@ -77,7 +77,7 @@ class Host:
         assert "failed" not in self.io(volume, f"write -P {pattern} {mib * MIB} {MIB}")
 
     def reads(self, volume: VolumeSpec, *patterns: int) -> bool:
-        """Whether the volume's first MiB have these patterns, one each."""
+        """Return whether the volume's first MiB have these patterns, one each."""
         said = self.io(volume, *(f"read -P {pattern} {at * MIB} {MIB}" for at, pattern in enumerate(patterns)))
         return "failed" not in said and said.count("bytes at offset") == len(patterns)
 

@@ -225,7 +225,7 @@ def pieces_six(frame: bytes, step: int) -> list[bytes]:
 
 
 def is_last(frame: bytes) -> bool:
-    """Whether a frame has the end of an IPv6 packet: it is the last fragment, or all of it."""
+    """Return whether a frame has the end of an IPv6 packet: it is the last fragment, or all of it."""
     six, fragmented = frame[12:14] == b"\x86\xdd", frame[20] == FRAGMENT
     return six and (not frame[57] & 1 if fragmented else END in frame)
 
