@@ -182,14 +182,23 @@ def _differences(instance: Instance, guest: GuestState) -> dict[str, _Difference
         if port is None:
             reason = _refusal(instance, each, since) or give_back(instance, each)
             found[mac] = _Difference(read_id(each.port_id), EXTRA if reason else GIVEN_BACK, each, reason or BACK)
-        elif since is not None and not port.leaving and port.updated_at < since:
-            given = network.give_addresses_back(port, each.addresses)
-            if given:
-                found[mac] = _Difference(port.id, GIVEN_BACK, each, f"Addresses given back: {', '.join(given)}.")
+        elif since is None or port.leaving or port.updated_at >= since:
+            continue
+        elif told := _give_addresses_back(port, each.addresses):
+            found[mac] = _Difference(port.id, GIVEN_BACK, each, told)
     for mac in ports.keys() - has.keys():
         if not ports[mac].leaving:
             found[mac] = _Difference(ports[mac].id, MISSING)
     return found
+
+
+def _give_addresses_back(port: Port, addresses: Sequence[str]) -> str:
+    """Give a port the addresses that its guest has and that are free; say which, and which the guest loses."""
+    given, refused = network.give_addresses_back(port, addresses)
+    said = [f"Addresses given back: {', '.join(given)}."] if given else []
+    if refused:
+        said.append(f"Addresses taken from it, since they are in use elsewhere or not to be had: {', '.join(refused)}.")
+    return " ".join(said)[:255]
 
 
 def _is_at_rest(instance: Instance, attempt: int) -> bool:

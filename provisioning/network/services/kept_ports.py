@@ -101,14 +101,16 @@ def _create(plan: InterfacePlan, kept: KeptPort) -> None:
     shrink(owner, {"ports": ports, "fixed_ips": addresses})
 
 
-def give_addresses_back(port: Port, addresses: Sequence[str]) -> list[str]:
-    """Give a port those of the addresses that are free in its network, past the quota; return them."""
+def give_addresses_back(port: Port, addresses: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Give a port those of the addresses that are free in its network, past the quota; return them, and those that it
+    cannot have.
+    """
     with transaction.atomic():
         had = {addressing.usual_form(each.address) for each in port.fixed_ips.all()}
         wanted = [each for each in map(addressing.usual_form, addresses) if each not in had]
-        wanted = wanted[: max(0, MAX_ADDRESSES - len(had))]
+        wanted, refused = wanted[: max(0, MAX_ADDRESSES - len(had))], wanted[max(0, MAX_ADDRESSES - len(had)) :]
         if not wanted:
-            return []
+            return [], refused
         more = addresses_held(port) + len(wanted)
         grow(port.project_id, quota_owner(port), {"fixed_ips": more}, refuse=False)
         subnets, given = lock_subnets([str(port.network_id)]).get(port.network_id, []), []
@@ -116,13 +118,14 @@ def give_addresses_back(port: Port, addresses: Sequence[str]) -> list[str]:
             try:
                 places = _places(subnets, [each])
             except InvalidInputError:
+                refused.append(each)
                 continue
             given += [ipam.take(port, place).address for place in places]
         shrink(quota_owner(port), {"fixed_ips": addresses_held(port)})
         if given:
             set_interface_status(port.id, port.status)
             ports_changed([port])
-        return given
+        return given, refused
 
 
 def hold_addresses_back(network_id: uuid.UUID, addresses: Sequence[str]) -> None:

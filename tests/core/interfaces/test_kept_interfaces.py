@@ -245,6 +245,28 @@ def test_an_address_that_was_added_since_the_copy_is_the_ports_again(
     assert differences() == [("given_back", port)]
 
 
+@NAMED
+def test_an_address_that_another_has_got_since_is_taken_from_the_interface_and_named(
+    cloud: Cloud, running: Instance, agent: ScriptedAgent
+) -> None:
+    copy = Copy()
+    add_fixed_ip(context("alice"), running.id, str(cloud.network.id))
+    cloud.run()
+    (port,) = interfaces(running)
+    lost = FixedIP.objects.filter(port_id=port).order_by("-id")[0].address
+    copy.put_back()
+    restored.after_restore()
+    network.create_port(project(), cloud.network, fixed_ips=[{"ip_address": lost}])
+    for _ in range(2):
+        agent.hello()
+        cloud.run()
+    assert lost not in FixedIP.objects.filter(port_id=port).values_list("address", flat=True)
+    assert agent.specs is not None
+    assert lost not in [fixed.address for fixed in agent.specs[str(running.id)].ports[0].fixed_ips]
+    (found,) = look("guest_interfaces")
+    assert f"taken from it, since they are in use elsewhere or not to be had: {lost}." in found.sentence
+
+
 def test_a_host_is_told_again_what_the_interfaces_may_do(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     """Whatever was opened since the copy is closed as the records say."""
     copy = Copy()
