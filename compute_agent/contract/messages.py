@@ -81,6 +81,7 @@ class GuestState(Frozen, frozen=True):
     attempt: int
     power_state: int  # Nova's numbers: 0 nostate, 1 running, 3 paused, 4 shutdown, 6 crashed, 7 suspended
     volumes: list[str] | None = None  # ids of the volumes that it has as disks; None: not said
+    attachments: dict[str, str] | None = None  # volume → the attachment by which it has it; None: not said
     interfaces: list[GuestInterface] | None = None  # running or defined, in the order of the guest; None: not said
 
 

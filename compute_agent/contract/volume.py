@@ -72,6 +72,7 @@ class KnownVolume(Frozen, frozen=True):
     size_gb: int = 0
     clients: list[VolumeClient] | None = None  # None: not known
     gone: bool = False  # it was deleted here
+    encrypted: bool = False
 
 
 MOST_KNOWN = 5_000

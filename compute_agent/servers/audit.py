@@ -41,14 +41,21 @@ def _interface(port: PortRef) -> GuestInterface:
     )
 
 
-def guest_states(guests: Iterable[Guest], volumes: Mapping[str, Sequence[str]] | None = None) -> list[GuestState]:
-    """Return the guests as they travel; ``volumes`` are the ids of those that each has, None: not looked for."""
+def guest_states(
+    guests: Iterable[Guest],
+    volumes: Mapping[str, Sequence[str]] | None = None,
+    attachments: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[GuestState]:
+    """Return the guests as they travel; ``volumes`` are the ids of those that each has, ``attachments`` by which each
+    has them; None: not looked for.
+    """
     return [
         GuestState(
             instance_id=guest.uuid,
             attempt=guest.attempt,
             power_state=guest.power_state,
             volumes=None if volumes is None or guest.uuid not in volumes else list(volumes[guest.uuid]),
+            attachments=None if attachments is None or guest.uuid not in attachments else {**attachments[guest.uuid]},
         )
         for guest in guests
     ]
@@ -72,6 +79,6 @@ def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_ima
         architecture=capacity.architecture,
         host_ip=host_ip,
         cached_images=cached_images,
-        guests=guest_states(driver.guests(), driver.volumes()),
+        guests=guest_states(driver.guests(), driver.volumes(), driver.attachments()),
         uptime=capacity.uptime,
     )

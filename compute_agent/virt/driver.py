@@ -324,6 +324,12 @@ class ComputeDriver(abc.ABC):
         """
 
     @abc.abstractmethod
+    def attachments(self) -> dict[str, dict[str, str]]:
+        """Return the attachment by which each guest of ``guests`` has each of its volumes, by the guest's uuid and the
+        volume's id; those that are not known are left out.
+        """
+
+    @abc.abstractmethod
     def interfaces(self) -> dict[str, list[str]]:
         """Return the MAC addresses of the interfaces that each guest of ``guests`` has, by the guest's uuid: a guest
         that is on has what it runs with, another one what it is defined with.

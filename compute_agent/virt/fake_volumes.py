@@ -95,6 +95,14 @@ class FakeVolumes(ComputeDriver):
         with self._changed:
             return {guest.uuid: [disk.id for disk in guest.volumes] for guest in self._state.guests.values()}
 
+    def attachments(self) -> dict[str, dict[str, str]]:
+        with self._changed:
+            guests = self._state.guests.values()
+            return {
+                guest.uuid: {disk.id: disk.attachment_id for disk in guest.volumes if disk.attachment_id}
+                for guest in guests
+            }
+
     def open_exports(self) -> set[str]:
         with self._changed:
             running = [guest for guest in self._state.guests.values() if guest.power in ON]

@@ -142,6 +142,9 @@ class PassingOn(ComputeDriver):
     def volumes(self) -> dict[str, list[str]]:
         return self.inner.volumes()
 
+    def attachments(self) -> dict[str, dict[str, str]]:
+        return self.inner.attachments()
+
     def interfaces(self) -> dict[str, list[str]]:
         return self.inner.interfaces()
 

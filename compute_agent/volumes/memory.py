@@ -60,8 +60,15 @@ class VolumeMemory:
             clients = []
         elif isinstance(body, ConnectVolumeRequest):
             clients = body.clients
+        encrypted = spec.encryption is not None or (before is not None and before.encrypted)
         known = KnownVolume(
-            data_id=spec.id, version=0, volume_id=volume_id, pool_id=spec.pool_id, size_gb=spec.size_gb, clients=clients
+            data_id=spec.id,
+            version=0,
+            volume_id=volume_id,
+            pool_id=spec.pool_id,
+            size_gb=spec.size_gb,
+            clients=clients,
+            encrypted=encrypted,
         )
         self._store.describe(subject, msgspec.json.encode(known))
 

@@ -13,7 +13,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.compute import reports, state, volume_commands
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
-from provisioning.compute.upkeep import kept_interfaces, leftovers, reconcile, strange_disks
+from provisioning.compute.upkeep import kept_interfaces, leftovers, moved_disks, reconcile, strange_disks
 from provisioning.hosts.models import HostCommand, Leftover
 from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
 
@@ -59,6 +59,7 @@ class ServerHandler(SubjectHandler[Instance]):
 
     def compare(self, host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
         reconcile.compare(host_id, guests, complete=complete)
+        moved_disks.follow(host_id, guests, complete=complete)
         strange_disks.order_away(host_id, guests, complete=complete)
         kept_interfaces.compare(host_id, guests, complete=complete)
 

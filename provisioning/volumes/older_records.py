@@ -21,12 +21,12 @@ from django.utils import timezone
 
 from compute_agent.contract.messages import AgentEvent
 from compute_agent.contract.volume import MOST_KNOWN, ConnectVolumeRequest, KnownVolume
-from provisioning.common.ids import read_id
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.hosts.models import Host
 from provisioning.hosts.restored import LEAP
 from provisioning.hosts.subjects import newest_of
 from provisioning.quotas.services.sizes import grow
-from provisioning.volumes import holds, kept_open, placement, quota, state
+from provisioning.volumes import holds, kept_open, lost_moves, placement, quota, state
 from provisioning.volumes.host_commands import open_commands
 from provisioning.volumes.kept_open import MOST_SAID
 from provisioning.volumes.models import Attachment, PoolHost, Volume
@@ -48,13 +48,17 @@ def compare(host_id: uuid.UUID, said: Sequence[KnownVolume]) -> None:
     Numbers from before a restore count the first time that the host is heard of.
     """
     known = {key: each for each in said[:MOST_KNOWN] if (key := read_id(each.data_id)) is not None}
+    more: Claims = Counter()
+    believed = {key: each for key, each in known.items() if max(each.version, each.size_gb) <= HIGHEST}
+    for moved, hidden, data in lost_moves.take_up(host_id, believed):
+        more[hidden.pool_id or NOBODY] += hidden.size_gb
+        list(_size(moved, data, more))
     first = PoolHost.objects.filter(host_id=host_id, heard=False)
     pools = set(first.values_list("pool_id", flat=True))
     mine = Q(data_id=None, id__in=known) | Q(data_id__in=known)
     rows = Volume.objects.filter(mine).only("id", "data_id", "version", "copied", "status", "launched_at", "pool_id")
     newer = {row.id for row in rows if _is_newer(row, known[row.data_id or row.id], first=row.pool_id in pools)}
     held = {row.volume_id for row in holds.by_host(host_id)}
-    more: Claims = Counter()
     locked = state.lock(newer | held).values()
     for volume in sorted(locked, key=lambda each: (str(each.project_id), each.id)):  # the order of quotas
         each = known.get(volume.data_id or volume.id)

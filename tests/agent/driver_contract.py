@@ -233,6 +233,7 @@ class DriverContract:
         for _ in range(2):
             driver.attach_volume(spec, VOLUME)
         assert driver.volumes()[guest] == [VOLUME.id]
+        assert driver.attachments()[guest] == {VOLUME.id: VOLUME.attachment_id}
         grown = msgspec.structs.replace(VOLUME, size_gb=2, iotune={"total_iops_sec": 100})
         for _ in range(2):
             driver.refresh_volume(spec, grown)
@@ -242,7 +243,7 @@ class DriverContract:
         assert not driver.go_on_after_error(guest)
         for force in (False, False, True):
             driver.detach_volume(spec, VOLUME, force=force)
-        assert driver.volumes()[guest] == []
+        assert (driver.volumes()[guest], driver.attachments()[guest]) == ([], {})
         with pytest.raises(RetryableHostError):
             driver.refresh_volume(spec, VOLUME)
         driver.start(guest)

@@ -12,6 +12,7 @@ import pytest
 
 from chaos.journals import Seen
 from chaos.losses import Loss, Records, Server, destroyed
+from chaos.recovery import with_used
 
 GUEST, VOLUME, SNAPSHOT, IMAGE, DISK = (str(uuid.UUID(int=number)) for number in range(1, 6))
 MAC = "fa:16:3e:00:00:01"
@@ -62,6 +63,20 @@ def test_what_stayed_is_well_whether_or_not_its_records_are_lost(images: Path, k
 )
 def test_what_is_gone_is_found(images: Path, subject: str, changes: dict[str, Any]) -> None:
     assert found(NOTHING, replace(SEEN, **changes), images) == [subject]
+
+
+def test_data_of_which_the_guest_has_gone_over_to_the_new_may_go(images: Path) -> None:
+    last, client = replace(LAST, moving={VOLUME: IMAGE}), {"clients": [{"attachment_id": DISK}]}
+    loss = Loss(last, NOTHING, SEEN, frozenset())
+    assert not list(destroyed(loss, replace(SEEN, pools={"p": {}, "q": {IMAGE: client}}), images))
+    assert [each.subject for each in destroyed(loss, replace(SEEN, pools={"p": {}}), images)] == [f"volume {VOLUME}"]
+
+
+def test_nobody_removes_by_hand_what_a_guest_of_the_records_has_open() -> None:
+    data = {**DATA, "clients": [{"attachment_id": DISK}]}
+    seen = replace(SEEN, pools={"p": {VOLUME: data, IMAGE: DATA}})
+    assert set(with_used(replace(NOTHING, servers=LAST.servers), seen).volumes) == {VOLUME}
+    assert set(with_used(NOTHING, seen).volumes) == set()
 
 
 def test_a_file_of_an_image_that_is_gone_is_found(tmp_path: Path) -> None:

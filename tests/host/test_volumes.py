@@ -344,6 +344,7 @@ def test_a_volume_is_swapped_under_a_guest_that_writes(stage: Stage, volume: Sto
     for _ in range(2):
         driver.swap_volume(stage.with_volumes(other.disk()), old, other.disk())
     assert driver.volumes()[uuid] == [other.id]
+    assert driver.attachments()[uuid] == {other.id: other.disk().attachment_id}
     volume.stop()  # nobody needs it any more
     stage.writes_on()
     other.grow(2)

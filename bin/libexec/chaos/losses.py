@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStat
 
 TOLD_OF = frozenset(
     {"newer_guests", "newer_documents", "newer_volumes", "guests", "leftovers", "shelves", "images", "backups"}
-    | {"leaving_ports", "guest_interfaces"}
+    | {"leaving_ports", "guest_interfaces", "undecided_volumes"}
 )
 """Checks of the doctor that find what records and hosts make of each other; all others have to find nothing."""
 _ENDING = {TaskState.DELETING, TaskState.SOFT_DELETING}
@@ -59,6 +59,8 @@ class Records:
     """MAC addresses of interfaces that are being taken out of guests."""
     ids: frozenset[str]
     """Of all volumes, their data, snapshots, attachments and backups."""
+    moving: Mapping[str, str] = field(default_factory=dict)
+    """Data of volumes in use that move → their new data."""
 
     @classmethod
     def read(cls) -> Records:
@@ -72,7 +74,10 @@ class Records:
         images = Image.objects.filter(status=Image.Status.ACTIVE).values_list("id", flat=True)
         every = {*volumes, *snapshots, *attachments, *backups, *(str(row.id) for row in rows)}
         leaving = frozenset(Port.objects.filter(leaving=True).values_list("mac_address", flat=True))
-        return cls(servers, volumes, snapshots, attachments, frozenset(map(str, images)), leaving, frozenset(every))
+        data = {row.id: data_id_of(row) for row in rows}
+        moving = {data[row.migration_of]: data_id_of(row) for row in rows if row.migration_of in data}
+        usable = frozenset(map(str, images))
+        return cls(servers, volumes, snapshots, attachments, usable, leaving, frozenset(every), moving)
 
 
 def _servers() -> Iterable[Instance]:
@@ -109,7 +114,7 @@ def destroyed(loss: Loss, seen: Seen, images: Path) -> Iterator[Finding]:
     for pool, volumes in loss.seen.pools.items():
         for key, data in volumes.items():
             stays = loss.last.volumes.get(key) not in {None, *_GOING, *_COMING}
-            if stays and loss.kept.volumes.get(key) not in _GOING:
+            if stays and loss.kept.volumes.get(key) not in _GOING and not _has_moved(loss, key, seen):
                 yield from _data(loss, key, data, seen.pools.get(pool, {}).get(key))
     for name in sorted(loss.files & loss.last.images):
         if not (images / name).exists():
@@ -136,6 +141,18 @@ def _domain(loss: Loss, uuid: str, was: tuple[str, Domain], now: tuple[str, Doma
     ends = loss.last.leaving | loss.kept.leaving
     for mac in sorted(set(was[1].get("interfaces", ())) - set(now[1].get("interfaces", ())) - ends):
         yield wrong(uuid, f"Its domain had the interface {mac} when records were lost.")
+
+
+def _has_moved(loss: Loss, key: str, seen: Seen) -> bool:
+    """Say whether data that was being moved has gone because its guest went over to the new data."""
+    new = loss.last.moving.get(key)
+    used = {str(disk["attachment_id"]) for _, domain in seen.domains.values() for disk in domain.get("volumes", [])}
+    return any(used & clients_of(volumes.get(new)) for volumes in seen.pools.values() if new)
+
+
+def clients_of(data: Mapping[str, Any] | None) -> set[str]:
+    """Return the attachments by which a volume's data may be opened."""
+    return {str(client["attachment_id"]) for client in (data or {}).get("clients", [])}
 
 
 def _disks(domain: Domain) -> set[str]:

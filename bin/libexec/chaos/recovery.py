@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -152,8 +152,8 @@ class Recovery:
     # ----- by hand, on hosts that are off ---------------------------------------------------------------------------
 
     def _remove_by_hand(self, seen: Seen) -> None:
-        """Remove guests, disks and data that no record knows; the agents are off meanwhile."""
-        known = losses.Records.read()
+        """Remove guests, disks and data that no record knows and no guest uses; the agents are off meanwhile."""
+        known = with_used(losses.Records.read(), seen)
         guests = [(uuid, host) for uuid, host in seen.kept.items() if uuid not in known.servers]
         if not guests and not any(_strange(volumes, known) for volumes in seen.pools.values()):
             return
@@ -173,6 +173,15 @@ _WORK: Mapping[str, Callable[[Recovery, Finding], None]] = {
     "backups": Recovery._delete_backup,
     "newer_volumes": Recovery._let_go,
 }
+
+
+def with_used(known: losses.Records, seen: Seen) -> losses.Records:
+    """Return the records with the data that guests have open: its server is given it, and nobody removes it."""
+    domains = [domain for uuid, (_, domain) in seen.domains.items() if uuid in known.servers]
+    used = {str(disk["attachment_id"]) for domain in domains for disk in domain.get("volumes", [])}
+    pools = [volumes.items() for volumes in seen.pools.values()]
+    kept = {key: "" for volumes in pools for key, data in volumes if losses.clients_of(data) & used}
+    return replace(known, volumes={**kept, **known.volumes})
 
 
 def _strange(volumes: Mapping[str, Any], known: losses.Records) -> list[tuple[str, str]]:

@@ -59,6 +59,11 @@ def volumes_in(tree: ET.Element) -> dict[str, ET.Element]:
     return {owner.volume: element for owner, element in _owned(tree)}
 
 
+def attachments_in(tree: ET.Element) -> dict[str, str]:
+    """Return the attachments by which a domain has its volumes, by the volumes' ids; those that are known."""
+    return {owner.volume: owner.attachment for owner, _ in _owned(tree) if owner.attachment}
+
+
 def exports_in(tree: ET.Element) -> set[str]:
     """Return the names of the exports behind the disks of a domain, and of those that a disk is being copied to.
 

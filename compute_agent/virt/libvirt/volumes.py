@@ -107,6 +107,11 @@ class VolumeOperations(Domains):
             seen = [(mark.uuid, unless_gone(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
         return {uuid: sorted(volumes_in(tree)) for uuid, tree in seen if tree is not None}
 
+    def attachments(self) -> dict[str, dict[str, str]]:
+        with translated("list the guests' volumes"):
+            seen = [(mark.uuid, unless_gone(partial(tree_of, domain, RUNS))) for domain, mark in self._marked()]
+        return {uuid: table.attachments_in(tree) for uuid, tree in seen if tree is not None}
+
     def open_exports(self) -> set[str]:
         with translated("list the guests' volumes"):
             active = [domain for domain, _ in self._marked() if unless_gone(domain.isActive)]

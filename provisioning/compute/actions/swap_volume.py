@@ -12,7 +12,7 @@ from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.contract.commands import SwapVolumeRequest
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
-from provisioning.compute import block_devices, state
+from provisioning.compute import block_devices, instance_actions, state
 from provisioning.compute.actions.base import COULD_NOT, Prepared
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.volumes import (
@@ -137,6 +137,18 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
         if device.swap_attachment_id is not None:
             attachments.release(device.swap_attachment_id)
 
+    def gone_over(self, instance: Instance, device: BlockDevice, new: uuid.UUID) -> None:
+        """End what no command of these records ends: the guest of a locked server has the new disk."""
+        row = instance_actions.of_volume(instance.id, self.record, str(device.volume_id))
+        if device.swap_volume_id is not None:
+            _exchange(device)
+        else:
+            BlockDevice.objects.filter(id=device.id).update(attachment_id=new, swap_attachment_id=None, plugged=True)
+            swapped(new)
+        if row is not None:
+            self.close(row, None)
+        state.announce_all(instance, [{}])
+
     def end(self, instance: Instance, body: SwapVolumeRequest, outcome: Outcome) -> Instance | None:
         """The guest has the new volume and the old one is given back; or it is as it was.
 
@@ -154,18 +166,23 @@ class SwapVolume(VolumeAction[Swap, SwapVolumeRequest]):
             if outcome.well:
                 _put_back(instance, body)
         elif device is not None and outcome.well:
-            attachments.complete(_key(device.swap_attachment_id), device.device_name)
-            BlockDevice.objects.filter(id=device.id).update(
-                volume_id=device.swap_volume_id,
-                attachment_id=device.swap_attachment_id,
-                swap_volume_id=None,
-                swap_attachment_id=None,
-            )
-            if device.attachment_id is not None:
-                attachments.release(device.attachment_id)
+            _exchange(device)
         elif device is not None:
             self.drop(device)
         return super().end(instance, body, outcome)
+
+
+def _exchange(device: BlockDevice) -> None:
+    """Let a disk have the volume that takes the other's place, and give the other back."""
+    attachments.complete(_key(device.swap_attachment_id), device.device_name)
+    BlockDevice.objects.filter(id=device.id).update(
+        volume_id=device.swap_volume_id,
+        attachment_id=device.swap_attachment_id,
+        swap_volume_id=None,
+        swap_attachment_id=None,
+    )
+    if device.attachment_id is not None:
+        attachments.release(device.attachment_id)
 
 
 def _put_back(instance: Instance, body: SwapVolumeRequest) -> None:

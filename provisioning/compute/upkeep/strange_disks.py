@@ -59,13 +59,8 @@ def _attached(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, set[uuid.UUID]]:
 @when_broken_off
 def _settle(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid.UUID], *, complete: bool) -> None:
     with transaction.atomic():
-        state.lock([instance_id])
-        instance = Instance.objects.select_related("host").filter(id=instance_id, host_id=host_id).first()
-        if instance is None or instance.task_state is not None or instance.vm_state == VmState.DELETED:
-            return
-        if host_commands.is_busy_with(instance.id):
-            return
-        if not complete and instance.updated_at >= timezone.now() - SETTLED:
+        instance = locked_at_rest(host_id, instance_id, complete=complete)
+        if instance is None:
             return
         held = kept_open.held_on(host_id)
         strange = set(strange) - (_attached([instance.id]).get(instance.id, set()) - held.keys())
@@ -79,6 +74,17 @@ def _settle(host_id: uuid.UUID, instance_id: uuid.UUID, strange: Collection[uuid
                 "The guest of instance %s has the volume %s and should not; it is taken out.", instance.id, volume.id
             )
             send_removal(instance, volume.id)
+
+
+def locked_at_rest(host_id: uuid.UUID, instance_id: uuid.UUID, *, complete: bool) -> Instance | None:
+    """Return a server of a host, locked; None while something goes on with it, or what its host said may be older."""
+    state.lock([instance_id])
+    instance = Instance.objects.select_related("host").filter(id=instance_id, host_id=host_id).first()
+    if instance is None or instance.task_state is not None or instance.vm_state == VmState.DELETED:
+        return None
+    if host_commands.is_busy_with(instance.id):
+        return None
+    return instance if complete or instance.updated_at < timezone.now() - SETTLED else None
 
 
 def _may_be_rightful(instance: Instance, volume: Volume) -> bool:

@@ -22,6 +22,7 @@ from compute_agent.contract.volume import (
     SnapshotVolumeRequest,
     UnmanageVolumeRequest,
     VolumeClient,
+    VolumeEncryption,
     VolumeSpec,
 )
 from compute_agent.engine.store import KEEP_REMOVED, StateStore
@@ -123,3 +124,12 @@ def test_a_volume_of_before_is_not_said_to_have_no_clients() -> None:
     assert [(each.clients, each.gone) for each in memory.listed()] == [(None, False)]
     memory.end("v", body)
     assert [(each.clients, each.gone) for each in memory.listed()] == [(None, False)]
+
+
+def test_data_that_was_encrypted_is_said_to_be_so_when_its_key_is_not_named() -> None:
+    memory, spec = VolumeMemory(StateStore(None)), VolumeSpec(id="v", pool_id="p", size_gb=1, version=2)
+    for each in (replace(spec, encryption=VolumeEncryption(key="a2V5")), replace(spec, version=3)):
+        body = ConnectVolumeRequest(volume=each, clients=[])
+        memory.begin(body)
+        memory.end("v", body)
+    assert [each.encrypted for each in memory.listed()] == [True]

@@ -1,0 +1,88 @@
+"""Guests that went over to the new data of a volume, or to another volume, by records which are lost.
+
+A guest that has gone over never goes back, so what it has is what its server has.  A move or an exchange that the
+records still know ends as if its host had reported it; one that they do not know is made again when the host of the
+data has named the attachment (``lost_moves``), as long as an operator attests the loss.
+"""
+
+import logging
+import uuid
+from collections.abc import Mapping, Sequence
+
+from django.db import transaction
+
+from compute_agent.contract.messages import GuestState
+from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.retry import when_broken_off
+from provisioning.compute import newer_guests
+from provisioning.compute.actions.swap_volume import SWAP
+from provisioning.compute.models import BlockDevice, Instance
+from provisioning.compute.upkeep.strange_disks import locked_at_rest
+from provisioning.volumes import lost_moves
+from provisioning.volumes.models import Attachment
+
+log = logging.getLogger(__name__)
+
+
+def follow(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
+    """Look at the attachments by which a host says that its guests have volumes; ``complete`` as in
+    ``reconcile.compare``.
+    """
+    has = {key: _of(guest) for guest in guests if guest.attachments and (key := read_id(guest.instance_id)) is not None}
+    if not has:
+        return
+    rows = BlockDevice.objects.filter(instance_id__in=has, attachment_id__isnull=False)
+    known = set(rows.values_list("instance_id", "attachment_id"))
+    for key in sorted(has):
+        strange = {volume: by for volume, by in has[key].items() if (key, by) not in known}
+        if strange:
+            _settle(host_id, key, strange, complete=complete)
+
+
+def _of(guest: GuestState) -> dict[uuid.UUID, uuid.UUID]:
+    said = ((read_id(volume), read_id(by)) for volume, by in (guest.attachments or {}).items())
+    return {volume: by for volume, by in said if volume is not None and by is not None}
+
+
+@when_broken_off
+def _settle(host_id: uuid.UUID, key: uuid.UUID, strange: Mapping[uuid.UUID, uuid.UUID], *, complete: bool) -> None:
+    with transaction.atomic():
+        instance = locked_at_rest(host_id, key, complete=complete)
+        if instance is None:
+            return
+        devices = list(BlockDevice.objects.filter(instance_id=instance.id))
+        for volume_id, by in sorted(strange.items()):
+            for device in devices:
+                if by == device.swap_attachment_id or volume_id == device.volume_id:
+                    _follow(instance, device, volume_id, by)
+                    break
+
+
+def _follow(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, by: uuid.UUID) -> None:
+    row = Attachment.objects.select_related("volume").filter(id=by).first()
+    if row is None:
+        if device.volume_id == volume_id and _is_of_copy(device):
+            lost_moves.claim(volume_id, by, instance.host_name)
+    elif device.swap_attachment_id == by or _is_of_move(instance, device, volume_id, row):
+        log.warning("The guest of instance %s has gone over to attachment %s.", instance.id, by)
+        lost_moves.decide(volume_id)
+        SWAP.gone_over(instance, device, by)
+        if device.volume_id == volume_id:
+            lost_moves.followed(volume_id, by)
+
+
+def _is_of_move(instance: Instance, device: BlockDevice, volume_id: uuid.UUID, row: Attachment) -> bool:
+    """Whether an attachment is kept for the guest on the new data of its disk's volume; the server has it then."""
+    if device.volume_id != volume_id or device.swap_volume_id is not None:
+        return False
+    return lost_moves.give(row, volume_id, instance.id)
+
+
+def _is_of_copy(device: BlockDevice) -> bool:
+    """Whether an operator attests that records are lost, and those of the disk are older than that.
+
+    An audit may be older than the end of a move by these records.
+    """
+    since = newer_guests.attested_since()
+    rows = Attachment.objects.filter(id=device.attachment_id or NOBODY)
+    return since is not None and rows.filter(created_at__lt=since).exists()

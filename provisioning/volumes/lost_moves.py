@@ -1,0 +1,136 @@
+"""Moves of volumes in use whose records are lost: the guest writes to data that no record knows.
+
+The guest's host says by which attachment it has the volume (``claim``).  The host of the data says who has it open;
+then the hidden volume of the move is there again (``take_up``), with the attachment kept for its guest, and the move
+ends as if it had been reported: the guest's data is the volume's (``migrate.swapped``).
+"""
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.db.models import Q
+from django.utils import timezone
+
+from compute_agent.contract.volume import KnownVolume
+from provisioning.common.errors import UnavailableError
+from provisioning.common.ids import read_id
+from provisioning.volumes import state
+from provisioning.volumes.models import Attachment, DeletedData, PoolHost, StoragePool, Volume
+from provisioning.volumes.services import daemons
+from provisioning.volumes.services.checks import SWAPPING
+from provisioning.volumes.services.migrate import FAILED
+from provisioning.volumes.states import VolumeStatus
+
+log = logging.getLogger(__name__)
+
+Made = tuple[Volume, Volume, KnownVolume]
+MOVED = "moved"
+"""In ``Volume.lost``: the attachment by which its guest has the volume, and which no record knows."""
+MOST = 500
+"""Volumes that are looked for among what one host says."""
+HAS = "Its server's guest on host {} has it by attachment {}, which no record knows: its data was moved."
+LOCKED = "The key of the data that its guest uses was lost with the records: detach it only when its data is copied."
+FOLLOWED = (
+    "It has the data that its guest went over to, by attachment {}; the data of before is deleted. Its type is that of"
+    " the records."
+)
+
+
+def claim(volume_id: uuid.UUID, attachment_id: uuid.UUID, host: str) -> None:
+    """Remember by which unknown attachment a guest has a volume, in the caller's transaction; the doctor names it."""
+    volume = state.lock([volume_id]).get(volume_id)
+    if volume is not None and volume.lost.get(MOVED) != str(attachment_id):
+        _say(volume, HAS.format(host, attachment_id), {MOVED: str(attachment_id)}, host)
+
+
+def take_up(host_id: uuid.UUID, known: Mapping[uuid.UUID, KnownVolume]) -> Iterator[Made]:
+    """Make the hidden volumes of lost moves again, of whose data a host says who has it open; yield each volume,
+    locked, the hidden one, whose room the caller claims, and what is known of its data.
+    """
+    clients = {
+        client.attachment_id: key for key, each in known.items() if not each.gone for client in each.clients or ()
+    }
+    waiting = Volume.objects.filter(lost__has_key=MOVED).order_by("id") if clients else Volume.objects.none()
+    found = [row for row in waiting[:MOST] if row.lost[MOVED] in clients]
+    for volume in state.lock([row.id for row in found]).values():
+        key = clients.get(volume.lost.get(MOVED, ""))
+        pool = _pool(host_id, known[key]) if key is not None else None
+        if key is None or pool is None or _is_known(key) or Volume.objects.filter(migration_of=volume.id).exists():
+            continue
+        if volume.encryption_key or known[key].encrypted:
+            if LOCKED not in volume.lost.get("said", []):
+                _say(volume, LOCKED, {}, str(volume.lost.get("host", "")))
+            continue
+        yield volume, _make(volume, key, pool, known[key], host_id), known[key]
+
+
+def give(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -> bool:
+    """Let a server have the attachment that is kept for its guest on the new data of a volume's move; False when it is
+    not of such data, or another server's.
+    """
+    if attachment.volume.migration_of != volume_id or attachment.instance_id not in (None, instance_id):
+        return False
+    Attachment.objects.filter(id=attachment.id).update(instance_id=instance_id, connector={})
+    return True
+
+
+def decide(volume_id: uuid.UUID) -> None:
+    """Let the move of a volume be one whose end is decided now, although the data of before is deleted on its host."""
+    if Volume.objects.filter(id=volume_id, status=VolumeStatus.ERROR).update(migration_status=FAILED):
+        hidden = Volume.objects.filter(migration_of=volume_id)
+        hidden.exclude(status=VolumeStatus.DELETING).update(migration_status=SWAPPING)
+
+
+def followed(volume_id: uuid.UUID, attachment_id: uuid.UUID) -> None:
+    """Say of a volume that it has the data of its guest now, and ask by which place the guest has it open."""
+    volume = state.lock([volume_id]).get(volume_id)
+    if volume is not None:
+        lost = {name: value for name, value in volume.lost.items() if name != MOVED}
+        _say(volume, FOLLOWED.format(attachment_id), {}, str(lost.get("host", "")), lost)
+        if volume.status in state.RESTING:
+            with contextlib.suppress(UnavailableError):
+                daemons.tell_clients(volume)
+
+
+def _pool(host_id: uuid.UUID, known: KnownVolume) -> StoragePool | None:
+    key = read_id(known.pool_id)
+    admitted = PoolHost.objects.filter(host_id=host_id, pool_id=key).select_related("pool").first() if key else None
+    return admitted.pool if admitted is not None else None
+
+
+def _is_known(data_id: uuid.UUID) -> bool:
+    volumes = Volume.objects.filter(Q(id=data_id) | Q(data_id=data_id))
+    return volumes.exists() or DeletedData.objects.filter(data_id=data_id).exists()
+
+
+def _make(volume: Volume, key: uuid.UUID, pool: StoragePool, known: KnownVolume, host_id: uuid.UUID) -> Volume:
+    """Write the records of a move again; its type is not known any more, so it is the volume's."""
+    log.warning("The data %s is that of volume %s: the records of its move are lost.", key, volume.id)
+    return Volume.objects.create(
+        id=key,
+        project_id=volume.project_id,
+        user_id=volume.user_id,
+        name=volume.name,
+        size_gb=max(known.size_gb, volume.size_gb),
+        status=VolumeStatus.AVAILABLE,
+        version=0,
+        pool=pool,
+        volume_type=volume.volume_type,
+        availability_zone=pool.availability_zone,
+        migration_of=volume.id,
+        migration_status=SWAPPING,
+        daemon_host_id=host_id,
+        launched_at=timezone.now(),
+    )
+
+
+def _say(
+    volume: Volume, sentence: str, more: Mapping[str, Any], host: str, lost: Mapping[str, Any] | None = None
+) -> None:
+    before = volume.lost if lost is None else lost
+    said = [*before.get("said", []), sentence][-20:]
+    at = f"{timezone.now():%Y-%m-%d %H:%M:%S}"
+    state.update(volume, {"lost": {**before, "host": host, "at": at, "said": said, **more}})
