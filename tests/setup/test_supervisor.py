@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from up import service
+from up.data_folder import DataFolder
+from up.supervisor import Supervisor
 
 pytestmark = pytest.mark.slow
 
@@ -154,6 +157,18 @@ def test_ends_of_adopted_orphans_are_taken(stage: Stage) -> None:
     stage.pid("pid")
     os.kill(guest, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{guest}").exists(), "the zombie to be gone")
+
+
+def test_a_child_that_another_thread_has_waited_for_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a program that is run beside ends between the supervisor's look and its wait."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    ended = iter([SimpleNamespace(si_pid=child.pid), None])
+    monkeypatch.setattr(os, "waitid", lambda *_: next(ended))
+    Supervisor(DataFolder(tmp_path, default=tmp_path), [], print).step(0)
+    assert next(ended, "all") == "all"
 
 
 def test_a_service_that_does_not_stop_is_ended_in_its_time(stage: Stage) -> None:

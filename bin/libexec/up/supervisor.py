@@ -115,7 +115,10 @@ class Supervisor:
             if service is not None:
                 service.end_group()
                 self._forget_output(service)
-            _, status = os.waitpid(ended.si_pid, 0)
+            try:
+                _, status = os.waitpid(ended.si_pid, 0)
+            except ChildProcessError:  # a thread of this process has waited for a child of its own meanwhile
+                continue
             if service is not None:
                 pause = service.ended(status)
                 self._record()
