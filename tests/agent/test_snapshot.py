@@ -261,7 +261,7 @@ async def test_commands_that_make_no_disk_do_not_change_what_the_disk_lies_upon(
         await stage.do(build(spec))
         await stage.do(make_command(body, spec.uuid))
         records = stage.host.servers.records
-        assert records.specs()[spec.uuid].ports == renamed.ports
+        assert records.specs()[spec.uuid].ports == [*renamed.ports, *spec.ports], "it keeps what nobody took out"
         assert records.images() == {spec.image.id}
 
 
