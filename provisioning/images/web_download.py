@@ -3,7 +3,7 @@
 A name is looked up once and the connection goes to that very address, so that an answer which changes afterwards
 changes nothing; a redirect is a new URL and is checked like the first.  No proxy and no credentials are used.
 
-A download that breaks off goes on where it was (RFC 9110, 13.1.5 and 14.2), when its server has told the version of the
+A download that breaks off is resumed (RFC 9110, 13.1.5 and 14.2), when its server has told the version of the
 file and takes ranges; each new connection is checked like the first.
 """
 

@@ -78,7 +78,7 @@ def give(attachment: Attachment, volume_id: uuid.UUID, instance_id: uuid.UUID) -
 
 
 def decide(volume_id: uuid.UUID) -> None:
-    """Let the move of a volume be one whose end is decided now, although the data of before is deleted on its host."""
+    """Let the end of a move be decided now, although the former data is deleted on its host."""
     if Volume.objects.filter(id=volume_id, status=VolumeStatus.ERROR).update(migration_status=FAILED):
         hidden = Volume.objects.filter(migration_of=volume_id)
         hidden.exclude(status=VolumeStatus.DELETING).update(migration_status=SWAPPING)
