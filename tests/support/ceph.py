@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ceph import CLIENT, POOL
+from ceph import CLIENT, POOL, Cluster
 from tests.support.ceph_server import FAILED, READY
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -44,14 +44,30 @@ class CephForTests:
 
 @pytest.fixture(scope="session")
 def ceph() -> CephForTests:
-    """A Ceph with a pool for volumes, which other tests use too: names in it must be the test's own."""
-    session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    """The run's Ceph, and a pool in it for the tests of this worker: they empty it after themselves."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    session = os.getppid() if worker else os.getpid()
     folder = Path(tempfile.gettempdir()) / f"nv-ceph-{session}"
     with Path(f"{folder}.lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / READY).exists():
             _start(folder, session)
-    return CephForTests(folder)
+        cluster = CephForTests(folder, f"{POOL}-{worker}" if worker else POOL)
+        _create_pool(cluster)
+    return cluster
+
+
+def _create_pool(cluster: CephForTests) -> None:
+    """Create the worker's pool unless it is there; the client may use all pools of the run."""
+    administrator = Cluster(cluster.folder)
+    pools = administrator.run("ceph", "osd", "pool", "ls").split()
+    if cluster.pool in pools:
+        return
+    administrator.run("ceph", "osd", "pool", "create", cluster.pool, "8")
+    administrator.run("rbd", "pool", "init", cluster.pool)
+    allowed = ", ".join(f"profile rbd pool={pool}" for pool in [*pools, cluster.pool] if not pool.startswith("."))
+    caps = ("mon", "profile rbd", "osd", allowed, "mgr", allowed)
+    administrator.run("ceph", "auth", "caps", f"client.{cluster.client}", *caps)
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from xdist.workermanage import WorkerController
 
 FIRST = ("libvirt", "e2e", "compat", "ceph")
 """Marks of tests that wait for guests, browsers, clients and Ceph, those that take longest first."""
-ON_CEPH = "tests/agent/volumes/"
 LAST = ("postgresql", "slow")
 """Marks of tests that compute long, those that take longest last."""
 
@@ -43,8 +42,7 @@ class Lanes(LoadGroupScheduling):
     """Gives a worker a whole file, every other worker from the end of the list."""
 
     def _split_scope(self, nodeid: str) -> str:
-        """Return the file, or the folder whose tests share one pool of the run's Ceph."""
-        return ON_CEPH if nodeid.startswith(ON_CEPH) else nodeid.partition("::")[0]
+        return nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         if int(node.gateway.id.removeprefix("gw")) % 2:
