@@ -66,6 +66,7 @@ def test_a_goal_is_met_or_missed_by_the_95th_percentile() -> None:
 
 @pytest.mark.slow
 @pytest.mark.libvirt
+@pytest.mark.deep
 def test_networking_is_measured_in_a_tiny_size() -> None:
     """What needs a cloud of its own is tried on that of ``tests/e2e/test_several_hosts.py``."""
     if os.geteuid() != 0:

@@ -59,6 +59,7 @@ def port(caller: Caller, url: str) -> int:
     return int(json.loads(caller.ask(request("GET", url, {})).body)["port"])
 
 
+@pytest.mark.deep
 def test_a_connection_is_kept_until_the_server_closes_it(site: str) -> None:
     caller = Caller()
     first = port(caller, f"{site}/one")
@@ -70,6 +71,7 @@ def test_a_connection_is_kept_until_the_server_closes_it(site: str) -> None:
     caller.close()
 
 
+@pytest.mark.deep
 def test_a_refusal_is_told_with_its_status(site: str) -> None:
     caller = Caller()
     with pytest.raises(BenchError, match="404"):
@@ -89,6 +91,7 @@ def test_a_refusal_is_told_with_its_status(site: str) -> None:
         ["--pids", "1"],
     ],
 )
+@pytest.mark.deep
 def test_what_does_not_fit_together_is_refused(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OS_PASSWORD", raising=False)
     with pytest.raises(SystemExit) as ended:
@@ -96,11 +99,13 @@ def test_what_does_not_fit_together_is_refused(arguments: list[str], monkeypatch
     assert ended.value.code == 2
 
 
+@pytest.mark.deep
 def test_counts_are_divided_into_rounds() -> None:
     counts = command.counts(command.options(["--launches", "7", "--requests", "100", "--servers", "40"]))
     assert (counts.rounds, counts.requests, counts.launches, counts.servers) == (5, 20, 2, 40)
 
 
+@pytest.mark.deep
 def test_the_table_has_goals_ratios_and_parts() -> None:
     alone = {
         (measure.TOKEN, 0): Series([0.006, 0.006, 0.010], 3, {"web": 0.012}),
@@ -125,6 +130,7 @@ def test_the_table_has_goals_ratios_and_parts() -> None:
     assert [f"after, sqlite: {measure.TOKEN}: web 2.0, database 1.0"] in lines
 
 
+@pytest.mark.deep
 def test_processor_time_of_a_process_is_seen() -> None:
     with subprocess.Popen(["/bin/sh", "-c", "while :; do :; done"]) as busy:
         try:
@@ -137,6 +143,7 @@ def test_processor_time_of_a_process_is_seen() -> None:
     assert spent["gone"] == 0
 
 
+@pytest.mark.deep
 def test_another_checkout_is_started_in_its_own_folder(tmp_path: Path) -> None:
     """Where ``python -m`` looks first: else its services would run this checkout's code."""
     program = tmp_path / "other/bin/up"
@@ -150,6 +157,7 @@ def test_another_checkout_is_started_in_its_own_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
+@pytest.mark.deep
 def test_a_small_run_prints_the_table() -> None:
     counts = ["--servers", "21", "--launches", "1", "--requests", "2"]
     done = subprocess.run(

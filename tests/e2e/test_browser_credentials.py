@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.e2e.conftest import watch
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine
 
-pytestmark = [pytest.mark.e2e, pytest.mark.compat]
+pytestmark = [pytest.mark.e2e, pytest.mark.compat, pytest.mark.deep]
 
 
 @pytest.fixture(scope="module")

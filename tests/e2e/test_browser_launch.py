@@ -143,6 +143,7 @@ def ssh(cloud: OneMachine, key: Key, address: str, command: str) -> str:
     return str(wait_for("a login by SSH", attempt))
 
 
+@pytest.mark.deep
 def test_a_lost_connection_is_caught_up(cloud: OneMachine, signed_in: BrowserContext) -> None:
     watched = watch(signed_in, f"{cloud.url}/instances/")
     page = watched.page
@@ -165,6 +166,7 @@ def test_a_lost_connection_is_caught_up(cloud: OneMachine, signed_in: BrowserCon
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.deep
 def test_pages_fit_a_phone(cloud: OneMachine, signed_in: BrowserContext, scheme: str) -> None:
     for path in ("/", "/instances/", "/instances/launch/", "/images/", "/flavors/", "/key-pairs/", "/project/"):
         watched = watch(signed_in, f"{cloud.url}{path}")

@@ -67,6 +67,7 @@ def size(page: Page, name: str) -> Locator:
     return page.locator("#flavors label", has=page.get_by_text(name, exact=True))
 
 
+@pytest.mark.deep
 def test_the_wizard_says_what_fits_while_choices_change(cloud: OneMachine, chromium: Browser) -> None:
     watched = watch(signed_in(cloud, chromium, "demo").context, f"{cloud.url}/instances/launch/")
     page = watched.page

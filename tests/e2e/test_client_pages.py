@@ -56,6 +56,7 @@ def run(cloud: OneMachine, folder: Path, *command: str | Path, **more: str) -> s
     return done.stdout
 
 
+@pytest.mark.deep
 def test_the_command_line(plain: OneMachine, tmp_path: Path) -> None:
     found = blocks("openstack.md", "sh")
     assert len(found) == 6
@@ -109,6 +110,7 @@ def test_ansible_makes_servers_once(playbooks: Playbooks) -> None:
     assert playbooks.changes(0) == 0
 
 
+@pytest.mark.deep
 def test_ansible_makes_changes_and_removes_networks_once(playbooks: Playbooks) -> None:
     assert playbooks.changes(1, 2) == 18
     assert playbooks.changes(1, 2, about="another word", networks="30") == 5
@@ -116,6 +118,7 @@ def test_ansible_makes_changes_and_removes_networks_once(playbooks: Playbooks) -
     assert playbooks.changes(4) == 0
 
 
+@pytest.mark.deep
 def test_ansible_gives_a_server_a_volume_and_takes_it_away(playbooks: Playbooks) -> None:
     assert playbooks.changes(5) == 5
     assert playbooks.changes(5, size="2") == 2

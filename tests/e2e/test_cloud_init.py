@@ -14,7 +14,7 @@ from tests.support.debian_guest import debian_image
 from tests.support.guests import Clouds, Guest
 from tests.support.one_machine import OneMachine, wait_for
 
-pytestmark = [pytest.mark.compat, pytest.mark.libvirt, pytest.mark.slow]
+pytestmark = [pytest.mark.compat, pytest.mark.libvirt, pytest.mark.slow, pytest.mark.deep]
 USER_DATA = """\
 #cloud-config
 write_files:

@@ -18,6 +18,7 @@ from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachin
 from tests.support.terminal import KEY, Terminal, sitting_down
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.libvirt,
     pytest.mark.timeout(1200),

@@ -55,8 +55,17 @@ def assert_nothing_is_left(cloud: OneMachine) -> None:
     wait_for("the disks are gone", lambda: not list(cloud.data.glob("hosts/*/instances/*")))
 
 
-@pytest.mark.parametrize("victim", ["compute_agent", "qworker", "manage.py web"])
-@pytest.mark.parametrize("delay", [0.05, 0.6])
+@pytest.mark.parametrize(
+    ("delay", "victim"),
+    [
+        (0.05, "qworker"),
+        (0.6, "compute_agent"),
+        pytest.param(0.05, "compute_agent", marks=pytest.mark.deep),
+        pytest.param(0.05, "manage.py web", marks=pytest.mark.deep),
+        pytest.param(0.6, "qworker", marks=pytest.mark.deep),
+        pytest.param(0.6, "manage.py web", marks=pytest.mark.deep),
+    ],
+)
 def test_a_service_killed_in_mid_launch(cloud: OneMachine, victim: str, delay: float) -> None:
     name = f"killed-{victim.split()[-1].replace('_', '-')}-{int(delay * 100)}"
     cloud.openstack(*CREATE, name)
@@ -73,6 +82,7 @@ def test_a_service_killed_in_mid_launch(cloud: OneMachine, victim: str, delay: f
     assert_nothing_is_left(cloud)
 
 
+@pytest.mark.deep
 def test_guests_go_on_while_novella_is_stopped(cloud: OneMachine) -> None:
     cloud.openstack(*CREATE, "--wait", "survivor")
     [guest] = guests_of(cloud)

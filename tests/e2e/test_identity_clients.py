@@ -98,6 +98,7 @@ def test_projects_users_and_groups(cloud: OneMachine) -> None:
     assert "cli-crowd" not in names(groups)
 
 
+@pytest.mark.deep
 def test_roles_and_what_they_open(cloud: OneMachine) -> None:
     batch(
         cloud,
@@ -143,6 +144,7 @@ def test_roles_and_what_they_open(cloud: OneMachine) -> None:
     assert "403" in refused(cloud, "role delete member")
 
 
+@pytest.mark.deep
 def test_domains_and_their_administrators(cloud: OneMachine) -> None:
     domain, user = batch(
         cloud,
@@ -173,6 +175,7 @@ def test_domains_and_their_administrators(cloud: OneMachine) -> None:
     batch(cloud, "domain set --disable school", "domain delete school")
 
 
+@pytest.mark.deep
 def test_unified_limits(cloud: OneMachine) -> None:
     *_, registered, limit = batch(
         cloud,
@@ -203,6 +206,7 @@ def test_unified_limits(cloud: OneMachine) -> None:
     )
 
 
+@pytest.mark.deep
 def test_endpoint_groups(cloud: OneMachine, tmp_path: Path) -> None:
     conditions = tmp_path / "filters.json"
     service, endpoint, _, _ = batch(
@@ -262,6 +266,7 @@ def test_application_credentials(cloud: OneMachine) -> None:
     assert "401" in refused(cloud, "token issue", **robot)
 
 
+@pytest.mark.deep
 def test_trusts(cloud: OneMachine) -> None:
     _, made = batch(
         cloud,
@@ -282,6 +287,7 @@ def test_trusts(cloud: OneMachine) -> None:
     assert batch(cloud, "user delete deputy", "trust list") == [[]]
 
 
+@pytest.mark.deep
 def test_ec2_credentials(cloud: OneMachine) -> None:
     demo = {"OS_CLOUD": "demo", "OS_CLIENT_CONFIG_FILE": str(cloud.data / "clouds.yaml")}
     [made] = batch(cloud, "ec2 credentials create", **demo)
@@ -296,6 +302,7 @@ def test_ec2_credentials(cloud: OneMachine) -> None:
     assert batch(cloud, "ec2 credentials list", **demo) == [[]]
 
 
+@pytest.mark.deep
 def test_catalog_records(cloud: OneMachine) -> None:
     region, service, endpoint = batch(
         cloud,
@@ -315,6 +322,7 @@ def test_catalog_records(cloud: OneMachine) -> None:
     batch(cloud, f"endpoint delete {endpoint['id']}", "service delete swift", "region delete annex")
 
 
+@pytest.mark.deep
 def test_quotas_and_limits(cloud: OneMachine) -> None:
     batch(cloud, "project create quota-project", "quota set --cores 3 --ram 2048 --ports 7 quota-project")
     [shown] = batch(cloud, "quota show quota-project")
@@ -330,6 +338,7 @@ def test_quotas_and_limits(cloud: OneMachine) -> None:
     batch(cloud, "project delete quota-project")
 
 
+@pytest.mark.deep
 def test_own_password_and_token(cloud: OneMachine) -> None:
     batch(
         cloud,

@@ -32,6 +32,7 @@ def column(rows: list[dict[str, Any]], name: str) -> list[Any]:
     return [{key.lower(): value for key, value in row.items()}[name] for row in rows]
 
 
+@pytest.mark.deep
 def test_metadata_definitions_by_command(cloud: OneMachine) -> None:
     made, listed, shown = batch(
         cloud,

@@ -89,6 +89,7 @@ def section(page: Page, name: str) -> Locator:
     return page.get_by_role("navigation", name="Main", exact=True).get_by_role("link", name=name, exact=True)
 
 
+@pytest.mark.deep
 def test_launch_onto_a_network_from_the_map_by_tab_and_enter(cloud: OneMachine, signed_in: BrowserContext) -> None:
     cloud.openstack("network", "create", "walked-to")  # not the one that the wizard proposes by itself
     cloud.openstack("subnet", "create", "--network", "walked-to", "--subnet-range", "10.91.0.0/24", "walked-to")

@@ -13,6 +13,7 @@ from openstack.exceptions import BadRequestException, ConflictException
 from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.libvirt,
     pytest.mark.filterwarnings(

@@ -74,6 +74,7 @@ def test_other_programs_take_it_as_their_proxy_command(cloud: OneMachine, server
     assert (done.stdout, done.returncode) == ("ssh-guest\n", 0), done.stderr
 
 
+@pytest.mark.deep
 def test_a_port_where_nothing_listens_is_said(cloud: OneMachine, server: str, home: Path) -> None:
     done = novella(cloud, home, "tunnel", f"{server}:9", "--stdio")
     assert done.returncode == 6

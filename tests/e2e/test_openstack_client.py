@@ -26,6 +26,7 @@ def test_flavor_list(cloud: OneMachine) -> None:
     assert (flavors["m1.nano"]["VCPUs"], flavors["m1.nano"]["RAM"]) == (1, 96)
 
 
+@pytest.mark.deep
 def test_image_create_show_save_delete(cloud: OneMachine, tmp_path: Path) -> None:
     picture = next((cloud.data / "guest").glob("*.qcow2"))
     made = cloud.openstack_json(

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.one_machine import OneMachine, running, wait_for
 
-pytestmark = pytest.mark.compat
+pytestmark = [pytest.mark.compat, pytest.mark.deep]
 QUOTA = 10
 ASKED = 14
 """Launches of each project; its quota is smaller."""

@@ -86,6 +86,7 @@ def open_console(context: BrowserContext, cloud: OneMachine, server: Server, pro
     return connected(opened.value, NAME)
 
 
+@pytest.mark.deep
 def test_text_is_pasted_on_the_screen_whole(cloud: OneMachine, signed_in: BrowserContext, server: Server) -> None:
     screen = open_console(signed_in, cloud, server, "vnc")
     wait_for("the screen shows something", lambda: screen.evaluate(COLOURS) > 1)
@@ -93,6 +94,7 @@ def test_text_is_pasted_on_the_screen_whole(cloud: OneMachine, signed_in: Browse
     wait_for("the whole text", lambda: DIGEST in log(cloud))
 
 
+@pytest.mark.deep
 def test_text_is_pasted_on_the_serial_line_whole(cloud: OneMachine, signed_in: BrowserContext, server: Server) -> None:
     line = open_console(signed_in, cloud, server, "serial")
     shown = line.get_by_test_id("console-serial")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.one_machine import OneMachine, wait_for
 
-pytestmark = [pytest.mark.compat, pytest.mark.libvirt]
+pytestmark = [pytest.mark.compat, pytest.mark.libvirt, pytest.mark.deep]
 NAME = "grown"
 PATIENCE = 240.0
 

@@ -36,7 +36,7 @@ def simulated() -> Iterator[OneMachine]:
         yield cloud
 
 
-@pytest.mark.parametrize("microversion", [None, "2.96"])
+@pytest.mark.parametrize("microversion", [pytest.param(None, marks=pytest.mark.deep), "2.96"])
 def test_compute_proxy(simulated: OneMachine, microversion: str | None) -> None:
     parts = Parts(connect(simulated, compute_default_microversion=microversion))
     flavors(parts)

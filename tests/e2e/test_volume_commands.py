@@ -14,6 +14,7 @@ from tests.support.command_line import batch, refused
 from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",

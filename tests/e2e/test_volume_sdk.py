@@ -15,6 +15,7 @@ from tests.e2e.sdk_proxies import NOT_CALLED_VOLUME, Spy, connect, methods, refu
 from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.filterwarnings(
         "ignore::DeprecationWarning",

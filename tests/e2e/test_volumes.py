@@ -17,6 +17,7 @@ from tests.support.terminal import Terminal, sitting_down
 from up.processes import command_line
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.libvirt,
     pytest.mark.timeout(1200),  # several guests boot one after the other

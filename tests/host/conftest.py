@@ -21,6 +21,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.libvirt)
+        kept = getattr(getattr(item, "cls", None), "at_landing", None)
+        if kept is not None and kept.isdisjoint({item.name, getattr(item, "originalname", item.name)}):
+            item.add_marker(pytest.mark.deep)
 
 
 @pytest.fixture(scope="session", autouse=True)

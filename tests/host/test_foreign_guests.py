@@ -104,7 +104,9 @@ def guest(lab: Lab, image: GuestImage) -> Iterator[Callable[[ImageRef, Path], Gu
         each.host.kill()
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize(
+    "name", ["VMDK", *(pytest.param(name, marks=pytest.mark.deep) for name in FOREIGN if name != "VMDK")]
+)
 def test_a_guest_boots_from_a_foreign_disk(
     guest: Callable[[ImageRef, Path], Guest], image: GuestImage, tmp_path: Path, name: str
 ) -> None:
@@ -117,6 +119,7 @@ def test_a_guest_boots_from_a_foreign_disk(
     made.says("login:")
 
 
+@pytest.mark.deep
 def test_a_guest_boots_from_a_cd_until_its_disk_has_something(
     guest: Callable[[ImageRef, Path], Guest], tmp_path: Path, image: GuestImage
 ) -> None:

@@ -119,6 +119,7 @@ def test_an_interface_comes_and_goes_while_the_guest_runs(stage: Stage) -> None:
     assert (stage.interface.tap in ruleset, ADDRESS in ruleset) == (False, False)
 
 
+@pytest.mark.deep
 def test_a_paused_guest_takes_interfaces_and_gives_none(stage: Stage) -> None:
     stage.host.driver.pause(stage.web.uuid)
     stage.plug(stage.with_interface([EGRESS, PING]))
@@ -130,6 +131,7 @@ def test_a_paused_guest_takes_interfaces_and_gives_none(stage: Stage) -> None:
     until(lambda: "eth1" not in stage.ssh("ls /sys/class/net"), "the end of the second interface")
 
 
+@pytest.mark.deep
 def test_an_interface_of_a_stopped_guest_is_there_when_it_starts(stage: Stage) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     driver.stop(uuid, 20.0)

@@ -160,6 +160,7 @@ def test_a_rescued_guest_finds_its_own_disk_behind_the_other(stage: Stage) -> No
     assert stage.ssh("cat /root/mark; ls /dev/vdb*; ls /root").splitlines() == ["repaired", "mark"]
 
 
+@pytest.mark.deep
 def test_a_rebuild_loses_what_the_disks_held_and_keeps_the_address(stage: Stage) -> None:
     kernel = stage.kernel
     stage.make(stage.spec)
@@ -175,6 +176,7 @@ def test_a_rebuild_loses_what_the_disks_held_and_keeps_the_address(stage: Stage)
     assert folder_of(stage) == {"disk.qcow2", "seed.iso"}
 
 
+@pytest.mark.deep
 def test_a_stable_rescue_boots_from_the_last_disk_and_leaves_the_others_their_names(stage: Stage) -> None:
     kernel, line = stage.kernel, LINE.replace("vda", "vdb")
     stage.make(stage.spec)
@@ -188,6 +190,7 @@ def test_a_stable_rescue_boots_from_the_last_disk_and_leaves_the_others_their_na
     assert stage.ssh("cat /root/mark; test -e /dev/vdb || echo alone").split() == ["precious", "alone"]
 
 
+@pytest.mark.deep
 def test_a_guest_boots_the_kernel_that_its_image_names(stage: Stage) -> None:
     kernel = stage.kernel
     spec = stage.spec = replace(stage.spec, image=kernel.image, kernel=kernel.kernel, ramdisk=kernel.ramdisk)

@@ -123,6 +123,7 @@ def test_a_guest_sees_its_new_size_and_goes_back_to_what_it_had(stage: Stage) ->
     stage.stop()
 
 
+@pytest.mark.deep
 def test_what_is_kept_is_written_together_while_the_guest_goes_on_and_while_it_is_off(stage: Stage) -> None:
     driver = stage.host.driver
     base = stage.lies_on()

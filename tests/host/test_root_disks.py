@@ -79,6 +79,14 @@ def images(lab: Lab, ceph: CephForTests) -> list[str]:
 class TestPoolRootDisks(DriverContract):
     """The same promises as for disks that are files."""
 
+    at_landing = {
+        "test_a_resized_guest_has_its_new_size_until_that_is_given_up",
+        "test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was[stopped]",
+        "test_every_building_step_can_be_repeated",
+        "test_rescuing_twice_and_going_back_twice",
+        "test_stopping_twice_and_starting_again",
+    }
+
 
 def test_a_root_disk_is_a_clone_in_the_pool_and_goes_with_its_guest(
     driver: ComputeDriver, lab: Lab, ceph: CephForTests, spec: InstanceSpec, base: Path

@@ -111,6 +111,7 @@ def test_the_guest_goes_on_and_another_one_boots_from_the_copy(stage: Stage) -> 
     stage.host.network.unplug(other.uuid)
 
 
+@pytest.mark.deep
 def test_an_agent_that_dies_over_a_copy_begins_anew_and_the_guest_does_not_notice(stage: Stage) -> None:
     began = float(stage.ssh("cut -d' ' -f1 /proc/uptime"))
     path = stage.folder / "broken-off.qcow2"
@@ -133,6 +134,7 @@ def test_an_agent_that_dies_over_a_copy_begins_anew_and_the_guest_does_not_notic
     assert float(stage.ssh("cut -d' ' -f1 /proc/uptime")) > began
 
 
+@pytest.mark.deep
 def test_what_was_asleep_when_it_was_copied_wakes_where_it_was(stage: Stage) -> None:
     began = float(stage.ssh("cut -d' ' -f1 /proc/uptime"))
     driver, uuid = stage.host.driver, stage.spec.uuid
@@ -146,6 +148,7 @@ def test_what_was_asleep_when_it_was_copied_wakes_where_it_was(stage: Stage) -> 
     assert float(until(lambda: stage.ssh("cut -d' ' -f1 /proc/uptime"), "the guest's answer")) > began
 
 
+@pytest.mark.deep
 def test_a_guest_leaves_its_host_and_comes_back_as_itself(stage: Stage) -> None:
     stage.ssh("echo kept >/root/kept")
     stage.host.driver.stop(stage.spec.uuid, 20.0)

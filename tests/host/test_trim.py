@@ -183,12 +183,14 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host.kill()
 
 
+@pytest.mark.deep
 def test_a_guest_whose_agent_does_not_run_says_so_and_goes_on(stage: Stage) -> None:
     with pytest.raises(UnsupportedError, match="agent does not answer"):
         stage.host.driver.trim(stage.spec.uuid, 5)
     assert stage.host.driver.power_state(stage.spec.uuid) == PowerState.RUNNING
 
 
+@pytest.mark.deep
 def test_a_guest_with_an_agent_gives_back_what_it_has_deleted(stage: Stage) -> None:
     stage.ssh(f"cat >/root/agent <<'END'\n{AGENT}END\nsetsid sh /root/agent >/root/agent.log 2>&1 </dev/null &")
     stage.ssh(f"head -c {WRITTEN} /dev/urandom >/root/much; sync; rm /root/much; sync")

@@ -216,7 +216,7 @@ def test_a_volume_of_another_host_is_reached_with_the_host_s_certificate(stage: 
     check_blocks(volume, blocks)
 
 
-@pytest.mark.parametrize("after", ["blockdev-add", "blockdev-reopen"])
+@pytest.mark.parametrize("after", ["blockdev-add", pytest.param("blockdev-reopen", marks=pytest.mark.deep)])
 def test_a_move_that_was_cut_off_is_done_by_the_next_agent(stage: Stage, volume: StorageDaemon, after: str) -> None:
     driver, monitor, uuid = stage.host.driver, stage.host.monitor, stage.web.uuid
     stage.attach(volume.disk())
@@ -289,6 +289,7 @@ def test_a_dead_storage_daemon_pauses_the_guest_and_no_write_is_lost(stage: Stag
     check_blocks(volume, blocks)
 
 
+@pytest.mark.deep
 def test_a_guest_that_was_idle_while_its_daemon_died_follows_what_happens_to_its_volume(
     stage: Stage, volume: StorageDaemon
 ) -> None:
@@ -314,6 +315,7 @@ def test_a_guest_that_was_idle_while_its_daemon_died_follows_what_happens_to_its
     check_blocks(other, blocks)
 
 
+@pytest.mark.deep
 def test_a_full_pool_pauses_the_guest_until_there_is_room(stage: Stage, tmp_path: Path) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     with small_disk(tmp_path / "pool", "40M") as folder:
@@ -401,6 +403,7 @@ def test_a_guest_that_does_not_let_go_is_told_and_then_forced(stage: Stage, volu
         assert driver.volumes()[uuid] == []
 
 
+@pytest.mark.deep
 def test_a_volume_whose_daemon_is_dead_is_taken_by_force(stage: Stage, volume: StorageDaemon) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     name = {disk.strip() for disk in stage.ssh("ls /sys/block").split()}
@@ -417,6 +420,7 @@ def test_a_volume_whose_daemon_is_dead_is_taken_by_force(stage: Stage, volume: S
     until(lambda: console(stage.host, stage.web).count("login:") > 1, "another login prompt")
 
 
+@pytest.mark.deep
 def test_a_stopped_guest_has_its_volumes_when_it_starts(stage: Stage, volume: StorageDaemon) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     driver.stop(uuid, 20.0)
@@ -443,6 +447,7 @@ def test_a_stopped_guest_has_its_volumes_when_it_starts(stage: Stage, volume: St
     ide.stop()
 
 
+@pytest.mark.deep
 def test_a_guest_boots_from_a_volume_and_leaves_it_behind(stage: Stage, image: GuestImage) -> None:
     host, driver = stage.host, stage.host.driver
     volume = stage.make(source=image.path)

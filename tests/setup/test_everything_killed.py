@@ -131,6 +131,7 @@ def test_everything_killed_in_the_middle_of_20_launches(cloud: OneMachine) -> No
 
 @pytest.mark.compat
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+@pytest.mark.deep
 def test_each_process_in_turn_in_the_middle_of_launches(cloud: OneMachine, how: signal.Signals) -> None:
     """A worker group, an agent and a portal process end while others go on: what they had in hand is handed over."""
     run = cloud.runs[-1]

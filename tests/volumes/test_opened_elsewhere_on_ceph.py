@@ -112,7 +112,9 @@ def attach(town: Town, agent: ScriptedAgent, volume: Volume) -> Attachment:
     return Attachment.objects.get(id=made.id)
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["after_restore", "without the command"])
+@pytest.mark.parametrize(
+    "told", [True, pytest.param(False, marks=pytest.mark.deep)], ids=["after_restore", "without the command"]
+)
 def test_a_guest_writes_on_while_the_copy_says_that_another_host_has_its_disk(
     town: Town, hosts: Ceph, monkeypatch: pytest.MonkeyPatch, *, told: bool
 ) -> None:

@@ -29,6 +29,10 @@ from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
 FILES = pytest.mark.parametrize("pool", ["nbd", "dir"], indirect=True)
 """What is a matter of files; the driver for Ceph has tests of its own."""
+ALSO_CEPH = pytest.mark.parametrize(
+    "pool", ["nbd", "dir", pytest.param("rbd", marks=[pytest.mark.ceph, pytest.mark.deep])], indirect=True
+)
+"""What takes long on Ceph."""
 KEY = b64encode(b"k" * 32).decode()
 
 
@@ -128,6 +132,7 @@ class Cached:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["", KEY], ids=["plain", "encrypted"])
+@ALSO_CEPH
 def test_an_image_is_written_over_a_volume_and_its_snapshots_stay(pool: Pool, tmp_path: Path, key: str) -> None:
     image = tmp_path / "image"
     image.write_bytes(b"\x07" * MIB)
@@ -166,6 +171,7 @@ def test_an_image_larger_than_the_volume_is_refused_and_leaves_nothing(pool: Poo
 
 @pytest.mark.slow
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "open"])
+@ALSO_CEPH
 def test_snapshots_are_deleted_in_any_order(pool: Pool, opened: bool) -> None:
     orders = list(itertools.permutations(("s1", "s2", "s3")))
     for order in orders if opened else orders[::3]:
@@ -340,6 +346,7 @@ def test_a_new_volume_reads_nothing_of_a_deleted_one(pool: Pool) -> None:
     assert pool.reads(pool.make(), 0, 0, 16 * MIB)
 
 
+@ALSO_CEPH
 def test_what_was_never_written_reads_as_zeros_after_growth_reverts_and_merges(pool: Pool) -> None:
     gib, volume = 1 << 30, pool.make()
     for name, pattern in (("s0", 1), ("s1", 2)):

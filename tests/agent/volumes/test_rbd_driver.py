@@ -114,6 +114,7 @@ def test_what_a_host_did_not_finish_is_swept_by_itself_alone(driver: RbdDriver, 
     assert other.sweep() == [f"{IMAGE}x{other._bases.unfinished}"]
 
 
+@pytest.mark.deep
 def test_an_image_of_the_cloud_without_clones_goes_after_a_while(
     driver: RbdDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +136,7 @@ class Unreachable:
         raise ImageFetchError("The image could not be fetched.")
 
 
+@pytest.mark.deep
 def test_a_second_host_makes_a_volume_of_an_image_of_the_pool_without_fetching_it(
     driver: RbdDriver, daemons: Daemons, tmp_path: Path
 ) -> None:
@@ -155,6 +157,7 @@ def test_a_second_host_makes_a_volume_of_an_image_of_the_pool_without_fetching_i
         volumes.create(wanted[1], VolumeSource(image=image), never)  # it is encrypted here
 
 
+@pytest.mark.deep
 def test_hosts_that_use_and_remove_one_image_at_once_leave_every_volume_whole(
     driver: RbdDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,6 +341,7 @@ def test_a_host_without_the_configuration_says_so(tmp_path: Path) -> None:
         RbdDriver(PoolSettings("ceph", "rbd", f"volumes?conf={tmp_path}/ceph.conf", "host-1")).prepare()
 
 
+@pytest.mark.deep
 def test_clones_of_clones_keep_no_chain_of_deleted_volumes(driver: RbdDriver, daemons: Daemons) -> None:
     volumes = Volumes([driver], daemons, Outside(None))  # type: ignore[arg-type]
     (state,) = volumes.states()

@@ -49,6 +49,7 @@ def qemu_io(images: CephImages, image: str, *commands: str, options: str = "") -
     return output
 
 
+@pytest.mark.deep
 def test_what_is_made_twice_is_made_once_and_what_is_gone_may_be_removed(images: CephImages, name: str) -> None:
     for _ in range(2):
         images.create(name + "a", 8 * MIB)
@@ -93,6 +94,7 @@ def test_a_rollback_gives_back_data_and_size(images: CephImages, name: str) -> N
     qemu_io(images, name, "read -P 1 0 1M", "read -P 0 1M 3M")
 
 
+@pytest.mark.deep
 def test_a_chain_of_differences_makes_the_same_image(images: CephImages, name: str, tmp_path: Path) -> None:
     raw = tmp_path / "raw"
     raw.write_bytes(b"\1" * MIB + bytes(15 * MIB))

@@ -418,6 +418,7 @@ def test_an_address_pair_widens_exactly_that(guard: Guard) -> None:
             assert one.space.connects(two.address, 22, 5 if passes else SHORT, source=address) is passes, address
 
 
+@pytest.mark.deep
 def test_thousands_of_rules_and_hundreds_of_ports(guard: Guard) -> None:
     """One of them counts as the only one would, and a change of it changes nothing else."""
     rules = [

@@ -21,6 +21,7 @@ from tests.host.layer2.test_services import asks, dnsmasq, named
 STRANGER = "fa:16:3e:66:66:66"
 
 
+@pytest.mark.deep
 def test_a_dhcp_server_ignores_interfaces_it_does_not_know_and_hears_of_those_that_come_later(rack: Rack) -> None:
     one, _ = rack.hosts
     net = document(60)

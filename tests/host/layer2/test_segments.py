@@ -83,6 +83,7 @@ def test_a_peer_that_cannot_be_sent_to_is_left_out_and_reported(rack: Rack) -> N
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_an_agent_that_restarts_leaves_devices_as_they_are(rack: Rack) -> None:
     one, _ = rack.hosts
     net = document(34)

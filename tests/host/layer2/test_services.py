@@ -118,6 +118,7 @@ def test_a_server_that_has_given_leases_takes_more_guests(rack: Rack) -> None:
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_overlapping_ranges_are_answered_apart(rack: Rack) -> None:
     one, _ = rack.hosts
     ours, theirs = document(42), document(43, subnets=document(42).subnets)
@@ -154,6 +155,7 @@ def test_names_of_guests_on_other_hosts_are_known_as_long_as_they_are_there(rack
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_hundreds_of_guests_on_one_network(rack: Rack) -> None:
     one, _ = rack.hosts
     subnet = SubnetRef(id="00000056-0000-4000-8000-00000000aaaa", cidr="10.56.0.0/16")
@@ -283,6 +285,7 @@ def test_without_dhcp_there_is_no_server_and_metadata_all_the_same(rack: Rack) -
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_packets_too_small_for_ipv6_stop_no_agent(rack: Rack) -> None:
     one, _ = rack.hosts
     net = document(52, mtu=1000)
@@ -295,6 +298,7 @@ def test_packets_too_small_for_ipv6_stop_no_agent(rack: Rack) -> None:
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_a_network_that_cannot_be_keeps_no_agent_from_its_other_guests(rack: Rack) -> None:
     one, _ = rack.hosts
     net, lost = document(53), document(54, segment=Segment(type="flat", physical_network="dmz"))
@@ -384,6 +388,7 @@ def test_guests_of_ipv6_get_what_the_subnet_says(rack: Rack) -> None:
     rack.forget(net)
 
 
+@pytest.mark.deep
 def test_guests_ask_for_their_metadata_where_their_network_is_served(rack: Rack) -> None:
     one, _ = rack.hosts
     net = document(53)

@@ -27,7 +27,7 @@ def machine(town: Town) -> Machine:
     return host
 
 
-@pytest.fixture(params=[0, None], ids=["home", "no home"])
+@pytest.fixture(params=[0, pytest.param(None, marks=pytest.mark.deep)], ids=["home", "no home"])
 def routed(request: pytest.FixtureRequest, town: Town, machine: Machine) -> tuple[RouterWish, Interface]:
     one = inner(1, six=True)
     router = town.router(1, one, home=request.param)
@@ -74,6 +74,7 @@ def test_the_external_network_is_reached(town: Town, routed: tuple[RouterWish, I
     assert pings(guest.space, OUTSIDE)
 
 
+@pytest.mark.deep
 def test_inner_addresses_of_routers_are_nobodys_business(town: Town, routed: tuple[RouterWish, Interface]) -> None:
     _, guest = routed
     space = f"{town.hosts[0].inside.path.name}-r-"

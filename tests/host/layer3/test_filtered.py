@@ -16,7 +16,7 @@ from tests.host.layer3.town import WORLD, Town, inner
 WEB = 8080
 SHORT = 0.5
 """Seconds after which a packet that did not come does not come."""
-WHERE = pytest.mark.parametrize("where", [0, 1], ids=["same host", "other host"])
+WHERE = pytest.mark.parametrize("where", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["same host", "other host"])
 
 
 def let_in(prefix: str | None = None, group: str | None = None) -> SecurityRule:
@@ -52,7 +52,9 @@ def test_a_floating_ip_is_opened_by_a_rule_and_by_nothing_else(town: Town, where
     assert sees(town.outside, guest, floating.address, SHORT) is None
 
 
-@pytest.mark.parametrize("floats", [False, True], ids=["shared address", "floating IP"])
+@pytest.mark.parametrize(
+    "floats", [pytest.param(False, marks=pytest.mark.deep), True], ids=["shared address", "floating IP"]
+)
 @WHERE
 def test_answers_from_outside_come_without_a_rule(town: Town, where: int, floats: bool) -> None:
     one = inner(1)
@@ -133,7 +135,9 @@ def test_a_filtered_guest_passes_itself_off_as_nobody_to_a_router(town: Town) ->
         assert not liar.space.connects(WORLD, WEB, SHORT, source=lie)
 
 
-@pytest.mark.parametrize("secured", [True, False], ids=["filtered", "port security off"])
+@pytest.mark.parametrize(
+    "secured", [True, pytest.param(False, marks=pytest.mark.deep)], ids=["filtered", "port security off"]
+)
 def test_no_guest_reaches_inner_networks(town: Town, secured: bool) -> None:
     """Those of the host, addresses of the host's own metadata, other networks' services: whatever its rules say."""
     one, two = inner(1), inner(2)

@@ -36,7 +36,9 @@ def reached(client: Space, address: str, port: int, guest: Interface, inner_port
         return caller(listener) if client.connects(address, port, patience=3) else None
 
 
-@pytest.mark.parametrize("where", [0, 1], ids=["on the bearer", "on another host"])
+@pytest.mark.parametrize(
+    "where", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["on the bearer", "on another host"]
+)
 def test_ports_of_one_address_lead_to_guests_of_all_hosts(town: Town, where: int) -> None:
     """Every guest sees its client's own address."""
     one = inner(1)
@@ -71,6 +73,7 @@ def range_of(guest: Interface, outer: tuple[int, int], inner_ports: tuple[int, i
 
 
 @pytest.mark.parametrize("where", [0, 1], ids=["on the bearer", "on another host"])
+@pytest.mark.deep
 def test_each_end_of_a_range_leads_to_its_port(town: Town, where: int) -> None:
     """Many ports to one, to as many, and to as many others; up to the last port there is."""
     one = inner(1)
@@ -176,6 +179,7 @@ def test_guests_reach_forwarded_ports_too(town: Town) -> None:
             assert reached(client.space, floating.address, port, guest, 80) is not None
 
 
+@pytest.mark.deep
 def test_the_router_answers_for_an_address_of_nobody(town: Town) -> None:
     """And a guest whose ports are forwarded goes out as if they were not."""
     one = inner(1)
@@ -205,7 +209,9 @@ def take(guest: Interface, address: str) -> None:
     guest.send(arp_frame(own, (own, address), address))
 
 
-@pytest.mark.parametrize("first", [0, 1], ids=["on the bearer first", "on another host first"])
+@pytest.mark.parametrize(
+    "first", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["on the bearer first", "on another host first"]
+)
 def test_a_floating_ip_follows_a_virtual_address(town: Town, first: int) -> None:
     """The present holder of the address is reached by the floating IP, answers by it, and goes out as it."""
     one, virtual = inner(1), "10.1.0.200"

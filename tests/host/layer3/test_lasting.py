@@ -25,7 +25,9 @@ from tests.support.streams import echo, streaming
 STREAMS = SecurityRule(direction="ingress", protocol="tcp", port_range_min=8080, port_range_max=8089)
 
 
-@pytest.mark.parametrize("groups", [(), (OURS,)], ids=["port security off", "filtered"])
+@pytest.mark.parametrize(
+    "groups", [pytest.param((), marks=pytest.mark.deep), (OURS,)], ids=["port security off", "filtered"]
+)
 def test_a_restart_of_the_agent_cuts_no_connection_and_loses_no_packet(town: Town, groups: tuple[str, ...]) -> None:
     """Neither those that carry something all the time nor those on which nothing happens meanwhile."""
     one, two = inner(1), inner(2)
@@ -123,6 +125,7 @@ def test_a_lost_namespace_is_made_anew(town: Town) -> None:
     assert host.process.network.check() == []
 
 
+@pytest.mark.deep
 def test_a_namespace_that_has_lost_its_name_and_lives_on_is_replaced(town: Town) -> None:
     """The advertiser in it keeps it alive, with its ends of all pairs."""
     one = inner(1, six=True)
@@ -141,6 +144,7 @@ def test_a_namespace_that_has_lost_its_name_and_lives_on_is_replaced(town: Town)
         assert Path(f"/proc/{path.read_text().strip()}/ns/net").samefile(f"/run/netns/{spaces[0]}")
 
 
+@pytest.mark.deep
 def test_rules_that_somebody_else_took_away_are_put_back(town: Town) -> None:
     one = inner(1)
     router = town.router(1, one, home=0)

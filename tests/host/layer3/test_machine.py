@@ -62,7 +62,9 @@ def _town(request: pytest.FixtureRequest) -> Iterator[Town]:
         assert town.traces() == []
 
 
-@pytest.fixture(params=[OWN_RANGE, PART], ids=["own range", "part of the network"])
+@pytest.fixture(
+    params=[OWN_RANGE, pytest.param(PART, marks=pytest.mark.deep)], ids=["own range", "part of the network"]
+)
 def placed(request: pytest.FixtureRequest, town: MachineTown) -> Iterator[tuple[MachineTown, Interface, FloatingWish]]:
     """A guest with a floating IP at a machine."""
     before = links(town.machine)

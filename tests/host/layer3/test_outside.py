@@ -32,7 +32,7 @@ def caller(listener: socket.socket) -> str:
     return str(peer[0])
 
 
-@pytest.mark.parametrize("home", [0, 1])
+@pytest.mark.parametrize("home", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_a_guest_without_floating_ip_shares_an_address(town: Town, home: int) -> None:
     one = inner(1)
     router = town.router(1, one, home=home)
@@ -41,7 +41,7 @@ def test_a_guest_without_floating_ip_shares_an_address(town: Town, home: int) ->
     assert pings(guest.space, WORLD)
 
 
-@pytest.mark.parametrize("home", [0, 1])
+@pytest.mark.parametrize("home", [0, pytest.param(1, marks=pytest.mark.deep)])
 def test_a_floating_ip_is_its_guest_in_both_directions(town: Town, home: int) -> None:
     one = inner(1)
     router = town.router(1, one, home=home)
@@ -54,7 +54,10 @@ def test_a_floating_ip_is_its_guest_in_both_directions(town: Town, home: int) ->
         assert caller(listener) == WORLD
 
 
-@pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0), (0, 0)])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(0, 1), pytest.param(1, 0, marks=pytest.mark.deep), pytest.param(0, 0, marks=pytest.mark.deep)],
+)
 def test_a_moved_floating_ip_follows_at_once(town: Town, before: int, after: int) -> None:
     one = inner(1)
     router = town.router(1, one, home=0)
@@ -86,7 +89,7 @@ def answering(client: Space, floating: FloatingWish, *guests: Interface) -> Inte
             listener.close()
 
 
-@pytest.mark.parametrize("where", [0, 1], ids=["same host", "other host"])
+@pytest.mark.parametrize("where", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["same host", "other host"])
 def test_without_translation_a_guest_is_seen_as_itself(town: Town, where: int) -> None:
     """Answers come back by the host that bears the router's own address."""
     one = inner(1)
@@ -121,8 +124,8 @@ def test_two_routers_with_equal_ranges_on_one_host(town: Town) -> None:
     assert seen_as(guests[1].space, town.outside, WORLD) == "172.24.4.10"
 
 
-@pytest.mark.parametrize("where", [0, 1], ids=["same host", "other host"])
-@pytest.mark.parametrize("home", [0, None], ids=["home", "no home"])
+@pytest.mark.parametrize("where", [pytest.param(0, marks=pytest.mark.deep), 1], ids=["same host", "other host"])
+@pytest.mark.parametrize("home", [0, pytest.param(None, marks=pytest.mark.deep)], ids=["home", "no home"])
 def test_guests_reach_each_other_by_floating_ips(town: Town, where: int, home: int | None) -> None:
     one, two = inner(1), inner(2)
     router = town.router(1, one, two, home=home)
@@ -132,6 +135,7 @@ def test_guests_reach_each_other_by_floating_ips(town: Town, where: int, home: i
         assert seen_through(first, server, its) == floating[0].address
 
 
+@pytest.mark.deep
 def test_a_guest_without_floating_ip_reaches_a_neighbours(town: Town) -> None:
     one = inner(1)
     router = town.router(1, one, home=0)
@@ -140,6 +144,7 @@ def test_a_guest_without_floating_ip_reaches_a_neighbours(town: Town) -> None:
     assert seen_through(first, second, floating) == router.address
 
 
+@pytest.mark.deep
 def test_guests_of_two_routers_reach_each_other_by_floating_ips(town: Town) -> None:
     one, two = inner(1), inner(2)
     routers = town.router(1, one, home=1), town.router(2, two, home=0)

@@ -34,6 +34,7 @@ def test_between_networks_across_hosts(town: Town) -> None:
     assert talk(first.space, second.space, second.address)
 
 
+@pytest.mark.deep
 def test_guests_across_hosts_know_the_gateway_by_one_address(town: Town) -> None:
     one, two = inner(1), inner(2)
     router = town.router(1, one, two, gateway=False)
@@ -61,6 +62,7 @@ def test_an_extra_route_leads_through_a_guest(town: Town) -> None:
     assert not pings(first.space, "10.77.0.1", patience=1)
 
 
+@pytest.mark.deep
 def test_an_address_that_nobody_was_told_of_is_found_on_the_other_host(town: Town) -> None:
     """A router asks for it without being taken for one that has moved."""
     one, two = inner(1), inner(2)

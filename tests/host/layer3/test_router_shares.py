@@ -64,6 +64,7 @@ def test_a_guest_begins_its_share_and_others_go_on(
     assert pings(other.space, WORLD)
 
 
+@pytest.mark.deep
 def test_what_comes_from_outside_has_a_share_for_each_guest(
     town: Town, pair: tuple[RouterWish, Interface, Interface], tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from tests.host.layer3.town import WORLD_SIX, Town, inner
 ALL_ROUTERS = ipaddress.IPv6Address("ff02::2")
 
 
-@pytest.mark.parametrize("where", [0, 1], ids=["same host", "other host"])
+@pytest.mark.parametrize("where", [pytest.param(0, marks=pytest.mark.deep), 1], ids=["same host", "other host"])
 def test_to_the_outside_a_guest_is_itself(town: Town, where: int) -> None:
     one = inner(1, six=True)
     town.router(1, one, home=0)

@@ -61,7 +61,7 @@ def let_in(version: int, prefix: str | None = None, group: str | None = None) ->
     )
 
 
-@pytest.mark.parametrize("where", [0, 1], ids=["same host", "other host"])
+@pytest.mark.parametrize("where", [0, pytest.param(1, marks=pytest.mark.deep)], ids=["same host", "other host"])
 def test_nobody_is_a_member_of_a_group_from_another_network(town: Town, where: int) -> None:
     """Not of one that his router visits: its own guests are seen there as themselves."""
     own, shared = inner(1, six=True), inner(2, six=True)
@@ -74,7 +74,9 @@ def test_nobody_is_a_member_of_a_group_from_another_network(town: Town, where: i
     assert not heard(liar.space, server, six(server), six(member), six(liar))
 
 
-@pytest.mark.parametrize("number", [1, 3], ids=["a range of his own", "the same range"])
+@pytest.mark.parametrize(
+    "number", [pytest.param(1, marks=pytest.mark.deep), 3], ids=["a range of his own", "the same range"]
+)
 def test_nobody_is_a_member_of_a_group_beyond_somebody_else_s_router(town: Town, number: int) -> None:
     """The liar's network may have the range of the one that another router joins with the shared one."""
     shared, beyond = inner(2), inner(3)
@@ -97,6 +99,7 @@ def test_nobody_is_a_member_of_a_group_beyond_somebody_else_s_router(town: Town,
             listener.recv(100)
 
 
+@pytest.mark.deep
 def test_a_third_network_s_guests_are_nobody_else(town: Town) -> None:
     one, two, three = inner(1, six=True), inner(2, six=True), inner(3, six=True)
     town.router(1, one, two, three, gateway=False)
@@ -106,6 +109,7 @@ def test_a_third_network_s_guests_are_nobody_else(town: Town) -> None:
     assert not heard(liar.space, server, server.address, "169.254.169.254", liar.address)
 
 
+@pytest.mark.deep
 def test_what_routes_lead_behind_a_guest_is_heard(town: Town) -> None:
     one, two = inner(1), inner(2)
     router = town.router(1, one, two, gateway=False)
@@ -116,6 +120,7 @@ def test_what_routes_lead_behind_a_guest_is_heard(town: Town) -> None:
     assert heard(gate.space, server, server.address, "10.1.0.200", gate.address), "an address pair's"
 
 
+@pytest.mark.deep
 def test_ranges_of_a_network_in_which_the_router_has_no_address_are_the_network_s_too(town: Town) -> None:
     own, shared, third = inner(1), wider(inner(2), "10.22.0.0/24"), inner(3)
     town.router(1, own, shared, third, gateway=False, visits={shared.id: ["10.2.0.77/24"]})
@@ -126,6 +131,7 @@ def test_ranges_of_a_network_in_which_the_router_has_no_address_are_the_network_
     assert heard(server.space, other, other.address, "10.22.0.5", server.address)
 
 
+@pytest.mark.deep
 def test_a_range_that_two_networks_have_gives_nobody_a_name_on_the_other_s(town: Town) -> None:
     """Whoever makes a network of equal range is heard on networks of his own, and not where his router is a visitor."""
     own, shared, second = inner(1), wider(inner(2), "10.1.0.0/25"), inner(3)
