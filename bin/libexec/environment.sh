@@ -167,7 +167,7 @@ needs_of_hypervisor() {
     need dnsmasq-base dnsmasq --version
     need nftables nft --version
     need iproute2 ip -V
-    # What `python3 bin/libexec guest_image --packages` lists.
+    # What `python3 bin/libexec tools.guest_image --packages` lists.
     need apt apt-cache --version
     need dpkg dpkg-deb --version
     need cpio cpio --version

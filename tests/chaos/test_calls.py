@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from chaos.calls import CALLS, IMAGE, example
-from chaos.client import MICROVERSION
-from chaos.plan import OTHERS, make
 from portal.api.common.validation import validate
 from portal.api.compute.server_actions import ACTIONS
 from provisioning.compute.actions.registry import actions
 from provisioning.compute.states import VmState
+from tools.chaos.calls import CALLS, IMAGE, example
+from tools.chaos.client import MICROVERSION
+from tools.chaos.plan import OTHERS, make
 
 BY_THE_CLOUD_ITSELF = {"refresh_ports", "refresh_volume", "soft_delete"}
 """Actions that no request names."""

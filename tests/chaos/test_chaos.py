@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from postgresql import PostgresqlError, programs
+from tools.postgresql import PostgresqlError, programs
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.e2e

@@ -12,12 +12,6 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from chaos import checks, ec2, logs, outcomes, story
-from chaos.client import Answer
-from chaos.ec2_user import Ec2, Ids
-from chaos.journals import Seen
-from chaos.plan import Operation
-from chaos.world import Outcome, World
 from compute_agent.contract.commands import PowerRequest
 from compute_agent.contract.network import NETWORK, SECURITY_GROUP
 from provisioning.compute import host_commands
@@ -34,6 +28,12 @@ from provisioning.quotas.models import QuotaUsage
 from provisioning.volumes.models import Volume
 from tests.support.clouds import Cloud, context
 from tests.support.ports import guest_ports
+from tools.chaos import checks, ec2, logs, outcomes, story
+from tools.chaos.client import Answer
+from tools.chaos.ec2_user import Ec2, Ids
+from tools.chaos.journals import Seen
+from tools.chaos.plan import Operation
+from tools.chaos.world import Outcome, World
 
 NOBODY = str(uuid.UUID(int=7))
 

@@ -60,7 +60,7 @@ def test_what_passes_is_what_the_records_say_and_nothing_is_left(tmp_path: Path)
 HOLDER = """
 import sys, time
 from pathlib import Path
-from chaos.packets.hosts import Hosts
+from tools.chaos.packets.hosts import Hosts
 from up.places import Places
 Hosts(Places(sys.argv[1]), ["one", "two"], Path(sys.argv[2])).make()
 print("made", flush=True)

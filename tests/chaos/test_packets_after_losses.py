@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from postgresql import PostgresqlError, programs
 from tests.chaos.test_chaos import folder, run
 from tests.chaos.test_packets import _root
+from tools.postgresql import PostgresqlError, programs
 
 __all__ = ["_root", "folder"]
 SQLITE, POSTGRESQL = "sqlite", "postgresql"

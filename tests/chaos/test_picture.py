@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chaos.packets.picture import PING, End, Flow, Picture
+from tools.chaos.packets.picture import PING, End, Flow, Picture
 
 OUTSIDE = "203.0.113.1"
 SSH, WEB = Flow("tcp", 22), Flow("tcp", 8080)

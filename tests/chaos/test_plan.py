@@ -10,60 +10,66 @@ from pathlib import Path
 
 import pytest
 
-import chaos.ec2
-import chaos.faults
-import chaos.networks
-import chaos.plan
-import chaos.volumes
+from tools.chaos import ec2, faults, networks, volumes
+from tools.chaos import plan as plans
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def test_the_same_seed_makes_the_same_plan() -> None:
-    assert chaos.plan.make(7, 300) == chaos.plan.make(7, 300)
+    assert plans.make(7, 300) == plans.make(7, 300)
 
 
 def test_another_seed_makes_another_plan() -> None:
-    assert chaos.plan.make(7, 300).operations != chaos.plan.make(8, 300).operations
-    assert chaos.plan.make(7, 300).faults != chaos.plan.make(8, 300).faults
+    assert plans.make(7, 300).operations != plans.make(8, 300).operations
+    assert plans.make(7, 300).faults != plans.make(8, 300).faults
 
 
 def test_the_plan_is_the_same_in_every_process() -> None:
-    command = [sys.executable, str(CHECKOUT / "bin/libexec"), "chaos", "--plan", "--operations", "120", "--seed", "5"]
+    command = [
+        sys.executable,
+        str(CHECKOUT / "bin/libexec"),
+        "tools.chaos",
+        "--plan",
+        "--operations",
+        "120",
+        "--seed",
+        "5",
+    ]
     first, second = (subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(2))
     assert first == second
-    assert first.count("\n") == 120 + len(chaos.plan.make(5, 120).faults)
+    assert first.count("\n") == 120 + len(plans.make(5, 120).faults)
 
 
 @pytest.mark.parametrize(
     ("more", "often", "sent"),
     [
-        ("volumes", chaos.plan.OF_VOLUMES, chaos.volumes.SEND),
-        ("ec2", chaos.plan.OF_EC2, chaos.ec2.SEND),
+        ("volumes", plans.OF_VOLUMES, volumes.SEND),
+        ("ec2", plans.OF_EC2, ec2.SEND),
     ],
 )
 def test_more_is_asked_of_volumes_or_by_ec2(more: str, often: Sequence[str], sent: Mapping[str, object]) -> None:
-    plans = chaos.plan.make(7, 500, **{more: True}), chaos.plan.make(7, 500)
-    counts = [sum(each.kind in sent for each in every.operations) for every in plans]
+    both = plans.make(7, 500, **{more: True}), plans.make(7, 500)
+    counts = [sum(each.kind in sent for each in every.operations) for every in both]
     assert counts[0] > 1.5 * counts[1] > 0
     assert set(often) == set(sent)
 
 
 def test_where_packets_are_sent_more_is_asked_of_networks_and_they_break() -> None:
-    plan = chaos.plan.make(7, 1000, packets=True)
-    of_servers = chaos.plan.make(7, 1000)
-    assert {fault.kind for fault in plan.faults} == set(chaos.faults.MAKE)
-    counts = [sum(each.kind in chaos.networks.SEND for each in every.operations) for every in (plan, of_servers)]
+    plan = plans.make(7, 1000, packets=True)
+    of_servers = plans.make(7, 1000)
+    assert {fault.kind for fault in plan.faults} == set(faults.MAKE)
+    counts = [sum(each.kind in networks.SEND for each in every.operations) for every in (plan, of_servers)]
     assert counts[0] > 2 * counts[1]
 
 
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_a_long_run_has_every_kind_of_fault_and_of_launch(seed: int) -> None:
-    plan = chaos.plan.make(seed, 1000)
-    faults = Counter(fault.kind for fault in plan.faults)
-    assert set(faults) == set(chaos.plan.FAULTS) == set(chaos.faults.MAKE) - set(chaos.plan.FAULTS_OF_HOSTS)
+    plan = plans.make(seed, 1000)
+    counts = Counter(fault.kind for fault in plan.faults)
+    assert set(counts) == set(plans.FAULTS) == set(faults.MAKE) - set(plans.FAULTS_OF_HOSTS)
     kinds = {operation.kind for operation in plan.operations}
-    assert {*chaos.networks.SEND, *chaos.volumes.SEND, *chaos.ec2.SEND} <= kinds
+    assert {*networks.SEND, *volumes.SEND, *ec2.SEND} <= kinds
     assert {
         "launch plain",
         "launch from volume",
@@ -80,16 +86,16 @@ def test_a_long_run_has_every_kind_of_fault_and_of_launch(seed: int) -> None:
 
 
 def test_records_are_lost_in_order_and_nothing_else_changes() -> None:
-    plan, lossy = chaos.plan.make(5, 100), chaos.plan.make(5, 100, losses=[*chaos.plan.LOSSES])
-    lost = [fault for fault in lossy.faults if fault.kind in chaos.plan.LOSSES]
-    assert [fault.kind for fault in lost] == [*chaos.plan.LOSSES]
+    plan, lossy = plans.make(5, 100), plans.make(5, 100, losses=[*plans.LOSSES])
+    lost = [fault for fault in lossy.faults if fault.kind in plans.LOSSES]
+    assert [fault.kind for fault in lost] == [*plans.LOSSES]
     assert len({fault.at for fault in lost}) == len(lost)
     assert lossy.operations == plan.operations
     assert [fault for fault in lossy.faults if fault not in lost] == [*plan.faults]
 
 
 def test_operations_are_numbered_and_mean_servers_launched_before_by_the_same_client() -> None:
-    plan = chaos.plan.make(3, 500)
+    plan = plans.make(3, 500)
     assert [operation.number for operation in plan.operations] == list(range(1, 501))
     launched: dict[int, int] = {}
     for operation in plan.operations:
@@ -100,7 +106,7 @@ def test_operations_are_numbered_and_mean_servers_launched_before_by_the_same_cl
 
 
 def test_faults_come_in_the_order_of_their_moments() -> None:
-    moments = [fault.at for fault in chaos.plan.make(4, 400).faults]
+    moments = [fault.at for fault in plans.make(4, 400).faults]
     assert moments == sorted(moments)
     assert all(1 <= moment <= 400 for moment in moments)
 
@@ -110,7 +116,10 @@ def test_faults_come_in_the_order_of_their_moments() -> None:
 )
 def test_what_it_does_not_know_is_refused(given: list[str]) -> None:
     done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "bin/libexec"), "chaos", *given], capture_output=True, text=True, check=False
+        [sys.executable, str(CHECKOUT / "bin/libexec"), "tools.chaos", *given],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert given[0] in done.stderr

@@ -14,21 +14,24 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from bench import ec2
-from bench.networking.rows import judged, sums
-from bench.volumes import guest
-from bench.volumes.command import WORDS, answer, bare_command, beside, throughput_rows
-from ec2_client import PATH, Ec2Keys, read
 from provisioning.identity.services.ec2 import create_ec2_credential
 from tests.support.cast import People
 from tests.support.guest_image import guest_image
+from tools.bench import ec2
+from tools.bench.networking.rows import judged, sums
+from tools.bench.volumes import guest
+from tools.bench.volumes.command import WORDS, answer, bare_command, beside, throughput_rows
+from tools.ec2_client import PATH, Ec2Keys, read
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def test_bench_explains_itself() -> None:
     said = subprocess.run(
-        [sys.executable, str(CHECKOUT / "bin/libexec"), "bench", "--help"], capture_output=True, text=True, check=True
+        [sys.executable, str(CHECKOUT / "bin/libexec"), "tools.bench", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert "--launches" in said
     assert "--real-launches" in said
@@ -36,7 +39,10 @@ def test_bench_explains_itself() -> None:
 
 def test_bench_refuses_what_it_does_not_know() -> None:
     done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "bin/libexec"), "bench", "--quick"], capture_output=True, text=True, check=False
+        [sys.executable, str(CHECKOUT / "bin/libexec"), "tools.bench", "--quick"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert "--quick" in done.stderr
@@ -44,7 +50,7 @@ def test_bench_refuses_what_it_does_not_know() -> None:
 
 def code_in_strings() -> Iterator[tuple[str, str]]:
     """Each ``from … import …`` of ours inside a string that a program hands to ``manage.py shell``."""
-    for path in (CHECKOUT / "bin/libexec").rglob("*.py"):
+    for path in (CHECKOUT / "tools").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield from re.findall(r"from ((?:provisioning|portal)[\w.]*) import (\w+)", node.value)
@@ -71,7 +77,7 @@ def test_networking_is_measured_in_a_tiny_size() -> None:
     """What needs a cloud of its own is tried on that of ``tests/e2e/test_several_hosts.py``."""
     if os.geteuid() != 0:
         pytest.skip("needs root: bridges and namespaces")
-    command = [sys.executable, str(CHECKOUT / "bin/libexec"), "bench", "network", "--quick"]
+    command = [sys.executable, str(CHECKOUT / "bin/libexec"), "tools.bench", "network", "--quick"]
     done = subprocess.run(
         [*command, "--only", "host", "--only", "addresses"], capture_output=True, text=True, check=False
     )

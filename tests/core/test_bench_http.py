@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.cloud import BenchError, Cloud
-from bench.over_http import command, machine, measure, table
-from bench.over_http.connection import Caller, request
-from bench.over_http.measure import Series
+from tools.bench.cloud import BenchError, Cloud
+from tools.bench.over_http import command, machine, measure, table
+from tools.bench.over_http.connection import Caller, request
+from tools.bench.over_http.measure import Series
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from soak.trend import Floor, trend
+from tools.soak.trend import Floor, trend
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -43,7 +43,17 @@ def test_a_few_samples_say_nothing() -> None:
 @pytest.mark.slow
 def test_a_short_soak_works_on_everything_and_measures_it() -> None:
     done = subprocess.run(
-        [sys.executable, str(CHECKOUT / "bin/libexec"), "soak", "--seconds", "8", "--every", "3", "--pause", "0.2"],
+        [
+            sys.executable,
+            str(CHECKOUT / "bin/libexec"),
+            "tools.soak",
+            "--seconds",
+            "8",
+            "--every",
+            "3",
+            "--pause",
+            "0.2",
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -16,9 +16,6 @@ from typing import Any
 
 import pytest
 
-from bench.cloud import Client, Cloud
-from bench.networking.command import told_after
-from bench.networking.rules import effect
 from compute_agent.network import names, namespace
 from tests.e2e.conftest import Key
 from tests.host.lab import Space
@@ -29,6 +26,9 @@ from tests.support.one_machine import OneMachine, wait_for
 from tests.support.streams import streaming
 from tests.support.town import Town, launch, says
 from tests.support.traces import made_of, traces
+from tools.bench.cloud import Client, Cloud
+from tools.bench.networking.command import told_after
+from tools.bench.networking.rules import effect
 from up import health
 from up.processes import command_line
 from up.switch import processes_in

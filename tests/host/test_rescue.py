@@ -21,7 +21,7 @@ from tests.support.guest_image import GuestImage
 
 LINE = "root=/dev/vda2 console=ttyS0 handed=over"
 BOOT_PARTITION = 1 << 20
-"""Bytes before it (see bin/libexec/guest_image)."""
+"""Bytes before it (see tools/guest_image)."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,15 @@ class Installed:
         return subprocess.run(command, cwd="/", env=self.environ, capture_output=True, text=True, check=False)
 
 
-DOCUMENTS = ("*.md", "docs/**/*.md", "templates/**/*.html", "bin/*", "bin/libexec/**/*.py", "bin/libexec/*.sh")
+DOCUMENTS = (
+    "*.md",
+    "docs/**/*.md",
+    "templates/**/*.html",
+    "bin/*",
+    "bin/libexec/**/*.py",
+    "bin/libexec/*.sh",
+    "tools/**/*.py",
+)
 
 
 def guide(checkout: Path) -> list[str]:
@@ -66,7 +74,7 @@ def test_the_guide_names_the_system_packages_that_real_guests_need(checkout: Pat
         for word in line.strip('"').replace("$_python", "python3").split()
     }
     of_the_guest_image = subprocess.run(
-        [sys.executable, checkout / "bin/libexec", "guest_image", "--packages"],
+        [sys.executable, checkout / "bin/libexec", "tools.guest_image", "--packages"],
         capture_output=True,
         text=True,
         check=True,

@@ -73,7 +73,7 @@ def test_locks_agree_where_they_overlap(checkout: Path) -> None:
 
 
 def test_the_guest_images_tools_are_installed(checkout: Path) -> None:
-    builder = [sys.executable, checkout / "bin/libexec", "guest_image", "--packages"]
+    builder = [sys.executable, checkout / "bin/libexec", "tools.guest_image", "--packages"]
     packages = subprocess.run(builder, capture_output=True, text=True, check=True).stdout.split()
     script = (checkout / "bin/libexec/environment.sh").read_text()
     needed = {
@@ -155,9 +155,9 @@ def imported(path: Path) -> Iterator[str]:
 
 
 def test_no_modules_of_the_programs_import_each_other(checkout: Path) -> None:
-    """The contracts of imports are for packages that are installed."""
+    """The contracts of imports are for packages that are found from the checkout."""
     root = checkout / "bin/libexec"
     files = {".".join(path.relative_to(root).with_suffix("").parts): path for path in root.rglob("*.py")}
-    assert len(files) > 50
+    assert len(files) > 15
     order = TopologicalSorter({name: set(imported(path)) & files.keys() - {name} for name, path in files.items()})
     order.prepare()  # CycleError names the circle

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from ceph import CLIENT, POOL, Cluster
 from tests.support.ceph_server import FAILED, READY
+from tools.ceph import CLIENT, POOL, Cluster
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 START_WITHIN = 120.0

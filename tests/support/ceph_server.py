@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from ceph import CephError, Cluster
+from tools.ceph import CephError, Cluster
 
 READY = "ready"
 """The file in the folder that says that the cluster can be used."""

@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from guest_image import __main__ as recipe
-from guest_image.modules import copy_modules
+from tools.guest_image import __main__ as recipe
+from tools.guest_image.modules import copy_modules
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = CHECKOUT / ".cache" / "debian"

@@ -28,7 +28,9 @@ def guest_image() -> GuestImage:
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(
-            ["/usr/bin/python3", str(CHECKOUT / "bin/libexec"), "guest_image", str(FOLDER)], check=True, timeout=300
+            ["/usr/bin/python3", str(CHECKOUT / "bin/libexec"), "tools.guest_image", str(FOLDER)],
+            check=True,
+            timeout=300,
         )
     record = json.loads((FOLDER / "novella-guest.json").read_text())
     ref = ImageRef(

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import psycopg
 
-from postgresql import Server, programs
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, wait_for
+from tools.postgresql import Server, programs
 
 GUIDE = (CHECKOUT / "docs/operator-guide.md").read_text()
 PAGE = GUIDE[GUIDE.index("\n## Backup and restore") : GUIDE.index("\n## Upgrading")]

@@ -15,7 +15,7 @@ from pathlib import Path
 from up.data_folder import DataFolder, fingerprint
 from up.outside import Network, Outside
 from up.places import Places
-from up.programs import BOOTSTRAP, CHECKOUT, LIBEXEC, Hosts, environment, manage, tool
+from up.programs import BOOTSTRAP, CHECKOUT, Hosts, environment, manage, tool
 from up.run_as import RunAs
 
 GUEST_IMAGE = "guest/novella-guest.qcow2"
@@ -119,7 +119,7 @@ class Preparation:
         """Build the image that real hosts boot; simulated hosts need none."""
         if self.hosts.simulated:
             return "not needed by simulated hosts"
-        recipe = LIBEXEC / "guest_image"
+        recipe = CHECKOUT / "tools/guest_image"
         key = fingerprint([*recipe.glob("*.py"), *recipe.glob("files/*")])
         if (self.data.path / GUEST_IMAGE).exists() and self.data.done("guest-image", key):
             self._show_guest_image()
@@ -127,7 +127,7 @@ class Preparation:
         for left in (self.data.path / "guest").glob(".guest-*"):  # by a build that was killed
             shutil.rmtree(left, ignore_errors=True)
         self.progress.detail("building it from the distribution's packages")
-        command = tool("guest_image", str(self.data.path / "guest"))
+        command = tool("tools.guest_image", str(self.data.path / "guest"))
         try:
             self._call(command, RunAs())
         except PreparationError:  # a machine whose lists of packages are missing or old

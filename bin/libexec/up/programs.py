@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[3]
 BOOTSTRAP = "portal/run/bootstrap.json"
 """What manage.py bootstrap says of the cloud that it has seeded."""
 LIBEXEC = CHECKOUT / "bin/libexec"
-"""The folder of these packages."""
+"""The folder of this package, and what runs the tools."""
 STOP_ORDER = ("agent", "worker", "web")
 """First the one that takes commands, then those who give them, then the way in; agent-host-1 is an ``agent``."""
 
@@ -73,7 +73,7 @@ def manage(*arguments: str) -> list[str]:
 
 
 def tool(module: str, *arguments: str) -> list[str]:
-    """Return the command that runs a program of this folder (``guest_image``, ``bench.bare``)."""
+    """Return the command that runs a program of this folder (``up.switch``) or of ``tools``."""
     return [sys.executable, str(LIBEXEC), module, *arguments]
 
 

@@ -195,7 +195,7 @@ def test_without_a_tool_the_host_says_so(
         write_seed(spec, paths)
 
 
-AWK = Path(__file__).resolve().parents[3] / "bin/libexec/guest_image/files"
+AWK = Path(__file__).resolve().parents[3] / "tools/guest_image/files"
 
 
 def flattened(script: str, data: bytes, *options: str) -> list[str]:

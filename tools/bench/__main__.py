@@ -1,0 +1,280 @@
+"""bin/bench: measures how fast a one-machine cloud launches servers, and prints a table. Being slow is no failure."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import tools.bench.servers
+import tools.bench.tokens
+from tools.bench import scheduler
+from tools.bench.cloud import ACTIVE_WITHIN, BenchError, Client, Cloud
+from tools.bench.live import Page, Servers
+from up.prepare import GUEST_IMAGE
+from up.programs import CHECKOUT, tool
+
+SIMULATED_HOSTS = 3
+IDLE_FOR = 5.0
+"""Seconds of rest before memory is measured."""
+SENDERS = 8
+PUSHED_WITHIN = 10.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the printed table."""
+
+    what: str
+    measured: str
+    goal: str
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms"
+
+
+def spread(values: list[float]) -> str:
+    """Return the median and the 95th percentile as text."""
+    ordered = sorted(values)
+    p95 = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
+    return f"median {ms(statistics.median(ordered))}, p95 {ms(p95)} (n={len(ordered)})"
+
+
+def one_after_the_other(cloud: Cloud, count: int, *, keep: bool = True) -> list[float]:
+    """Return the seconds from 202 to ACTIVE of launches one at a time.
+
+    Without ``keep`` each server is deleted before the next launch, so that its boot takes no processor from the next.
+    """
+    client = Client(cloud)
+    servers = Servers(cloud.port, client.token)
+    spent = []
+    for number in range(count):
+        server = client.launch(f"single-{number}")
+        accepted = time.time()
+        spent.append(_active(client, servers, server) - accepted)
+        if not keep:
+            client.delete_all()
+    servers.close()
+    client.delete_all()
+    return spent
+
+
+def all_at_once(cloud: Cloud, count: int) -> float:
+    """Return the seconds until ``count`` launches, sent 8 at a time, are all active."""
+    clients = [Client(cloud) for _ in range(SENDERS)]
+    servers = Servers(cloud.port, clients[0].token)
+
+    def send(sender: int) -> list[str]:
+        return [clients[sender].launch(f"many-{number}") for number in range(sender, count, SENDERS)]
+
+    began = time.time()
+    with ThreadPoolExecutor(SENDERS) as pool:
+        launched = [server for sent in pool.map(send, range(SENDERS)) for server in sent]
+    spent = max(_active(clients[0], servers, server) for server in launched) - began
+    servers.close()
+    clients[0].delete_all()
+    return spent
+
+
+def _active(client: Client, servers: Servers, server: str) -> float:
+    """Return the Unix time at which the server became active."""
+    moment = servers.end(server, ACTIVE_WITHIN)
+    if moment is None:
+        raise BenchError(client.fault(server))
+    return moment
+
+
+def push_delays(cloud: Cloud, count: int) -> list[float]:
+    """Return the seconds from the writing of each event to its frame on an open page, while servers are launched.
+
+    The figures are a little too high: an event is committed some milliseconds after it was written.
+    """
+    client = Client(cloud)
+    page = Page(cloud.port, "demo", cloud.password("demo"))
+    servers = Servers(cloud.port, client.token)
+    first = max((number for number, _ in cloud.events(0)), default=0)
+    for number in range(count):
+        _active(client, servers, client.launch(f"pushed-{number}"))
+    written = cloud.events(first)
+    deadline = time.monotonic() + PUSHED_WITHIN
+    while written and not any(shown >= written[-1][0] for shown, _ in page.frames) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    page.close()
+    servers.close()
+    client.delete_all()
+    delays = []
+    for number, moment in written:
+        arrived = next((arrived for shown, arrived in page.frames if shown >= number), None)
+        if arrived is None:
+            raise BenchError(f"event {number} never reached the page")
+        delays.append(arrived - moment)
+    if not delays:
+        raise BenchError("no events were written")
+    return delays
+
+
+def simulated(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
+    """Measure the control plane alone, on hosts whose work takes no time."""
+    cloud = Cloud(folder, SIMULATED_HOSTS)
+    try:
+        say("bin/up on simulated hosts, twice")
+        first = cloud.up()
+        cloud.down()
+        second = cloud.up()
+        time.sleep(IDLE_FOR)
+        memory = cloud.control_plane_kib()
+        cloud.allow("instances", "cores", "ram", "fixed_ips")
+        say("tokens")
+        tokens = tools.bench.tokens.measure(cloud, 100)
+        say("launches, one after the other")
+        single = one_after_the_other(cloud, launches)
+        say("50 launches, 8 at a time")
+        many = all_at_once(cloud, 50)
+        say("events in the browser")
+        pushed = push_delays(cloud, launches)
+        idle = sum(kib for name, kib in memory.items() if name != "compute_agent") // 1024
+        parts = ", ".join(f"{name} {kib // 1024}" for name, kib in memory.items())
+        return [
+            Row("bin/up, empty folder", f"{first:.1f} s", ""),
+            Row("bin/up, second time", f"{second:.1f} s", "under 8 s"),
+            Row("idle control plane, PSS", f"{idle} MiB without the agent ({parts})", "under 260 MiB"),
+            Row("accepted → ACTIVE, fake driver", spread(single), "median under 150 ms"),
+            Row("50 launches, 8 at a time", f"{50 / many:.1f} a second ({many:.1f} s)", "12 a second"),
+            Row("state committed → in the browser", spread(pushed), "p95 under 200 ms"),
+            *token_rows(tokens),
+        ]
+    finally:
+        cloud.clean()
+
+
+def token_rows(tokens: tools.bench.tokens.Tokens) -> list[Row]:
+    at_once = f"{tools.bench.tokens.SENDERS} at a time"
+    ordered = sorted(tokens.checked)
+    micro = f"median {ordered[len(ordered) // 2] * 1e6:.0f} µs, p95 {ordered[len(ordered) * 95 // 100] * 1e6:.0f} µs"
+    return [
+        Row("token by password, HTTP", f"{spread(tokens.issued)}; {tokens.issued_a_second:.0f} a second {at_once}", ""),
+        Row(
+            "token looked into, HTTP",
+            f"{spread(tokens.looked_into)}; {tokens.looked_into_a_second:.0f} a second {at_once}",
+            "",
+        ),
+        Row(
+            "token checked, in the process",
+            f"{micro}; {len(ordered) / sum(ordered):.0f} a second (n={len(ordered)})",
+            "well under 1 ms",
+        ),
+    ]
+
+
+def list_rows(lists: tools.bench.servers.Lists) -> list[Row]:
+    return [
+        Row("1,000 servers in detail, in the process", spread(lists.detail), "under 150 ms"),
+        Row("page of 100 of 1,000 servers", spread(lists.few), ""),
+        Row("page of 100 of 10,000 servers", spread(lists.many), "as of 1,000"),
+        *(
+            Row(f"{what}, unchanged (If-None-Match)", f"{statistics.median(ratios):.2f} of what the list costs", "0.25")
+            for what, ratios in (("1,000 servers in detail", lists.same), ("page of 100 servers", lists.same_few))
+        ),
+    ]
+
+
+def real(folder: Path, launches: int, say: Callable[[str], None]) -> list[Row]:
+    """Measure real guests, and what QEMU and libvirt take of that alone."""
+    cloud = Cloud(folder, simulate=0)
+    try:
+        say("bin/up on this machine")
+        first = cloud.up()
+        say("real launches, one after the other")
+        ours = one_after_the_other(cloud, launches, keep=False)
+        say("QEMU and libvirt alone")
+        bare = bare_cost(cloud.data / GUEST_IMAGE, launches)
+        added = statistics.median(ours) - statistics.median(bare)
+        return [
+            Row("bin/up, empty folder, real guests", f"{first:.1f} s", ""),
+            Row("accepted → ACTIVE, libvirt", spread(ours), ""),
+            Row("qemu-img create + createXML alone", spread(bare), ""),
+            Row("what Novella adds (medians)", ms(added), "under 500 ms"),
+        ]
+    finally:
+        cloud.clean()
+
+
+def bare_cost(image: Path, launches: int) -> list[float]:
+    command = ["unshare", "--net", "--mount", *tool("tools.bench.bare")]
+    done = subprocess.run(
+        [*command, str(image), str(launches)],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(CHECKOUT), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        check=False,
+    )
+    if done.returncode != 0:
+        raise BenchError(f"QEMU and libvirt alone: {done.stderr.strip()[-500:]}")
+    return [float(seconds) for seconds in json.loads(done.stdout.splitlines()[-1])]
+
+
+def show(rows: list[Row]) -> None:
+    widths = [max(len(cell) for cell in column) for column in zip(*[(r.what, r.measured) for r in rows], strict=True)]
+    for row in rows:
+        print(f"{row.what:<{widths[0]}}  {row.measured:<{widths[1]}}  {row.goal}".rstrip())
+
+
+def main() -> int:
+    if sys.argv[1:2] == ["http"]:
+        from tools.bench.over_http import command  # noqa: PLC0415 - loads the OpenStack client
+
+        return command.main(sys.argv[2:])
+    if sys.argv[1:2] == ["network"]:
+        from tools.bench.networking import command as network  # noqa: PLC0415
+
+        return network.main(sys.argv[2:])
+    if sys.argv[1:2] == ["volumes"]:
+        from tools.bench.volumes import command as volumes  # noqa: PLC0415
+
+        return volumes.main(sys.argv[2:])
+    if sys.argv[1:2] == ["ec2"]:
+        from tools.bench import ec2  # noqa: PLC0415
+
+        return ec2.main(sys.argv[2:])
+    more = (
+        "bin/bench http --help: the same over HTTP for any cloud, one request at a time and eight."
+        " bin/bench network: what networking costs. bin/bench volumes: what volumes cost."
+        " bin/bench ec2: the EC2 API beside the Compute API."
+    )
+    parser = argparse.ArgumentParser(prog="bin/bench", description=__doc__, epilog=more)
+    parser.add_argument("--launches", type=int, default=30, metavar="N", help="single launches to measure (30)")
+    parser.add_argument("--real-launches", type=int, default=8, metavar="N", help="the same with QEMU; 0: none (8)")
+    options = parser.parse_args()
+
+    def say(text: str) -> None:
+        print(f"… {text}", file=sys.stderr, flush=True)
+
+    rows: list[Row] = []
+    try:
+        with tempfile.TemporaryDirectory(prefix="nv-bench-") as folder:
+            rows += simulated(Path(folder) / "simulated", options.launches, say)
+            say("lists of servers")
+            rows += list_rows(tools.bench.servers.measure(Path(folder) / "lists"))
+            say("decisions of the scheduler")
+            rows += [Row(*line) for line in scheduler.lines(scheduler.measure(Path(folder) / "scheduler"))]
+            if options.real_launches:
+                rows += real(Path(folder) / "real", options.real_launches, say)
+    except BenchError as error:
+        show(rows)
+        print(f"bin/bench: {error}", file=sys.stderr)
+        return 1
+    show(rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

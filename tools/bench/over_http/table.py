@@ -1,0 +1,164 @@
+"""The printed table: a row for each kind of request, a group of columns for each cloud, and the goals."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tools.bench.over_http import measure
+from tools.bench.over_http.measure import Series
+
+NOTHING = "-"
+ALONE: dict[str, float | None] = {
+    measure.TOKEN: 3,
+    measure.PASSWORD: 45,
+    measure.FLAVORS: 2.5,
+    measure.IMAGES: None,
+    measure.ACCEPTED: 12,
+    measure.PAGE: 3,
+    measure.DETAIL: 9,
+    measure.MANY: 45,
+    measure.ACTIVE: 50,
+    measure.GONE: 50,
+}
+"""Rows of one request at a time, with the median that is wanted, in milliseconds."""
+TOGETHER: dict[str, float | None] = {
+    measure.TOGETHER[0]: 300,
+    **dict.fromkeys(measure.TOGETHER[1:], 400),
+    measure.LAUNCHES: 20,
+    measure.MULTI: 25,
+}
+"""Rows of eight at a time, with what is wanted a second."""
+MEMORY = 260
+"""MiB that a control plane may take at rest."""
+
+Rows = Mapping[tuple[str, int], Series]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Two columns to compare: the number of the one before and of the one after."""
+
+    heading: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that was measured; clouds are numbered as their labels are."""
+
+    labels: Sequence[str]
+    alone: Rows
+    together: Rows
+    memory_kib: Sequence[Mapping[str, int]]
+    ratios: Sequence[Ratio] = ()
+
+
+def percentile95(values: Sequence[float]) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
+
+
+def figure(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def lines(found: Found) -> list[str]:
+    """Return the lines to print."""
+    rows = [
+        ["One at a time", "goal, ms", *_heads(found, "median ms", "p95 ms")],
+        *(_row(found, found.alone, row, goal, faster=False) for row, goal in ALONE.items()),
+        [],
+        [f"{measure.SENDERS} at a time", "goal, 1/s", *_heads(found, "a second", "lowest")],
+        *(_row(found, found.together, row, goal, faster=True) for row, goal in TOGETHER.items()),
+    ]
+    if any(found.memory_kib):
+        rows += [[], ["At rest", "goal, MiB", *_heads(found, "MiB PSS", "")], _memory(found)]
+    above = ["", "", *(cell for label in found.labels for cell in (label, "", "")), *("" for _ in found.ratios)]
+    return [*_aligned([above, *rows]), "", *_parts(found)]
+
+
+def _heads(found: Found, first: str, second: str) -> list[str]:
+    processor = "cpu ms" if second else ""
+    return [cell for _ in found.labels for cell in (first, second, processor)] + [each.heading for each in found.ratios]
+
+
+def _row(found: Found, rows: Rows, row: str, goal: float | None, *, faster: bool) -> list[str]:
+    cells: list[str] = []
+    middle: list[float | None] = []
+    for at in range(len(found.labels)):
+        series = rows.get((row, at))
+        if series is None or not series.values:
+            cells += [NOTHING, NOTHING, NOTHING]
+            middle.append(None)
+            continue
+        median = statistics.median(series.values)
+        middle.append(median)
+        shown = (median, min(series.values)) if faster else (median * 1000, percentile95(series.values) * 1000)
+        used = figure(sum(series.used.values()) / series.count * 1000) if series.used else NOTHING
+        cells += [figure(shown[0]), figure(shown[1]), used]
+    sign = "≥" if faster else "≤"
+    return [row, f"{sign} {goal:g}" if goal else "", *cells, *_ratios(found, middle, faster=faster)]
+
+
+def _ratios(found: Found, middle: Sequence[float | None], *, faster: bool) -> list[str]:
+    """Return how many times as fast the later column is."""
+    cells = []
+    for each in found.ratios:
+        before, after = middle[each.before], middle[each.after]
+        if not before or not after:
+            cells.append(NOTHING)
+        else:
+            cells.append(f"{after / before if faster else before / after:.2f}")
+    return cells
+
+
+def _memory(found: Found) -> list[str]:
+    sums = [sum(parts.values()) / 1024 for parts in found.memory_kib]
+    cells = [cell for total in sums for cell in (f"{total:.0f}" if total else NOTHING, "", "")]
+    return ["control plane", f"≤ {MEMORY}", *cells, *_ratios(found, sums, faster=False)]
+
+
+def _parts(found: Found) -> list[str]:
+    """Return lines that say which part of a cloud took the processor and the memory."""
+    said = []
+    for at, label in enumerate(found.labels):
+        wanted = [(found.alone, row) for row in ALONE] + [(found.together, row) for row in TOGETHER]
+        for rows, row in wanted:
+            series = rows.get((row, at))
+            used = _shares(series.used, series.count / 1000) if series is not None and series.used else ""
+            if "," in used:
+                said.append(f"  {label}: {row}: {used}")
+    if said:
+        said.insert(0, "Processor by part, ms for each request or server")
+    memory = [f"  {label}: {_shares(parts, 1024, places=0)}" for label, parts in _each_memory(found)]
+    return said + (["Memory by part, MiB", *memory] if memory else [])
+
+
+def _each_memory(found: Found) -> list[tuple[str, Mapping[str, int]]]:
+    return [(label, parts) for label, parts in zip(found.labels, found.memory_kib, strict=True) if parts]
+
+
+def _shares(parts: Mapping[str, float], unit: float, *, places: int = 1) -> str:
+    """Return each part divided by ``unit``; parts that are less than a twentieth of one are left out."""
+    return ", ".join(f"{part} {each / unit:.{places}f}" for part, each in parts.items() if each / unit >= 0.05)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Align columns to the right, the first to the left; the names of clouds may be wider than their column."""
+    body = rows[1:]
+    width = [max(len(row[at]) for row in body if row) for at in range(len(body[0]))]
+    names = [at for at, cell in enumerate(rows[0]) if cell]
+    for at in names:
+        width[at] += max(0, len(rows[0][at]) - sum(width[at : at + 3]) - 2 * 2)
+        width[at] += 2  # a gap before each cloud
+    text = []
+    for row in body:
+        cells = [f"{cell:>{width[at]}}" if at else f"{cell:<{width[0]}}" for at, cell in enumerate(row)]
+        text.append("  ".join(cells).rstrip())
+    heading = " " * (sum(width[:2]) + 4)
+    for at in names:
+        heading += f"{rows[0][at]:>{sum(width[at : at + 3]) + 4}}  "
+    return [heading.rstrip(), *text]

@@ -1,0 +1,58 @@
+"""The states of volumes, snapshots and servers as they are pushed: asking for them would slow down what is measured."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from tools.bench.cloud import BenchError
+from tools.bench.live import Socket
+
+WITHIN = 120.0
+ERRORS = frozenset({"error", "error_extending", "error_deleting"})
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One word about a record."""
+
+    state: str
+    arrived: float
+    """``time.perf_counter`` of its arrival."""
+
+
+class Records:
+    """What a project's records were said to be, in the order of arrival."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._seen: dict[str, list[Seen]] = {}
+        self._changed = threading.Condition()
+        self._socket = Socket(f"ws://127.0.0.1:{port}/ws/v1/events", {"X-Auth-Token": token}, self._take)
+
+    def _take(self, message: dict[str, Any], _: float) -> None:
+        arrived, said = time.perf_counter(), message.get("payload", {})
+        if "id" not in said:
+            return
+        state = "deleted" if said.get("deleted") else said.get("status", "")
+        if "vm_state" in said:
+            state = "" if said.get("task_state") else said["vm_state"]
+        with self._changed:
+            self._seen.setdefault(said["id"], []).append(Seen(state, arrived))
+            self._changed.notify_all()
+
+    def reached(self, key: str, state: str, after: float) -> float:
+        """Return when a record was first said to be in a state since ``after``.  Raises BenchError."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._find(key, {state, *ERRORS}, after) is not None, WITHIN)
+            found = self._find(key, {state, *ERRORS}, after)
+        if found is None or found.state != state:
+            raise BenchError(f"{key} is {found.state if found else 'not heard of'} instead of {state}")
+        return found.arrived
+
+    def _find(self, key: str, states: set[str], after: float) -> Seen | None:
+        return next((each for each in self._seen.get(key, []) if each.arrived >= after and each.state in states), None)
+
+    def close(self) -> None:
+        self._socket.close()

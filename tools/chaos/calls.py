@@ -1,0 +1,102 @@
+"""The server actions that a run calls: those of the cloud's registry, with bodies from the API's own schemas.
+
+A new action is called without being named here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from portal.api.compute.server_actions import ACTIONS
+from provisioning.compute.actions.base import HostAction, ServerAction
+from provisioning.compute.actions.registry import actions
+from provisioning.compute.states import VmState
+from provisioning.identity.policies.base import ADMIN
+from tools.chaos.client import MICROVERSION
+
+FLAVORS = {"nano": "0", "tiny": "1", "small": "2", "large": "4"}
+"""Seeded flavors by name; ``large`` asks for more disk than any simulated host of a chaos run has."""
+IMAGE = "$image"
+"""Stands in a plan for the id of the image, which the cloud gives it."""
+MORE_OFTEN = {"unlock": 2}
+"""Weights of actions that are otherwise 1."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One key of ``POST /servers/{id}/action``; two actions may share it, as soft and hard reboots do."""
+
+    name: str
+    actions: tuple[ServerAction[Any], ...]
+
+    @property
+    def record(self) -> str:
+        """Return the name of the one action record that an accepted call leaves."""
+        return self.actions[0].record
+
+    @property
+    def by_operator(self) -> bool:
+        return self.actions[0].rule_check == ADMIN
+
+    def weight(self, state: str) -> int:
+        """Say how often it is called in a state, among the others: most often what leads back from there to active."""
+        if not any(isinstance(action, HostAction) for action in self.actions):
+            return MORE_OFTEN.get(self.name, 1)
+        here = self._beginning_in(state)
+        if not here or here[0].task is None:
+            return 2 * len(here)
+        leads_back = VmState.ACTIVE in here[0].ends.values() and VmState.ACTIVE not in here[0].from_states
+        return 24 if leads_back else 6
+
+    def leads_to(self, state: str, body: Any = None) -> str:
+        """Return where a server should be afterwards."""
+        if isinstance(body, dict) and "state" in body:
+            return str(body["state"])
+        ends = [end for action in self._beginning_in(state) for end in action.ends.values()]
+        return ends[0] or state if ends else state
+
+    def _beginning_in(self, state: str) -> list[HostAction[Any, Any]]:
+        return [each for each in self.actions if isinstance(each, HostAction) and state in each.from_states]
+
+    def body(self, chance: random.Random) -> Any:
+        """Return what the API takes under the name."""
+        schema = ACTIONS[self.name].schema
+        return example(schema(MICROVERSION) if callable(schema) else schema, chance)
+
+
+def example(schema: Mapping[str, Any], chance: random.Random, name: str = "") -> Any:
+    """Return a value that a JSON schema allows, with the fields that it requires; ``name`` is its own field's."""
+    if name == "imageRef":
+        return IMAGE
+    if name == "flavorRef":
+        return chance.choice([*FLAVORS.values()])
+    for among in ("oneOf", "anyOf"):
+        if among in schema:
+            return example(schema[among][0], chance, name)
+    if "enum" in schema:
+        return chance.choice(schema["enum"])
+    types = schema.get("type", "null")
+    kind = types if isinstance(types, str) else types[0]
+    if kind == "object":
+        inner = schema.get("properties", {})
+        return {field: example(inner[field], chance, field) for field in schema.get("required", ())}
+    if kind == "string":
+        return "chaos".ljust(schema.get("minLength", 0), "s")
+    return {"integer": max(1, schema.get("minimum", 1)), "boolean": False, "array": []}.get(kind)
+
+
+def _calls() -> dict[str, Call]:
+    named: dict[str, list[ServerAction[Any]]] = {}
+    for action in actions.values():
+        name = action.api or action.record
+        if name in ACTIONS:
+            named.setdefault(name, []).append(action)
+    return {name: Call(name, tuple(found)) for name, found in named.items()}
+
+
+CALLS = _calls()
+STATES = [state.value for state in VmState if any(call.leads_to(state) != state for call in CALLS.values())]
+"""The states from which an action leads on."""

@@ -1,0 +1,224 @@
+"""What must be true when a run has settled: nothing goes on, the doctor finds nothing, and hosts have what the records
+say.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
+from compute_agent.contract.volume import VOLUME, VOLUME_COPY
+from provisioning.compute.actions.reset_state import BY_HAND, ResetState
+from provisioning.compute.launch.build_kinds import BUILD_KINDS
+from provisioning.compute.models import Allocation, Instance, InstanceAction
+from provisioning.compute.newer_guests import is_current
+from provisioning.compute.states import PowerState, VmState
+from provisioning.doctor.checks.allocations import AT_A_HOST, KEPT, PLACED
+from provisioning.doctor.examination import findings
+from provisioning.doctor.finding import Finding
+from provisioning.hosts.models import Host, HostCommand
+from provisioning.images.models import Image
+from provisioning.network.delivery import documents
+from provisioning.network.models import DeliveryMark, FloatingIP, Network, Port, Router, SecurityGroup
+from tools.chaos import volume_checks
+from tools.chaos.ec2 import INTERFACE
+from tools.chaos.journals import Domain, Seen
+from tools.chaos.networks import OURS, PREFIX
+from tools.chaos.networks import ROUTER as CHAOS_ROUTER
+from tools.chaos.wrongs import wrong
+
+OFF = {PowerState.NOSTATE, PowerState.SHUTDOWN, PowerState.CRASHED}
+POWER = {
+    VmState.ACTIVE: {PowerState.RUNNING},
+    VmState.STOPPED: OFF,
+    VmState.PAUSED: {PowerState.PAUSED},
+    VmState.RESCUED: {PowerState.RUNNING},
+    VmState.SUSPENDED: {PowerState.SHUTDOWN, PowerState.SUSPENDED},
+    VmState.SHELVED: OFF,
+}
+"""vm_state → power states of its domain."""
+OWN = Q(name__startswith=PREFIX)
+"""Networks that projects make."""
+_PAUSING = {PowerState.RUNNING, PowerState.PAUSED, VmState.ACTIVE, VmState.PAUSED}
+
+
+def name_of(row: Instance) -> str:
+    """Return how a server is called in a sentence."""
+    return f"{row.name} ({row.vm_state}/{row.task_state or '-'})"
+
+
+def settled(seen: Seen) -> list[Finding]:
+    """Return what is wrong in a cloud that has come to rest."""
+    return [*under_way(), *examined(seen), *domains(seen), *told(seen), *volume_checks.everywhere(seen)]
+
+
+def empty(seen: Seen) -> list[Finding]:
+    """Return what is left after everything was deleted: where all adds up, no server and no room means nothing."""
+    left = [wrong(str(row.id), f"{name_of(row)} is not deleted.") for row in _alive()]
+    left += [wrong(str(row.instance_id), "Room is still allocated for it.") for row in Allocation.objects.all()]
+    left += [wrong(uuid, f"Host {host} still has something of it.") for uuid, host in seen.kept.items()]
+    return left + settled(seen)
+
+
+def without_volumes(seen: Seen) -> list[Finding]:
+    """Return what is left after all volumes were deleted, too."""
+    return [*volume_checks.left(seen), *empty(seen)]
+
+
+def without_networks(seen: Seen) -> list[Finding]:
+    """Return what is left after the projects' networks were deleted, too: no host has to know of anything."""
+    left = [
+        wrong(f"host {host}", f"It still knows of {sorted(known)[0]}.") for host, known in seen.told.items() if known
+    ]
+    left += [wrong(f"network {row.id}", f"{row.name} is not deleted.") for row in Network.objects.filter(OWN)]
+    left += [wrong(f"floating IP {row.id}", f"{row.address} is not given back.") for row in FloatingIP.objects.all()]
+    left += [
+        wrong(f"router {row.id}", f"{row.name} is not deleted.") for row in Router.objects.filter(name=CHAOS_ROUTER)
+    ]
+    left += [
+        wrong(f"port {row.id}", "It is not deleted.") for row in Port.objects.filter(description__endswith=INTERFACE)
+    ]
+    left += [wrong(f"group {row.id}", f"{row.name} is not deleted.") for row in SecurityGroup.objects.filter(name=OURS)]
+    return left + without_volumes(seen)
+
+
+def _alive() -> Iterator[Instance]:
+    yield from Instance.objects.exclude(vm_state=VmState.DELETED).select_related("host").order_by("id")
+
+
+# ----- rest -----------------------------------------------------------------------------------------------------------
+
+
+def under_way() -> Iterator[Finding]:
+    """Yield what still goes on, which is right in a cloud that works and wrong in one at rest."""
+    for host in Host.objects.filter(connected=False):
+        yield wrong(f"host {host.name}", "It is not connected.")
+    for row in _alive():
+        if row.task_state is not None or row.vm_state == VmState.BUILDING:
+            yield wrong(str(row.id), f"{name_of(row)} is still on its way; its deadline is {row.task_deadline}.")
+    for mark in DeliveryMark.objects.all():
+        yield wrong(f"{mark.kind} {mark.subject_id}", "Hosts are still to be told of it.")
+    for message in OrmQ.objects.exclude(key__startswith="ping:"):
+        yield wrong(f"message {message.id}", f"It is still in the queue {message.key}.")
+    given_up = Q(subject_kind__in=[VOLUME, VOLUME_COPY], deadline__lt=timezone.now())
+    for command in HostCommand.objects.filter(finished_at=None).exclude(given_up).order_by("created_at"):
+        taken = "taken" if command.acknowledged_at else "not taken"
+        sentence = f"Its command {command.kind} of {command.created_at} has not ended ({taken})."
+        yield wrong(str(command.subject_id), sentence)
+    for held in Allocation.objects.exclude(instance__in=Instance.objects.filter(PLACED | KEPT)):
+        yield wrong(str(held.instance_id), "It still holds room on a host.")
+    for port in Port.objects.filter(leaving=True):
+        yield wrong(str(port.device_id), f"Its port {port.id} is still leaving.")
+    for image in Image.objects.filter(status__in=[Image.Status.QUEUED, Image.Status.SAVING]):
+        yield wrong(f"image {image.id}", f"{image.name} is still {image.status}.")
+    yield from volume_checks.under_way()
+
+
+def examined(seen: Seen) -> Iterator[Finding]:
+    """Yield what the doctor finds wrong but for what was made by hand; what it only notes is well."""
+    expected = {f"instance {uuid}" for uuid in called_active_and_never_built(seen)}
+    for found in findings():
+        if found.severity != "note" and not (found.check == "guests" and found.subject in expected):
+            yield found
+
+
+def _actions(*names: str) -> QuerySet[InstanceAction]:
+    return InstanceAction.objects.filter(action__in=names)
+
+
+def _by_hand() -> set[str]:
+    """Return the servers whose state an operator has set."""
+    return {str(row) for row in _actions(ResetState.record).values_list("instance_id", flat=True)}
+
+
+def called_active_and_never_built(seen: Seen) -> set[str]:
+    """Return the servers whose build an operator's reset cut off, and that the cloud has found without a guest: the
+    doctor tells of them, as it should.
+    """
+    builds = {kind.action for kind in BUILD_KINDS}
+    cut_off = {str(row) for row in _actions(*builds).filter(message=BY_HAND).values_list("instance_id", flat=True)}
+    off = Instance.objects.filter(vm_state=VmState.STOPPED, power_state=PowerState.NOSTATE)
+    return {str(row) for row in off.values_list("id", flat=True)} & cut_off & _by_hand() - seen.domains.keys()
+
+
+# ----- what hosts have ------------------------------------------------------------------------------------------------
+
+
+def domains(seen: Seen) -> Iterator[Finding]:
+    """Compare the hosts' domains, interfaces and disks with the servers."""
+    for uuid, where in seen.twice.items():
+        yield wrong(uuid, f"It had a domain on {where}.")
+    placed = {str(row) for row in Instance.objects.filter(PLACED | KEPT).values_list("id", flat=True)}
+    macs, by_hand = defaultdict(set), _by_hand()
+    for device, mac in Port.objects.exclude(device_id=None).values_list("device_id", "mac_address"):
+        macs[str(device)].add(mac)
+    for uuid in (seen.domains.keys() | seen.kept.keys()) - placed:
+        where = seen.domains[uuid][0] if uuid in seen.domains else seen.kept[uuid]
+        yield wrong(uuid, f"Host {where} still has something of it.")
+    for row in _alive():
+        uuid = str(row.id)
+        if uuid in placed:
+            sentence = _domain(row, seen.domains.get(uuid), by_hand=uuid in by_hand)
+            if sentence:
+                yield wrong(uuid, f"{name_of(row)} {sentence}")
+        if row.vm_state in AT_A_HOST and uuid in seen.domains:
+            interfaces = set(seen.domains[uuid][1].get("interfaces", []))
+            if interfaces != macs[uuid]:
+                sentence = f"{name_of(row)} has {sorted(interfaces)} and the ports {sorted(macs[uuid])}."
+                yield wrong(uuid, sentence)
+
+
+def _domain(row: Instance, found: tuple[str, Domain] | None, *, by_hand: bool) -> str:
+    """Say what is wrong with the domain of a server, nothing when it is as it should be.
+
+    Where an operator has set the state, it is enough that the records know the domain's power: a server that was called
+    active may be paused, or may never have been built.  So it is with a pause, and the end of one, that the host did
+    when nobody waited for its word any more: as in Nova the server keeps its state and shows its power.
+    """
+    wanted = row.host.name if row.host else "no host"
+    if found is None:
+        known = by_hand and row.vm_state == VmState.STOPPED and row.power_state == PowerState.NOSTATE
+        return f"has no domain on {wanted}." if row.vm_state in AT_A_HOST and not known else ""
+    host, domain = found
+    if host != wanted:
+        return f"has its domain on {host}, not on {wanted}."
+    power = PowerState(domain["power"])
+    known = power == row.power_state and (by_hand or {power, row.vm_state} <= _PAUSING)
+    if not known and power not in POWER.get(VmState(row.vm_state), {power}):
+        return f"has a domain in power state {power.name}."
+    if not is_current(row, domain["attempt"]):
+        return f"has a domain of attempt {domain['attempt']}, and is at attempt {row.attempt}."
+    return ""
+
+
+# ----- what hosts know of networks ------------------------------------------------------------------------------------
+
+MODELS: Mapping[str, Any] = {NETWORK: Network, ROUTER: Router, FLOATING_IP: FloatingIP, SECURITY_GROUP: SecurityGroup}
+
+
+def told(seen: Seen) -> Iterator[Finding]:
+    """Compare what hosts know with what the records say now: their guests' packets go by it."""
+    if not seen.told:
+        return
+    names = dict(Host.objects.values_list("id", "name"))
+    wanted: dict[str, dict[tuple[str, str], object]] = defaultdict(dict)
+    with transaction.atomic():
+        for kind, model in MODELS.items():
+            for key in model.objects.values_list("id", flat=True):
+                for host_id, request in documents.of(kind, key).items():
+                    wanted[names[host_id]][kind, str(key)] = getattr(request, request.__struct_fields__[0])
+        transaction.set_rollback(True)  # a look changes nothing
+    for host, known in seen.told.items():
+        for kind, key in sorted(wanted[host].keys() | known.keys()):
+            should, does = wanted[host].get((kind, key)), known.get((kind, key))
+            if should != does:
+                words = "knows of it, and should not" if should is None else "knows it as it was"
+                words = "does not know of it" if does is None else words
+                yield wrong(f"{kind} {key}", f"Host {host} {words}.")

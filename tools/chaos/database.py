@@ -1,0 +1,295 @@
+"""The databases of a chaos run: a SQLite file, or a PostgreSQL server of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import socket
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from tools.chaos.commands import CommandError, finished
+from tools.postgresql import START_WITHIN, Server, programs
+
+Row = dict[str, Any]
+IMPATIENT = 1.0
+"""Seconds that a change waits for others: they may have been stopped in the middle of a transaction."""
+CHANNELS = ("queue", "events")
+STANDBY = "standby"
+"""A standby's folder, in that of its primary."""
+
+
+class Database(ABC):
+    """The cloud's database, with the faults that can be made in it."""
+
+    name: str
+    url = ""
+    """For NOVELLA_DATABASE_URL; empty: the file in the data folder."""
+    errors: tuple[type[Exception], ...] = ()
+    """The errors of its driver."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Make it ready."""
+
+    @abstractmethod
+    def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
+        """Start processes by a function that does something in the main thread, which runs a cloud from now on."""
+
+    @abstractmethod
+    def stop(self, *, keep: bool) -> None:
+        """End what was started; with ``keep`` its files stay."""
+
+    def moment(self, when: datetime) -> object:
+        """Return a time as Django writes it into this database."""
+        return when
+
+    @abstractmethod
+    def read(self, statement: str) -> list[Row]:
+        """Run one query.  Raises the driver's errors."""
+
+    @abstractmethod
+    def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
+        """Run statements in one transaction: ``work`` gets a function of statement and parameters (``?``).
+
+        Raises an error of the driver when somebody else is in the way for longer than a moment.
+        """
+
+    @abstractmethod
+    def lock(self, seconds: float) -> None:
+        """Let nobody else write servers for ``seconds``."""
+
+    @abstractmethod
+    def away(self, seconds: float, pick: int) -> str:
+        """Make the database unreachable for ``seconds``; return in words how."""
+
+    @abstractmethod
+    def lose_wakes(self, seconds: float) -> None:
+        """Let wake-ups get lost for ``seconds``."""
+
+    @abstractmethod
+    def wake(self, times: int) -> None:
+        """Wake every listener although there is no work."""
+
+    @abstractmethod
+    def copy(self, path: Path) -> None:
+        """Copy it as the operator's guide says, while the cloud works.  Raises errors of the driver, CommandError."""
+
+    @abstractmethod
+    def put_back(self, path: Path) -> None:
+        """Put a copy in its place as the operator's guide says; nobody else uses it.  Raises CommandError."""
+
+
+class Sqlite(Database):
+    """The SQLite file of a one-machine cloud."""
+
+    name = "sqlite"
+    errors = (sqlite3.Error,)
+
+    def __init__(self, data: Path) -> None:
+        self._path = data / "portal/db.sqlite3"
+        self._wake = data / "run" / "wake"
+
+    def start(self) -> None:
+        """Do nothing: whoever opens the file first creates it."""
+
+    def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
+        """Do nothing: there is no process."""
+
+    def stop(self, *, keep: bool) -> None:
+        """Do nothing: the file goes with its folder."""
+
+    def moment(self, when: datetime) -> object:
+        return str(when.astimezone(UTC).replace(tzinfo=None))
+
+    def _connect(self, patience: float = 30) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=patience, isolation_level=None)
+        connection.row_factory = sqlite3.Row
+        return connection
+
+    def read(self, statement: str) -> list[Row]:
+        with closing(self._connect()) as connection:
+            return [dict(row) for row in connection.execute(statement)]
+
+    def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
+        with self._writing(IMPATIENT) as connection:
+            work(lambda statement, *values: [dict(row) for row in connection.execute(statement, values)])
+
+    @contextlib.contextmanager
+    def _writing(self, patience: float = 30) -> Iterator[sqlite3.Connection]:
+        with closing(self._connect(patience)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            yield connection
+            connection.execute("COMMIT")
+
+    def lock(self, seconds: float) -> None:
+        with self._writing():
+            time.sleep(seconds)
+
+    def away(self, seconds: float, pick: int) -> str:
+        self.lock(seconds)
+        return "its file was locked for longer than anybody waits"
+
+    def lose_wakes(self, seconds: float) -> None:
+        """Move the sockets away, so that listeners must look for work by themselves."""
+        hidden = [(path, path.with_suffix(".hidden")) for path in self._sockets()]
+        for path, aside in hidden:
+            with contextlib.suppress(FileNotFoundError):
+                path.rename(aside)
+        time.sleep(seconds)
+        for path, aside in hidden:
+            with contextlib.suppress(FileNotFoundError):
+                aside.rename(path)
+
+    def wake(self, times: int) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)  # noqa: FBT003 - its one argument
+            for path in self._sockets() * times:
+                with contextlib.suppress(OSError):
+                    sender.sendto(b"1", str(path))
+
+    def copy(self, path: Path) -> None:
+        """Do as ``sqlite3 db.sqlite3 ".backup ..."``, which is the same function of SQLite."""
+        with closing(self._connect()) as connection, closing(sqlite3.connect(path)) as there:
+            connection.backup(there)
+
+    def put_back(self, path: Path) -> None:
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        shutil.copyfile(path, self._path)
+
+    def _sockets(self) -> list[Path]:
+        return sorted(path for path in self._wake.glob("*") if path.suffix.removeprefix(".") in CHANNELS)
+
+
+class Postgresql(Database):
+    """A PostgreSQL server of its own that ends with the run; if wanted, with an asynchronous standby."""
+
+    name = "postgresql"
+    errors = (psycopg.Error, CommandError)
+
+    def __init__(self, folder: Path, *, standby: bool = False) -> None:
+        """Choose a new folder for the server's files that its user may reach."""
+        self._server = Server(folder, durable=False)
+        self._standby = Server(folder / STANDBY, durable=False) if standby else None
+        self._all = [*filter(None, (self._standby, self._server))]
+        self.url = self._server.url
+        if standby:
+            self.url += f",{folder / STANDBY}&target_session_attrs=read-write"
+
+    def start(self) -> None:
+        self._server.start()
+        if self._standby is not None:
+            self._standby.start_as_standby(self._server)
+
+    def stop(self, *, keep: bool) -> None:
+        for server in self._all:
+            server.stop(keep=keep)
+
+    def run_in(self, in_main: Callable[[Callable[[], None]], None]) -> None:
+        for server in self._all:
+            server.in_main = in_main
+
+    @property
+    def _address(self) -> str:
+        return _libpq(self.url)
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        return psycopg.connect(self._address, row_factory=dict_row, connect_timeout=20)
+
+    def read(self, statement: str) -> list[Row]:
+        with self._connect() as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+    def change(self, work: Callable[[Callable[..., list[Row]]], None]) -> None:
+        with self._connect() as connection:
+            connection.execute(f"SET lock_timeout = {IMPATIENT * 1000:.0f}".encode())
+
+            def run(statement: str, *values: object) -> list[Row]:
+                cursor = connection.execute(statement.replace("?", "%s").encode(), values)
+                return cursor.fetchall() if cursor.description is not None else []
+
+            work(run)
+
+    def lock(self, seconds: float) -> None:
+        with self._connect() as connection:
+            connection.execute("LOCK TABLE compute_instance IN ACCESS EXCLUSIVE MODE")
+            time.sleep(seconds)
+
+    def away(self, seconds: float, pick: int) -> str:
+        """Stop every process of the server for a while, or shut it down at once and start it again."""
+        if pick % 2:
+            self._server.signal(signal.SIGSTOP)
+            time.sleep(seconds)
+            self._server.signal(signal.SIGCONT)
+            return "its processes were stopped"
+        self._server.break_off()
+        time.sleep(seconds)
+        self._server.run()
+        return "it was shut down at once and recovered"
+
+    def lose_wakes(self, seconds: float) -> None:
+        """End the connections of listeners again and again."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with contextlib.suppress(psycopg.Error):
+                self.read("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+            time.sleep(0.5)
+
+    def wake(self, times: int) -> None:
+        for _ in range(times):
+            for channel in CHANNELS:
+                self.read(f"SELECT pg_notify('novella_{channel}', '')")
+
+    def copy(self, path: Path) -> None:
+        finished([str(programs() / "pg_dump"), "--format=custom", f"--file={path}", f"--dbname={self._address}"])
+
+    def put_back(self, path: Path) -> None:
+        command = [str(programs() / "pg_restore"), "--clean", "--if-exists", "--exit-on-error"]
+        finished([*command, f"--dbname={self._address}", str(path)])
+
+    # ----- the standby ----------------------------------------------------------------------------------------------
+
+    def fall_behind(self) -> None:
+        """Let the standby get nothing more from the primary, which goes on."""
+        if self._standby is None:
+            raise LookupError("there is no standby")
+        with psycopg.connect(_libpq(self._standby.url), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET primary_conninfo = ''")
+            connection.execute("SELECT pg_reload_conf()")
+            deadline = time.monotonic() + START_WITHIN
+            while connection.execute("SELECT 1 FROM pg_stat_wal_receiver").fetchone() is not None:
+                if time.monotonic() > deadline:
+                    raise LookupError("the standby goes on to follow the primary")
+                time.sleep(0.05)
+
+    def lose_primary(self) -> None:
+        """Kill every process of the primary: what the standby did not get is lost."""
+        self._server.kill()
+
+    def promote(self) -> None:
+        """Make the standby the primary."""
+        if self._standby is None:
+            raise LookupError("there is no standby")
+        with psycopg.connect(_libpq(self._standby.url), autocommit=True) as connection:
+            connection.execute("SELECT pg_promote(true, 60)")
+        self._server, self._standby = self._standby, self._server
+
+
+def _libpq(url: str) -> str:
+    return url.replace("postgres://", "postgresql://")
+
+
+def make(kind: str, data: Path, beside: Path, *, standby: bool = False) -> Database:
+    """Return a database of that kind, not started; ``beside`` is a folder for a server's files."""
+    return Postgresql(beside, standby=standby) if kind == "postgresql" else Sqlite(data)

@@ -1,0 +1,228 @@
+"""What clients do with networks, routers, floating IPs and security groups, and how all of it is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tools.chaos.client import Answer, Client
+from tools.chaos.plan import Operation
+from tools.chaos.world import World
+
+NETWORK = "/network/v2.0"
+COMPUTE = "/compute/v2.1"
+RANGES = 250
+"""How many ranges the operations choose from; a few more are for what is made before packets are sent."""
+PREFIX = "chaos-net-"
+"""What the names of the projects' networks begin with."""
+ROUTER = "chaos"
+"""The name of each project's router."""
+MOST_NETWORKS, MOST_FLOATING, MOST_RULES = 3, 4, 6
+"""Of one project: what there are more of is changed or deleted."""
+FIRST_PORT = 20_000
+"""The least port that a rule of ours opens."""
+OURS = "chaos"
+"""How our rules are described, and each project's group beside the default one is called."""
+SOME = "10.20.0.0/24"
+"""Whom a rule lets in that is not for all: the shared network of a new cloud."""
+
+
+def _floating_ip(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Lead a floating IP to the server: a new one, or one that leads elsewhere; or nowhere; or give one back."""
+    ports = _listed(client, f"ports?device_id={server}")
+    found = _listed(client, "floatingips")
+    port = _pick(ports, operation)
+    if len(found) < MOST_FLOATING:
+        leading = {"port_id": port["id"]} if port else {}
+        body = {"floatingip": {"floating_network_id": world.external, **leading}}
+        return client.call("POST", f"{NETWORK}/floatingips", body)
+    path = f"{NETWORK}/floatingips/{_pick(found, operation)['id']}"
+    if operation.number % 5 == 0:
+        return client.call("DELETE", path)
+    wanted = port["id"] if port and operation.number % 5 != 1 else None
+    return client.call("PUT", path, {"floatingip": {"port_id": wanted}})
+
+
+def _port_forwarding(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Forward a port of a floating IP to the server, or forward it no more."""
+    free = [each for each in _listed(client, "floatingips") if each["port_id"] is None]
+    ports = _listed(client, f"ports?device_id={server}")
+    if not free or not ports or not ports[0]["fixed_ips"]:
+        return client.call("GET", f"{NETWORK}/floatingips")
+    path = f"{NETWORK}/floatingips/{_pick(free, operation)['id']}/port_forwardings"
+    there = client.call("GET", path)
+    if there.accepted and len(there.body["port_forwardings"]) > 2:
+        return client.call("DELETE", f"{path}/{_pick(there.body['port_forwardings'], operation)['id']}")
+    port, opened = ports[0], [each["port_range_min"] for each in _own_rules(client) if each["protocol"] == "tcp"]
+    forwarding = {
+        "protocol": "tcp", "external_port": FIRST_PORT + operation.number, "internal_port": [*opened, 22][0],
+        "internal_port_id": port["id"], "internal_ip_address": port["fixed_ips"][0]["ip_address"],
+    }  # fmt: skip
+    return client.call("POST", path, {"port_forwarding": forwarding})
+
+
+def _rule(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Open a port in one of the project's groups, to all, to some or to members, or let pings in; or close it."""
+    groups = _listed(client, "security-groups")
+    rules = _own_rules(client)
+    if len(rules) >= MOST_RULES:
+        return client.call("DELETE", f"{NETWORK}/security-group-rules/{_pick(rules, operation)['id']}")
+    if not groups:
+        return client.call("GET", f"{NETWORK}/security-groups")
+    group, port = _pick(groups, operation)["id"], FIRST_PORT + operation.number
+    rule = {"security_group_id": group, "direction": "ingress", "description": OURS}
+    if operation.number % 5 == 0:
+        rule |= {"protocol": "icmp"}
+    else:
+        rule |= {"protocol": "tcp", "port_range_min": port, "port_range_max": port + operation.number % 3}
+        rule |= ({}, {}, {"remote_ip_prefix": SOME}, {"remote_group_id": group}, {})[operation.number % 5]
+    return client.call("POST", f"{NETWORK}/security-group-rules", {"security_group_rule": rule})
+
+
+def _regroup(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Put an interface of the server into other groups or into none; where that is allowed, let it go unfiltered."""
+    port = _pick(_listed(client, f"ports?device_id={server}"), operation)
+    groups = {each["name"]: each["id"] for each in _listed(client, "security-groups")}
+    if OURS not in groups:
+        return client.call("POST", f"{NETWORK}/security-groups", {"security_group": {"name": OURS}})
+    if port is None or "default" not in groups:
+        return client.call("GET", f"{NETWORK}/security-groups")
+    default, ours = groups["default"], groups[OURS]
+    into = ([default], [ours], [default, ours], [default], [])[operation.number % 5]
+    changes = {"port_security_enabled": operation.number % 7 != 0, "security_groups": into}
+    if not changes["port_security_enabled"]:
+        changes["security_groups"] = []
+    return client.call("PUT", f"{NETWORK}/ports/{port['id']}", {"port": changes})
+
+
+def _own_network(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Give the server an interface on a network of the project's own, made and joined to its router if need be."""
+    found = _own_networks(client)
+    if len(found) >= MOST_NETWORKS:
+        return _plug(client, server, _pick(found, operation)["id"])
+    answer = _new_network(client, world.routers[operation.project], operation.number % RANGES)
+    return _plug(client, server, answer.body["subnet"]["network_id"]) if answer.accepted else answer
+
+
+def _new_network(client: Client, router: str, number: int) -> Answer:
+    """Make a network with the range of this number, below 256, on a router; answer as its subnet was answered."""
+    made = client.call("POST", f"{NETWORK}/networks", {"network": {"name": f"{PREFIX}{number}"}})
+    if not made.accepted:
+        return made
+    subnet = {"network_id": made.body["network"]["id"], "ip_version": 4, "cidr": f"10.77.{number}.0/24"}
+    answer = client.call("POST", f"{NETWORK}/subnets", {"subnet": subnet})
+    if answer.accepted:
+        leg = {"subnet_id": answer.body["subnet"]["id"]}
+        client.call("PUT", f"{NETWORK}/routers/{router}/add_router_interface", leg)
+    return answer
+
+
+def _plug(client: Client, server: str, network: str) -> Answer:
+    body = {"interfaceAttachment": {"net_id": network}}
+    return client.call("POST", f"{COMPUTE}/servers/{server}/os-interface", body)
+
+
+def _drop_network(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Delete a network of the project's own; what is in use is refused."""
+    network = _pick(_own_networks(client), operation)
+    if network is None:
+        return client.call("GET", f"{NETWORK}/networks")
+    _leave(client, world.routers[operation.project], network["id"])
+    return client.call("DELETE", f"{NETWORK}/networks/{network['id']}")
+
+
+def _router(world: World, client: Client, operation: Operation, server: str) -> Answer:
+    """Switch the project's router off or on, or let it lead nowhere, or out again."""
+    path = f"{NETWORK}/routers/{world.routers[operation.project]}"
+    changes: dict[str, Any] = {"admin_state_up": operation.number % 4 != 0}
+    if operation.number % 3 == 0:
+        changes = {"external_gateway_info": {} if operation.number % 2 else {"network_id": world.external}}
+    return client.call("PUT", path, {"router": changes})
+
+
+SEND: Mapping[str, Callable[[World, Client, Operation, str], Answer]] = {
+    "floating_ip": _floating_ip,
+    "port_forwarding": _port_forwarding,
+    "rule": _rule,
+    "regroup": _regroup,
+    "own_network": _own_network,
+    "drop_network": _drop_network,
+    "router": _router,
+}
+
+
+def lead_in(world: World) -> World:
+    """Lead floating IPs that lead nowhere to running servers of their project, where it has any; one at least."""
+    for client in world.clients:
+        active = _listed(client, f"{COMPUTE}/servers?status=ACTIVE")
+        ports = [port for server in active for port in _listed(client, f"ports?device_id={server['id']}")]
+        found = _listed(client, "floatingips")
+        if not found:
+            body = {"floatingip": {"floating_network_id": world.external}}
+            made = client.call("POST", f"{NETWORK}/floatingips", body)
+            found = [made.body["floatingip"]] if made.accepted else []
+        taken = {each["port_id"] for each in found}
+        free = [port for port in ports if port["id"] not in taken]
+        nowhere = [each for each in found if each["port_id"] is None and not each.get("port_forwardings")]
+        for floating, port in zip(nowhere, free, strict=False):
+            client.call("PUT", f"{NETWORK}/floatingips/{floating['id']}", {"floatingip": {"port_id": port["id"]}})
+    return world
+
+
+def lead_across(world: World) -> World:
+    """Let each project with running servers have interfaces of them on two networks that its router joins."""
+    for client, router in zip(world.clients, world.routers, strict=True):
+        active = [each["id"] for each in _listed(client, f"{COMPUTE}/servers?status=ACTIVE")]
+        if not active:
+            continue
+        client.call("PUT", f"{NETWORK}/routers/{router}", {"router": {"admin_state_up": True}})
+        legs = {each["network_id"] for each in _listed(client, f"ports?device_id={router}")}
+        joined = [each["id"] for each in _own_networks(client) if each["id"] in legs]
+        for number in range(RANGES, RANGES + 2 - len(joined)):
+            made = _new_network(client, router, number)
+            joined += [made.body["subnet"]["network_id"]] if made.accepted else []
+        for at, network in enumerate(joined[:2]):
+            if not any(each["device_id"] in active for each in _listed(client, f"ports?network_id={network}")):
+                turn = active[at % len(active) :] + active[: at % len(active)]
+                next((answer for server in turn if (answer := _plug(client, server, network)).accepted), None)
+    return world
+
+
+def delete_all(world: World) -> World:
+    """Delete everything of networking that the projects have made, when their servers are gone."""
+    for client, router in zip(world.clients, world.routers, strict=True):
+        for floating in _listed(client, "floatingips"):
+            client.call("DELETE", f"{NETWORK}/floatingips/{floating['id']}")
+        for rule in _own_rules(client):
+            client.call("DELETE", f"{NETWORK}/security-group-rules/{rule['id']}")
+        for network in _own_networks(client):
+            _leave(client, router, network["id"])
+            client.call("DELETE", f"{NETWORK}/networks/{network['id']}")
+        client.call("DELETE", f"{NETWORK}/routers/{router}")
+        for group in _listed(client, f"security-groups?name={OURS}"):
+            client.call("DELETE", f"{NETWORK}/security-groups/{group['id']}")
+    return world
+
+
+def _leave(client: Client, router: str, network: str) -> None:
+    """Take a router off a network."""
+    for subnet in _listed(client, f"subnets?network_id={network}"):
+        client.call("PUT", f"{NETWORK}/routers/{router}/remove_router_interface", {"subnet_id": subnet["id"]})
+
+
+def _own_networks(client: Client) -> list[Any]:
+    return [each for each in _listed(client, "networks") if each["name"].startswith(PREFIX)]
+
+
+def _own_rules(client: Client) -> list[Any]:
+    return [each for each in _listed(client, "security-group-rules") if each["description"] == OURS]
+
+
+def _listed(client: Client, what: str) -> list[Any]:
+    """Return what a list has, by its path or its name among networks; nothing when the cloud does not answer."""
+    answer = client.call("GET", what if what.startswith("/") else f"{NETWORK}/{what}")
+    return list(next(iter(answer.body.values()))) if answer.accepted else []
+
+
+def _pick(rows: list[Any], operation: Operation) -> Any:
+    return rows[operation.number % len(rows)] if rows else None

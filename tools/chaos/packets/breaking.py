@@ -1,0 +1,74 @@
+"""What happens to hosts' networks from outside of the agents, which have to mend it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from compute_agent.network import links, namespace, nft
+from compute_agent.network.filters.identity import TABLE
+from tools.chaos.packets.hosts import Hosts, words_of
+from up.switch import Switch, processes_in
+
+T = TypeVar("T")
+
+MENDED_WITHIN = 12.0
+"""Seconds: an agent looks every five, and what it mends may take a while on a busy machine."""
+
+
+def pull_a_cable(hosts: Hosts, pick: int, seconds: float) -> str:
+    """Take a host off the network that joins it with the others, for a while."""
+    number = 1 + pick % len(hosts.names)
+    switch = Switch(hosts.places.name)
+    switch.cable(number, plugged=False)
+    try:
+        time.sleep(seconds)
+    finally:
+        switch.cable(number)
+    return hosts.names[number - 1]
+
+
+def kill_a_server(hosts: Hosts, pick: int, seconds: float) -> str:
+    """Kill a DHCP server.  Raises LookupError when there is none."""
+    spaces = namespace.listed(f"{hosts.places.name}-")
+    pid = _picked([each for each in sorted(processes_in(spaces)) if "dnsmasq" in words_of(each)], pick)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    return f"process {pid}"
+
+
+def delete_a_bridge(hosts: Hosts, pick: int, seconds: float) -> str:
+    """Delete a network's bridge on a host that has any.  Raises LookupError."""
+    bridges = [(space, name) for space in _guests(hosts) for name in _in(space, links.names) if name.startswith("br")]
+    space, bridge = _picked(bridges, pick)
+    _in(space, lambda: links.delete(bridge))
+    return f"{bridge} in {space}"
+
+
+def delete_a_filter(hosts: Hosts, pick: int, seconds: float) -> str:
+    """Delete a table of guests' filters.  Raises LookupError."""
+    tables = [(space, *each) for space in _guests(hosts) for each in sorted(_in(space, nft.tables)) if each[1] == TABLE]
+    space, family, table = _picked(tables, pick)
+    _in(space, lambda: nft.load(f"delete table {family} {table}\n"))
+    return f"{family} {table} in {space}"
+
+
+def _guests(hosts: Hosts) -> list[str]:
+    """List the namespaces that agents have made for bridges and guests."""
+    wanted = [hosts.places.guests(number) for number in range(1, len(hosts.names) + 1)]
+    return [space for space in wanted if (namespace.FOLDER / space).exists()]
+
+
+def _in(space: str, work: Callable[[], T]) -> T:
+    with namespace.inside(space):
+        return work()
+
+
+def _picked(found: Sequence[T], pick: int) -> T:
+    if not found:
+        raise LookupError("there is none")
+    return found[pick % len(found)]

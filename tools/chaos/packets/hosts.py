@@ -1,0 +1,176 @@
+"""The hosts of a run with packets: network namespaces at a switch, and what is found in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from compute_agent.network import namespace
+from tools.chaos.packets.keeper import READY
+from tools.chaos.packets.wires import space_of
+from up.places import Places
+from up.programs import CHECKOUT, tool
+from up.switch import processes_in
+
+PROGRAMS = ("ip", "nft", "dnsmasq", "nsenter")
+REMOVED_WITHIN = 60.0
+CHANGING = re.compile(r"packets \d+ bytes \d+|expires \S+|# handle \d+|valid_lft \S+ preferred_lft \S+")
+"""What differs from one look at the kernel to the next."""
+EMPTY = (b"", b"{}", b"[]")
+"""Books in which nothing is written any more."""
+OWN = re.compile(r"fe80::|ff00::")
+"""What the kernel makes for each interface by itself, after a while."""
+
+
+class PacketsError(Exception):
+    """There are no hosts with networks here; the text says why."""
+
+
+def lacks() -> str:
+    """Return what this machine lacks, in a sentence; empty when there is all."""
+    if os.geteuid() != 0:
+        return "--packets needs root: its hosts are network namespaces with bridges, tunnels and filters of their own."
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    return f"--packets needs the programs {', '.join(missing)}." if missing else ""
+
+
+@dataclass
+class Hosts:
+    """Hosts 1, 2 and so on, by their names in the cloud."""
+
+    places: Places
+    names: list[str]
+    folder: Path
+    """Has their state folders."""
+    _keeper: subprocess.Popen[str] | None = None
+    _clean: dict[str, Mapping[str, set[str]]] = field(default_factory=dict)
+
+    # ----- making and removing --------------------------------------------------------------------------------------
+
+    def make(self) -> None:
+        """Make the namespaces; they go with this process.  Raises PacketsError."""
+        command = tool("tools.chaos.packets.keeper", self.places.name, str(self.folder), *self.names)
+        self._keeper = subprocess.Popen(
+            command,
+            env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._keeper.stdout is not None  # noqa: S101 - asked for above
+        if self._keeper.stdout.readline().strip() != READY:
+            _, said = self._keeper.communicate()
+            raise PacketsError(f"This machine lets nobody make network namespaces: {said.strip()[-600:]}")
+
+    def remove(self) -> None:
+        """Remove the namespaces with all in them.  Raises PacketsError when some are left."""
+        if self._keeper is None:
+            return
+        try:
+            _, said = self._keeper.communicate(timeout=REMOVED_WITHIN)
+        except subprocess.TimeoutExpired:
+            said = "it takes too long"
+        if left := namespace.listed(f"{self.places.name}-"):
+            raise PacketsError(f"The network namespaces {', '.join(left)} could not be removed: {said.strip()[-600:]}")
+
+    # ----- where things are -----------------------------------------------------------------------------------------
+
+    def agent_options(self, name: str) -> list[str]:
+        """Return the words that tell a host's agent where it is."""
+        return self.places.agent_options(self._number(name))
+
+    def space(self, host: str, port: str) -> str:
+        """Return the namespace of a guest's interface, by the id of its port."""
+        return space_of(self.places.machine(self._number(host)), f"tap{port[:11]}")
+
+    def _number(self, name: str) -> int:
+        return self.names.index(name) + 1
+
+    # ----- what is there --------------------------------------------------------------------------------------------
+
+    def remember(self) -> None:
+        """Remember what hosts have that carry nothing yet."""
+        self._clean = {name: self._found(name) for name in self.names}
+
+    def left(self) -> Iterator[tuple[str, str]]:
+        """Yield the names of hosts and what is there that was not, or is not there that was."""
+        for name in self.names:
+            now, before = self._found(name), self._clean[name]
+            for what in sorted(now.keys() | before.keys()):
+                for line in sorted(now.get(what, set()) - before.get(what, set())):
+                    yield name, f"It still has {what}: {line}"
+                for line in sorted(before.get(what, set()) - now.get(what, set())):
+                    yield name, f"It has no more {what}: {line}"
+
+    def _found(self, name: str) -> Mapping[str, set[str]]:
+        """Return all that the kernel and the disk have of a host's networks, in lines by kind."""
+        machine = self.places.machine(self._number(name))
+        spaces = [machine, *namespace.listed(f"{machine}-")]
+        found = {"network namespaces": set(spaces)}
+        for space in spaces:
+            found |= {f"{what} in {space}": lines for what, lines in _kernel(space).items()}
+        found["processes"] = {
+            words for pid in processes_in(spaces) if "tools.chaos.packets.agent" not in (words := words_of(pid))
+        }
+        network = self.folder / name / "network"
+        found["files"] = {str(path) for path in network.rglob("*") if path.is_file() and path.read_bytes() not in EMPTY}
+        return found
+
+    def describe(self, folder: Path) -> None:
+        """Write what the kernel has for each host into a folder, for a person."""
+        folder.mkdir(exist_ok=True)
+        for name in self.names:
+            machine = self.places.machine(self._number(name))
+            with (folder / f"{name}.txt").open("w") as file:
+                for space in [machine, *namespace.listed(f"{machine}-")]:
+                    for command in SHOWN:
+                        file.write(f"### {space}: {' '.join(command)}\n{_run(space, *command)}\n")
+
+
+SHOWN = (
+    ("ip", "-d", "link"),
+    ("ip", "addr"),
+    ("ip", "route", "show", "table", "all"),
+    ("ip", "rule"),
+    ("ip", "neigh"),
+    ("bridge", "fdb"),
+    ("nft", "list", "ruleset"),
+)
+
+
+def _kernel(space: str) -> dict[str, set[str]]:
+    """Return what the kernel has in a namespace."""
+    links = json.loads(_run(space, "ip", "-j", "link") or "[]")
+    return {
+        "interfaces": {link["ifname"] for link in links},
+        "addresses": _lines(_run(space, "ip", "-o", "-4", "addr")),
+        "routes": _lines(_run(space, "ip", "route", "show", "table", "all")),
+        "rules": _lines(_run(space, "ip", "rule")),
+        "filters": _lines(_run(space, "nft", "list", "ruleset")),
+    }
+
+
+def _lines(text: str) -> set[str]:
+    lines = (re.sub(r"^\d+: ", "", CHANGING.sub("", line)) for line in text.splitlines() if not OWN.search(line))
+    return {" ".join(line.split()) for line in lines} - {"", "}"}
+
+
+def _run(space: str, *command: str) -> str:
+    words = ["nsenter", f"--net={namespace.FOLDER / space}", *command]
+    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=30).stdout
+
+
+def words_of(pid: int) -> str:
+    """Return the command line of a process, empty when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,376 @@
+"""What a chaos run will do: operations and faults, decided by the seed alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from provisioning.compute.states import VmState
+from tools.chaos.calls import CALLS, STATES
+
+LANES = 8
+"""Clients that work at the same time; each has servers of its own."""
+PROJECTS = 4
+MOST_LIVE = 4
+"""Launches of one lane whose servers are kept at a time."""
+FAULT_EVERY = 13
+"""Operations between two faults, on average."""
+FIRST_FAULT = 5
+
+POLICIES = ("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A call of the public API, or the same call several times at once.
+
+    ``target`` is the number of the launch whose server is meant, ``index`` which of its servers.
+    """
+
+    number: int
+    lane: int
+    kind: str
+    target: int | None = None
+    index: int = 0
+    times: int = 1
+    settled: bool = True
+    """Whether to wait a moment until nothing goes on with the server."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def project(self) -> int:
+        """Return the number of its project."""
+        return self.lane % PROJECTS
+
+    def __str__(self) -> str:
+        of = "" if self.target is None else f" of launch {self.target}[{self.index}]"
+        more = " ".join(f"{name}={value}" for name, value in self.details.items())
+        return f"{self.kind}{of}{f' x{self.times}' if self.times > 1 else ''} {more}".rstrip()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault that begins with operation ``at``; ``target`` picks among what can be hit then."""
+
+    number: int
+    at: int
+    kind: str
+    target: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.kind} (pick {self.target}, {self.seconds:.1f} s)"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All operations and faults of a run."""
+
+    seed: int
+    operations: tuple[Operation, ...]
+    faults: tuple[Fault, ...]
+
+    def lane(self, number: int) -> list[Operation]:
+        """Return the operations of one client, in order."""
+        return [operation for operation in self.operations if operation.lane == number]
+
+
+FAULTS: Mapping[str, tuple[float, float]] = {
+    "kill a worker process": (0, 0),
+    "kill a worker group": (0, 0),
+    "kill the web": (0, 0),
+    "kill an agent": (0, 0),
+    "kill everything": (0, 0),
+    "stop a worker process": (1, 4),
+    "stop a worker group": (1, 6),
+    "stop the web": (0.5, 3),
+    "stop an agent": (1, 9),
+    "lock the database": (1, 3),
+    "take the database away": (6, 8),
+    "delete queue messages": (0.5, 1.5),
+    "copy queue messages": (0.5, 1.5),
+    "delay queue messages": (0.5, 1.5),
+    "cut a link": (0, 0),
+    "cut all links": (0, 0),
+    "stall a link": (1, 8),
+    "swallow frames, then cut": (0.5, 3),
+    "double frames": (3, 8),
+    "delay frames": (3, 8),
+    "reorder commands": (3, 8),
+    "lose wake-ups": (2, 6),
+    "wake for nothing": (1, 2),
+}
+"""Kinds of faults, and between how many seconds each lasts."""
+FAULTS_OF_HOSTS: Mapping[str, tuple[float, float]] = {
+    "pull a cable": (1, 6),
+    "kill a DHCP server": (0, 0),
+    "delete a bridge": (0, 0),
+    "delete a filter": (0, 0),
+}
+"""Where packets are sent: what happens to the hosts' networks."""
+COPY, PUT_BACK = "copy the database", "put the copy back"
+FALL_BEHIND, LOSE_PRIMARY = "hold the standby back", "lose the primary"
+LOSSES: Mapping[str, tuple[int, int]] = {
+    COPY: (30, 40),
+    PUT_BACK: (60, 70),
+    FALL_BEHIND: (75, 80),
+    LOSE_PRIMARY: (90, 97),
+}
+"""Where records are lost: kinds of faults, and after how many hundredths of the operations each begins."""
+COMMON = (
+    "kill a worker process",
+    "kill a worker group",
+    "kill an agent",
+    "cut a link",
+    "swallow frames, then cut",
+    "delete queue messages",
+    "copy queue messages",
+)
+"""Kinds that the deck holds twice."""
+
+
+def make(
+    seed: int,
+    operations: int,
+    *,
+    packets: bool = False,
+    volumes: bool = False,
+    ec2: bool = False,
+    losses: Sequence[str] = (),
+) -> Plan:
+    """Return the plan of a seed; where packets are sent, more is asked of networks; with ``volumes`` more of them, with
+    ``ec2`` more by the EC2 API; ``losses`` are the kinds of ``LOSSES`` that happen, once each.
+    """
+    chance = random.Random(f"operations {seed}")  # noqa: S311 - to be the same again
+    often = (*OF_NETWORKS,) * packets + (*OF_VOLUMES,) * volumes + OF_EC2 * ec2
+    others = {kind: weight * (OFTEN if kind in often else 1) for kind, weight in OTHERS.items()}
+    launches = _LAUNCHES | {"ec2": _LAUNCHES["ec2"] * (OFTEN if ec2 else 1)}
+    asked: set[str] = set()
+    lanes = [_Lane(number, chance, others, launches, asked) for number in range(LANES)]
+    steps = tuple(lanes[chance.randrange(LANES)].next(number) for number in range(1, operations + 1))
+    faults = random.Random(f"faults {seed}")  # noqa: S311
+    kinds = {**FAULTS, **FAULTS_OF_HOSTS} if packets else FAULTS
+    every = [*_faults(faults, operations, kinds), *_losses(seed, operations, losses)]
+    return Plan(seed, steps, tuple(sorted(every, key=lambda fault: fault.at)))
+
+
+def _losses(seed: int, operations: int, kinds: Sequence[str]) -> Iterator[Fault]:
+    chance = random.Random(f"losses {seed}")  # noqa: S311
+    for number, (kind, between) in enumerate(LOSSES.items(), 1):
+        at, target = max(1, operations * chance.randint(*between) // 100), chance.randrange(1 << 16)
+        if kind in kinds:
+            yield Fault(-number, at, kind, target, 0.0)
+
+
+def _faults(chance: random.Random, operations: int, lasting: Mapping[str, tuple[float, float]]) -> tuple[Fault, ...]:
+    count = max(1, operations // FAULT_EVERY)
+    moments = sorted(chance.randint(min(FIRST_FAULT, operations), operations) for _ in range(count))
+    kinds: list[str] = []
+    while len(kinds) < count:
+        deck = [*lasting, *COMMON]
+        chance.shuffle(deck)
+        kinds += deck
+    return tuple(
+        Fault(number, at, kind, chance.randrange(1 << 16), round(chance.uniform(*lasting[kind]), 2))
+        for number, (at, kind) in enumerate(zip(moments, kinds, strict=False), 1)
+    )
+
+
+# ----- operations -----------------------------------------------------------------------------------------------------
+
+OTHERS = {
+    "attach_interface": 3,
+    "detach_interface": 3,
+    "metadata": 2,
+    "rename": 1,
+    "show": 1,
+    "console": 1,
+    "diagnostics": 1,
+    "floating_ip": 4,
+    "port_forwarding": 2,
+    "rule": 4,
+    "regroup": 3,
+    "own_network": 3,
+    "drop_network": 2,
+    "router": 2,
+    "volume": 4,
+    "attach_volume": 6,
+    "detach_volume": 3,
+    "swap_volume": 1,
+    "extend_volume": 2,
+    "snapshot_volume": 2,
+    "revert_volume": 1,
+    "backup_volume": 2,
+    "delete_volume": 2,
+    "migrate_volume": 2,
+    "ec2_start": 2,
+    "ec2_stop": 2,
+    "ec2_reboot": 1,
+    "ec2_tags": 1,
+    "ec2_show": 1,
+    "ec2_address": 2,
+    "ec2_volume": 1,
+    "ec2_attach": 2,
+    "ec2_detach": 1,
+    "ec2_interface": 2,
+}
+"""What is asked of a server in any state by addresses of its own, by the EC2 API, or of its networks and volumes, with
+weights.
+"""
+OF_NETWORKS = ("floating_ip", "port_forwarding", "rule", "regroup", "own_network", "drop_network", "router")
+OF_VOLUMES = (
+    "volume", "attach_volume", "detach_volume", "swap_volume", "extend_volume", "snapshot_volume", "revert_volume",
+    "backup_volume", "delete_volume", "migrate_volume",
+)  # fmt: skip
+OF_EC2 = tuple(kind for kind in OTHERS if kind.startswith("ec2_"))
+OFTEN = 5
+"""How many times as often these are asked where packets are sent, or more is asked of volumes or by EC2."""
+CUTS = (0.0, 0.02, 0.1, 0.4)
+"""Seconds after which a client of EC2 that waits for no answer is gone."""
+WAITING = 12
+"""How many times as likely a kind is that did not come up yet: a long run has every one."""
+_BAD = (
+    "no such flavor",
+    "no such image",
+    "no such network",
+    "no flavor",
+    "more than most",
+    "no count",
+    "name too long",
+    "no such key",
+    "no such group",
+)
+_LAUNCHES = {
+    "plain": 52,
+    "several": 12,
+    "at least": 8,
+    "grouped": 10,
+    "bad": 12,
+    "over quota": 4,
+    "too large": 3,
+    "repeated": 8,
+    "from volume": 8,
+    "ec2": 14,
+}
+
+
+_BY_EC2: Mapping[tuple[str, str], str] = {
+    ("ec2_stop", VmState.ACTIVE): VmState.STOPPED,
+    ("ec2_start", VmState.STOPPED): VmState.ACTIVE,
+    ("ec2_start", VmState.SUSPENDED): VmState.ACTIVE,
+    ("ec2_start", VmState.PAUSED): VmState.ACTIVE,
+}
+"""Where a server is then."""
+
+
+@dataclass
+class _Server:
+    launch: int
+    count: int
+    state: str = VmState.ACTIVE
+
+
+class _Lane:
+    """Decides what one client does next, by what it should have by then."""
+
+    def __init__(
+        self,
+        number: int,
+        chance: random.Random,
+        others: Mapping[str, int],
+        launches: Mapping[str, int],
+        asked: set[str],
+    ) -> None:
+        """Begin with nothing; ``asked`` is shared by all clients: the kinds that came up so far."""
+        self._number, self._others, self._launches = number, others, launches
+        self._chance, self._asked = chance, asked
+        self._live: list[_Server] = []
+
+    def next(self, number: int) -> Operation:
+        chance = self._chance
+        if len(self._live) < 2 or (len(self._live) < MOST_LIVE and chance.random() < 0.35):
+            return self._launch(number)
+        server = chance.choice(self._live)
+        if chance.random() < 0.22 or len(self._live) > MOST_LIVE:
+            return self._delete(number, server)
+        return self._action(number, server)
+
+    def _launch(self, number: int) -> Operation:
+        chance = self._chance
+        kind = chance.choices([*self._launches], [*self._launches.values()])[0]
+        details: dict[str, Any] = {"flavor": chance.choice(["nano", "nano", "tiny", "small"])}
+        count = 1
+        if kind == "several":
+            count = chance.randint(2, 4)
+            details |= {"min_count": count, "max_count": count, "reservation": chance.random() < 0.5}
+        elif kind == "at least":
+            count = chance.randint(2, 5)
+            details |= {"min_count": 1, "max_count": count, "reservation": chance.random() < 0.5}
+        elif kind == "grouped":
+            count = chance.randint(1, 2)
+            details |= {"policy": chance.choice(POLICIES), "min_count": count, "max_count": count}
+        elif kind == "repeated":
+            return self._repeated(number, details)
+        elif kind == "ec2":
+            return self._by_ec2(number, details)
+        elif kind == "bad":
+            details |= {"wrong": chance.choice(_BAD)}
+        elif kind == "over quota":
+            details |= {"min_count": 90, "max_count": 90}
+        elif kind == "too large":
+            details |= {"flavor": "large"}
+        if kind not in {"bad", "over quota"}:
+            self._live.append(_Server(number, count, VmState.ERROR if kind == "too large" else VmState.ACTIVE))
+        return Operation(number, self._number, f"launch {kind}", details=details)
+
+    def _repeated(self, number: int, details: dict[str, Any]) -> Operation:
+        """Launch by the wizard with a form that is sent more than once and makes one server."""
+        self._live.append(_Server(number, 1))
+        return Operation(number, self._number, "launch repeated", times=self._chance.randint(1, 4), details=details)
+
+    def _by_ec2(self, number: int, details: dict[str, Any]) -> Operation:
+        """Launch by EC2 with a client token, sent more than once."""
+        least, more = self._chance.choice(((1, 0), (1, 0), (2, 0), (1, 2)))
+        self._live.append(_Server(number, least + more))
+        details |= {"min_count": least, "max_count": least + more, **self._cut()}
+        return Operation(number, self._number, "launch ec2", times=self._chance.randint(1, 4), details=details)
+
+    def _cut(self) -> dict[str, Any]:
+        """Decide whether the client goes away before the answer, and how soon."""
+        return {"cut": self._chance.choice(CUTS)} if self._chance.random() < 0.25 else {}
+
+    def _delete(self, number: int, server: _Server) -> Operation:
+        chance = self._chance
+        index = chance.randrange(server.count)
+        if server.count == 1 or chance.random() < 0.5:
+            self._live.remove(server)
+        times = chance.choices([1, 2, 5], [7, 2, 1])[0]
+        details: dict[str, Any] = {}
+        if chance.random() < 0.15:
+            details = {"force": True}
+        elif chance.random() < 0.3:
+            details = {"ec2": True, **self._cut()}
+        settled = chance.random() < 0.6
+        return Operation(number, self._number, "delete", server.launch, index, times, settled, details)
+
+    def _action(self, number: int, server: _Server) -> Operation:
+        chance = self._chance
+        state = server.state if chance.random() < 0.9 else chance.choice(STATES)
+        kinds = {name: call.weight(state) for name, call in CALLS.items()}
+        kinds |= self._others
+        weights = [weight * (1 if name in self._asked else WAITING) for name, weight in kinds.items()]
+        kind = chance.choices([*kinds], weights)[0]
+        self._asked.add(kind)
+        index = chance.randrange(server.count)
+        times = 1 if chance.random() < 0.85 else chance.randint(2, 3)
+        settled = chance.random() < 0.75
+        details: dict[str, Any] = self._cut() if kind in OF_EC2 else {}
+        if kind in CALLS:
+            details["body"] = CALLS[kind].body(chance)
+            if server.count == 1:
+                server.state = CALLS[kind].leads_to(server.state, details["body"])
+        elif server.count == 1:
+            server.state = _BY_EC2.get((kind, server.state), server.state)
+        return Operation(number, self._number, kind, server.launch, index, times, settled, details)

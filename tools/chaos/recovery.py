@@ -1,0 +1,208 @@
+"""The work of an operator when records were lost, as the guide says: look, decide, remove by hand what is nobody's."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from django.db import DatabaseError, connections
+
+from provisioning.common.context import system_context
+from provisioning.common.errors import ConflictError
+from provisioning.compute.models import InterfaceDifference, NewerGuest
+from provisioning.compute.upkeep import adoption, interface_decisions
+from provisioning.doctor.examination import findings
+from provisioning.doctor.finding import Finding
+from provisioning.volumes.holds import HELD_BY
+from provisioning.volumes.host_commands import data_id_of
+from provisioning.volumes.models import Attachment, Volume
+from tools.chaos import checks, losses, volume_checks
+from tools.chaos.client import Client
+from tools.chaos.cloud import HANGS, Cloud
+from tools.chaos.journals import JOURNAL, POOL, Hypervisors, Seen
+from tools.chaos.losses import Loss
+from tools.chaos.wrongs import wrong
+
+COMPUTE, VOLUME = "/compute/v2.1", "/volume/v3"
+SEEN_WITHIN, MENDED_WITHIN = 270.0, 240.0
+"""Seconds until all that differs is followed or named, and until nothing differs any more after an operator's work."""
+LOOK_EVERY = 2.0
+
+
+@dataclass
+class Recovery:
+    """One recovery, in a thread of its own while the cloud works and its clients wait."""
+
+    cloud: Cloud
+    hypervisors: Hypervisors
+    operator: Client
+    loss: Loss
+    note: Callable[[str], None]
+
+    def wrongs(self) -> list[Finding]:
+        """Wait until all is named, do what the guide says until all agrees, and return what is wrong."""
+        found = self._until_none(self._unseen, SEEN_WITHIN)
+        if found:
+            return found
+        for finding in findings():
+            if finding.severity != "note":
+                self.note(f"the doctor: {finding.check}: {finding.subject}: {finding.sentence}")
+        return self._until_none(self._unmended, MENDED_WITHIN)
+
+    def _until_none(self, look: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
+        deadline, found, said = time.monotonic() + within, [wrong("", "Nobody looked.")], ""
+        while found and time.monotonic() < deadline and not self.cloud.interrupted:
+            try:
+                found = look(self.hypervisors.seen())
+            except DatabaseError as error:
+                found = [wrong("", f"The database does not answer: {error}")]
+            finally:
+                connections.close_all()
+            if found and str(found[0]) != said:
+                said = str(found[0])
+                self.note(f"not yet: {found[0].subject}: {found[0].sentence} and {len(found) - 1} more")
+            time.sleep(LOOK_EVERY if found else 0)
+        return found
+
+    # ----- looking --------------------------------------------------------------------------------------------------
+
+    def _unseen(self, seen: Seen) -> list[Finding]:
+        """Return what is destroyed, on its way, or differs and is not named."""
+        lost = list(losses.destroyed(self.loss, seen, self.cloud.images))
+        moving, said = list(checks.under_way()), list(findings())
+        named = losses.ids_in(said)
+        if found := [*lost, *(each for each in moving if not losses.ids_in([each]) & named)]:
+            return found
+        # a host says nothing of the disks of builds that it still works on, and on this one they never end
+        still = f"Host {HANGS}-1 still has something"
+        return [each for each in losses.unnamed(self.loss, seen, said) if still not in each.sentence]
+
+    # ----- working --------------------------------------------------------------------------------------------------
+
+    def _unmended(self, seen: Seen) -> list[Finding]:
+        """Do for each finding what the guide says; return what is still to be mended."""
+        said = [finding for finding in findings() if finding.severity != "note"]
+        for finding in said:
+            if finding.mend is not None:
+                finding.mend()
+            elif finding.check in _WORK:
+                _WORK[finding.check](self, finding)
+        self._decide()
+        self._remove_by_hand(seen)
+        self._delete_without_data(seen)
+        return checks.settled(self.hypervisors.seen())
+
+    def _decide(self) -> None:
+        """Let records follow guests that are left alone, or remove these; then take note, and decide on interfaces."""
+        for row in NewerGuest.objects.filter(acknowledged_at=None).select_related("instance", "host"):
+            if row.outcome == NewerGuest.Outcome.OPEN:
+                try:
+                    adoption.adopt(system_context(), row)
+                except ConflictError:
+                    adoption.discard(system_context(), row)
+            else:
+                adoption.acknowledge(system_context(), row)
+        for extra in InterfaceDifference.objects.filter(kind=InterfaceDifference.Kind.EXTRA).select_related("instance"):
+            self._decide_interface(extra)
+
+    def _decide_interface(self, row: InterfaceDifference) -> None:
+        """Let the server have an interface that only its guest has, or take it out where that cannot be."""
+        for decide in (interface_decisions.let_have, interface_decisions.take_out):
+            try:
+                decide(system_context(), row)
+            except ConflictError as error:
+                self.note(f"the operator: {decide.__name__} {row}: {error.message}")
+            else:
+                self.note(f"the operator: {decide.__name__} {row}")
+                return
+
+    def _delete_server(self, finding: Finding) -> None:
+        uuid = finding.subject.removeprefix("instance ")
+        self._ask("POST", f"{COMPUTE}/servers/{uuid}/action", {"unlock": None})
+        self._ask("DELETE", f"{COMPUTE}/servers/{uuid}")
+
+    def _delete_backup(self, finding: Finding) -> None:
+        self._ask("DELETE", f"{VOLUME}/backups/{finding.subject.removeprefix('backup ')}")
+
+    def _let_go(self, finding: Finding) -> None:
+        """Delete attachments that no record knows, when no guest has them: one that is left over was removed before."""
+        domains = self.hypervisors.seen().domains.values()
+        used = {disk["attachment_id"] for _, domain in domains for disk in domain.get("volumes", [])}
+        for row in Attachment.objects.filter(connector__has_key=HELD_BY):
+            if str(row.id) not in used:
+                self._ask("DELETE", f"{VOLUME}/attachments/{row.id}")
+
+    def _delete_without_data(self, seen: Seen) -> None:
+        """Delete volumes and snapshots whose data is gone."""
+        for volume in Volume.objects.exclude(pool=None):
+            stored = seen.pools.get(str(volume.pool_id), {}).get(data_id_of(volume))
+            if stored is None and volume.status in volume_checks.HALF:
+                self._ask("DELETE", f"{VOLUME}/volumes/{volume.id}?cascade=true")
+            for key in volume_checks.snapshots_of(volume) - set(stored["snapshots"] if stored else ()):
+                self._ask("DELETE", f"{VOLUME}/snapshots/{key}")
+
+    def _ask(self, method: str, path: str, body: object = None) -> None:
+        answer = self.operator.call(method, path, body)
+        self.note(f"the operator: {method} {path} {body or ''}: {answer.status} {answer.words}")
+
+    # ----- by hand, on hosts that are off ---------------------------------------------------------------------------
+
+    def _remove_by_hand(self, seen: Seen) -> None:
+        """Remove guests, disks and data that no record knows and no guest uses; the agents are off meanwhile."""
+        known = with_used(losses.Records.read(), seen)
+        guests = [(uuid, host) for uuid, host in seen.kept.items() if uuid not in known.servers]
+        if not guests and not any(_strange(volumes, known) for volumes in seen.pools.values()):
+            return
+        self.cloud.hold("agent")
+        folder = self.cloud.folder / "hosts"
+        for uuid, host in guests:
+            self.note(f"by hand: what host {host} has of {uuid} is removed")
+            _forget_guest(folder / host, uuid)
+        for path in folder.glob(f"*/{POOL}"):
+            _forget_data(path, known)
+        self.cloud.release()
+
+
+_WORK: Mapping[str, Callable[[Recovery, Finding], None]] = {
+    "guests": Recovery._delete_server,
+    "shelves": Recovery._delete_server,
+    "backups": Recovery._delete_backup,
+    "newer_volumes": Recovery._let_go,
+}
+
+
+def with_used(known: losses.Records, seen: Seen) -> losses.Records:
+    """Return the records with the data that guests have open: its server is given it, and nobody removes it."""
+    domains = [domain for uuid, (_, domain) in seen.domains.items() if uuid in known.servers]
+    used = {str(disk["attachment_id"]) for domain in domains for disk in domain.get("volumes", [])}
+    pools = [volumes.items() for volumes in seen.pools.values()]
+    kept = {key: "" for volumes in pools for key, data in volumes if losses.clients_of(data) & used}
+    return replace(known, volumes={**kept, **known.volumes})
+
+
+def _strange(volumes: Mapping[str, Any], known: losses.Records) -> list[tuple[str, str]]:
+    """Return the volumes that a pool has and no record knows, and such snapshots with their volumes."""
+    data = [(key, "") for key in volumes if key not in known.volumes]
+    rest = {key: volume_checks.kept_snapshots(volumes[key]["snapshots"]) for key in volumes if key in known.volumes}
+    return data + [(key, name) for key, names in rest.items() for name in sorted(names - known.snapshots.keys())]
+
+
+def _forget_guest(host: Path, uuid: str) -> None:
+    """Take a guest and its disk out of a simulated hypervisor."""
+    with (host / JOURNAL).open("a") as journal:
+        journal.write(json.dumps({"uuid": uuid}) + "\n")
+    (host / "wires" / f"{uuid}.json").unlink(missing_ok=True)
+
+
+def _forget_data(path: Path, known: losses.Records) -> None:
+    pool = json.loads(path.read_bytes())
+    for key, snapshot in _strange(pool["volumes"], known):
+        if snapshot:
+            del pool["volumes"][key]["snapshots"][snapshot]
+        else:
+            del pool["volumes"][key]
+    path.write_text(json.dumps(pool))

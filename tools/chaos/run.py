@@ -1,0 +1,283 @@
+"""One chaos run: starts a cloud, clients and faults, waits for rest, checks, and deletes everything."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from django.db import DatabaseError, connections
+from django.db.models import Count
+
+from provisioning.compute.models import Instance
+from provisioning.doctor.finding import Finding
+from tools.chaos import checks, ec2, logs, networks, operations, outcomes, story, users, volumes
+from tools.chaos.cloud import Cloud
+from tools.chaos.database import Database
+from tools.chaos.faults import FaultRunner, Targets
+from tools.chaos.journals import Hypervisors, Seen
+from tools.chaos.operations import COMPUTE
+from tools.chaos.packets.breaking import MENDED_WITHIN
+from tools.chaos.packets.hosts import Hosts
+from tools.chaos.packets.traffic import Traffic
+from tools.chaos.plan import FAULTS_OF_HOSTS, LOSSES, PROJECTS, Plan
+from tools.chaos.proxy import Proxy
+from tools.chaos.restoring import Restoring
+from tools.chaos.world import World
+from tools.chaos.wrongs import wrong
+
+T = TypeVar("T")
+
+SETTLES_WITHIN = 150.0
+"""Seconds until a cloud without faults is at rest: the longest deadlines, one behind the other."""
+GONE_WITHIN = 120.0
+LOOK_EVERY = 0.5
+SECONDS_PER_OPERATION = 1.5
+SECONDS_PER_LOSS = 400.0
+"""For the stop, the start and the operator's work where records are lost."""
+LEAST_SECONDS = 120.0
+LAST_SECONDS = 5.0
+"""Before the end, all is told that is wrong, also in a cloud that is not at rest."""
+VOLUMES_GO_IN = 2
+"""Turns until every volume is deleted: what an earlier delete has failed to do is asked for once more."""
+STORIES = 6
+"""Servers whose events are told when something is wrong."""
+
+
+class Log:
+    """Writes lines with the seconds since the start to a file and, if asked for, to the terminal."""
+
+    def __init__(self, path: Path, *, loud: bool) -> None:
+        self._file = path.open("a", buffering=1)
+        self._began = time.monotonic()
+        self._loud = loud
+        self._lock = threading.Lock()
+
+    def __call__(self, line: str) -> None:
+        clock = time.strftime("%H:%M:%S")
+        with self._lock:
+            text = f"{time.monotonic() - self._began:7.2f} {clock} {line}"
+            self._file.write(text + "\n")
+            if self._loud:
+                print(text, flush=True)
+
+    def say(self, line: str) -> None:
+        """Write a line and show it in any case."""
+        if not self._loud:
+            print(line, flush=True)
+        self(line)
+
+
+@dataclass
+class Run:
+    """A run; ``result`` returns what is wrong, empty when nothing is."""
+
+    plan: Plan
+    cloud: Cloud
+    database: Database
+    proxy: Proxy
+    log: Log
+    wrongs: list[Finding] = field(default_factory=list)
+    hypervisors: Hypervisors = field(init=False)
+
+    def result(self) -> list[Finding]:
+        """Carry out the run; the cloud is stopped at the end in any case."""
+        self.hypervisors = Hypervisors(self.cloud.folder / "hosts", self.cloud.hosts)
+        self.cloud.log = self.log
+        try:
+            self._run()
+        finally:
+            self.database.run_in(lambda work: work())
+            self.hypervisors.stop()
+            self.cloud.stop()
+            self.proxy.stop()
+            self.cloud.remove_hosts()
+        return self.wrongs
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        self.cloud.prepare()
+        self.proxy.start()
+        self.cloud.wait_until_ready()
+        self.hypervisors.start()
+        self.database.run_in(self.cloud.do)
+        world = self._stepping(lambda: users.create(self.cloud.port, self.cloud.seeded, f"c{self.plan.seed}", self.log))
+        if self.cloud.wired is not None:
+            self.cloud.wired.remember()
+        self.log.say(f"The cloud is ready after {time.monotonic() - began:.1f} s; the chaos begins.")
+        self._chaos(world)
+        if not self.wrongs:
+            self._rest(world)
+        for words, count in logs.unexpected(self.cloud.folder / "log").most_common():
+            self.log.say(f"In the logs, {count} times: {words}")
+        if not self.wrongs and self.cloud.wired is not None:
+            self._send(world, self.cloud.wired)
+        if not self.wrongs:
+            self._delete(world)
+
+    def _stepping(self, work: Callable[[], T]) -> T:
+        """Call ``work`` in a thread while the supervisor goes on."""
+        done: list[T] = []
+        failed: list[Exception] = []
+
+        def run() -> None:
+            try:
+                done.append(work())
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failed.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        while thread.is_alive():
+            self.cloud.step()
+        if failed:
+            raise failed[0]
+        return done[0]
+
+    # ----- chaos ----------------------------------------------------------------------------------------------------
+
+    def _chaos(self, world: World) -> None:
+        began, stopping = time.monotonic(), threading.Event()
+        count = len(self.plan.operations)
+        limit = LEAST_SECONDS + SECONDS_PER_OPERATION * count
+        limit += SECONDS_PER_LOSS * sum(fault.kind in LOSSES for fault in self.plan.faults)
+        restoring = Restoring(self.cloud, self.hypervisors, world, self.log)
+        faults = FaultRunner(self.plan, world, Targets(self.cloud, self.proxy, self.log), restoring, stopping)
+        lanes = operations.start(world, self.plan, stopping)
+        faults.start()
+        shown = 0
+        while any(lane.is_alive() for lane in lanes):
+            self.cloud.step()
+            if self.cloud.interrupted or time.monotonic() - began > limit:
+                stopping.set()
+                world.troubles.append(f"the operations did not end within {limit:.0f} s")
+                break
+            if world.begun // 100 > shown:
+                shown = world.begun // 100
+                self.log.say(f"{shown * 100} operations, {faults.made} faults, {time.monotonic() - began:.0f} s")
+        faults.wait(lambda: any(lane.is_alive() for lane in lanes), self.cloud.step)
+        self.proxy.calm()
+        self.log.say(
+            f"{world.begun} operations and {faults.made} faults in {time.monotonic() - began:.0f} s"
+            f" ({self._tally(world)}; frames {self.proxy.done}); waiting for rest."
+        )
+        self.wrongs += [wrong("", trouble) for trouble in world.troubles]
+        self._tell(restoring.wrongs)
+
+    @staticmethod
+    def _tally(world: World) -> str:
+        answers = [outcome.answer for outcome in world.outcomes]
+        yes, no = sum(answer.accepted for answer in answers), sum(answer.refused for answer in answers)
+        return f"{yes} accepted, {no} refused, {len(answers) - yes - no} without a sure answer"
+
+    # ----- rest -----------------------------------------------------------------------------------------------------
+
+    def _rest(self, world: World) -> None:
+        """Wait until nothing is wrong any more, or until that cannot be expected."""
+        began = time.monotonic()
+        wrongs = self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN)
+        wrongs += outcomes.check(world)
+        self.log.say(f"At rest after {time.monotonic() - began:.1f} s: {_shape()}.")
+        self._tell(wrongs)
+
+    def _until_nothing_is_wrong(self, check: Callable[[Seen], list[Finding]], within: float) -> list[Finding]:
+        deadline = time.monotonic() + within
+        wrongs = [wrong("", "The cloud never came to rest.")]
+        while time.monotonic() < deadline and not self.cloud.interrupted:
+            until = time.monotonic() + LOOK_EVERY
+            while time.monotonic() < until:
+                self.cloud.step()
+            try:
+                found = list(checks.under_way())
+                if not found or deadline - time.monotonic() < LAST_SECONDS:
+                    found = check(self.hypervisors.seen())
+            except DatabaseError as error:
+                found = [wrong("", f"The database does not answer: {error}")]
+            finally:
+                connections.close_all()
+            if found and list(map(str, found)) != list(map(str, wrongs)):
+                self.log(f"not yet: {_line(found[0])} {f'and {len(found) - 1} more' if len(found) > 1 else ''}")
+            wrongs = found
+            if not wrongs:
+                break
+        return wrongs
+
+    def _tell(self, wrongs: Sequence[Finding]) -> None:
+        """Log what is wrong, with the history of the servers concerned."""
+        self.wrongs += wrongs
+        for found in wrongs:
+            self.log.say(f"WRONG: {_line(found)}")
+        concerned = (
+            found.subject.removeprefix("instance ") for found in wrongs if found.subject.startswith("instance ")
+        )
+        for instance in list(dict.fromkeys(concerned))[:STORIES]:
+            self.log.say(f"What happened to {instance}:")
+            for line in story.story(self.hypervisors.seen(), instance):
+                self.log.say(f"    {line}")
+
+    def _send(self, world: World, hosts: Hosts) -> None:
+        """Send packets between the guests that there are, and compare with the records what passes."""
+        self._stepping(lambda: networks.lead_across(world))
+        self._stepping(lambda: networks.lead_in(world))
+        if any(fault.kind in FAULTS_OF_HOSTS for fault in self.plan.faults):
+            self._stepping(lambda: time.sleep(MENDED_WITHIN))
+        self._tell(self._until_nothing_is_wrong(checks.settled, SETTLES_WITHIN))
+        began, chance = time.monotonic(), random.Random(f"packets {self.plan.seed}")  # noqa: S311 - to be the same again
+        traffic = Traffic(world.operator, hosts, self.hypervisors.seen(), chance, self.log.say)
+        wrongs = self._stepping(traffic.wrongs)
+        self.log.say(f"The packets took {time.monotonic() - began:.1f} s.")
+        if wrongs:
+            hosts.describe(self.cloud.folder / "packets")
+        self._tell(wrongs)
+
+    # ----- the end --------------------------------------------------------------------------------------------------
+
+    def _delete(self, world: World) -> None:
+        """Delete all servers and their images, as their users."""
+        began = time.monotonic()
+        self._stepping(lambda: _delete_all(world))
+        wrongs = self._until_nothing_is_wrong(checks.empty, GONE_WITHIN)
+        for _ in range(VOLUMES_GO_IN):
+            if not wrongs:
+                self._stepping(lambda: volumes.delete_all(world))
+                wrongs = self._until_nothing_is_wrong(lambda _: list(checks.under_way()), GONE_WITHIN)
+        if not wrongs:
+            wrongs = self._until_nothing_is_wrong(checks.without_volumes, GONE_WITHIN)
+        if not wrongs:
+            self._stepping(lambda: networks.delete_all(ec2.delete_interfaces(world)))
+            wrongs = self._until_nothing_is_wrong(self._without_networks, GONE_WITHIN)
+        self.log.say(f"Everything was deleted after {time.monotonic() - began:.1f} s.")
+        self._tell(wrongs)
+
+    def _without_networks(self, seen: Seen) -> list[Finding]:
+        found = checks.without_networks(seen)
+        if not found and self.cloud.wired is not None:
+            found = [wrong(f"host {name}", sentence) for name, sentence in self.cloud.wired.left()]
+        return found
+
+
+def _delete_all(world: World) -> World:
+    for number in range(PROJECTS):
+        client = world.clients[number]
+        listed = client.call("GET", f"{COMPUTE}/servers")
+        for server in listed.body["servers"] if listed.accepted else []:
+            client.call("POST", f"{COMPUTE}/servers/{server['id']}/action", {"unlock": None})
+            client.call("DELETE", f"{COMPUTE}/servers/{server['id']}")
+        images = client.call("GET", "/image/v2/images?visibility=private")
+        for image in images.body["images"] if images.accepted else []:
+            client.call("DELETE", f"/image/v2/images/{image['id']}")
+    return world
+
+
+def _line(found: Finding) -> str:
+    return f"{found.check}: {found.subject}: {found.sentence}" if found.subject else found.sentence
+
+
+def _shape() -> str:
+    """Return how many servers are in which state, in words."""
+    states = Instance.objects.values_list("vm_state").annotate(Count("id")).order_by("vm_state")
+    return ", ".join(f"{count} {state}" for state, count in states) or "no servers"
