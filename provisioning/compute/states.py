@@ -114,10 +114,11 @@ def add_transitions(transitions: Iterable[Transition]) -> None:
     """Make changes of state legal.  Raises ValueError when one name would lead from one state to two."""
     for transition in transitions:
         key = transition.name, transition.source
-        if LEGAL.setdefault(key, transition.target) != transition.target:
-            raise ValueError(f"{transition.name} leads from {transition.source} to two states.")
-        if transition.name in TRANSITION_NAMES and transition in TRANSITIONS:
+        if key in LEGAL:
+            if LEGAL[key] != transition.target:
+                raise ValueError(f"{transition.name} leads from {transition.source} to two states.")
             continue
+        LEGAL[key] = transition.target
         TRANSITIONS.append(transition)
         TRANSITION_NAMES.add(transition.name)
 
