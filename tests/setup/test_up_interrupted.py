@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.one_machine import ENVIRONMENT, wait_for
+from up import kept
 from up.data_folder import DataFolder
 from up.health import free_port
 from up.prepare import GUEST_IMAGE, Preparation, Progress
@@ -87,6 +88,7 @@ def test_what_a_killed_build_left_is_taken_away(tmp_path: Path, monkeypatch: pyt
     left = data.path / "guest" / ".guest-abc"
     (left / "tree").mkdir(parents=True)
     calls: list[Any] = []
+    monkeypatch.setattr(kept, "FOLDER", tmp_path / "kept")
     monkeypatch.setattr(Preparation, "_call", lambda self, command, run_as: fake_image(data, calls, command))
     Preparation(data, 8000, Hosts(["here"], simulated=False), Progress(0, 1)).guest_image()
     assert calls

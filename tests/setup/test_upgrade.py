@@ -22,6 +22,9 @@ class Upgrade(Preparation):
 
     fails = False
 
+    def _given(self, name: str, key: str, target: Path, command: list[str]) -> bool:
+        return False
+
     def _call(self, command: list[str], run_as: RunAs | None = None) -> None:
         if "up.database_copy" in command:
             super()._call(command, run_as)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from up import kept
 from up.data_folder import DataFolder, fingerprint
 from up.outside import Network, Outside
 from up.places import Places
@@ -19,6 +20,7 @@ from up.programs import BOOTSTRAP, CHECKOUT, Hosts, environment, manage, tool
 from up.run_as import RunAs
 
 GUEST_IMAGE = "guest/novella-guest.qcow2"
+PACKAGE_LISTS = Path("/var/lib/apt/lists")
 LAST_LINES = 15
 INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -126,6 +128,14 @@ class Preparation:
             return None
         for left in (self.data.path / "guest").glob(".guest-*"):  # by a build that was killed
             shutil.rmtree(left, ignore_errors=True)
+        offered = fingerprint([], key, *_package_lists())
+        folder = self.data.path / "guest"
+        found = kept.find("guest", offered)
+        if found is not None and not folder.exists():
+            kept.copy(found, folder)
+            self._show_guest_image()
+            self.data.mark_done("guest-image", key)
+            return None
         self.progress.detail("building it from the distribution's packages")
         command = tool("tools.guest_image", str(self.data.path / "guest"))
         try:
@@ -135,6 +145,8 @@ class Preparation:
             self._call(command, RunAs())
         self._show_guest_image()
         self.data.mark_done("guest-image", key)
+        with contextlib.suppress(OSError):
+            kept.make("guest", offered, lambda new: Path(shutil.copytree(folder, new / "guest")))
         return None
 
     def _show_guest_image(self) -> None:
@@ -150,8 +162,10 @@ class Preparation:
         key = fingerprint([*migrations, CHECKOUT / "requirements/base.lock"], self._database_url())
         if self._database_is_there() and self.data.done("database", key):
             return
-        self._copy_database(key[:8])
-        self._call(manage("migrate", "--no-input", "--verbosity", "0"))
+        command = manage("migrate", "--no-input", "--verbosity", "0")
+        if self._database_is_there() or not self._given("database", key, self.data.database, command):
+            self._copy_database(key[:8])
+            self._call(command)
         self.data.mark_done("database", key)
 
     def _copy_database(self, version: str) -> None:
@@ -172,7 +186,10 @@ class Preparation:
         key = fingerprint([*own, *locks, finder], "compressed")
         if (self.data.portal / "static").is_dir() and self.data.done("static", key):
             return
-        self._call(manage("collectstatic", "--no-input", "--clear", "--verbosity", "0"))
+        command = manage("collectstatic", "--no-input", "--clear", "--verbosity", "0")
+        folder = self.data.portal / "static"
+        if folder.exists() or not self._given("static", key, folder, command):
+            self._call(command)
         self.data.mark_done("static", key)
 
     def cloud(self) -> None:
@@ -190,6 +207,23 @@ class Preparation:
         command = ("bootstrap", "--data", str(self.data.path), "--guest-image", image)
         self._call(manage(*command, *simulated, *outside, *hosts))
         self.data.mark_done("cloud", key)
+
+    def _given(self, name: str, key: str, target: Path, command: list[str]) -> bool:
+        """Copy what ``command`` makes in any new data folder, as the portal's account; False: it has to make it here.
+
+        It is made once, in a data folder that is thrown away: what the portal's account has written is not kept.
+        """
+
+        def make(folder: Path) -> Path:
+            self._call(["env", f"NOVELLA_DATA={folder}", *command], RunAs())
+            return folder / target.relative_to(self.data.path)
+
+        try:
+            found = kept.find(name, key) or kept.make(name, key, make)
+            self._call(tool("up.kept", str(found), str(target)))
+        except (OSError, PreparationError):
+            return False
+        return True
 
     def _call(self, command: list[str], run_as: RunAs | None = None) -> None:
         """Run a program to its end, as the portal's account unless told otherwise, and keep its output in
@@ -221,3 +255,8 @@ class Preparation:
         if process.returncode != 0:
             tail = "\n".join(f"    {line}" for line in said.splitlines()[-LAST_LINES:])
             raise PreparationError(f"{Path(command[0]).name} {command[1]} failed:\n{tail}\n    (all of it: {log})")
+
+
+def _package_lists() -> list[str]:
+    """Return what changes when the machine learns of other versions of packages."""
+    return sorted(f"{path.name} {path.stat().st_mtime_ns}" for path in PACKAGE_LISTS.glob("*") if path.is_file())
