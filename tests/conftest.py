@@ -17,9 +17,9 @@ from provisioning.identity.hashers import Argon2Hasher
 pytest_plugins = [
     "tests.support.cast",
     "tests.support.databases",
+    "tests.support.tiers",
     "tests.support.lanes",
     "tests.support.ledger",
-    "tests.support.tiers",
     "tests.support.ceph",
 ]
 

@@ -13,7 +13,7 @@ import pytest
 from tools.postgresql import PostgresqlError, programs
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.deep, pytest.mark.e2e]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tools.postgresql import PostgresqlError, programs
 
 __all__ = ["_root", "folder"]
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
-pytestmark = [pytest.mark.libvirt, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.deep, pytest.mark.libvirt, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.parametrize(

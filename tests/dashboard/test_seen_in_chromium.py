@@ -24,7 +24,7 @@ from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.pages import walk
 
-pytestmark = [pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.deep, pytest.mark.slow, pytest.mark.e2e, pytest.mark.timeout(1800)]
 
 ORIGIN = "http://testserver"
 AXE = Path(settings.BASE_DIR) / "node_modules/axe-core/axe.min.js"

@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.conftest import Key
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, wait_for
 
-pytestmark = [pytest.mark.compat, pytest.mark.libvirt, pytest.mark.slow]
+pytestmark = [pytest.mark.deep, pytest.mark.compat, pytest.mark.libvirt, pytest.mark.slow]
 SERVER, DATA = "on-a-volume", "beside-it"
 OPTIONS = ("-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no", "-o", "BatchMode=yes")
 ROOTS = (

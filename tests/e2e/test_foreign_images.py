@@ -12,7 +12,7 @@ import pytest
 from tests.support.guest_image import GuestImage, guest_image
 from tests.support.one_machine import OneMachine, wait_for
 
-pytestmark = [pytest.mark.compat, pytest.mark.libvirt]
+pytestmark = [pytest.mark.deep, pytest.mark.compat, pytest.mark.libvirt]
 KINDS = {"vmdk": ("vmdk", "subformat=streamOptimized"), "vhd": ("vpc", "subformat=dynamic,force_size=on")}
 """Glance's format → QEMU's, and its options."""
 

@@ -15,7 +15,7 @@ from tests.support.form_steps import ADMIN, ELSEWHERE, OPERATOR, USER
 from tests.support.forms import Step, Visitor
 from tests.support.one_machine import PATIENCE, OneMachine, wait_for
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.deep, pytest.mark.e2e, pytest.mark.slow]
 
 ADD = ".object-tools a[href$='/add/'], a.addlink.btn"
 FIELDS = "() => [...document.querySelectorAll('form [name]')].map((each) => each.name)"

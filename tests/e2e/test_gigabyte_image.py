@@ -23,7 +23,7 @@ from tests.support.guest_image import guest_image
 from tests.support.one_machine import PATIENCE, OneMachine, running
 from tests.support.web import Handler, Web, web_server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.libvirt]
+pytestmark = [pytest.mark.deep, pytest.mark.e2e, pytest.mark.libvirt]
 SIZE = 1 << 30
 """Bytes of the image."""
 PIECE = 8 << 20

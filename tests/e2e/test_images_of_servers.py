@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.one_machine import OneMachine, wait_for
 
-pytestmark = [pytest.mark.compat, pytest.mark.libvirt]
+pytestmark = [pytest.mark.deep, pytest.mark.compat, pytest.mark.libvirt]
 
 SCRIPT = r"""#!/bin/sh
 echo "written by $(hostname)" >>/root/proof

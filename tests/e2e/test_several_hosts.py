@@ -34,6 +34,7 @@ from up.processes import command_line
 from up.switch import processes_in
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.libvirt,
     pytest.mark.compat,
     pytest.mark.slow,

@@ -13,6 +13,7 @@ from tests.support.one_machine import OneMachine, wait_for
 from tests.support.terminal import Terminal, sitting_down
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.libvirt,
     pytest.mark.timeout(1200),  # several guests boot one after the other

@@ -49,6 +49,7 @@ from up.processes import command_line
 from up.programs import environment
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.libvirt,
     pytest.mark.slow,
     pytest.mark.filterwarnings(

@@ -38,6 +38,7 @@ from up.places import UNDERLAY
 from up.switch import processes_in
 
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.libvirt,
     pytest.mark.ceph,
     pytest.mark.slow,

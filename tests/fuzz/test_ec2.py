@@ -35,7 +35,7 @@ from tests.fuzz.ec2_requests import Dice, requests_for
 from tests.support.ec2 import OK, Answer, ask, body_of, send, signed
 
 __all__ = ["urls"]
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.deep, pytest.mark.both_databases]
 
 QUICK = 3
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))

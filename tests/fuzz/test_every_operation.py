@@ -26,7 +26,7 @@ from portal.api.volume.base import MICROVERSIONS as VOLUME
 from tests.fuzz.requests import Operation, Sent, operations, path_of, requests_for
 from tests.security.conftest import World
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.deep, pytest.mark.both_databases]
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "2"))
 OLDEST, NEWEST = MICROVERSIONS.minimum, MICROVERSIONS.maximum

@@ -14,17 +14,6 @@ from tests.host.lab import Lab, make_lab, remove_lab
 from tests.support.guest_image import GuestImage, guest_image
 from tests.support.stale import sweep
 
-HERE = Path(__file__).parent
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.libvirt)
-        kept = getattr(getattr(item, "cls", None), "at_landing", None)
-        if kept is not None and kept.isdisjoint({item.name, getattr(item, "originalname", item.name)}):
-            item.add_marker(pytest.mark.deep)
-
 
 @pytest.fixture(scope="session", autouse=True)
 def _root() -> None:

@@ -22,6 +22,8 @@ from compute_agent.volumes.driver import PoolSettings
 from tests.host.lab import until
 from tests.host.machines import PORT, Client, Machine, export, sniffed
 
+pytestmark = pytest.mark.deep
+
 
 @pytest.fixture
 def hosts(tmp_path: Path) -> Iterator[tuple[Machine, Machine]]:

@@ -22,13 +22,6 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PATIENCE = 180.0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with real worker groups wait for them more than they work."""
-    for item in items:
-        if "start_group" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.slow)
-
-
 def eventually(check: Callable[[], object], what: str, within: float = PATIENCE) -> None:
     """Wait until the check is true; a failure says what was waited for."""
     end = time.monotonic() + within

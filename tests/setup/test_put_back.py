@@ -27,6 +27,7 @@ FAR = "198.51.100.0/24"
 SERVERS = ("kept", "stopped", "shelved", "moved", "rebuilt", "resized", "deleted", "holder")
 VOLUMES = ("attached", "detached", "extended", "snapshotted", "dropped")
 pytestmark = [
+    pytest.mark.deep,
     pytest.mark.compat,
     pytest.mark.slow,
     pytest.mark.filterwarnings(

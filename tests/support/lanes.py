@@ -1,12 +1,17 @@
-"""In which order the tests run and on which worker: a file on one worker, those that wait beside those that compute.
+"""In which order the tests run and on which worker; ``tests/conftest.py`` loads this module as a plugin.
 
-``tests/conftest.py`` loads this module as a plugin; it works with ``-n 4 --dist loadgroup``.  Half of the workers go
-through the files from the first on and meet the other half, which begins with the last, in the middle: so the long
-ones are begun early on both sides, and a guest that boots leaves its core to a test that computes.
+With ``--lanes`` every other worker takes the files whose tests wait for guests, browsers, clients and Ceph, the rest
+those that compute: so a guest that boots leaves its core to a test that computes, and a worker collects only what it
+runs.  In each lane the files that take longest (tests/ledger.json) come first, a file at a time.  Files that share a
+cloud of the session are one piece of work, so that it is started once.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,51 +19,95 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
-FIRST = ("libvirt", "e2e", "compat", "ceph")
-"""Marks of tests that wait for guests, browsers, clients and Ceph, those that take longest first."""
-LAST = ("postgresql", "slow")
-"""Marks of tests that compute long, those that take longest last."""
+from tests.support import ledger_file
+
+WORKERS = 4
+WAITING = re.compile(r"mark\.(libvirt|e2e|compat|ceph)\b")
+FOLDERS = ("tests/host/", "tests/e2e/")
+"""Of tests that all wait."""
+END_TO_END = "tests/e2e/"
+CLOUD = re.compile(r"\b(?:cloud|simulated): OneMachine")
+SIMULATED = re.compile(r"\bsimulated: OneMachine")
+OWN = re.compile(r"^def (?:_?cloud|simulated)\(.*\) -> Iterator\[OneMachine\]", re.MULTILINE)
+"""A file that starts a cloud for itself."""
 
 
-def _rank(marks: set[str]) -> int:
-    """The place of a file whose tests have these marks; those without any are between the others."""
-    for place, mark in enumerate(FIRST, -len(FIRST)):
-        if mark in marks:
-            return place
-    return max((place for place, mark in enumerate(LAST, 1) if mark in marks), default=0)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--lanes", action="store_true", help="let every other worker run what waits (with -n 4)")
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order whole files."""
-    marks: dict[Path, set[str]] = {}
-    for item in items:
-        marks.setdefault(item.path, set()).update(mark.name for mark in item.iter_markers())
-    ranks = {path: _rank(found) for path, found in marks.items()}
-    items.sort(key=lambda item: ranks[item.path])
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave the files of the other lane to its workers; one that replaces a worker that died takes all files."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", f"gw{WORKERS}").removeprefix("gw"))
+    if not config.getoption("--lanes") or number >= WORKERS or not collection_path.name.startswith("test_"):
+        return None
+    waiting = _waits(collection_path, config.rootpath)
+    return True if waiting != bool(number % 2) else None
+
+
+def _waits(path: Path, root: Path) -> bool:
+    """Whether the tests of a file wait for something that runs elsewhere."""
+    return str(path.relative_to(root)).startswith(FOLDERS) or bool(WAITING.search(path.read_text()))
+
+
+@functools.cache
+def _piece(file: str, root: Path) -> str:
+    """Return the piece of work that a file belongs to: the file itself, or the cloud of the session that it uses."""
+    text = (root / file).read_text() if file.startswith(END_TO_END) else ""
+    if not CLOUD.search(text) or OWN.search(text):
+        return file
+    return "simulated cloud" if SIMULATED.search(text) else "real cloud"
 
 
 class Lanes(LoadGroupScheduling):
-    """Gives a worker a whole file, every other worker from the end of the list."""
+    """Gives a worker the longest piece of work that is left of those that it has collected."""
+
+    def __init__(self, config: pytest.Config, log: Producer) -> None:
+        super().__init__(config, log)
+        self._places: dict[WorkerController, dict[str, int]] = {}
+        self._pieces: dict[WorkerController, set[str]] = {}
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid.partition("::")[0]
+        return _piece(nodeid.partition("::")[0], self.config.rootpath)
 
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        if int(node.gateway.id.removeprefix("gw")) % 2:
-            self.workqueue.move_to_end(next(reversed(self.workqueue)), last=False)
-        super()._assign_work_unit(node)
+    def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
+        self.registered_collections[node] = list(collection)
+        self._places[node] = {nodeid: place for place, nodeid in enumerate(collection)}
+        self._pieces[node] = {self._split_scope(nodeid) for nodeid in collection}
+
+    def schedule(self) -> None:
+        if self.collection is None:
+            self.collection = list(dict.fromkeys(each for of in self.registered_collections.values() for each in of))
+            seconds = ledger_file.seconds_of_files()
+            long: dict[str, float] = {}
+            pieces: dict[str, dict[str, bool]] = {}
+            for nodeid in self.collection:
+                pieces.setdefault(self._split_scope(nodeid), {})[nodeid] = False
+            for file in {nodeid.partition("::")[0] for nodeid in self.collection}:
+                piece = self._split_scope(file)
+                long[piece] = long.get(piece, 0.0) + seconds.get(file, 0.0)
+            for piece in sorted(pieces, key=lambda piece: -long[piece]):
+                self.workqueue[piece] = pieces[piece]
+        for node in [*self.nodes, *self.nodes]:  # each begins with two pieces: a worker needs to know the next test
+            self._reschedule(node)
+
+    def _reschedule(self, node: WorkerController) -> None:
+        if node.shutting_down or self._pending_of(self.assigned_work[node]) > 2:
+            return
+        piece = next((each for each in self.workqueue if each in self._pieces[node]), None)
+        if piece is None:
+            node.shutdown()
+            return
+        work = self.assigned_work[node][piece] = self.workqueue.pop(piece)
+        node.send_runtest_some([self._places[node][nodeid] for nodeid, done in work.items() if not done])
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
-        """Forget a file whose tests are all done: all that a worker has is counted again after every test."""
+        """Forget a piece whose tests are all done: all that a worker has is counted again after every test."""
         super().mark_test_complete(node, item_index, duration)
-        scope = self._split_scope(self.registered_collections[node][item_index])
-        if all(self.assigned_work[node][scope].values()):
-            del self.assigned_work[node][scope]
+        piece = self._split_scope(self.registered_collections[node][item_index])
+        if all(self.assigned_work[node][piece].values()):
+            del self.assigned_work[node][piece]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Lanes | None:
-    if config.getvalue("dist") != "loadgroup":
-        return None
-    config.option.loadscopereorder = False
-    return Lanes(config, log)
+    return Lanes(config, log) if config.getvalue("dist") == "loadgroup" else None

@@ -1,10 +1,11 @@
 """The ledger of the suite: the processor-seconds of each test.
 
-``tests/conftest.py`` loads this module as a plugin; ``pytest --ledger FILE`` writes a row for each test to FILE, as
-JSON lines: its id, its marks, its processor-seconds and the seconds that it took.
+``tests/conftest.py`` loads this module as a plugin; ``pytest --ledger=FILE`` writes a row for each test to FILE, as
+JSON lines: its id, its tier, its processor-seconds and the seconds that it took; at its end the run says what it cost.
 
 A test's cost is the processor time of its set-up, call and teardown, in its worker and in all processes that descend
-from it, those that go on running included; not that of fixtures of the session, which are a row of their own.
+from it, those that go on running included; not that of fixtures of the session, which are rows of their own, as the
+start of each process with its collection is.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.tiers import tier_of
+
 TICK = os.sysconf("SC_CLK_TCK")
 ROWS = "ledger"
 """Name of the property of a report that has the rows."""
+MOST = 5
+"""Tests that a run names at its end: those that took longest."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +73,19 @@ def _children(pid: int) -> list[str]:
 class Meter:
     """Measures the tests of one process, and adds the rows to their reports."""
 
-    def __init__(self) -> None:
+    def __init__(self, tier: str) -> None:
+        self._tier = tier
+        """Of the run."""
         self._begun = Reading.now()
         self._shared = Reading(0.0, 0.0)
         self._within = False
         self._rows: list[dict[str, Any]] = []
+
+    def pytest_collection_finish(self) -> None:
+        self._of_the_session("collection", Reading.now() - Reading(0.0, self._begun.seconds))
+
+    def _of_the_session(self, name: str, spent: Reading) -> None:
+        self._rows.append({"id": name, "session": True, "tier": self._tier} | vars(spent))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self) -> Generator[None, bool, bool]:
@@ -89,7 +102,7 @@ class Meter:
         finally:
             spent, self._within = Reading.now() - begun, False
             self._shared += spent
-            self._rows.append({"id": f"{fixturedef.baseid}::{fixturedef.argname}", "marks": ["session"]} | vars(spent))
+            self._of_the_session(f"{fixturedef.baseid}::{fixturedef.argname}", spent)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -97,25 +110,43 @@ class Meter:
         if report.when == "teardown":
             spent = Reading.now() - self._begun - self._shared
             marks = sorted({mark.name for mark in item.iter_markers()})
-            self._rows.append({"id": item.nodeid, "marks": marks} | vars(spent))
+            self._rows.append({"id": item.nodeid, "tier": tier_of(marks), "marks": marks} | vars(spent))
             report.user_properties.append((ROWS, self._rows))
             self._rows = []
         return report
 
 
 class Book:
-    """Writes the rows of all processes of a run."""
+    """Writes the rows of all processes of a run, and says at the end what they cost."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, tier: str) -> None:
         self._file = path.open("w")
+        self._tier = tier
+        self._begun = Reading.now()
+        self._rows: list[dict[str, Any]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, rows in report.user_properties:
             if name == ROWS and report.when == "teardown":
+                self._rows += rows
                 self._file.writelines(json.dumps(row) + "\n" for row in rows)
 
     def pytest_sessionfinish(self) -> None:
+        times = os.times()
+        own = {"id": "controller", "session": True, "tier": self._tier, "cost": times.user + times.system}
+        self._rows.append(own | {"seconds": time.monotonic() - self._begun.seconds})
+        self._file.write(json.dumps(self._rows[-1]) + "\n")
         self._file.close()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        tests = [row for row in self._rows if not row.get("session")]
+        dearest = sorted(tests, key=lambda row: -float(row["seconds"]))[:MOST]
+        slowest = ", ".join(f"{row['id'].removeprefix('tests/')} {row['seconds']:.0f} s" for row in dearest)
+        spent = sum(row["cost"] for row in self._rows)
+        terminalreporter.write_line(
+            f"{len(tests):,} tests, {spent:,.0f} processor-seconds; the slowest: {slowest or 'none'}"
+        )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -123,10 +154,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    path = config.getoption("--ledger")
+    path, tier = config.getoption("--ledger"), config.getoption("--tier")
     if not path:
         return
+    parallel = config.getoption("numprocesses", None)
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Book(Path(path)), "ledger-book")
-    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
-        config.pluginmanager.register(Meter(), "ledger-meter")
+        config.pluginmanager.register(Book(Path(path), tier), "ledger-book")
+    if hasattr(config, "workerinput") or not parallel:
+        config.pluginmanager.register(Meter(tier), "ledger-meter")

@@ -1,41 +1,105 @@
-"""Two tiers: ``bin/test`` runs all but the tests that are marked ``deep`` here, ``bin/test --deep`` all of them.
+"""Three tiers of tests: quick, landing (quick included) and deep (all); ``tests/conftest.py`` loads this as a plugin.
 
-``tests/conftest.py`` loads this module as a plugin.  A test belongs to the deep tier when it costs minutes, and a
-shorter one fails too when what it is about breaks.
+``--tier quick`` runs what needs no process, guest, browser or second database and costs no more than 0.3
+processor-seconds a test; ``--tier landing`` all but what is marked ``deep``; without the option all tests run.
+``--slice K/N`` runs the K-th of N parts of a tier, whole files, which take about equally long (tests/ledger.json).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
 import pytest
 
-DEEP = (
-    "tests/chaos/test_chaos.py",
-    "tests/dashboard/test_seen_in_chromium.py",
-    "tests/chaos/test_packets_after_losses.py",
-    "tests/e2e/test_boot_from_volume.py",
-    "tests/e2e/test_foreign_images.py",
-    "tests/e2e/test_forms.py",
-    "tests/e2e/test_gigabyte_image.py",
-    "tests/e2e/test_images_of_servers.py",
-    "tests/e2e/test_root_disks.py",
-    "tests/e2e/test_several_hosts.py",
-    "tests/e2e/test_volume_types.py",
-    "tests/e2e/test_volumes_between_hosts.py",
-    "tests/e2e/test_volumes_on_ceph.py",
-    "tests/fuzz/test_ec2.py",
-    "tests/fuzz/test_every_operation.py",
-    "tests/host/test_volumes_between_hosts.py",
-    "tests/setup/test_put_back.py",
-)
-"""Files whose tests take minutes each: long journeys on real guests, all pages in Chromium, what is slow on Ceph,
-fuzzing."""
+from tests.support import ledger_file
+
+TIERS = ("quick", "landing", "deep")
+NOT_QUICK = frozenset({"slow", "libvirt", "e2e", "compat", "ceph", "postgresql", "deep"})
+"""Marks of tests that the quick tier leaves out."""
+ON_GUESTS = "tests/host/"
+"""The folder whose tests all need a real hypervisor."""
+STARTING = "start_group"
+"""The fixture that starts worker groups: its tests wait for processes."""
+CHOSEN = "at_landing"
+"""In a class that inherits a contract: the names of its tests that are not deep."""
 TWICE = {"slow", "postgresql"}
-"""Marks of tests that compute long and run on a second database."""
+"""Marks of tests that compute long and run on a second database: they are deep."""
+OF_A_FILE = re.compile(r"^pytestmark = (?:\[[^\]]*\]|.*)", re.MULTILINE)
+MARK = re.compile(r"pytest\.mark\.(\w+)")
+
+
+def tier_of(marks: Iterable[str]) -> str:
+    """Return the first tier that runs a test with these marks."""
+    found = set(marks)
+    if "deep" in found:
+        return "deep"
+    return "landing" if found & NOT_QUICK else "quick"
+
+
+def runs(tier: str, marks: Iterable[str]) -> bool:
+    """Whether a tier runs a test with these marks."""
+    return TIERS.index(tier_of(marks)) <= TIERS.index(tier)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=TIERS, default="deep", help="which tests run")
+    parser.addoption("--slice", metavar="K/N", type=_slice, help="run the K-th of N parts of the tier")
+
+
+def _slice(text: str) -> tuple[int, int]:
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise ValueError(text)
+    return int(part), int(parts)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out a file whose tests are all of a later tier: what it imports costs seconds."""
+    if collection_path.suffix != ".py" or config.getoption("--tier") == "deep":
+        return None
+    marks = MARK.findall("\n".join(OF_A_FILE.findall(collection_path.read_text())))
+    return True if not runs(config.getoption("--tier"), marks) else None
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark them, before ``-m`` is looked at."""
-    for item in items:
-        if item.nodeid.startswith(DEEP) or {mark.name for mark in item.iter_markers()} >= TWICE:
-            item.add_marker("deep")
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the tier and the slice, before ``-m`` is looked at."""
+    marks = {item: _marks(item) for item in items}
+    kept = [item for item in items if runs(config.getoption("--tier"), marks[item])]
+    if config.getoption("--slice"):
+        files = _part({item.nodeid.partition("::")[0] for item in kept}, *config.getoption("--slice"))
+        kept = [item for item in kept if item.nodeid.partition("::")[0] in files]
+    if len(kept) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def _marks(item: pytest.Item) -> set[str]:
+    """Give a test the marks that follow from where it is and what it has, and return all its marks."""
+    if item.nodeid.startswith(ON_GUESTS):
+        item.add_marker("libvirt")
+    if STARTING in getattr(item, "fixturenames", ()):
+        item.add_marker("slow")
+    kept = getattr(getattr(item, "cls", None), CHOSEN, None)
+    if {mark.name for mark in item.iter_markers()} >= TWICE or (kept is not None and _name(item) not in kept):
+        item.add_marker("deep")
+    return {mark.name for mark in item.iter_markers()}
+
+
+def _name(item: pytest.Item) -> str:
+    return str(getattr(item, "originalname", item.name))
+
+
+def _part(files: set[str], part: int, parts: int) -> set[str]:
+    """Return the files of one part: the longest first, each to the part that has least."""
+    seconds = ledger_file.seconds_of_files()
+    filled = [0.0] * parts
+    chosen = set()
+    for file in sorted(files, key=lambda file: (-seconds.get(file, 0.0), file)):
+        least = filled.index(min(filled))
+        filled[least] += seconds.get(file, 1.0)
+        if least == part - 1:
+            chosen.add(file)
+    return chosen
