@@ -83,13 +83,14 @@ def _marks(item: pytest.Item) -> set[str]:
     if STARTING in getattr(item, "fixturenames", ()):
         item.add_marker("slow")
     kept = getattr(getattr(item, "cls", None), CHOSEN, None)
-    if {mark.name for mark in item.iter_markers()} >= TWICE or (kept is not None and _name(item) not in kept):
+    if {mark.name for mark in item.iter_markers()} >= TWICE or (kept is not None and kept.isdisjoint(_names(item))):
         item.add_marker("deep")
     return {mark.name for mark in item.iter_markers()}
 
 
-def _name(item: pytest.Item) -> str:
-    return str(getattr(item, "originalname", item.name))
+def _names(item: pytest.Item) -> set[str]:
+    """Return a test's name with and without its parameters."""
+    return {item.name, str(getattr(item, "originalname", item.name))}
 
 
 def _part(files: set[str], part: int, parts: int) -> set[str]:
