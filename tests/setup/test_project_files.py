@@ -94,7 +94,8 @@ def test_the_readme_starts_with_the_two_commands(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/architecture.md", "docs/operator-guide.md", "docs/user-guide.md", "docs/api.md"]
+    "name",
+    ["README.md", *(f"docs/{name}.md" for name in ("architecture", "operator-guide", "user-guide", "api", "testing"))],
 )
 def test_links_lead_somewhere(checkout: Path, name: str) -> None:
     page = checkout / name
