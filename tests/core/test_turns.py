@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 from django.db import OperationalError, connection, transaction
 
+from provisioning.common.sqlite import turns
 from provisioning.compute.models import Flavor
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("on_sqlite")]
@@ -101,3 +102,54 @@ def test_reading_waits_for_nobody() -> None:
         other = Other(lambda: Flavor.objects.count())
         assert other.done.wait(60)
     assert other.error is None
+
+
+def test_a_thread_that_has_waited_long_is_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that takes its turn again and again leaves it to one that waits."""
+    monkeypatch.setattr(turns, "STARVED", 0.0)
+    turn, got, leave = turns.Turn(), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        assert turn.acquire(600)
+        got.set()
+        leave.wait(600)
+        turn.release()
+
+    assert turn.acquire(0)
+    waiting = Other(wait)
+    while not turn._waiting:
+        assert not waiting.done.wait(0.001)
+    turn.release()
+    assert not turn.acquire(0), "it belongs to the waiter, awake or not"
+    assert got.wait(600)
+    leave.set()
+    waiting.join(600)
+    assert waiting.error is None
+    assert turn.acquire(0)
+
+
+def test_who_waited_in_vain_is_given_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "STARVED", 0.0)
+    turn = turns.Turn()
+    assert turn.acquire(0)
+    assert not turn.acquire(0.01)
+    turn.release()
+    assert turn.acquire(0)
+
+
+def test_every_thread_gets_its_turns_and_none_at_once() -> None:
+    turn, inside = turns.Turn(), list[int]()
+
+    def work() -> None:
+        for _ in range(200):
+            assert turn.acquire(600)
+            inside.append(1)
+            assert len(inside) == 1
+            inside.pop()
+            turn.release()
+
+    threads = [Other(work) for _ in range(6)]
+    for thread in threads:
+        thread.join(600)
+    assert [thread.error for thread in threads] == [None] * 6
+    assert not turn._waiting

@@ -21,7 +21,6 @@ import math
 import os
 import random
 import sqlite3
-import threading
 import time
 import uuid
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from django.db.backends.sqlite3 import base, operations
 
 from provisioning.common.patterns import sqlite_regexp
 from provisioning.common.sqlite import remote_hosts
+from provisioning.common.sqlite.turns import Turn, Turns
 
 SHORTEST, LONGEST = 0.0005, 0.004
 """Seconds between two looks; random, so that nobody is always second."""
@@ -41,20 +41,7 @@ LOOK_EVERY = 1.0
 """Seconds between two looks whether there are hosts on other machines."""
 
 
-class _Turns:
-    """Whose turn it is among the threads of this process: for each database file, one thread is in a transaction."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, threading.Lock] = {}
-        os.register_at_fork(after_in_child=self._locks.clear)  # the child has none of the threads that hold them
-
-    def take(self, name: str, timeout: float) -> threading.Lock | None:
-        """Wait for the turn; None when it did not come in ``timeout`` seconds."""
-        lock = self._locks.setdefault(name, threading.Lock())
-        return lock if lock.acquire(timeout=timeout) else None
-
-
-_turns = _Turns()
+_turns = Turns()
 
 
 class PatientCursor(base.SQLiteCursorWrapper):
@@ -108,7 +95,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     ops_class = DatabaseOperations
     transaction_mode: str | None
-    _turn: threading.Lock | None = None
+    _turn: Turn | None = None
     _look_at = 0.0
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
