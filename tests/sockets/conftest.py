@@ -1,5 +1,16 @@
 """Sockets against the real routing."""
 
-from tests.support.sockets import open_socket
+import pytest
+
+from portal.sockets import guest_logs, joined
+from tests.support.sockets import WITHIN, open_socket
 
 __all__ = ["open_socket"]
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hosts may take their time on a busy machine."""
+    for module in (joined, guest_logs):
+        monkeypatch.setattr(module, "ANSWER_WITHIN", WITHIN)
+        monkeypatch.setattr(module, "DIAL_WITHIN", WITHIN)

@@ -33,7 +33,24 @@ def render(page: str, events: Sequence[LoggedEvent], context: RequestContext) ->
 
 
 class Socket(WebsocketCommunicator):
-    """A client's end."""
+    """A client's end.  It waits ``WITHIN`` seconds; Channels' own second is too short on a busy machine: it cancels the
+    application, which then leaves behind what it counts.
+    """
+
+    async def connect(self, timeout: float = WITHIN) -> Any:
+        return await super().connect(timeout)
+
+    async def receive_output(self, timeout: float = WITHIN) -> Any:
+        return await super().receive_output(timeout)
+
+    async def receive_from(self, timeout: float = WITHIN) -> Any:
+        return await super().receive_from(timeout)
+
+    async def disconnect(self, code: int = 1000, timeout: float = WITHIN) -> None:
+        await super().disconnect(code, timeout)
+
+    async def wait(self, timeout: float = WITHIN) -> None:
+        await super().wait(timeout)
 
     async def json(self) -> Any:
         """The next frame."""
