@@ -3,7 +3,7 @@
 import itertools
 import logging
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from django.db import InterfaceError, OperationalError
@@ -35,7 +35,9 @@ def chosen(names: Collection[str] | None) -> list[str]:
     return [name for name in checks if not names or name in names]
 
 
-def examine(names: Collection[str] | None = None, *, pause: float = PAUSE) -> list[Finding]:
+def examine(
+    names: Collection[str] | None = None, *, pause: float = PAUSE, wait: Callable[[float], object] = time.sleep
+) -> list[Finding]:
     """Return what is wrong at two looks, ``pause`` seconds apart, worst first; changes nothing.
 
     Things move while the cloud works: what the second look does not find unmoved was on its way.
@@ -43,7 +45,7 @@ def examine(names: Collection[str] | None = None, *, pause: float = PAUSE) -> li
     first = {finding.key for finding in findings(names)}
     if not first:
         return []
-    time.sleep(pause)
+    wait(pause)
     suspects = {name for name, _, _ in first}
     again = [finding for finding in findings(suspects) if finding.key in first]
     return sorted(again, key=lambda finding: SEVERITIES.index(finding.severity))
