@@ -16,6 +16,7 @@ _folder = tempfile.mkdtemp(prefix="nv-test-")  # short: paths of unix sockets en
 os.environ["NOVELLA_DATA"] = _folder
 os.environ["NOVELLA_PUBLIC_URL"] = "http://127.0.0.1:8000"  # else that of Django's test client, testserver
 os.environ["NOVELLA_RATE_LIMITS"] = "none"  # what tests do in a second is none of what people do
+os.environ["NOVELLA_SQLITE_TIMEOUT"] = "300"  # a busy machine is no failure
 _static = pathlib.Path(_folder) / "portal" / "static"  # collectstatic's place: WhiteNoise warns when it is absent
 _static.mkdir(parents=True)
 atexit.register(shutil.rmtree, _folder, ignore_errors=True)

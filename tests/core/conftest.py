@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from pytest_django import Settings
 
 from provisioning.common.context import RequestContext
 from tests.support import invariants
@@ -40,6 +41,7 @@ def cloud(db: None, request: pytest.FixtureRequest) -> Iterator[Cloud]:
 
 
 @pytest.fixture
-def shared_cloud(transactional_db: None, request: pytest.FixtureRequest) -> Iterator[Cloud]:
-    """The same for tests whose threads must see each other's commits."""
+def shared_cloud(transactional_db: None, request: pytest.FixtureRequest, settings: Settings) -> Iterator[Cloud]:
+    """The same for tests whose threads must see each other's commits.  Their hosts are up, however long it takes."""
+    settings.HOST_DOWN_AFTER = 1800
     yield from _looked_after(request)
