@@ -11,6 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -42,12 +43,18 @@ def serve(
     # Imported here, after the namespaces: what follows may start threads.
     from compute_agent.images.cache import ImageCache  # noqa: PLC0415
     from compute_agent.network.linux import LinuxNetwork  # noqa: PLC0415
-    from compute_agent.servers.root_disks import PoolRootDisks  # noqa: PLC0415
+    from compute_agent.servers import root_disks  # noqa: PLC0415
     from compute_agent.start.libvirt_host import daemons_of  # noqa: PLC0415
     from compute_agent.start.volumes import make_volumes  # noqa: PLC0415
     from compute_agent.virt.libvirt import kvm  # noqa: PLC0415
     from compute_agent.virt.libvirt.driver import LibvirtDriver  # noqa: PLC0415
+    from compute_agent.volumes.rbd import images as rbd_images  # noqa: PLC0415
+    from compute_agent.volumes.rbd import pool_lock  # noqa: PLC0415
     from compute_agent.volumes.services import Outside  # noqa: PLC0415
+
+    # Ceph may take its time on a busy machine.
+    rbd_images.QUICK = pool_lock.QUICK = replace(rbd_images.QUICK, seconds=ANSWER_SECONDS / 2)
+    root_disks.LISTED_WITHIN = ANSWER_SECONDS / 2
 
     def fetch(wanted: ImageRef, _instance: str) -> Iterator[bytes]:
         with files.get(wanted.id, image).open("rb") as file:
@@ -62,7 +69,7 @@ def serve(
     if settings.root_disks:
         volumes = make_volumes(settings, daemons_of(settings, None, str), Outside(images))
         assert volumes is not None
-        driver = PoolRootDisks(driver, volumes, settings.root_disks, settings.host)
+        driver = root_disks.PoolRootDisks(driver, volumes, settings.root_disks, settings.host)
     parts = {
         "driver": driver,
         "network": LinuxNetwork(settings, Listening()),

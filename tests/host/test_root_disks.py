@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from compute_agent.contract.build import InstanceSpec
-from compute_agent.servers.root_disks import disk_id
+from compute_agent.servers.root_disks import KIND, disk_id
 from compute_agent.settings import AgentSettings
 from compute_agent.start import volume_cleanup
 from compute_agent.virt.driver import ComputeDriver
@@ -47,11 +47,21 @@ def host(lab: Lab, image: GuestImage, settings: AgentSettings) -> Iterator[HostP
 
 
 @pytest.fixture
-def driver(host: HostProcess) -> Iterator[ComputeDriver]:
+def driver(host: HostProcess, lab: Lab, ceph: CephForTests) -> Iterator[ComputeDriver]:
+    clean(host, lab, ceph)  # of a test that failed half-way
     yield RemoteDriver(host)
-    for guest in host.driver.guests():
-        host.driver.destroy(guest.uuid)
+    clean(host, lab, ceph)
     host.listener = None
+
+
+def clean(host: HostProcess, lab: Lab, ceph: CephForTests) -> None:
+    """Leave no guest on the host, and no root disk in the pool."""
+    lost = [left.subject_id for left in host.driver.leftovers() if left.kind == KIND]
+    for uuid in [guest.uuid for guest in host.driver.guests()] + lost:
+        host.driver.destroy(uuid)
+    for name in images(lab, ceph):
+        rbd(lab, ceph, "snap", "purge", f"{ceph.pool}/{name}")
+        rbd(lab, ceph, "rm", f"{ceph.pool}/{name}")
 
 
 @pytest.fixture
@@ -70,10 +80,13 @@ def copies(lab: Lab) -> Path:
     return lab.settings.state_dir / "outgoing"
 
 
+def rbd(lab: Lab, ceph: CephForTests, *words: str) -> str:
+    return lab.machine.run("rbd", "--conf", str(ceph.conf), "--id", ceph.client, *words)
+
+
 def images(lab: Lab, ceph: CephForTests) -> list[str]:
     """What is in the pool of servers."""
-    words = ("rbd", "--conf", str(ceph.conf), "--id", ceph.client, "ls", ceph.pool)
-    return [line for line in lab.machine.run(*words).split() if "root-" in line]
+    return [line for line in rbd(lab, ceph, "ls", ceph.pool).split() if "root-" in line]
 
 
 class TestPoolRootDisks(DriverContract):
@@ -100,7 +113,7 @@ def test_a_root_disk_is_a_clone_in_the_pool_and_goes_with_its_guest(
     assert images(lab, ceph) == []
     driver.create_disk(spec, None)  # of the image that the pool has
     (left,) = driver.leftovers()[1:]
-    assert (left.kind, left.subject_id) == ("root_disk", spec.uuid)
+    assert (left.kind, left.subject_id) == (KIND, spec.uuid)
     driver.destroy(spec.uuid)
     assert driver.leftovers() == []
 
@@ -110,9 +123,7 @@ def test_what_an_agent_has_in_the_pool_goes_when_it_is_cleaned_away(
 ) -> None:
     driver.create_disk(spec, base)
     other = disk_id(spec.uuid, "another")
-    lab.machine.run(
-        "rbd", "--conf", str(ceph.conf), "--id", ceph.client, "create", f"{ceph.pool}/volume-{other}", "-s1"
-    )
+    rbd(lab, ceph, "create", f"{ceph.pool}/volume-{other}", "-s1")
     assert lab.machine.do(lambda: volume_cleanup.remove_everything(settings)) == [
         f"the root disk {disk_id(spec.uuid, settings.host)}"
     ]
@@ -130,6 +141,5 @@ def test_a_cd_lies_on_the_host_beside_an_empty_disk_in_the_pool(
     assert driver.needs_image(spec)
     folder = settings.state_dir / "instances" / spec.uuid
     assert {path.name for path in folder.glob("*.qcow2")} == {"cd.qcow2"}
-    words = ("rbd", "--conf", str(ceph.conf), "--id", ceph.client, "du", f"{ceph.pool}/{name}", "--format", "json")
-    (used,) = json.loads(lab.machine.run(*words))["images"]
+    (used,) = json.loads(rbd(lab, ceph, "du", f"{ceph.pool}/{name}", "--format", "json"))["images"]
     assert (used["provisioned_size"], used["used_size"]) == (spec.flavor.root_gb << 30, 0)

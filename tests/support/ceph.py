@@ -22,7 +22,7 @@ from tests.support.ceph_server import FAILED, READY
 from tools.ceph import CLIENT, POOL, Cluster
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-START_WITHIN = 120.0
+START_WITHIN = 400.0
 
 
 @dataclass(frozen=True)
