@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -73,6 +74,7 @@ def options() -> argparse.Namespace:
 def main() -> int:
     given = options()
     folder = Path(tempfile.mkdtemp(prefix="nv-chaos-"))
+    os.environ["SQLITE_TMPDIR"] = str(folder)  # a process that is killed may leave a file there
     beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
     database = tools.chaos.database.make(given.database, folder / "cloud", beside, standby=given.failover)
     ports = (free_port(), free_port())

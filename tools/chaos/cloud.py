@@ -327,5 +327,6 @@ def _signal(service: Service, number: signal.Signals) -> None:
 
 
 def _agent_environment() -> dict[str, str]:
-    passed = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"}}
+    names = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "SQLITE_TMPDIR"}
+    passed = {name: value for name, value in os.environ.items() if name in names}
     return passed | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}
