@@ -84,6 +84,7 @@ class Crowd:
 @pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.deep
 def test_a_small_network_serves_as_many_as_it_has_addresses(people: People) -> None:
     cloud, alice = Cloud.make(), people.alice
     for name in ("kelvin", "ohm", "tesla"):

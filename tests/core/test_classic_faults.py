@@ -126,7 +126,7 @@ ODD = [
 class TestTaskStateNeverCleared:
     """Whatever an instance is in the middle of, and whatever was lost of it: it comes to rest by deadlines alone."""
 
-    @pytest.mark.parametrize("host", ["up", "down"])
+    @pytest.mark.parametrize("host", [pytest.param("up", marks=pytest.mark.deep), "down"])
     @pytest.mark.slow
     def test_every_task_ends(self, db: None, alice: RequestContext, host: str) -> None:
         cloud = Cloud.make()

@@ -84,7 +84,7 @@ class TestTheQueueRunningATaskTwice:
         assert sorted(number for taken in results for number in taken) == sorted(numbers)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))])
 class TestDeleteRacingBoot:
     def test_launches_boot_while_they_are_deleted(self, shared_cloud: Cloud, alice: RequestContext, seed: int) -> None:
         """Workers, hosts and owners at the same time: each server is deleted once, and no guest is left behind."""
@@ -291,6 +291,7 @@ class TestAntiAffinityUnderParallelCreates:
 class TestADuplicateAddressUnder500ParallelLaunches:
     REQUESTS, OF_EACH, WORKERS = 20, 25, 8
 
+    @pytest.mark.deep
     def test_every_server_has_an_address_of_its_own(
         self, shared_cloud: Cloud, alice: RequestContext, settings: Any
     ) -> None:

@@ -23,9 +23,29 @@ from tests.support.passing_time import pass_time
 from tests.support.tasks import Scene, in_the_middle_of, the_command
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+TASKS = commanded_tasks()
+QUESTIONS = (
+    "test_a_good_end",
+    "test_a_bad_end",
+    "test_silence_until_the_deadline",
+    "test_signs_of_life_keep_the_task_alive_whatever_it_takes",
+    "test_a_delete_in_the_middle",
+    "test_a_delete_in_the_middle_with_the_host_away",
+    "test_a_reset_in_the_middle",
+)
 
 
-@pytest.fixture(params=commanded_tasks(), ids=lambda task: task.value)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Ask each task every question; at landing each task one of them, in turns, so that each question has several."""
+    name = metafunc.function.__name__
+    if name in QUESTIONS:
+        turn = QUESTIONS.index(name)
+        marks = [[] if number % len(QUESTIONS) == turn else [pytest.mark.deep] for number in range(len(TASKS))]
+        rows = [pytest.param(task, marks=each, id=task.value) for task, each in zip(TASKS, marks, strict=True)]
+        metafunc.parametrize("scene", rows, indirect=True)
+
+
+@pytest.fixture
 def scene(request: pytest.FixtureRequest, cloud: Cloud, alice: RequestContext, settings: Any) -> Scene:
     made = in_the_middle_of(request.param, cloud, alice, settings)
     invariants.check()
@@ -152,10 +172,17 @@ def test_a_reset_in_the_middle(scene: Scene) -> None:
     goes(scene)
 
 
-@pytest.mark.parametrize("to", ["active", "error"])
+@pytest.mark.parametrize("to", ["active", pytest.param("error", marks=pytest.mark.deep)])
 @pytest.mark.parametrize(
     "scene",
-    [T.REBUILDING, T.RESIZE_MIGRATING, T.RESIZE_CONFIRMING, T.RESIZE_REVERTING, T.IMAGE_UPLOADING, T.UNSHELVING],
+    [
+        T.RESIZE_MIGRATING,
+        T.IMAGE_UPLOADING,
+        *(
+            pytest.param(task, marks=pytest.mark.deep)
+            for task in (T.REBUILDING, T.RESIZE_CONFIRMING, T.RESIZE_REVERTING, T.UNSHELVING)
+        ),
+    ],
     ids=lambda task: task.value,
     indirect=True,
 )
@@ -174,3 +201,9 @@ def test_what_was_reset_in_the_middle_can_be_shelved_and_come_back(scene: Scene,
     scene.cloud.run()
     rests(scene, "active")
     goes(scene)
+
+
+def test_every_question_is_asked() -> None:
+    tests = {name for name, value in globals().items() if name.startswith("test_") and "scene" in value.__annotations__}
+    assert tests == {*QUESTIONS, "test_what_was_reset_in_the_middle_can_be_shelved_and_come_back"}
+    assert len(TASKS) > len(QUESTIONS)

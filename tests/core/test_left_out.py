@@ -35,7 +35,7 @@ def test_importing_the_settings_leaves_nothing_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("role", "program"), [("web", WEB), ("worker", WORKER)])
+@pytest.mark.parametrize(("role", "program"), [pytest.param("web", WEB, marks=pytest.mark.deep), ("worker", WORKER)])
 def test_libraries_that_are_not_used_take_no_memory(role: str, program: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"{program}\n{SAY}"],

@@ -41,6 +41,7 @@ def test_a_few_samples_say_nothing() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_short_soak_works_on_everything_and_measures_it() -> None:
     done = subprocess.run(
         [

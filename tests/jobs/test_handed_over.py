@@ -23,6 +23,7 @@ pytestmark = pytest.mark.both_databases
 StartGroup = Callable[..., Group]
 
 
+@pytest.mark.deep
 def test_nothing_waits_for_a_group_that_was_stopped(start_group: StartGroup, log: Path, tmp_path: Path) -> None:
     """One job runs and others are taken or wait: none is lost, none runs twice, and the next group begins at once."""
     group = start_group(workers=1, periodic=True)

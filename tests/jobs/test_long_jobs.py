@@ -25,6 +25,7 @@ from tests.jobs.worker import TOPICS
 StartGroup = Callable[..., Group]
 
 
+@pytest.mark.deep
 def test_a_long_job_keeps_nobody_waiting(start_group: StartGroup, log: Path, tmp_path: Path) -> None:
     start_group(workers=1)
     release = tmp_path / "release"
@@ -39,7 +40,7 @@ def test_a_long_job_keeps_nobody_waiting(start_group: StartGroup, log: Path, tmp
     assert words(log) == ["begun", "ran", "ended"]
 
 
-@pytest.mark.parametrize("how", ["killed", "stopped"])
+@pytest.mark.parametrize("how", ["killed", pytest.param("stopped", marks=pytest.mark.deep)])
 @pytest.mark.both_databases
 def test_a_long_job_is_run_again_when_its_worker_goes(
     start_group: StartGroup, log: Path, tmp_path: Path, how: str
@@ -59,6 +60,7 @@ def test_a_long_job_is_run_again_when_its_worker_goes(
     assert words(log) == ["begun", "begun", "ended"]
 
 
+@pytest.mark.deep
 def test_a_long_job_that_fails_is_given_up(start_group: StartGroup, log: Path) -> None:
     start_group(workers=1)
     cast(TOPICS[0], "tests.worker.fail_long", log=str(log))

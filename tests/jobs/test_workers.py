@@ -30,6 +30,7 @@ BEFORE_SILENCE = SILENT_AFTER / 2
 
 
 @pytest.mark.both_databases
+@pytest.mark.deep
 def test_jobs_of_several_topics_run_soon_after_the_commit(start_group: StartGroup, log: Path) -> None:
     group = start_group()
     assert live_workers() == 1
@@ -56,6 +57,7 @@ def test_a_killed_workers_job_is_run_once_more_at_once(start_group: StartGroup, 
     assert words(log) == ["begun", "begun", "ended"]
 
 
+@pytest.mark.deep
 def test_a_message_comes_back_at_once_that_a_dead_worker_had_not_begun(start_group: StartGroup, log: Path) -> None:
     start_group(workers=1)
     cast(TOPICS[0], "tests.worker.die_at_the_next", log=str(log))
@@ -78,7 +80,9 @@ def test_a_killed_groups_jobs_return_with_the_next_group(start_group: StartGroup
     assert words(log) == ["begun"] + ["begun", "ended"] * 3
 
 
-@pytest.mark.parametrize("victim", ["idle worker", "pusher", "watchdog"])
+@pytest.mark.parametrize(
+    "victim", ["idle worker", *(pytest.param(name, marks=pytest.mark.deep) for name in ("pusher", "watchdog"))]
+)
 def test_a_death_that_may_leave_a_lock_ends_the_whole_group(start_group: StartGroup, log: Path, victim: str) -> None:
     group = start_group(workers=1)
     cast(TOPICS[0], "tests.worker.note", log=str(log))
@@ -93,12 +97,14 @@ def test_a_death_that_may_leave_a_lock_ends_the_whole_group(start_group: StartGr
     eventually(lambda: process_mark(worker) == "", "no worker is left behind")
 
 
+@pytest.mark.deep
 def test_a_worker_that_dies_with_the_lock_of_its_timer_ends_the_group(start_group: StartGroup, log: Path) -> None:
     group = start_group(workers=1)
     cast(TOPICS[0], "tests.worker.die_with_the_lock", log=str(log))
     assert group.process.wait(PATIENCE) == STUCK, "its sentinel waits for that lock for ever"
 
 
+@pytest.mark.deep
 def test_a_job_that_kills_its_worker_is_stopped(start_group: StartGroup, log: Path) -> None:
     start_group(workers=1)
     cast(TOPICS[0], "tests.worker.kill_worker", log=str(log))
@@ -109,6 +115,7 @@ def test_a_job_that_kills_its_worker_is_stopped(start_group: StartGroup, log: Pa
     eventually(lambda: words(log)[-1] == "ran", "the group works on")
 
 
+@pytest.mark.deep
 def test_a_job_that_raises_is_tried_again_and_then_given_up(start_group: StartGroup, log: Path) -> None:
     group = start_group(workers=1)
     cast(TOPICS[0], "tests.worker.fail", log=str(log))

@@ -296,6 +296,7 @@ def test_the_sample_is_a_file_that_changes_what_the_file_does(write: Write) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_broken_file_stops_the_start_of_the_web_process(tmp_path: Path) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text('"os_compute_api:servers:stop": "admin"')
@@ -349,6 +350,7 @@ def test_what_is_nested_beyond_all_measure_lets_nobody_in(write: Write) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_workers_do_not_load_the_library() -> None:
     modules = "hosts.reports", "compute.launch.schedule", "identity.policy", "identity.apps"
     lines = "; ".join(f"import_module('provisioning.{module}')" for module in modules)

@@ -98,6 +98,7 @@ def installed(checkout: Path, folder: Path, block: str, packages: tuple[str, ...
     environ = {
         name: value for name, value in os.environ.items() if not name.startswith(("NOVELLA", "PYTHON", "VIRTUAL"))
     }
+    environ["PIP_NO_COMPILE"] = "1"  # a third of the time
     environ["PATH"] = f"{Path(sys.base_prefix) / 'bin'}:{os.environ['PATH']}"
     assert prefix in block
     done = subprocess.run(
@@ -114,6 +115,7 @@ def installed(checkout: Path, folder: Path, block: str, packages: tuple[str, ...
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_the_guides_commands_install_an_agent_that_starts_without_django(checkout: Path, tmp_path: Path) -> None:
     found = installed(checkout, tmp_path, guide(checkout)[1], ("compute_agent/",), "/opt/novella")
     version = tomllib.loads((checkout / "pyproject.toml").read_text())["project"]["version"]
@@ -128,6 +130,7 @@ def test_the_guides_commands_install_an_agent_that_starts_without_django(checkou
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_the_users_command_is_installed_without_the_control_plane(checkout: Path, tmp_path: Path) -> None:
     text = (checkout / "docs/user-guide.md").read_text()
     (block,) = [each for each in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) if "client.lock" in each]

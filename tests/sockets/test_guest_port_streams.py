@@ -208,6 +208,7 @@ async def test_a_client_that_does_not_read_holds_the_guest_up(guest: Guest) -> N
         assert await client.recv() == b""
 
 
+@pytest.mark.deep
 async def test_a_client_may_rest_for_longer_than_a_page(serve: Serve, people: People, tmp_path: Path) -> None:
     """Whoever reads a page or a console too slowly is disconnected; a program behind a tunnel may take its time."""
     done = asyncio.Event()

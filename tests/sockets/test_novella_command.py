@@ -76,6 +76,7 @@ async def test_standard_streams_have_their_ends_each(guest: Guest) -> None:
         assert await said(process, b"x" * 3_000_000) == (b"3000000 bytes", "", 0)
 
 
+@pytest.mark.deep
 async def test_a_name_that_no_shell_likes(guest: Guest) -> None:
     """It is found by its name, and any server by its id."""
     async with guest.runs(count):
@@ -85,6 +86,7 @@ async def test_a_name_that_no_shell_likes(guest: Guest) -> None:
             assert await said(process, b"12") == (b"2 bytes", "", 0)
 
 
+@pytest.mark.deep
 async def test_of_two_servers_with_one_name_none_is_taken(guest: Guest) -> None:
     def copy() -> None:
         other = Instance.objects.get()
@@ -129,6 +131,7 @@ async def test_a_local_port_takes_many_connections(guest: Guest) -> None:
     assert (step.detail["port"], step.detail["connections"]) == ("5432", "5")
 
 
+@pytest.mark.deep
 async def test_a_local_port_outlives_a_connection_that_fails(guest: Guest) -> None:
     async with guest.runs(echo):
         pass
@@ -146,6 +149,7 @@ async def test_a_local_port_outlives_a_connection_that_fails(guest: Guest) -> No
             writer.close()
 
 
+@pytest.mark.deep
 async def test_a_right_that_is_taken_away_cuts_what_is_open(guest: Guest) -> None:
     alice = guest.people.alice
     async with guest.runs(echo), listening(guest) as (address, port, process):
@@ -177,12 +181,17 @@ async def test_a_token_that_is_revoked_ends_the_program(guest: Guest) -> None:
     ("who", "target", "variables", "code", "words"),
     [
         ("alice", "nobody:22", {}, errors.NOT_FOUND, "There is no server nobody."),
-        ("charlie", "web:22", {}, errors.NOT_FOUND, "There is no server web."),
-        ("bob", "web:22", {}, errors.FORBIDDEN, ""),
-        ("alice", "web:22", {"OS_APPLICATION_CREDENTIAL_SECRET": "wrong"}, errors.NOT_SIGNED_IN, "sign-in"),
-        ("alice", "web:22", {"OS_AUTH_URL": "http://127.0.0.1:1/identity/v3"}, errors.UNREACHABLE, "reached"),
-        ("alice", "web", {}, errors.USAGE, "is not NAME:PORT"),
-        ("alice", "web:0", {}, errors.USAGE, "is not a port"),
+        *(
+            pytest.param(*row, marks=pytest.mark.deep)
+            for row in (
+                ("charlie", "web:22", {}, errors.NOT_FOUND, "There is no server web."),
+                ("bob", "web:22", {}, errors.FORBIDDEN, ""),
+                ("alice", "web:22", {"OS_APPLICATION_CREDENTIAL_SECRET": "wrong"}, errors.NOT_SIGNED_IN, "sign-in"),
+                ("alice", "web:22", {"OS_AUTH_URL": "http://127.0.0.1:1/identity/v3"}, errors.UNREACHABLE, "reached"),
+                ("alice", "web", {}, errors.USAGE, "is not NAME:PORT"),
+                ("alice", "web:0", {}, errors.USAGE, "is not a port"),
+            )
+        ),
     ],
 )
 async def test_what_goes_wrong_is_one_line(

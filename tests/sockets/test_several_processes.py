@@ -52,6 +52,7 @@ async def test_a_host_dials_once_whatever_process_takes_it(place: Place, monkeyp
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 async def test_a_person_who_does_not_read_holds_the_guest_up(place: Place) -> None:
     driver = FloodDriver(place.settings.state_dir)
     place.driver = driver
@@ -68,6 +69,7 @@ async def test_a_person_who_does_not_read_holds_the_guest_up(place: Place) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 async def test_a_tunnels_ends_are_told_from_process_to_process(
     several: Callable[..., Several], people: People, tmp_path: Path
 ) -> None:
@@ -120,6 +122,7 @@ async def test_orders_and_questions_reach_the_link_from_every_process(place: Pla
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 async def test_a_link_comes_back_through_another_process(
     several: Callable[..., Several], people: People, tmp_path: Path
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_client_that_reads_nothing_is_dropped(serve: Serve, people: People) ->
     client.close()
 
 
+@pytest.mark.deep
 def test_a_program_with_a_bad_token_of_a_console_gets_no_byte(port: int) -> None:
     client = open_raw(port, path="/ws/console?token=guess")
     assert client.recv(1) == b""

@@ -54,6 +54,7 @@ def where(several: Several, connections: ExitStack, count: int) -> list[int]:
     return [several.holder(each) for each in made]
 
 
+@pytest.mark.deep
 def test_connections_that_last_are_spread_evenly(several: Start, connections: ExitStack) -> None:
     web = several()
     with ExitStack() as first:
@@ -63,6 +64,7 @@ def test_connections_that_last_are_spread_evenly(several: Start, connections: Ex
     assert min(held.values()) >= 6
 
 
+@pytest.mark.deep
 def test_a_process_that_stands_still_holds_nobody_up(several: Start, connections: ExitStack) -> None:
     web = several()
     all_answer(web, connections)
@@ -90,6 +92,7 @@ def holds_the_application(pid: int) -> bool:
     return "site-packages" in Path(f"/proc/{pid}/maps").read_text()
 
 
+@pytest.mark.deep
 def test_the_master_has_nothing_of_the_application_in_memory(several: Start, connections: ExitStack) -> None:
     web = several()
     all_answer(web, connections)
@@ -103,6 +106,7 @@ def test_the_master_has_nothing_of_the_application_in_memory(several: Start, con
     all_answer(web, connections)
 
 
+@pytest.mark.deep
 def test_a_process_that_answers_no_more_is_ended(several: Start, connections: ExitStack) -> None:
     web = several(TESTS_SILENT="10")
     all_answer(web, connections)
@@ -113,6 +117,7 @@ def test_a_process_that_answers_no_more_is_ended(several: Start, connections: Ex
     all_answer(web, connections)
 
 
+@pytest.mark.deep
 def test_all_stop_when_asked(several: Start, connections: ExitStack) -> None:
     web = several()
     all_answer(web, connections)
@@ -122,6 +127,7 @@ def test_all_stop_when_asked(several: Start, connections: ExitStack) -> None:
         assert probe.connect_ex(("127.0.0.1", web.port)) != 0
 
 
+@pytest.mark.deep
 def test_a_process_stops_though_requests_wait_for_ever(transactional_db: None, tmp_path: Path) -> None:
     stuck = tmp_path / "stuck"
     with (
@@ -158,7 +164,13 @@ def test_wrong_passwords_are_counted_together(several: Start, connections: ExitS
     assert said == [*[401] * throttle.FREE, 429]
 
 
-@pytest.mark.parametrize(("role", "application"), [("worker", "portal.asgi:application"), ("web", "portal.asgi:no")])
+@pytest.mark.parametrize(
+    ("role", "application"),
+    [
+        ("worker", "portal.asgi:application"),
+        pytest.param("web", "portal.asgi:no", marks=pytest.mark.deep),
+    ],
+)
 def test_what_cannot_start_ends(role: str, application: str, tmp_path: object) -> None:
     """The supervisor sees it, and says so."""
     environment = {**os.environ, "NOVELLA_ROLE": role, "NOVELLA_DATA": str(tmp_path)}

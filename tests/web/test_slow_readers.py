@@ -53,6 +53,7 @@ def memory(web: Several) -> int:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_static_files_that_nobody_reads_take_no_memory(
     several: Callable[..., Several], clients: ExitStack, static: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_who_stops_reading_is_dropped_and_who_reads_slowly_is_served(
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_an_address_has_a_share_of_the_connections(several: Callable[..., Several]) -> None:
     web = several(NOVELLA_CONNECTIONS_PER_ADDRESS="3")
     with ExitStack() as clients:

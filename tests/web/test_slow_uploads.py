@@ -76,6 +76,7 @@ def stalled() -> Iterator[Callable[[Member, int], list[socket.socket]]]:
 
 @pytest.mark.slow
 @pytest.mark.both_databases
+@pytest.mark.deep
 def test_more_slow_uploads_than_connections_hold_up_nobody(
     serve: Serve, people: People, database: str, stalled: Callable[[Member, int], list[socket.socket]]
 ) -> None:

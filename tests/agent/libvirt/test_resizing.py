@@ -162,7 +162,7 @@ def cut_everywhere(cut: Callable[[int | None], None], work: Callable[[], None]) 
             return
 
 
-@pytest.mark.parametrize("then", ["again", "back"])
+@pytest.mark.parametrize("then", [pytest.param("again", marks=pytest.mark.deep), "back"])
 def test_a_resize_cut_off_anywhere(
     pattern: Guest, tmp_path: Path, cut: Callable[[int | None], None], then: str
 ) -> None:
@@ -202,6 +202,7 @@ def test_a_revert_cut_off_anywhere(pattern: Guest, tmp_path: Path, cut: Callable
         assert (guest.sizes(), guest.reads(), guest.ephemeral()) == ((1, 1, 4), TEXT, TEXT)
 
 
+@pytest.mark.deep
 def test_a_confirmation_cut_off_anywhere_keeps_what_was_written(
     pattern: Guest, tmp_path: Path, cut: Callable[[int | None], None]
 ) -> None:

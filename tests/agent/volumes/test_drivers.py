@@ -131,7 +131,7 @@ class Cached:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["", KEY], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("key", ["", pytest.param(KEY, marks=pytest.mark.deep)], ids=["plain", "encrypted"])
 @ALSO_CEPH
 def test_an_image_is_written_over_a_volume_and_its_snapshots_stay(pool: Pool, tmp_path: Path, key: str) -> None:
     image = tmp_path / "image"

@@ -23,6 +23,7 @@ from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.driver import PoolSettings
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io
+from tests.support.landing import first_of_each
 
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
 PATTERN = f"-P 5 0 {MIB}"
@@ -139,7 +140,7 @@ PLACES = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "place"), PLACES)
+@pytest.mark.parametrize(("command", "place"), first_of_each(PLACES))
 def test_a_killed_agent_comes_even_with_its_daemons(short: Path, command: str, place: str) -> None:
     volumes = agent(short)
     (pool,) = volumes.states()
