@@ -48,13 +48,13 @@ def serve(
     from compute_agent.start.volumes import make_volumes  # noqa: PLC0415
     from compute_agent.virt.libvirt import kvm  # noqa: PLC0415
     from compute_agent.virt.libvirt.driver import LibvirtDriver  # noqa: PLC0415
+    from compute_agent.volumes import services, watch  # noqa: PLC0415
     from compute_agent.volumes.rbd import images as rbd_images  # noqa: PLC0415
     from compute_agent.volumes.rbd import pool_lock  # noqa: PLC0415
-    from compute_agent.volumes.services import Outside  # noqa: PLC0415
 
     # Ceph may take its time on a busy machine.
     rbd_images.QUICK = pool_lock.QUICK = replace(rbd_images.QUICK, seconds=ANSWER_SECONDS / 2)
-    root_disks.LISTED_WITHIN = ANSWER_SECONDS / 2
+    root_disks.LISTED_WITHIN = services.ANSWERS_WITHIN = watch.ANSWERS_WITHIN = ANSWER_SECONDS / 2
 
     def fetch(wanted: ImageRef, _instance: str) -> Iterator[bytes]:
         with files.get(wanted.id, image).open("rb") as file:
@@ -67,7 +67,7 @@ def serve(
     foreign, monitor = Foreign(driver), Monitor(driver)
     images = ImageCache(settings.state_dir / "images", fetch, settings.state_dir / "instances")
     if settings.root_disks:
-        volumes = make_volumes(settings, daemons_of(settings, None, str), Outside(images))
+        volumes = make_volumes(settings, daemons_of(settings, None, str), services.Outside(images))
         assert volumes is not None
         driver = root_disks.PoolRootDisks(driver, volumes, settings.root_disks, settings.host)
     parts = {

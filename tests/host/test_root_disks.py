@@ -56,7 +56,7 @@ def driver(host: HostProcess, lab: Lab, ceph: CephForTests) -> Iterator[ComputeD
 
 def clean(host: HostProcess, lab: Lab, ceph: CephForTests) -> None:
     """Leave no guest on the host, and no root disk in the pool."""
-    lost = [left.subject_id for left in host.driver.leftovers() if left.kind == KIND]
+    lost = [left.subject_id for left in host.driver.leftovers() if left.kind in {KIND, "folder"}]
     for uuid in [guest.uuid for guest in host.driver.guests()] + lost:
         host.driver.destroy(uuid)
     for name in images(lab, ceph):
