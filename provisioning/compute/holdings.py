@@ -12,6 +12,7 @@ from provisioning.compute.states import VmState
 from provisioning.network import services as network
 from provisioning.network.models import Port
 from provisioning.quotas import registry
+from provisioning.quotas.counted import Counted
 from provisioning.quotas.registry import Holding
 
 _HISTORY = "The history of a server, and servers are limited."
@@ -57,15 +58,8 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
     many as were asked for, each with one address until it is there; afterwards it holds the ports and addresses there
     are, which may stay for a while behind a deleted server whose host is down.
     """
-    servers = Instance.objects.exclude(vm_state=VmState.DELETED)
-    ports = Port.objects.filter(delete_with_device=True, device_id__isnull=False)
-    keys, groups = KeyPair.objects.all(), ServerGroup.objects.all()
-    if scope_id is not None:
-        servers, ports = servers.filter(project_id=scope_id), ports.filter(project_id=scope_id)
-        keys, groups = keys.filter(user_id=scope_id), groups.filter(project_id=scope_id)
     being_built: dict[uuid.UUID, Holding] = {}
-    columns = ("id", "project_id", "user_id", "vm_state", "flavor", "old_flavor", "requested_networks")
-    for server, project, user, vm_state, flavor, other, interfaces in servers.values_list(*columns).iterator():
+    for server, project, user, vm_state, flavor, other, interfaces in _SERVERS(scope_id):
         amounts = quota_held(flavor, other)
         built = vm_state != VmState.BUILDING
         if not built:
@@ -75,21 +69,37 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
         for resource, amount in amounts.items():
             if amount:
                 yield Holding(project, server, resource, amount, committed=built, user_id=user)
-    yield from _of_ports(ports, being_built)
-    for owner, name in keys.values_list("user_id", "name").iterator():
+    yield from _of_ports(scope_id, being_built)
+    for owner, name in _KEYS(scope_id):
         yield Holding(owner, key_pair_owner(owner, name), "key_pairs")
-    for project, group, user in groups.values_list("project_id", "id", "user_id").iterator():
+    for project, group, user in _GROUPS(scope_id):
         yield Holding(project, group, "server_groups", user_id=user)
 
 
-def _of_ports(ports: QuerySet[Port], being_built: dict[uuid.UUID, Holding]) -> Iterator[Holding]:
+_SERVERS = Counted(
+    lambda: Instance.objects.exclude(vm_state=VmState.DELETED).values_list(
+        "id", "project_id", "user_id", "vm_state", "flavor", "old_flavor", "requested_networks"
+    )
+)
+_KEYS = Counted(lambda: KeyPair.objects.values_list("user_id", "name"), "user_id")
+_GROUPS = Counted(lambda: ServerGroup.objects.values_list("project_id", "id", "user_id"))
+
+
+def _ports() -> QuerySet[Port, tuple[uuid.UUID, uuid.UUID, int, int]]:
+    """Return the servers with the numbers of their ports and addresses."""
+    counts = {"many": Count("pk", distinct=True), "addresses": Count("fixed_ips")}
+    rows = Port.objects.filter(delete_with_device=True, device_id__isnull=False)
+    return rows.values_list("project_id", "device_id").annotate(**counts).order_by()
+
+
+_PORTS = Counted(_ports)
+
+
+def _of_ports(scope_id: uuid.UUID | None, being_built: dict[uuid.UUID, Holding]) -> Iterator[Holding]:
     """Yield the ports and addresses of each server; ``being_built``: server → the addresses it holds until its ports
     are there.
     """
-    counts = {"many": Count("pk", distinct=True), "addresses": Count("fixed_ips")}
-    for project, server, many, addresses in ports.values_list("project_id", "device_id").annotate(**counts).order_by():
-        if server is None:
-            continue
+    for project, server, many, addresses in _PORTS(scope_id):
         built = being_built.pop(server, None) is None
         if built:
             yield Holding(project, server, "ports", many)

@@ -1,9 +1,10 @@
 """What projects hold of networking, counted anew for the quotas, and what is not limited, with the reasons."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 
 from provisioning.network.models import (
     AddressGroup,
@@ -21,6 +22,7 @@ from provisioning.network.models import (
 )
 from provisioning.network.owners import CLOUD, OF_THE_CLOUD
 from provisioning.quotas import registry
+from provisioning.quotas.counted import Counted
 from provisioning.quotas.registry import Holding
 
 
@@ -66,26 +68,37 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
 
     RBAC policies of every project are written by operators, at most two for a record, and count for nobody.
     """
-    for resource, rows, project in (
-        ("networks", Network.objects.all(), "project_id"),
-        ("subnets", Subnet.objects.all(), "project_id"),
-        ("ports", Port.objects.filter(delete_with_device=False).exclude(OF_THE_CLOUD), "project_id"),
-        ("security_groups", SecurityGroup.objects.all(), "project_id"),
-        ("routers", Router.objects.all(), "project_id"),
-        ("floatingips", FloatingIP.objects.all(), "project_id"),
-        ("security_group_rules", SecurityGroupRule.objects.all(), "group__project_id"),
-        ("subnetpools", SubnetPool.objects.all(), "project_id"),
-        ("address_scopes", AddressScope.objects.all(), "project_id"),
-        ("address_groups", AddressGroup.objects.all(), "project_id"),
-        ("rbac_policies", RbacPolicy.objects.exclude(target_project=RbacPolicy.EVERYBODY), "project_id"),
-    ):
-        chosen = rows if scope_id is None else rows.filter(**{project: scope_id})
-        for scope, owner in chosen.values_list(project, "pk").iterator():
+    for resource, rows in _ROWS.items():
+        for scope, owner in rows(scope_id):
             yield Holding(scope, owner, resource)
-    addresses = FixedIP.objects.filter(port__delete_with_device=False)
-    addresses = addresses.exclude(port__device_owner__startswith=CLOUD)
-    if scope_id is not None:
-        addresses = addresses.filter(port__project_id=scope_id)
-    of_ports = addresses.values_list("port__project_id", "port_id").annotate(many=Count("pk")).order_by()
-    for scope, owner, many in of_ports.iterator():
+    for scope, owner, many in _ADDRESSES(scope_id):
         yield Holding(scope, owner, "fixed_ips", many)
+
+
+def _counted(rows: Callable[[], QuerySet[Any]], project: str = "project_id") -> Counted[tuple[uuid.UUID, uuid.UUID]]:
+    return Counted(lambda: rows().values_list(project, "pk"), project)
+
+
+_ROWS = {
+    "networks": _counted(Network.objects.all),
+    "subnets": _counted(Subnet.objects.all),
+    "ports": _counted(lambda: Port.objects.filter(delete_with_device=False).exclude(OF_THE_CLOUD)),
+    "security_groups": _counted(SecurityGroup.objects.all),
+    "routers": _counted(Router.objects.all),
+    "floatingips": _counted(FloatingIP.objects.all),
+    "security_group_rules": _counted(SecurityGroupRule.objects.all, "group__project_id"),
+    "subnetpools": _counted(SubnetPool.objects.all),
+    "address_scopes": _counted(AddressScope.objects.all),
+    "address_groups": _counted(AddressGroup.objects.all),
+    "rbac_policies": _counted(lambda: RbacPolicy.objects.exclude(target_project=RbacPolicy.EVERYBODY)),
+}
+"""Each with its project."""
+
+
+def _addresses() -> QuerySet[FixedIP, tuple[uuid.UUID, uuid.UUID, int]]:
+    """Return the ports of their own with the number of their addresses."""
+    rows = FixedIP.objects.filter(port__delete_with_device=False).exclude(port__device_owner__startswith=CLOUD)
+    return rows.values_list("port__project_id", "port_id").annotate(many=Count("pk")).order_by()
+
+
+_ADDRESSES = Counted(_addresses, "port__project_id")

@@ -8,6 +8,7 @@ from typing import Literal
 from django.db.models import Sum
 
 from provisioning.quotas import registry
+from provisioning.quotas.counted import Counted
 from provisioning.quotas.limits import OF_USERS, PER_USER
 from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.registry import Holding
@@ -47,12 +48,9 @@ def find(scope_id: uuid.UUID | None = None) -> list[Finding]:
 
 def _owners(scope_id: uuid.UUID | None) -> Iterator[Finding]:
     """Compare reservations with the rows that they are for."""
-    rows = Reservation.objects.all() if scope_id is None else Reservation.objects.filter(project_id=scope_id)
     written = {
         (scope, owner, resource): (_pair(amount, committed=committed), user)
-        for scope, owner, resource, amount, committed, user in rows.values_list(
-            "project_id", "owner_id", "resource", "amount", "committed", "user_id"
-        ).iterator()
+        for scope, owner, resource, amount, committed, user in _RESERVATIONS(scope_id)
     }
     right = {
         _key(held): (_pair(held.amount, committed=held.committed), held.user_id if held.resource in OF_USERS else None)
@@ -71,20 +69,24 @@ def _owners(scope_id: uuid.UUID | None) -> Iterator[Finding]:
 
 def _counters(scope_id: uuid.UUID | None) -> Iterator[Finding]:
     """Compare counters with the sums of the reservations."""
-    rows, counters = Reservation.objects.all(), QuotaUsage.objects.all()
-    if scope_id is not None:
-        rows, counters = rows.filter(project_id=scope_id), counters.filter(project_id=scope_id)
     sums: dict[tuple[uuid.UUID, str], tuple[int, int]] = {}
-    for scope, resource, committed, total in rows.values_list("project_id", "resource", "committed").annotate(
-        total=Sum("amount")
-    ):
+    for scope, resource, committed, total in _SUMS(scope_id):
         before, more = sums.get((scope, resource), (0, 0)), _pair(total, committed=committed)
         sums[scope, resource] = (before[0] + more[0], before[1] + more[1])
-    counted = {(row.project_id, row.resource): (row.in_use, row.reserved) for row in counters.iterator()}
+    counted = {(row.project_id, row.resource): (row.in_use, row.reserved) for row in _COUNTERS(scope_id)}
     for key in sorted(counted.keys() | sums.keys()):
         there, should = counted.get(key, (0, 0)), sums.get(key, (0, 0))
         if there != should:
             yield Finding("counter", key[0], key[1], None, there, should)
+
+
+_RESERVATIONS = Counted(
+    lambda: Reservation.objects.values_list("project_id", "owner_id", "resource", "amount", "committed", "user_id")
+)
+_SUMS = Counted(
+    lambda: Reservation.objects.values_list("project_id", "resource", "committed").annotate(total=Sum("amount"))
+)
+_COUNTERS = Counted(QuotaUsage.objects.all)
 
 
 def _key(held: Holding) -> tuple[uuid.UUID, uuid.UUID, str]:

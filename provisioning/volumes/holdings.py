@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from provisioning.common.ids import NOBODY
 from provisioning.quotas import registry
+from provisioning.quotas.counted import Counted
 from provisioning.quotas.registry import Holding
 from provisioning.volumes.models import Backup, DeletedData, Group, Snapshot, Volume
 from provisioning.volumes.quota import of_deleted, of_type
@@ -42,35 +43,52 @@ def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
 
     A volume that is made to take over the data of another one is not its owner's second volume.
     """
-    volumes = Volume.objects.filter(migration_of=None)
-    moving = Volume.objects.filter(migration_of__isnull=False, volume_type__isnull=False)
-    moving = moving.exclude(status__in=("deleting", "error_deleting"))
-    for each in (moving if scope_id is None else moving.filter(project_id=scope_id)).select_related("volume_type"):
-        volume = volumes.filter(id=each.migration_of or NOBODY).exclude(volume_type=each.volume_type).first()
+    for each in _MOVING(scope_id):
+        volume = (
+            Volume.objects.filter(migration_of=None)
+            .filter(id=each.migration_of or NOBODY)
+            .exclude(volume_type=each.volume_type)
+            .first()
+        )
         if volume is not None and each.volume_type is not None:
             for resource, amount in of_type(each.volume_type, each.size_gb).items():
                 yield Holding(volume.project_id, volume.id, resource, amount)
-    snapshots = Snapshot.objects.filter(consumes_quota=True)
-    chosen = volumes if scope_id is None else volumes.filter(project_id=scope_id)
-    names = ("project_id", "pk", "size_gb", "wanted_gb", "volume_type__name")
-    for project, owner, gigabytes, wanted, kind in chosen.values_list(*names).iterator():
+    for project, owner, gigabytes, wanted, kind in _VOLUMES(scope_id):
         yield from _of(project, owner, "volumes", max(gigabytes, wanted or 0), kind)
-    taken = snapshots if scope_id is None else snapshots.filter(project_id=scope_id)
-    columns = ("project_id", "pk", "size_gb", "volume__volume_type__name")
-    for project, owner, gigabytes, kind in taken.values_list(*columns).iterator():
+    for project, owner, gigabytes, kind in _SNAPSHOTS(scope_id):
         yield from _of(project, owner, "snapshots", gigabytes, kind)
-    backups = Backup.objects.all() if scope_id is None else Backup.objects.filter(project_id=scope_id)
-    for project, owner, gigabytes in backups.values_list("project_id", "pk", "size_gb").iterator():
+    for project, owner, gigabytes in _BACKUPS(scope_id):
         yield Holding(project, owner, "backups")
         yield Holding(project, owner, "backup_gigabytes", gigabytes)
-    left = DeletedData.objects.filter(size_gb__gt=0, project_id__isnull=False)
-    left = left if scope_id is None else left.filter(project_id=scope_id)
-    for row in left.select_related("volume_type").iterator():
+    for row in _LEFT(scope_id):
         for resource, amount in of_deleted(row.volume_type, row.size_gb).items():
             yield Holding(row.project_id or NOBODY, row.pk, resource, amount)
-    groups = Group.objects.all() if scope_id is None else Group.objects.filter(project_id=scope_id)
-    for project, owner in groups.values_list("project_id", "pk").iterator():
+    for project, owner in _GROUPS(scope_id):
         yield Holding(project, owner, "groups")
+
+
+_MOVING = Counted(
+    lambda: (
+        Volume.objects.filter(migration_of__isnull=False, volume_type__isnull=False)
+        .exclude(status__in=("deleting", "error_deleting"))
+        .select_related("volume_type")
+    )
+)
+_VOLUMES = Counted(
+    lambda: Volume.objects.filter(migration_of=None).values_list(
+        "project_id", "pk", "size_gb", "wanted_gb", "volume_type__name"
+    )
+)
+_SNAPSHOTS = Counted(
+    lambda: Snapshot.objects.filter(consumes_quota=True).values_list(
+        "project_id", "pk", "size_gb", "volume__volume_type__name"
+    )
+)
+_BACKUPS = Counted(lambda: Backup.objects.values_list("project_id", "pk", "size_gb"))
+_LEFT = Counted(
+    lambda: DeletedData.objects.filter(size_gb__gt=0, project_id__isnull=False).select_related("volume_type")
+)
+_GROUPS = Counted(lambda: Group.objects.values_list("project_id", "pk"))
 
 
 def _of(project: uuid.UUID, owner: uuid.UUID, resource: str, gigabytes: int, kind: str | None) -> Iterator[Holding]:

@@ -33,6 +33,15 @@ COUNTED = Prepared(
     lambda: OF_SERVERS.exclude(device_id=None).order_by("device_id").values_list("device_id").annotate(Count("id"))
 )
 """How many ports each server has."""
+WITH_PORTS = Prepared(
+    lambda: (
+        Instance.objects.filter(PLACED | KEPT | _ON_SHELF)
+        .exclude(task_state=TaskState.NETWORKING)
+        .only(*NEEDED)
+        .order_by("id")
+    )
+)
+"""Servers that must have theirs."""
 
 
 @check("ports")
@@ -89,9 +98,8 @@ def addresses() -> Iterator[Finding]:
     for port in BARE():
         sentence = "It has no address: its guest gets none on that interface."
         yield Finding("note", f"port {port.id}", sentence)
-    rows = Instance.objects.filter(PLACED | KEPT | _ON_SHELF).exclude(task_state=TaskState.NETWORKING).order_by("id")
     many = dict(COUNTED())
-    for row in rows.only(*NEEDED).iterator():
+    for row in WITH_PORTS():
         has, says = many.get(row.id, 0), len(row.requested_networks)
         if has != says:
             sentence = f"It has {number(has, 'port')}, and its record names {number(says, 'interface')}."

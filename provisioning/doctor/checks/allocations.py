@@ -59,12 +59,21 @@ def host_counters() -> Iterator[Finding]:
         yield Finding("error", f"host {host.name}", sentence, "Count anew.", _count(host.id), evidence)
 
 
+_SIZES = ("vcpus", "memory_mb", "disk_gb")
+
+
+def _summed() -> QuerySet[Host]:
+    sums = {name: Coalesce(Sum(f"allocations__{name}"), 0) for name in _SIZES}
+    return Host.objects.annotate(**sums, many=Count("allocations")).order_by("name")
+
+
+SUMMED = Prepared(_summed)
+
+
 def _differing(host_id: uuid.UUID | None = None) -> Iterator[tuple[Host, Counts, Counts]]:
-    rows = Host.objects.all() if host_id is None else Host.objects.filter(id=host_id)
-    sums = {name: Coalesce(Sum(f"allocations__{name}"), 0) for name in ("vcpus", "memory_mb", "disk_gb")}
-    for host in rows.annotate(**sums, many=Count("allocations")).order_by("name"):
+    for host in SUMMED() if host_id is None else _summed().filter(id=host_id):
         counted = (host.vcpus_allocated, host.memory_mb_allocated, host.disk_gb_allocated, host.instances_allocated)
-        held: Counts = operator.attrgetter(*sums, "many")(host)
+        held: Counts = operator.attrgetter(*_SIZES, "many")(host)
         if counted != held:
             yield host, counted, held
 
@@ -86,11 +95,14 @@ def _count(host_id: uuid.UUID) -> Mend:
     return alone(work)
 
 
+USED = Prepared(lambda: Host.objects.exclude(instances_allocated=0).order_by("name"))
+
+
 @check("full_hosts")
 def full_hosts() -> Iterator[Finding]:
     """Find hosts on which more is taken than their sizes and ratios allow."""
     now = timezone.now()
-    for host in Host.objects.exclude(instances_allocated=0).order_by("name"):
+    for host in USED():
         may = state_of(host, now)
         for taken, limit, unit in (
             (may.vcpus_allocated, may.vcpus_limit, "vCPUs"),
@@ -110,6 +122,11 @@ def _words(counts: Counts) -> str:
 # ----- allocations ----------------------------------------------------------------------------------------------------
 
 
+HELD = Prepared(
+    lambda: Allocation.objects.select_related("instance", "host").only(*_NEEDED, "host__name").order_by("id")
+)
+
+
 @check("allocations")
 def allocations() -> Iterator[Finding]:
     """Find room that nobody needs and nobody is asked to free, room of the wrong size or on the wrong host."""
@@ -117,8 +134,7 @@ def allocations() -> Iterator[Finding]:
         host = row.host
         sentence = f"It is {row.instance.vm_state}, and holds room on host {host.name}, which nobody asks to remove it."
         yield Finding("error", named(row.instance), sentence, "Ask the host.", _ask(row), (row.pk, row.attempt))
-    rows = Allocation.objects.select_related("instance", "host").only(*_NEEDED, "host__name").order_by("id")
-    for row in rows.iterator():
+    for row in HELD():
         instance = row.instance
         if (
             instance.vm_state not in (VmState.DELETED, VmState.ERROR)

@@ -24,12 +24,15 @@ from provisioning.hosts.models import Host, HostCommand
 _ASKED_TO_DESTROY = (TaskState.DELETING, TaskState.SHELVING_OFFLOADING)
 
 
+OPEN = Prepared(lambda: about_servers().filter(finished_at=None).order_by("created_at"))
+
+
 @check("commands")
 def unawaited() -> Iterator[Finding]:
     """Find commands to hosts whose end would change nothing."""
-    rows = list(about_servers().filter(finished_at=None).order_by("created_at"))
+    rows = OPEN()
     known = Instance.objects.in_bulk({row.subject_id for row in rows})
-    homes = set(Host.objects.values_list("id", flat=True))
+    homes = set(Host.objects.values_list("id", flat=True)) if rows else set()
     for row in rows:
         instance = known.get(row.subject_id)
         why = _unawaited(row, instance, homes)

@@ -4,15 +4,17 @@ import uuid
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import DateTimeField, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from compute_agent.contract.messages import DOCUMENTS
+from provisioning.common.prepared import Prepared
 from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import alone
 from provisioning.hosts.models import Host, HostCommand
-from provisioning.hosts.selectors import alive
+from provisioning.hosts.selectors import long_ago, seen_since
 from provisioning.jobs.cast import cast
 from provisioning.jobs.selectors import waiting_jobs
 from provisioning.network.delivery.needs import Needs
@@ -50,20 +52,31 @@ def _cast(found: DeliveryMark) -> Callable[[], str | None]:
     return work
 
 
+FAILING = Prepared(lambda: Delivery.objects.filter(tries__gte=TRIES).exclude(error="").order_by("id"))
+WITHOUT_COMMAND = Prepared(lambda before: _without_command(before).order_by("id"), before=DateTimeField())
+
+
 @check("deliveries")
 def stuck() -> Iterator[Finding]:
     """Find hosts that fail again and again, that wait for a command which is no more, or that were never told."""
-    names = dict(Host.objects.values_list("id", "name"))
-    for row in Delivery.objects.filter(tries__gte=TRIES).exclude(error="").order_by("id"):
+    failing, without = FAILING(), WITHOUT_COMMAND(before=timezone.now() - PATIENCE)
+    names = dict(Host.objects.values_list("id", "name")) if failing or without else {}
+    for row in failing:
         subject = f"host {names.get(row.host_id, row.host_id)}"
         sentence = f"It cannot do what it is told of the {_named(row)}, after {row.tries} tries: {row.error}"
         repair = alone(_tell(row.kind, row.subject_id, partial(_fails, row)))
         yield Finding("warning", subject, sentence, "Tell it again now.", repair, (row.kind, row.subject_id))
-    for row in _without_command().order_by("id"):
+    for row in without:
         subject = f"host {names.get(row.host_id, row.host_id)}"
         sentence = f"It was told of the {_named(row)} by a command that is no more; nobody waits for its end."
         yield Finding("error", subject, sentence, "Tell it again.", alone(_again(row)), (row.pk, row.generation))
     yield from _untold()
+
+
+AHEAD = Prepared(
+    lambda: Host.objects.filter(id__in=Delivery.objects.exclude(newer_at=None).values("host_id")).order_by("name")
+)
+KEPT = Prepared(lambda: Delivery.objects.filter(kept=True).order_by("host_id", "kind", "subject_id"))
 
 
 @check("newer_documents")
@@ -72,15 +85,15 @@ def newer() -> Iterator[Finding]:
 
     Either proves that records are lost: a copy of the database was put back, or a failure took the last transactions.
     """
-    for host in Host.objects.filter(id__in=Delivery.objects.exclude(newer_at=None).values("host_id")).order_by("name"):
+    for host in AHEAD():
         rows = Delivery.objects.filter(host_id=host.id).exclude(newer_at=None)
         last = max(row.newer_at for row in rows if row.newer_at is not None)
         sentence = f"It had newer versions than the records of {len(rows)} networks, routers, groups or floating IPs"
         sentence += f", last at {last:%Y-%m-%d %H:%M:%S}: records are lost. It is told again what the records say."
         repair = alone(partial(_take_note, host.id))
         yield Finding("warning", f"host {host.name}", sentence, "Take note, and report it no more.", repair, last)
-    names = dict(Host.objects.values_list("id", "name"))
-    kept = list(Delivery.objects.filter(kept=True).order_by("host_id", "kind", "subject_id"))
+    kept = KEPT()
+    names = dict(Host.objects.values_list("id", "name")) if kept else {}
     taken = _vnis_of_others(kept)
     for row in kept:
         sentence = f"It keeps the {_named(row)} for a guest that no record places there. It is left alone."
@@ -120,15 +133,16 @@ def _tell(kind: str, key: uuid.UUID, wrong: Callable[[], bool]) -> Callable[[], 
     return work
 
 
-def _without_command() -> QuerySet[Delivery]:
+def _without_command(before: Any) -> QuerySet[Delivery]:
     there = HostCommand.objects.filter(id=OuterRef("command_id"), finished_at=None)
-    old = Q(changed_at=None) | Q(changed_at__lt=timezone.now() - PATIENCE)
+    old = Q(changed_at=None) | Q(changed_at__lt=before)
     return Delivery.objects.filter(old, command_id__isnull=False).exclude(Exists(there))
 
 
 def _again(found: Delivery) -> Callable[[], str | None]:
     def work() -> str | None:
-        row = _without_command().select_for_update(of=("self",)).filter(pk=found.pk).first()
+        rows = _without_command(timezone.now() - PATIENCE)
+        row = rows.select_for_update(of=("self",)).filter(pk=found.pk).first()
         if row is None:
             return None
         tell_again(row)
@@ -138,12 +152,20 @@ def _again(found: Delivery) -> Callable[[], str | None]:
     return work
 
 
+TOLD = Prepared(
+    lambda since: Host.objects.filter(seen_since(since), contract_version__gte=DOCUMENTS, connected=True).order_by(
+        "name"
+    ),
+    since=DateTimeField(),
+)
+"""Hosts that answer and are told of documents."""
+
+
 def _untold() -> Iterator[Finding]:
     """Find what hosts need and were not told, or know and need no more, while nothing is on its way to them."""
     if DeliveryMark.objects.exists() or next(waiting_jobs(JOB), None) is not None:
         return
-    hosts = Host.objects.filter(alive(timezone.now()), contract_version__gte=DOCUMENTS, connected=True)
-    for host in hosts.order_by("name"):
+    for host in TOLD(since=long_ago(timezone.now())):
         missing, needless = _differences(host)
         if missing or needless:
             sentence = f"It was not told what it needs of networks and the like: {len(missing)}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from django.db.models import Count, Q
 from django.utils import timezone
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, Severity, check, number
 from provisioning.hosts.machines import claimed_twice
@@ -38,12 +39,15 @@ def wrong_clocks() -> Iterator[Finding]:
         yield Finding("warning", f"host {host.name}", sentence, evidence=ahead > 0)
 
 
+WARNINGS = Prepared(lambda: Host.objects.order_by("name").values_list("name", "warnings"))
+
+
 @check("host_warnings")
 def host_warnings() -> Iterator[Finding]:
     """Find what hosts say they lack or cannot mend: bridge filtering, forwarding, a network that cannot be made."""
-    for host in Host.objects.order_by("name"):
-        for said in host.warnings:
-            yield Finding("warning", f"host {host.name}", said, evidence=said)
+    for name, warnings in WARNINGS():
+        for said in warnings:
+            yield Finding("warning", f"host {name}", said, evidence=said)
 
 
 @check("second_machines")

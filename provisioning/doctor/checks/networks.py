@@ -2,12 +2,14 @@
 
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Exists, Model, OuterRef, Q, QuerySet
+from django.db.models import Count, DateTimeField, Exists, Model, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from provisioning.common.prepared import Prepared
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.states import VmState
 from provisioning.doctor.finding import Finding, check
@@ -60,23 +62,37 @@ def _give_back(port_id: uuid.UUID) -> Callable[[], str | None]:
 @check("held_addresses")
 def held_for_too_long() -> Iterator[Finding]:
     """Find addresses without a port that are held back past their time, and addresses that two ports have."""
-    late = _late().count()
-    if late:
+    if LATE(before=_ended()):
+        late = _late(_ended()).count()
         sentence = f"Addresses without a port that should be free by now: {late}. Nobody gets them."
         yield Finding("error", "addresses", sentence, "Free them.", _free, "late")
-    twice = FixedIP.every.values("subnet_id", "address").annotate(many=Count("id")).filter(many__gt=1)
-    for row in twice.order_by("subnet_id", "address"):
+    for row in TWICE():
         sentence = f"The address {row['address']} is there {row['many']} times. Take it from all ports but one."
         yield Finding("error", f"subnet {row['subnet_id']}", sentence)
 
 
-def _late() -> QuerySet[FixedIP]:
-    ended = timezone.now() - timedelta(seconds=settings.ADDRESS_HOLD) - PATIENCE
+def _ended() -> datetime:
+    """Return when an address must have been released to be free for long."""
+    return timezone.now() - timedelta(seconds=settings.ADDRESS_HOLD) - PATIENCE
+
+
+def _late(ended: Any) -> QuerySet[FixedIP]:
     return FixedIP.every.filter(Q(released_at__lte=ended) | Q(released_at=None), port=None)
 
 
+LATE = Prepared(lambda before: _late(before).values_list("id")[:1], before=DateTimeField())
+TWICE = Prepared(
+    lambda: (
+        FixedIP.every.values("subnet_id", "address")
+        .annotate(many=Count("id"))
+        .filter(many__gt=1)
+        .order_by("subnet_id", "address")
+    )
+)
+
+
 def _free() -> str | None:
-    many = ipam.forget_released() if _late().exists() else 0
+    many = ipam.forget_released() if LATE(before=_ended()) else 0
     return f"Freed: {many}." if many else None
 
 
