@@ -37,6 +37,10 @@ from provisioning.common.sqlite.turns import Turn, Turns
 
 SHORTEST, LONGEST = 0.0005, 0.004
 """Seconds between two looks; random, so that nobody is always second."""
+STATEMENTS = 512
+"""How many a connection keeps compiled; a launch alone sends more than the driver's 128, which then kept none for the
+next one.
+"""
 LOOK_EVERY = 1.0
 """Seconds between two looks whether there are hosts on other machines."""
 
@@ -104,7 +108,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         if not name.startswith((":", "file:")):
             with contextlib.suppress(OSError):  # it is there, or SQLite says better what is wrong
                 os.close(os.open(name, os.O_CREAT | os.O_EXCL, 0o600))
-        connection = super().get_new_connection({"factory": PatientConnection, **conn_params})
+        ours = {"factory": PatientConnection, "cached_statements": STATEMENTS}
+        connection = super().get_new_connection({**ours, **conn_params})
         connection.patience = conn_params.get("timeout", PatientConnection.patience)
         connection.execute("PRAGMA busy_timeout = 0")
         self._look_at = 0.0
