@@ -1,0 +1,105 @@
+"""The doctor's checks over what tests leave behind: Django makes the SQL of a check's questions once in a run.
+
+To make the SQL takes twenty times as long as to answer it, and most questions of the doctor have no answer: a check
+finds nothing when there is no row that is wrong.  So the statements of a check which only met such answers are kept; as
+long as the database has the same answers to them, the check would ask the same again and find as little.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import UserSettingsHolder, settings
+from django.db import connection
+from django.utils import timezone
+
+from provisioning.doctor.examination import findings
+from provisioning.doctor.finding import Finding
+
+ELSEWHERE = {"backups", "certificate_authority", "keys"}
+"""Checks that look at files and keys as well: always done in full."""
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A statement with its parameters, and what the database answered."""
+
+    sql: str
+    params: tuple[Any, ...]
+    answer: Sequence[tuple[Any, ...]]
+
+    def ask(self, later: timedelta = timedelta()) -> Sequence[tuple[Any, ...]]:
+        """Ask it again so much later: moments among the parameters are counted from now."""
+        with connection.cursor() as cursor:
+            cursor.execute(self.sql, tuple(_moved(each, later) for each in self.params))
+            return list(cursor.fetchall())
+
+
+@dataclass(frozen=True)
+class Look:
+    """All that a check asked when it found nothing."""
+
+    at: datetime
+    questions: Sequence[Question]
+
+    def holds(self) -> bool:
+        """Whether the database answers as it did then."""
+        later = timezone.now() - self.at
+        return all(question.ask(later) == question.answer for question in self.questions)
+
+
+MOST_TRIES = 5
+"""After so many looks that met rows a check is known for one that reads what is well, too."""
+_looks: dict[tuple[str, str], Look] = {}
+"""By the kind of database and the name of the check."""
+_tries: Counter[tuple[str, str]] = Counter()
+
+
+def examined(names: Sequence[str]) -> Iterator[Finding]:
+    """Yield what these checks find; while a test has settings of its own, all of them are done in full."""
+    for name in names:
+        look = None if isinstance(settings._wrapped, UserSettingsHolder) else _looks.get((connection.vendor, name))
+        if look is None or not look.holds():
+            yield from _in_full(name)
+
+
+def _in_full(name: str) -> list[Finding]:
+    """Do a check, and keep its questions when their answers may come again."""
+    at, asked = timezone.now(), list[tuple[str, tuple[Any, ...]]]()
+    with connection.execute_wrapper(_noting(asked)):
+        found = list(findings([name]))
+    key = connection.vendor, name
+    its_own = name in ELSEWHERE or isinstance(settings._wrapped, UserSettingsHolder)
+    if found or its_own or _tries[key] > MOST_TRIES or not all(_only_reads(sql) for sql, _ in asked):
+        return found
+    _tries[key] += 1
+    questions = [Question(sql, params, Question(sql, params, ()).ask()) for sql, params in asked]
+    if not any(row for question in questions for row in question.answer if row != (1,)):
+        _looks[key], _tries[key] = Look(at, questions), 0
+    return found
+
+
+def _noting(asked: list[tuple[str, tuple[Any, ...]]]) -> Callable[..., Any]:
+    def note(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        asked.append((sql, tuple(params or ())))
+        return execute(sql, params, many, context)
+
+    return note
+
+
+def _only_reads(sql: str) -> bool:
+    return sql.startswith("SELECT") and " FOR " not in sql
+
+
+def _moved(value: Any, later: timedelta) -> Any:
+    if isinstance(value, datetime):
+        return value + later
+    if isinstance(value, str) and _MOMENT.fullmatch(value):  # as SQLite gets it
+        return str((datetime.fromisoformat(value).replace(tzinfo=UTC) + later).replace(tzinfo=None))
+    return value
