@@ -11,6 +11,7 @@ import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Field, QuerySet, Value, prefetch_related_objects
@@ -19,6 +20,8 @@ from django.db.models.sql import UpdateQuery
 from provisioning.common.repeated import Repeated
 
 Row = TypeVar("Row")
+_CONVERTERS = "_converters_of_prepared"
+"""Attribute of a connection: statement → what converts its columns."""
 
 
 class _Parameter(Value):
@@ -118,7 +121,7 @@ class PreparedUpdate:
         return _Statement(queryset, None, Repeated(sql), tuple(parameters))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class _Statement:
     """A query with its SQL for one kind of database."""
 
@@ -131,6 +134,13 @@ class _Statement:
         return tuple(
             each.bound(values, connection) if isinstance(each, _Parameter) else each for each in self.parameters
         )
+
+    def converted(self, columns: Any, compiler: Any) -> Any:
+        """Return what converts the columns: looked up once for a connection, for half of it are its own methods."""
+        known = compiler.connection.__dict__.setdefault(_CONVERTERS, WeakKeyDictionary())
+        if self not in known:
+            known[self] = type(compiler).get_converters(compiler, columns)
+        return known[self]
 
 
 class _Run:
@@ -147,6 +157,7 @@ class _Run:
         self._compiler = copy.copy(statement.compiler)
         self._compiler.connection = connection
         self._compiler.as_sql = lambda *_args, **_options: (statement.sql, bound)
+        self._compiler.get_converters = lambda columns: statement.converted(columns, self._compiler)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._query, name)
