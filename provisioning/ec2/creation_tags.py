@@ -3,9 +3,20 @@
 import uuid
 from collections.abc import Iterable, Mapping
 
+from django.db.models import CharField, UUIDField
+
+from provisioning.common.prepared import Prepared
 from provisioning.ec2 import tags
 from provisioning.ec2.kinds import kinds
 from provisioning.ec2.models import CreationTags
+
+_ASKED = Prepared(
+    lambda instance_id, resource_type: CreationTags.objects.filter(
+        instance_id=instance_id, resource_type=resource_type
+    ).order_by("pk")[:1],
+    instance_id=UUIDField(),
+    resource_type=CharField(),
+)
 
 
 def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], wanted: Mapping[str, Mapping[str, str]]) -> None:
@@ -20,7 +31,7 @@ def keep(project_id: uuid.UUID, instance_ids: Iterable[uuid.UUID], wanted: Mappi
 
 def give(instance_id: uuid.UUID, resource_type: str, resources: Iterable[uuid.UUID]) -> None:
     """Give resources that were created for an instance the tags of its launch, if it asked for some."""
-    row = CreationTags.objects.filter(instance_id=instance_id, resource_type=resource_type).first()
+    row = _ASKED.first(instance_id=instance_id, resource_type=resource_type)
     if row is None:
         return
     prefix = next(kind.prefix for kind in kinds.values() if kind.resource_type == resource_type)

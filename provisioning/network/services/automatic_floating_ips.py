@@ -9,9 +9,11 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 
 from django.conf import settings
+from django.db.models import UUIDField
 
 from provisioning.common.errors import ConflictError
 from provisioning.common.ids import read_id
+from provisioning.common.prepared import Prepared
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.models import FloatingIP, Network, Port, Router
 from provisioning.network.owners import ROUTER_INTERFACE
@@ -63,11 +65,17 @@ def take_automatic(project_id: uuid.UUID, instance_id: uuid.UUID, network: Netwo
         raise ConflictError(msg) from error
 
 
+_WAITING = Prepared(
+    lambda instance_id: FloatingIP.objects.filter(with_instance=instance_id, fixed_port=None).select_related("network"),
+    instance_id=UUIDField(),
+)
+
+
 def lead_automatic(instance_id: uuid.UUID, ports: Sequence[Port]) -> None:
     """Lead the floating IP that was taken for a server to its first address that can have one, inside the caller's
     transaction; it is left as it is where there is none.
     """
-    for floating in FloatingIP.objects.filter(with_instance=instance_id, fixed_port=None).select_related("network"):
+    for floating in _WAITING(instance_id=instance_id):
         for port in ports:
             address = port.fixed_ips.filter(subnet__ip_version=4).order_by("id").first()
             if address is not None and _routers(floating.network, [port.network_id]):

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 
 from django.db import IntegrityError, transaction
-from django.db.models import CharField, DateTimeField, F, Q, QuerySet, UUIDField
+from django.db.models import CharField, DateTimeField, F, QuerySet, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.network import FLOATING_IP
@@ -259,11 +259,12 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
     """Return the groups with these ids, the project's own and those shared with it, or its default one."""
     if not ids:
         return [ensure_default_security_group(project_id)]
-    seen = Q(project_id=project_id)
-    for target in (project_id.hex, RbacPolicy.EVERYBODY):
-        seen |= shared_with(target, "security_group")
-    found = {str(group.id): group for group in SecurityGroup.objects.filter(seen, pk__in=ids)}
+    found = {str(group.id): group for group in SecurityGroup.objects.filter(project_id=project_id, pk__in=ids)}
     missing = [identity for identity in ids if str(identity) not in found]
+    if missing:
+        seen = shared_with(project_id.hex, "security_group") | shared_with(RbacPolicy.EVERYBODY, "security_group")
+        found |= {str(group.id): group for group in SecurityGroup.objects.filter(seen, pk__in=missing)}
+        missing = [identity for identity in missing if str(identity) not in found]
     if missing:
         raise InvalidInputError(f"Security group {missing[0]} not found.", field="security_groups")
     return list(found.values())
