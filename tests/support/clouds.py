@@ -9,8 +9,10 @@ from typing import Any
 from unittest import mock
 
 from django.db import connection
+from django.db.models import UUIDField
 
 from provisioning.common.context import RequestContext
+from provisioning.common.prepared import Prepared
 from provisioning.compute.launch import create
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Flavor, Instance
@@ -118,7 +120,7 @@ class Cloud:
         return LaunchRequest(**values)
 
     def launch(self, caller: RequestContext, **changes: Any) -> Instance:
-        if caller.project_id in _known and not Project.objects.filter(id=caller.project_id).exists():
+        if caller.project_id in _known and not _PROJECT(key=caller.project_id):
             stand(caller.project_id)
         return create.launch(caller, self.request(**changes))[0]
 
@@ -147,13 +149,19 @@ class Cloud:
 
     @staticmethod
     def fresh(instance: Instance) -> Instance:
-        return Instance.objects.select_related("host").get(id=instance.id)
+        (row,) = _WITH_HOST(key=instance.id)
+        return row
+
+
+_WITH_HOST = Prepared(lambda key: Instance.objects.select_related("host").filter(id=key), key=UUIDField())
+_STATES = Prepared(lambda key: Instance.objects.filter(id=key).values_list("vm_state", "task_state"), key=UUIDField())
+_PROJECT = Prepared(lambda key: Project.objects.filter(id=key).values_list("id"), key=UUIDField())
 
 
 def state_of(instance: Instance) -> tuple[str, str | None]:
     """Both states as they are in the records now."""
-    row = Instance.objects.get(id=instance.id)
-    return str(row.vm_state), str(row.task_state) if row.task_state else None
+    ((vm_state, task_state),) = _STATES(key=instance.id)
+    return str(vm_state), str(task_state) if task_state else None
 
 
 def base64_of(size: int) -> str:

@@ -8,9 +8,12 @@ from django.utils import timezone
 from django_q.models import OrmQ
 
 from provisioning.common import tracing
+from provisioning.common.prepared import Prepared
 from provisioning.jobs import queue, registry
 from provisioning.jobs.message import verify
 from provisioning.jobs.models import Lease
+
+_FIRST = Prepared(lambda: OrmQ.objects.order_by("id")[:1])
 
 
 def nobody_looked(name: str, seconds: float) -> None:
@@ -27,7 +30,7 @@ def drain(*, limit: int = 1000) -> int:
     ``limit`` of them.
     """
     for count in range(limit):
-        row = OrmQ.objects.order_by("id").first()
+        row = _FIRST.first()
         if row is None:
             return count
         queue.finish(row.pk)
