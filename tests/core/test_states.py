@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections import deque
 
 import pytest
@@ -41,15 +43,23 @@ OF_THE_REFERENCE = {
 }
 
 
-def reachable(start: State) -> set[State]:
+@functools.cache
+def nearest() -> dict[State, set[State]]:
+    """State → those that one move leads to."""
+    found: dict[State, set[State]] = {}
+    for (_, source), target in LEGAL.items():
+        found.setdefault(source, set()).add(target)
+    return found
+
+
+@functools.cache
+def reachable(start: State) -> frozenset[State]:
     seen, queue = {start}, deque([start])
     while queue:
-        here = queue.popleft()
-        for (_, source), target in LEGAL.items():
-            if source == here and target not in seen:
-                seen.add(target)
-                queue.append(target)
-    return seen
+        for target in nearest().get(queue.popleft(), set()) - seen:
+            seen.add(target)
+            queue.append(target)
+    return frozenset(seen)
 
 
 def test_no_two_moves_of_one_name_leave_one_state() -> None:
@@ -74,10 +84,9 @@ def test_everything_but_deleted_can_be_deleted() -> None:
             assert ("delete", here) in LEGAL
 
 
-@pytest.mark.parametrize("vm_state", list(VmState))
-@pytest.mark.parametrize("task_state", [None, *TaskState])
-def test_every_state_has_a_status_of_the_api(vm_state: VmState, task_state: TaskState | None) -> None:
-    assert api_status(vm_state, task_state) in OF_THE_REFERENCE
+def test_every_state_has_a_status_of_the_api() -> None:
+    said = {state: api_status(*state) for state in itertools.product(VmState, [None, *TaskState])}
+    assert {state: status for state, status in said.items() if status not in OF_THE_REFERENCE} == {}
 
 
 @pytest.mark.slow
