@@ -56,32 +56,42 @@ class Look:
 
 MOST_TRIES = 5
 """After so many looks that met rows a check is known for one that reads what is well, too."""
-_looks: dict[tuple[str, str], Look] = {}
-"""By the kind of database and the name of the check."""
-_tries: Counter[tuple[str, str]] = Counter()
+Kind = tuple[str, str, frozenset[tuple[str, str]]]
+"""The kind of database, the name of a check, and the settings that a test has changed."""
+_looks: dict[Kind, Look] = {}
+_tries: Counter[Kind] = Counter()
 
 
 def examined(names: Sequence[str]) -> Iterator[Finding]:
-    """Yield what these checks find; while a test has settings of its own, all of them are done in full."""
+    """Yield what these checks find."""
+    changed = _changed_settings()
     for name in names:
-        look = None if isinstance(settings._wrapped, UserSettingsHolder) else _looks.get((connection.vendor, name))
+        kind = connection.vendor, name, changed
+        look = _looks.get(kind)
         if look is None or not look.holds():
-            yield from _in_full(name)
+            yield from _in_full(name, kind)
 
 
-def _in_full(name: str) -> list[Finding]:
+def _changed_settings() -> frozenset[tuple[str, str]]:
+    found: dict[str, str] = {}
+    holder = settings._wrapped
+    while isinstance(holder, UserSettingsHolder):
+        found |= {name: repr(value) for name, value in vars(holder).items() if name.isupper() and name not in found}
+        holder = holder.default_settings
+    return frozenset(found.items())
+
+
+def _in_full(name: str, kind: Kind) -> list[Finding]:
     """Do a check, and keep its questions when their answers may come again."""
     at, asked = timezone.now(), list[tuple[str, tuple[Any, ...]]]()
     with connection.execute_wrapper(_noting(asked)):
         found = list(findings([name]))
-    key = connection.vendor, name
-    its_own = name in ELSEWHERE or isinstance(settings._wrapped, UserSettingsHolder)
-    if found or its_own or _tries[key] > MOST_TRIES or not all(_only_reads(sql) for sql, _ in asked):
+    if found or name in ELSEWHERE or _tries[kind] > MOST_TRIES or not all(_only_reads(sql) for sql, _ in asked):
         return found
-    _tries[key] += 1
+    _tries[kind] += 1
     questions = [Question(sql, params, Question(sql, params, ()).ask()) for sql, params in asked]
     if not any(row for question in questions for row in question.answer if row != (1,)):
-        _looks[key], _tries[key] = Look(at, questions), 0
+        _looks[kind], _tries[kind] = Look(at, questions), 0
     return found
 
 
