@@ -1,0 +1,141 @@
+"""A pytest plugin that runs the collected tests once for each mutant, each time in a fork of the loaded process.
+
+A process of its own for each would load Django and all of the tests again, which takes longer than most of the tests.
+The fork gives the function that is already in use the code of the mutant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+
+CLEAN_WITHIN = 900.0
+SPARE, TIMES = 60.0, 5.0
+"""Seconds for a mutant: ``TIMES`` those of the unchanged code, and ``SPARE`` more."""
+DATA = "NOVELLA_DATA"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--mutants", type=Path, help="a JSON object: module, path, mutants")
+    parser.addoption("--verdicts", type=Path, help="where to write a JSON line for each run")
+
+
+def put_in(module: str, name: str, source: str, path: str) -> None:
+    """Give a function of a loaded module the code that it has in another source of the module."""
+    code = next(each for each in _codes(compile(source, path, "exec", dont_inherit=True)) if each.co_qualname == name)
+    found: object = importlib.import_module(module)
+    for part in name.split("."):
+        found = inspect.getattr_static(found, part)
+    function = _plain(found)
+    if function.__code__.co_qualname != name:
+        raise TypeError(f"{name} is hidden behind a decorator: its function is {function.__qualname__}")
+    function.__code__ = code
+
+
+def _plain(found: object) -> FunctionType:
+    if isinstance(found, staticmethod | classmethod):
+        found = found.__func__
+    elif isinstance(found, property):
+        found = found.fget
+    elif isinstance(found, functools.cached_property):
+        found = found.func
+    function = inspect.unwrap(found)  # type: ignore[arg-type]
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"{function!r} is no function")
+    return function
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+class _Child:
+    """Writes down which test failed first, and ends without what the parent's process does at its end."""
+
+    def __init__(self, said: Path) -> None:
+        self._said = said
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self._said.exists():
+            self._said.write_text(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        os._exit(int(exitstatus))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Fork; a child returns None, so that pytest goes on in it as ever."""
+    wanted = json.loads(session.config.option.mutants.read_text())
+    verdicts: Path = session.config.option.verdicts
+    kept = Path(f"{verdicts}.data")
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(os.environ[DATA], kept)
+    within = CLEAN_WITHIN
+    for mutant in [None, *wanted["mutants"]]:
+        shutil.rmtree(os.environ[DATA], ignore_errors=True)  # one that broke off has removed it
+        shutil.copytree(kept, os.environ[DATA])
+        said = Path(f"{verdicts}.said")
+        said.unlink(missing_ok=True)
+        began = time.monotonic()
+        child = os.fork()
+        if child == 0:
+            _become(session, mutant, wanted, verdicts)
+            session.config.pluginmanager.register(_Child(said))
+            return None
+        status, cost = _wait(child, within)
+        seconds = time.monotonic() - began
+        verdict = {"key": mutant and mutant["key"], "status": status, "cost": cost, "seconds": round(seconds, 1)}
+        verdict["by"] = said.read_text() if said.exists() else ""
+        with verdicts.open("a") as file:
+            file.write(json.dumps(verdict) + "\n")
+        if mutant is None:
+            within = seconds * TIMES + SPARE
+            if status != 0:
+                break
+    shutil.rmtree(kept)
+    return True
+
+
+def _become(session: pytest.Session, mutant: dict[str, str] | None, wanted: dict[str, str], verdicts: Path) -> None:
+    os.setsid()
+    said = os.open(f"{verdicts}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for number in (1, 2):
+        os.dup2(said, number)
+    if mutant is not None:
+        put_in(wanted["module"], mutant["function"], mutant["source"], wanted["path"])
+
+
+def _wait(child: int, within: float) -> tuple[int | None, float]:
+    """Return the status that pytest ended with, None for one that was still running, and its processor-seconds."""
+    deadline = time.monotonic() + within
+    while True:
+        ended, status, used = os.wait4(child, os.WNOHANG)
+        if ended:
+            break
+        if time.monotonic() > deadline:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+            _, _, used = os.wait4(child, 0)
+            return None, round(used.ru_utime + used.ru_stime, 2)
+        time.sleep(0.02)
+    with contextlib.suppress(ProcessLookupError):  # what it has started and left behind
+        os.killpg(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(status), round(used.ru_utime + used.ru_stime, 2)
