@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.host import woken
 from tests.host.lab import Lab, make_lab, remove_lab
 from tests.support.guest_image import GuestImage, guest_image
 from tests.support.stale import sweep
@@ -38,8 +38,6 @@ def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new ed25519 key; its public half has the suffix .pub."""
-    path = tmp_path_factory.mktemp("key") / "id"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "alice", "-f", str(path)], check=True)
-    return path
+def key() -> Path:
+    """The ed25519 key of guests that wake (see woken.py); its public half has the suffix .pub."""
+    return woken.key()

@@ -19,6 +19,7 @@ from compute_agent.virt.errors import HostError, InstanceNotFoundError
 from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Interface, Lab, Space, links, processes_naming, until
+from tests.host.woken import wake
 from tests.support.guest_image import GuestImage
 
 USER_DATA = base64.b64encode(b"#!/bin/sh\necho user data says $(hostname) >/root/proof\n").decode()
@@ -70,17 +71,15 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
         1, rules=(EGRESS, SSH, PING), groups=(OURS,), image=image.ref, public_key=public, user_data=USER_DATA
     ).spec()
     back = Wish(2, rules=(EGRESS, GROUP), groups=(OURS,), image=image.ref, public_key=public).spec()
-    for spec in (web, back):
-        launch(host, spec)
-    for spec in (web, back):
-        until(lambda spec=spec: "login:" in console(host, spec), "the guest's login prompt")
+    launch(host, web)
+    wake(host, back)
+    until(lambda: "login:" in console(host, web), "the guest's login prompt")
     yield Stage(lab, host, web, back, key)
     host.kill()
 
 
 def test_the_guest_prints_its_name_and_address(stage: Stage) -> None:
     assert "=== Novella guest: web-1 10.20.0.5/24 up " in console(stage.host, stage.web)
-    assert "=== Novella guest: web-2 10.20.0.6/24 up " in console(stage.host, stage.back)
 
 
 def test_the_injected_key_opens_the_guest(stage: Stage) -> None:

@@ -18,8 +18,8 @@ from tests.host.cast import EGRESS, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import Lab, until
 from tests.host.machines import ATTACHMENT, Machine, connect, export, sign, sniffed
-from tests.host.test_guest import console, launch
 from tests.host.test_volumes import Stage
+from tests.host.woken import wake
 from tests.support.guest_image import GuestImage
 
 GUESTS = str(uuid.uuid4())
@@ -44,8 +44,7 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host.driver.init_host()
     public = key.with_suffix(".pub").read_text()
     web = Wish(1, rules=(EGRESS, SSH, PING), groups=(OURS,), image=image.ref, public_key=public).spec()
-    launch(host, web)
-    until(lambda: "login:" in console(host, web), "the guest's login prompt")
+    wake(host, web)
     yield Stage(lab, host, web, key, lambda **_: pytest.fail("no daemon of this host"))
     host.kill()
 

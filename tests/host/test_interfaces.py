@@ -15,7 +15,8 @@ from compute_agent.virt.errors import UnsupportedError
 from tests.host.cast import EGRESS, OURS, PING, SSH, THEIRS, Wish, group_of, network
 from tests.host.host_process import HostProcess
 from tests.host.lab import Interface, Lab, Space, links, until
-from tests.host.test_guest import console, launch
+from tests.host.test_guest import console
+from tests.host.woken import wake
 from tests.support.guest_image import GuestImage
 
 ADDRESS = "10.21.0.5"
@@ -70,8 +71,7 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host.driver.init_host()
     public = key.with_suffix(".pub").read_text()
     web = Wish(1, rules=(EGRESS, SSH, PING), groups=(OURS,), image=image.ref, public_key=public).spec()
-    launch(host, web)
-    until(lambda: "login:" in console(host, web), "the guest's login prompt")
+    wake(host, web)
     other = Wish(2, network=network(21)).spec()
     host.tell(other)
     host.network.plug(other)

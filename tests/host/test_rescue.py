@@ -17,6 +17,7 @@ from compute_agent.virt.driver import BootFiles
 from tests.host.cast import EGRESS, OURS, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Lab, processes_naming, until
+from tests.host.woken import wake
 from tests.support.guest_image import GuestImage
 
 LINE = "root=/dev/vda2 console=ttyS0 handed=over"
@@ -141,7 +142,7 @@ def folder_of(stage: Stage) -> set[str]:
 
 
 def test_a_rescued_guest_finds_its_own_disk_behind_the_other(stage: Stage) -> None:
-    stage.make(stage.spec)
+    wake(stage.host, stage.spec)
     stage.ssh("echo precious >/root/mark; sync")
     stage.rescue(RescueImage(image=stage.spec.image))
     assert folder_of(stage) == {"disk.qcow2", "seed.iso", "rescue.qcow2", "rescue.iso"}
@@ -163,7 +164,7 @@ def test_a_rescued_guest_finds_its_own_disk_behind_the_other(stage: Stage) -> No
 @pytest.mark.deep
 def test_a_rebuild_loses_what_the_disks_held_and_keeps_the_address(stage: Stage) -> None:
     kernel = stage.kernel
-    stage.make(stage.spec)
+    wake(stage.host, stage.spec)
     stage.ssh("echo precious >/root/mark; sync")
     # A rescue image is booted by its own kernel; a rebuild leaves nothing of the rescue.
     stage.rescue(RescueImage(image=kernel.image, kernel=kernel.kernel, ramdisk=kernel.ramdisk))
@@ -179,7 +180,7 @@ def test_a_rebuild_loses_what_the_disks_held_and_keeps_the_address(stage: Stage)
 @pytest.mark.deep
 def test_a_stable_rescue_boots_from_the_last_disk_and_leaves_the_others_their_names(stage: Stage) -> None:
     kernel, line = stage.kernel, LINE.replace("vda", "vdb")
-    stage.make(stage.spec)
+    wake(stage.host, stage.spec)
     stage.ssh("echo precious >/root/mark; sync")
     image = replace(kernel.image, properties={"os_command_line": line, "hw_rescue_bus": "virtio"})
     stage.rescue(RescueImage(image=image, kernel=kernel.kernel, ramdisk=kernel.ramdisk))

@@ -23,7 +23,8 @@ from compute_agent.images.cache import ImageCache
 from tests.host.cast import EGRESS, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Lab, until
-from tests.host.test_guest import console, launch
+from tests.host.test_guest import console
+from tests.host.woken import wake
 from tests.support.guest_image import GuestImage
 
 USER_DATA = base64.b64encode(b"#!/bin/sh\necho first boot >>/root/first\n").decode()
@@ -90,8 +91,7 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host.driver.init_host()
     public = key.with_suffix(".pub").read_text()
     spec = Wish(1, rules=(EGRESS, SSH), image=image.ref, public_key=public, user_data=USER_DATA).spec()
-    launch(host, spec)
-    until(lambda: "login:" in console(host, spec), "the guest's login prompt")
+    wake(host, spec)
     yield Stage(lab, host, spec, key, lab.settings.state_dir / "outgoing")
     host.kill()
 
@@ -138,12 +138,12 @@ def test_an_agent_that_dies_over_a_copy_begins_anew_and_the_guest_does_not_notic
 def test_what_was_asleep_when_it_was_copied_wakes_where_it_was(stage: Stage) -> None:
     began = float(stage.ssh("cut -d' ' -f1 /proc/uptime"))
     driver, uuid = stage.host.driver, stage.spec.uuid
-    for sleep, wake in ((driver.pause, driver.unpause), (driver.suspend, driver.resume)):
+    for sleep, go_on in ((driver.pause, driver.unpause), (driver.suspend, driver.resume)):
         sleep(uuid)
         state = driver.power_state(uuid)
         stage.copy("asleep.qcow2")
         assert driver.power_state(uuid) == state
-        wake(uuid)
+        go_on(uuid)
         assert driver.wait_for_boot(uuid, PATIENCE) == PowerState.RUNNING
     assert float(until(lambda: stage.ssh("cut -d' ' -f1 /proc/uptime"), "the guest's answer")) > began
 

@@ -24,8 +24,7 @@ from tests.compute_api.conftest import V21, launch
 from tests.host.cast import EGRESS, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import Lab, until
-from tests.host.test_guest import console
-from tests.host.test_guest import launch as launch_guest
+from tests.host.woken import wake
 from tests.support.cast import Api, People, sign_in_browser
 from tests.support.clouds import Cloud, state_of
 from tests.support.guest_image import GuestImage
@@ -177,8 +176,7 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host.driver.init_host()
     ref = replace(image.ref, properties={"hw_qemu_guest_agent": "yes"})
     spec = Wish(1, rules=(EGRESS, SSH), image=ref, public_key=key.with_suffix(".pub").read_text()).spec()
-    launch_guest(host, spec)
-    until(lambda: "login:" in console(host, spec), "the guest's login prompt")
+    wake(host, spec)
     yield Stage(lab, host, spec, key)
     host.kill()
 

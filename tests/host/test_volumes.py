@@ -24,7 +24,8 @@ from tests.host.cast import EGRESS, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Lab, until
 from tests.host.storage_daemon import GIB, StorageDaemon
-from tests.host.test_guest import console, launch
+from tests.host.test_guest import console
+from tests.host.woken import wake
 from tests.support.guest_image import GuestImage
 from tests.support.small_disk import fill, small_disk
 
@@ -121,8 +122,7 @@ def stage(lab: Lab, image: GuestImage, key: Path, tmp_path_factory: pytest.TempP
 
     public = key.with_suffix(".pub").read_text()
     web = Wish(1, rules=(EGRESS, SSH, PING), groups=(OURS,), image=image.ref, public_key=public).spec()
-    launch(host, web)
-    until(lambda: "login:" in console(host, web), "the guest's login prompt")
+    wake(host, web)
     yield Stage(lab, host, web, key, make)
     host.kill()
     for daemon in daemons:
