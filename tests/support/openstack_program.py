@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+GROUPS = ("openstack.", "cliff.formatter.")
+"""The names of what the program loads at each start begin with these."""
 PATIENCE = 240
 """Seconds that one run may take."""
 _one_at_a_time = threading.Lock()
@@ -56,11 +58,16 @@ def _end(program: subprocess.Popen[str]) -> None:
 
 def _serve() -> None:
     sys.argv = ["openstack"]  # the program's name is taken from here
+    from cliff.command import Command  # noqa: PLC0415 - as the next
+    from keystoneauth1.loading import get_available_plugin_loaders  # noqa: PLC0415 - as the next
     from openstackclient import shell  # noqa: PLC0415 - the tests import this module and not the clients
 
-    for service in ("common", "compute.v2", "identity.v3", "image.v2", "network.v2", "volume.v3"):
-        for command in entry_points(group=f"openstack.{service}"):
-            command.load()
+    known = entry_points()
+    groups = [group for group in known.groups if group.startswith(GROUPS)]
+    loaded = [entry.load() for group in groups for entry in known.select(group=group)]
+    get_available_plugin_loaders()
+    command: Any = next(each for each in loaded if isinstance(each, type) and issubclass(each, Command))
+    command(None, None).get_parser("openstack")  # this looks up the distribution of every module
     for line in sys.stdin:
         child = os.fork()
         if not child:
