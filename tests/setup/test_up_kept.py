@@ -30,7 +30,7 @@ class Counted(Preparation):
         if {"up.kept", "up.database_copy"} & set(command):
             super()._call(command, run_as)
             return
-        what = next(word for word in ("migrate", "collectstatic", "guest_image") if word in command)
+        what = next(word for word in ("migrate", "collectstatic", "tools.guest_image") if word in command)
         self.asked.append(what)
         if what == self.fails:
             raise PreparationError("no")
@@ -76,10 +76,10 @@ def contents(cloud: Counted) -> tuple[str, str, str]:
 def test_the_second_cloud_gets_copies(cloud: Callable[[str], Counted]) -> None:
     one, two = cloud("one"), cloud("two")
     prepared(one)
-    assert Counted.asked == ["guest_image", "migrate", "collectstatic"]
+    assert Counted.asked == ["tools.guest_image", "migrate", "collectstatic"]
     prepared(two)
     prepared(two)
-    assert Counted.asked == ["guest_image", "migrate", "collectstatic"]
+    assert Counted.asked == ["tools.guest_image", "migrate", "collectstatic"]
     assert contents(one) == contents(two) == ("migrated", "a", "image")
     assert stat.S_IMODE(two.data.database.stat().st_mode) == 0o600
     assert [path.name for path in two.data.portal.iterdir() if path.name.startswith(".")] == []
@@ -107,7 +107,7 @@ def test_other_migrations_and_package_lists_are_not_served_by_what_was_kept(
     real = data_folder.fingerprint
     monkeypatch.setattr(prepare, "fingerprint", lambda paths, *extra: real(paths, *extra, "of another version"))
     prepared(cloud("two"))
-    assert Counted.asked == ["guest_image", "migrate", "collectstatic"] * 2
+    assert Counted.asked == ["tools.guest_image", "migrate", "collectstatic"] * 2
 
 
 def test_a_checkout_that_cannot_be_written_keeps_nothing(
