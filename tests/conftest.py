@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.support.tiers",
     "tests.support.lanes",
     "tests.support.ledger",
+    "tests.support.statements",
     "tests.support.ceph",
 ]
 

@@ -43,6 +43,7 @@ def zone_of(name: str) -> str:
     return Host.objects.get(name=name).availability_zone
 
 
+@pytest.mark.both_databases("locks")
 def test_an_aggregate_lives(people: People, cloud: Cloud, operator: Api) -> None:
     answer = operator.post(AGGREGATES, {"aggregate": {"name": "rack", "availability_zone": "london"}})
     made = answer.json()["aggregate"]
@@ -169,6 +170,7 @@ def test_a_host_follows_the_zone_of_its_aggregate(cloud: Cloud, operator: Api) -
     assert operator.delete(f"{AGGREGATES}/{number}").status_code == 200
 
 
+@pytest.mark.both_databases("locks")
 def test_an_aggregate_without_a_zone_moves_no_host(cloud: Cloud, operator: Api) -> None:
     Host.objects.update(availability_zone="by-hand")
     number = make(operator, hosts=("h1",))
@@ -220,6 +222,7 @@ def test_servers_are_launched_into_the_zone_of_an_aggregate(cloud: Cloud, operat
     assert Instance.objects.select_related("host").get(id=server).host.name == "h2"  # type: ignore[union-attr]
 
 
+@pytest.mark.both_databases("locks")
 def test_a_size_asks_for_the_metadata_of_aggregates(cloud: Cloud, operator: Api, api: Api) -> None:
     cloud.add_host("h2")
     number = make(operator, hosts=("h2",))

@@ -34,6 +34,7 @@ def operator(people: People, flavor: Flavor) -> Api:
     return Api(people.operator)
 
 
+@pytest.mark.both_databases("locks")
 def test_extra_specs_are_added_changed_and_removed(operator: Api) -> None:
     body = {"extra_specs": {"quota:cpu_quota": 10, "free text": "x", "f": 1.5}}
     added = operator.post(SPECS, body)

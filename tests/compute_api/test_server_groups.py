@@ -151,6 +151,7 @@ def test_a_list_costs_the_same_however_many_there_are(people: People, django_ass
         assert len(api.get(GROUPS).json()["server_groups"]) == 6
 
 
+@pytest.mark.both_databases("locks")
 def test_a_group_counts_in_the_quota_until_it_is_deleted(people: People) -> None:
     api, project = at(people), people.alice.project_id
     set_limit(project, "server_groups", 1)
@@ -176,6 +177,7 @@ def hinted(cloud: Cloud, group: object, **server: Any) -> dict[str, Any]:
     return server_body(cloud, **server) | {"os:scheduler_hints": {"group": group}}
 
 
+@pytest.mark.both_databases("locks")
 def test_a_launch_joins_the_group_that_its_hint_names(people: People, cloud: Cloud, api: Api) -> None:
     group = make(at(people))["id"]
     cloud.add_host("h2")

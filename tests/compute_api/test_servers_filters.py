@@ -16,7 +16,7 @@ from tests.compute_api.conftest import EPOCH, FLAVOR, V21, put_server
 from tests.support.cast import Api, People
 from tests.support.ports import guest_ports
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("sql")]
 
 
 def at(version: str) -> dict[str, str]:
@@ -101,6 +101,7 @@ def test_operators_filter_by_every_column(people: People, admin: Api, host: Host
 
 
 @pytest.mark.parametrize("name", FILTERS)
+@pytest.mark.both_databases
 def test_what_everybody_may_filter_by_from_2_83(people: People, alice_api: Api, host: Host, name: str) -> None:
     columns, value = FILTERS[name]
     two(people, columns, host)
@@ -109,6 +110,7 @@ def test_what_everybody_may_filter_by_from_2_83(people: People, alice_api: Api, 
 
 
 @pytest.mark.parametrize("name", ["host", "node", "description", "display_name", "uuid", "launch_index", "kernel_id"])
+@pytest.mark.both_databases
 def test_what_only_operators_may_filter_by_is_ignored_from_others(
     people: People, alice_api: Api, host: Host, name: str
 ) -> None:
@@ -121,6 +123,7 @@ def test_what_only_operators_may_filter_by_is_ignored_from_others(
     ("name", "since", "value"),
     [("hostname", 90, "special"), ("ip6", 5, "2001:db8::5"), ("locked", 73, "true"), ("tags", 26, "red")],
 )
+@pytest.mark.both_databases
 def test_filters_count_from_their_microversion(
     people: People, alice_api: Api, name: str, since: int, value: str
 ) -> None:
@@ -200,6 +203,7 @@ def test_a_pattern_takes_no_longer_than_its_text(
 @pytest.mark.parametrize(
     "pattern", ["(", "(a+)+$", "a**", "[", "x{999}", "(?i)a", "\\1", "a.*b.*c.*d", "[[a]", "." * 256]
 )
+@pytest.mark.both_databases
 def test_patterns_out_of_bounds_are_refused(people: People, alice_api: Api, pattern: str) -> None:
     put_server(people.alice, "a" * 200)
     answer = alice_api.get(f"{V21}/servers?{urlencode({'name': pattern})}")
@@ -337,6 +341,7 @@ def test_unknown_parameters_are_ignored_and_from_2_75_wrong(people: People, alic
     "name", ["name", "image", "flavor", "user_id", "tags", "changes-since", "ip", "marker", "limit"]
 )
 @pytest.mark.parametrize("value", ["%00", "9" * 400, "'", "%F0%9F%98%80", "[]", "-1"])
+@pytest.mark.both_databases
 def test_no_value_makes_a_500(people: People, alice_api: Api, admin: Api, name: str, value: str) -> None:
     put_server(people.alice)
     for api, version in itertools.product((alice_api, admin), ("2.1", "2.26", "2.96")):
@@ -426,11 +431,13 @@ def test_the_order_holds_over_pages(admin: Api, three: None, query: str, found: 
         "locked",
     ],
 )
+@pytest.mark.both_databases
 def test_every_sort_key_of_the_reference_is_taken(admin: Api, three: None, key: str) -> None:
     for direction in ("asc", "desc"):
         assert sorted(in_order(admin, f"sort_key={key}&sort_dir={direction}")) == ["a", "b", "c"]
 
 
+@pytest.mark.both_databases
 def test_some_orders_are_for_operators(alice_api: Api, people: People) -> None:
     for key in ("host", "node"):
         answer = alice_api.get(f"{V21}/servers?sort_key={key}")
@@ -447,5 +454,6 @@ def test_locked_sorts_from_2_73(admin: Api, people: People) -> None:
 
 
 @pytest.mark.parametrize("query", ["sort_key=uuid&sort_dir=up", "sort_dir=asc&sort_dir=asc", "sort_key=color"])
+@pytest.mark.both_databases
 def test_a_wrong_order_is_400(alice_api: Api, query: str) -> None:
     assert alice_api.get(f"{V21}/servers?{query}").status_code == 400

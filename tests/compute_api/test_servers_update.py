@@ -173,6 +173,7 @@ def rows(server: Instance) -> list[str]:
     return sorted(InstanceTag.objects.filter(instance=server).values_list("tag", flat=True))
 
 
+@pytest.mark.both_databases("constraints")
 def test_tags_and_their_rows_change_together(tag_api: Api, server: Instance) -> None:
     path = f"{V21}/servers/{server.id}/tags"
     added = tag_api.put(f"{path}/red")

@@ -271,6 +271,7 @@ def test_a_forgotten_host_leaves_nothing(people: People, cloud: Cloud, api: Api)
     assert cloud.add_host("h1").host.id != agent.host.id, "it may come back, as a new host"
 
 
+@pytest.mark.both_databases("locks")
 def test_forgetting_names_a_service_as_the_version_does(people: People, cloud: Cloud) -> None:
     host = Host.objects.get()
     number = at(people, "2.52").get(SERVICES).json()["services"][0]["id"]

@@ -67,6 +67,7 @@ def test_each_host_is_audited_once_for_each_period(api: Api, cloud: Cloud, setti
     assert list(rows) == [("h1", 1, "DONE"), ("late", 0, "DONE"), ("h1", 2, "DONE"), ("late", 0, "DONE")]
 
 
+@pytest.mark.both_databases("constraints")
 def test_the_job_runs_by_the_clock(cloud: Cloud) -> None:
     run_periodic("compute.usage_audit")
     run_periodic("compute.usage_audit")

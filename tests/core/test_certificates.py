@@ -88,6 +88,7 @@ def test_a_host_that_is_forgotten_gets_none(host: Host) -> None:
     assert not HostCertificate.objects.exists()
 
 
+@pytest.mark.both_databases("locks")
 def test_hosts_are_asked_when_they_have_not_what_they_should_have(host: Host) -> None:
     assert not certificates.due(host.id, None)  # an older agent, or a simulated one
     assert certificates.due(host.id, "")

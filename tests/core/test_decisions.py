@@ -234,6 +234,7 @@ def _with_images(cloud: Cloud, name: str, *images: str) -> ResourceAudit:
     return msgspec.structs.replace(cloud.agents[name].audit(8, 8192, 100), cached_images=list(images))
 
 
+@pytest.mark.both_databases("constraints")
 def test_only_what_differs_is_written_at_an_audit(cloud: Cloud) -> None:
     host = cloud.add_host("kelvin").host
     first, second, third = (f"0000000{number}-0000-4000-8000-000000000000" for number in range(3))

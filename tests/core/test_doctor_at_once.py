@@ -25,7 +25,7 @@ from tests.support import invariants
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 
-pytestmark = pytest.mark.both_databases
+pytestmark = pytest.mark.both_databases("locks")
 
 ROUNDS = 4
 

@@ -27,7 +27,8 @@ from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.jobs import drain
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
+pytestmark = [pytest.mark.both_databases("locks"), pytest.mark.slow]
+ROUNDS = [0, *(pytest.param(round_, marks=pytest.mark.deep) for round_ in (1, 2))]
 
 HOSTS = ("kelvin", "ohm", "tesla")
 
@@ -50,7 +51,7 @@ def spread(instances: list[Instance]) -> list[int]:
     return sorted(Counter(placed.values_list("host__name", flat=True)).values())
 
 
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", ROUNDS)
 def test_no_two_anti_affine_servers_share_a_host(shared_cloud: Cloud, alice: RequestContext, round_: int) -> None:
     for name in HOSTS:
         shared_cloud.add_host(name)
@@ -77,7 +78,7 @@ def test_a_group_may_have_so_many_on_each_host(shared_cloud: Cloud, alice: Reque
     assert spread(instances) == [2, 2]
 
 
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", ROUNDS)
 def test_all_affine_servers_are_on_one_host(shared_cloud: Cloud, alice: RequestContext, round_: int) -> None:
     for name in HOSTS:
         shared_cloud.add_host(name)
@@ -173,7 +174,7 @@ def test_nothing_is_placed_on_a_host_that_is_forced_down(shared_cloud: Cloud, al
     assert "1 of 1 host does not answer" in instance.faults.get().message
 
 
-@pytest.mark.parametrize("round_", range(3))
+@pytest.mark.parametrize("round_", ROUNDS)
 def test_no_server_is_placed_outside_its_zone_by_a_host_that_moves(
     shared_cloud: Cloud, alice: RequestContext, round_: int
 ) -> None:

@@ -49,7 +49,7 @@ from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
+pytestmark = [pytest.mark.both_databases("locks"), pytest.mark.slow]
 
 POWER: list[Any] = ["pause", "unpause", "suspend", "resume"]
 FIRST = int(os.environ.get("TESTS_AT_ONCE_SEED", "0"))
@@ -194,7 +194,10 @@ class Crowd:
         assert all(agent.guests == {} for agent in self.cloud.agents.values())
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + (LONG or 2)))
+@pytest.mark.parametrize(
+    "seed",
+    [pytest.param(seed, marks=pytest.mark.deep if seed > FIRST else ()) for seed in range(FIRST, FIRST + (LONG or 2))],
+)
 def test_everything_at_once(
     shared_cloud: Cloud, alice: RequestContext, settings: Any, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:

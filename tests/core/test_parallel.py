@@ -31,10 +31,10 @@ from tests.support.jobs import drain
 from tests.support.ports import guest_addresses, guest_ports
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
+pytestmark = [pytest.mark.both_databases("locks"), pytest.mark.slow]
 
 
-def in_threads(count: int, work: Callable[[int], object], *, within: float = 300) -> list[object]:
+def in_threads(count: int, work: Callable[[int], object], *, within: float = 540) -> list[object]:
     """Run ``work(index)`` in threads that start together; returns results, and exceptions in their place.
 
     A thread that has not ended ``within`` so many seconds fails the test.
@@ -131,7 +131,7 @@ def test_the_last_of_the_quota_is_shared_by_requests_for_several(shared_cloud: C
 
 
 class Rush:
-    """Callers, workers and agents that work at the same time until so many servers are active, at most a minute."""
+    """Callers, workers and agents that work at the same time until so many servers are active, at most some minutes."""
 
     def __init__(self, cloud: Cloud, count: int) -> None:
         self.cloud, self.count = cloud, count
@@ -160,7 +160,7 @@ class Rush:
     def run(self, callers: int, workers: int) -> list[object]:
         agents = [functools.partial(self.host, agent) for agent in self.cloud.agents.values()]
         parts: list[Callable[[], None]] = [*[self.call] * callers, *[self.work] * workers, *agents]
-        limit = threading.Timer(60, self.done.set)
+        limit = threading.Timer(400, self.done.set)
         limit.start()
         try:
             return in_threads(len(parts), lambda index: parts[index]())
@@ -187,7 +187,7 @@ def test_twenty_launches_at_once_over_three_hosts(shared_cloud: Cloud, alice: Re
         shared_cloud.launch(context("alice"))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 6))])
 def test_deletes_that_race_with_the_line_leave_nothing(shared_cloud: Cloud, alice: RequestContext, seed: int) -> None:
     """Launches run along the line while their owner deletes them at arbitrary moments."""
     for name in ("kelvin", "ohm"):

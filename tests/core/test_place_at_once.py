@@ -23,7 +23,7 @@ from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
+pytestmark = [pytest.mark.both_databases("locks"), pytest.mark.slow]
 
 
 def test_a_host_gets_no_more_servers_than_it_may_have(

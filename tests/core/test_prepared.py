@@ -21,7 +21,7 @@ from provisioning.quotas.models import QuotaUsage
 from tests.support.clouds import Cloud, state_of
 from tests.support.ports import guest_ports
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("sql")]
 
 BY_ID = Prepared(lambda key: Instance.objects.select_related("host").filter(id=key), key=UUIDField())
 NAMES = Prepared(

@@ -73,6 +73,7 @@ def test_a_worker_that_died_between_claim_and_hand_off_is_taken_over(cloud: Clou
     assert state_of(instance) == ("active", None)
 
 
+@pytest.mark.both_databases("locks")
 def test_a_launch_that_never_gets_on_ends_in_error(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.launch(alice)
     Instance.objects.filter(id=instance.id).update(created_at=timezone.now() - timedelta(days=1))

@@ -12,7 +12,7 @@ from provisioning.common.recorded_reads import Reads, recorded
 from provisioning.compute.models import Flavor
 from tests.support.clouds import Cloud
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("sql")]
 
 
 def one_by_one() -> None:

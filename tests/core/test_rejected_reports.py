@@ -151,6 +151,7 @@ def test_a_host_fills_no_table(cloud: Cloud, alice: RequestContext, monkeypatch:
     assert len(RejectedReport.objects.get().event) < 70_000
 
 
+@pytest.mark.both_databases("constraints")
 def test_the_doctor_shows_it_and_has_it_tried_again(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

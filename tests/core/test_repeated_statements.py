@@ -63,7 +63,7 @@ def every_prepared_statement() -> list[Prepared[Any] | PreparedUpdate]:
 
 
 @pytest.mark.django_db
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_the_database_understands_every_prepared_statement_with_parameters_of_its_own() -> None:
     importlib.import_module("portal.asgi")
     for each in every_prepared_statement():

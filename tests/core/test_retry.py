@@ -14,7 +14,7 @@ from provisioning.common import retry
 from provisioning.quotas.models import QuotaUsage
 from tests.core.test_parallel import in_threads
 
-pytestmark = pytest.mark.both_databases
+pytestmark = pytest.mark.both_databases("locks")
 
 PROJECT = uuid.UUID(int=1)
 

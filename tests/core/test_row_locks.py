@@ -34,7 +34,7 @@ from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand, state_of
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.both_databases("locks")]
 PROJECT = uuid.UUID(int=1)
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 AMOUNTS = {"instances": 1, "cores": 2, "ram": 512}
@@ -68,7 +68,7 @@ def test_a_repair_spoils_nothing_that_moves() -> None:
     def work(index: int) -> list[Finding]:
         if not index:
             try:
-                return [found for _ in range(60) for found in repair()]
+                return [found for _ in range(20) for found in repair()]
             finally:
                 stop.set()
         caller = context("alice")

@@ -26,7 +26,7 @@ from tests.support.clouds import Cloud, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases("locks"), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

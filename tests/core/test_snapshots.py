@@ -55,6 +55,7 @@ def action(server: Instance, name: str) -> InstanceAction:
     return InstanceAction.objects.filter(instance=server, action=name).latest("id")
 
 
+@pytest.mark.both_databases("locks")
 def test_a_snapshot_is_an_image_of_its_own(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
     Image.objects.filter(id=cloud.image.id).update(min_ram=128)
     Instance.objects.filter(id=server.id).update(

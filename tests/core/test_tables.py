@@ -7,7 +7,7 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, models
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("sql")]
 MODELS = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
 
 

@@ -356,6 +356,7 @@ def test_every_action_that_creates_something_takes_its_tags() -> None:
     assert lacking == []
 
 
+@pytest.mark.both_databases("locks")
 def test_metadata_options_are_shown_as_they_were_set(alice: Any, cloud: Cloud) -> None:
     usual = {
         "State": "applied", "HttpTokens": "optional", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled",

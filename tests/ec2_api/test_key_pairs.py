@@ -142,7 +142,7 @@ def test_key_pairs_are_deleted_by_name_and_id_and_a_second_time(alice: Any, char
     assert _refused(alice.delete_key_pair, KeyName="a", KeyPairId=ids[0]) == "InvalidParameterCombination"
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("locks")
 @pytest.mark.django_db
 def test_what_is_gone_loses_its_id_and_tags(boto: Boto, people: People) -> None:
     alice = boto(people.alice)

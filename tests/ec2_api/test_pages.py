@@ -63,7 +63,7 @@ def test_pages_have_everything_once_and_in_order(boto: Boto, people: People) -> 
     assert [len(each) for each in pages(alice, "describe_snapshots", "Snapshots", "SnapshotId", MaxResults=5)] == [5, 2]
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_filtered_pages_are_full(boto: Boto, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "BATCH", 4)
     volumes(people, 30)
@@ -139,7 +139,7 @@ def test_lists_write_nothing(boto: Boto, people: People) -> None:
     assert alice.describe_key_pairs(KeyPairIds=[pair["KeyPairId"]])["KeyPairs"][0]["KeyName"] == "k"
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_an_id_that_was_given_at_random_stays(people: People) -> None:
     (volume,) = volumes(people, 1)
     Ec2Id.objects.create(ec2_id="vol-00123456789abcdef", kind="vol", resource_id=volume.id)

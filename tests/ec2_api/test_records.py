@@ -41,6 +41,7 @@ def test_tags_go_with_their_project(people: People) -> None:
     assert not Ec2Tag.objects.exists()
 
 
+@pytest.mark.both_databases("constraints")
 def test_a_resource_has_fifty_tags_at_most(db: None) -> None:
     target = ("i", uuid.uuid4())
     tags.write(PROJECT, [target], {f"k{number}": "" for number in range(50)})

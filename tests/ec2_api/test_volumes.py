@@ -339,6 +339,7 @@ def test_a_volume_grows_and_says_how_it_went(
     assert len(alice.describe_volumes_modifications(Filters=filters)["VolumesModifications"]) == 1
 
 
+@pytest.mark.both_databases("locks")
 def test_a_volume_gets_another_type_and_a_size_at_once(alice: Any, cloud: Cloud, make: Make) -> None:
     VolumeType.objects.create(name="__DEFAULT__")
     VolumeType.objects.create(name="fast")

@@ -10,7 +10,7 @@ from tests.fuzz.requests import server_body
 from tests.security.conftest import World
 from tests.support.ec2 import ask, pairs_of
 
-pytestmark = pytest.mark.both_databases
+pytestmark = pytest.mark.both_databases("sql")
 
 
 def test_an_address_with_a_line_break_is_refused_in_the_service_s_shape(client: Client, db: None) -> None:

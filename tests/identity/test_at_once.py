@@ -52,7 +52,7 @@ from provisioning.quotas.services.repair import examine
 from tests.support.cast import People, context_of, make_domain, make_people, make_project, make_user
 from tests.support.clouds import Cloud
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases("locks"), pytest.mark.slow]
 ROUNDS = 6
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 HERE = Client.of("127.0.0.1", "test")
@@ -180,7 +180,14 @@ def test_what_was_proved_before_its_user_went_is_refused(cast: People) -> None:
             work()
 
 
-@pytest.mark.parametrize("way", ["disable", "delete", "revoke", "group", "mixed", "update"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "group",
+        "mixed",
+        *(pytest.param(way, marks=pytest.mark.deep) for way in ("disable", "delete", "revoke", "update")),
+    ],
+)
 def test_two_administrators_cannot_put_each_other_out(way: str, cast: People) -> None:
     project = cast.operator.project
     admin = Role.objects.get(name="admin", domain=None)

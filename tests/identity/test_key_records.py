@@ -96,6 +96,7 @@ def test_a_folder_that_is_away_for_a_moment_gets_no_new_key(two: Machine) -> Non
     assert keys.CREDENTIALS.current().decrypt(secret) == b"x"
 
 
+@pytest.mark.both_databases("locks")
 def test_other_keys_are_refused_until_an_operator_accepts_them(
     two: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:

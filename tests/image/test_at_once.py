@@ -23,7 +23,7 @@ from provisioning.quotas.services.limits import set_limit
 from tests.image import pictures
 from tests.support.cast import People, make_people, make_project
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases("locks")]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.image.asking import V2, names, patch, remove, replace
 from tests.image.conftest import MakeImage
 from tests.support.cast import Api, People, Person
 
-pytestmark = pytest.mark.both_databases
+pytestmark = pytest.mark.both_databases("sql")
 
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), max_size=6)  # names have no others
 NAMES = st.sampled_from(["os_distro", "x", "hidden", "a b", "\N{SNOWMAN}"])
@@ -112,12 +112,14 @@ def test_times_are_compared_as_they_are_shown(alice: Person, make: MakeImage) ->
         "%00=x",
     ],
 )
+@pytest.mark.both_databases
 def test_a_wrong_filter_is_named(alice: Person, query: str) -> None:
     answer = Api(alice).get(f"{V2}/images?{query}")
     assert answer.status_code == 400, answer.content
     assert answer.json()["message"]
 
 
+@pytest.mark.both_databases
 def test_sentences_of_the_reference(alice: Person) -> None:
     for query, sentence in {
         "limit=x": "limit param must be an integer",
@@ -132,6 +134,7 @@ def test_sentences_of_the_reference(alice: Person) -> None:
         assert Api(alice).get(f"{V2}/images?{query}").json()["message"] == sentence
 
 
+@pytest.mark.both_databases
 def test_limits(alice: Person, make: MakeImage) -> None:
     for number in range(3):
         make(name=str(number))

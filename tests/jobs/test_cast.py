@@ -14,7 +14,7 @@ from provisioning.jobs import queue, registry
 from provisioning.jobs.cast import cast, cast_here
 from tests.support import jobs
 
-pytestmark = pytest.mark.both_databases
+pytestmark = pytest.mark.both_databases("locks")
 
 TOPIC = "cast-tests"
 ran: list[tuple[str, object, str]] = []

@@ -15,7 +15,7 @@ from provisioning.jobs.models import JobRun, Lease, WorkerBeat
 from provisioning.jobs.selectors import live_workers
 from provisioning.jobs.watchdog import StuckError, Watchdog
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("locks")]
 
 ELSEWHERE = "another-machine:12345678:1"
 

@@ -129,6 +129,7 @@ def test_a_living_server_keeps_how_it_was_made_and_what_was_done_last(cloud: Clo
     assert Instance.objects.get().vm_state == "active"
 
 
+@pytest.mark.both_databases("locks")
 def test_deleted_images_old_join_tokens_and_old_audits_go(db: None) -> None:
     then, now = timezone.now() - LONG_AGO, timezone.now()
     gone = Image.objects.create(project_id=uuid.uuid4(), status="deleted", deleted_at=then)
@@ -179,6 +180,7 @@ def test_a_user_has_so_many_access_rules_and_unused_ones_make_room(
     assert AccessRule.objects.count() == 3
 
 
+@pytest.mark.both_databases("locks")
 def test_the_purge_goes_in_small_transactions_and_goes_on_where_it_was_broken_off(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from provisioning.events.services import prune, record
 from provisioning.events.tailer import Tailer
 from tests.jobs.conftest import eventually
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases("locks")]
 
 
 @pytest.fixture

@@ -93,6 +93,7 @@ def test_operators_read_them_with_a_token_or_a_session(people: People) -> None:
     assert member.get("/metrics").status_code == 403
 
 
+@pytest.mark.both_databases("sql")
 def test_it_speaks_openmetrics_to_who_asks_for_it(cloud: Cloud) -> None:
     headers = {"authorization": f"Bearer {TOKEN}", "accept": "application/openmetrics-text; version=1.0.0"}
     answer = Client().get("/metrics", headers=headers)
@@ -101,6 +102,7 @@ def test_it_speaks_openmetrics_to_who_asks_for_it(cloud: Cloud) -> None:
     assert {"novella_launches", "novella_step_seconds", "novella_instances"} <= names
 
 
+@pytest.mark.both_databases("sql")
 def test_the_rows_of_each_kind_and_the_size_of_the_database(cloud: Cloud, alice: RequestContext) -> None:
     cloud.launch(alice)
     found = values()
@@ -111,6 +113,7 @@ def test_the_rows_of_each_kind_and_the_size_of_the_database(cloud: Cloud, alice:
         assert of(found, "novella_database_rows", kind="compute.Instance") == 1
 
 
+@pytest.mark.both_databases("sql")
 def test_a_cloud_that_works(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", vcpus=8, memory_mb=8192, disk_gb=100)
     cloud.add_host("celsius", vcpus=4, memory_mb=2048, disk_gb=50, zone="cold")
@@ -169,6 +172,7 @@ def test_connections_that_hosts_track(cloud: Cloud) -> None:
     assert of(values(), "novella_connections_fullest_ratio", zone="nova") == 0.1
 
 
+@pytest.mark.both_databases("sql")
 def test_folding_changes_no_number_and_counts_nothing_twice(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     for _ in range(3):
@@ -200,6 +204,7 @@ def test_counters_stay_when_the_history_goes(cloud: Cloud, alice: RequestContext
     assert history(values()) == before
 
 
+@pytest.mark.both_databases("sql")
 def test_what_is_folded_while_it_is_read_is_counted_once(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def test_pools_and_what_is_in_them(town: Town) -> None:
     assert of(found, "novella_backup_bytes", status="available") == 7
 
 
+@pytest.mark.both_databases("locks")
 def test_commands_are_counted_once_with_their_rows_or_without(town: Town) -> None:
     town.make(), town.make()
     now = timezone.now()

@@ -210,7 +210,7 @@ def test_a_marker_that_is_gone_is_refused(alice: Person, net: Network) -> None:
     assert fault(answer, 400)["type"] == "InvalidInput"
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 @pytest.mark.parametrize("query", ["name=%00", "tags=%00", "not-tags-any=a%00b", "id=%00"])
 def test_a_nul_is_refused_on_every_database(alice: Person, query: str) -> None:
     assert fault(Api(alice).get(f"{V2}/networks?{query}"), 400)["type"] == "InvalidInput"

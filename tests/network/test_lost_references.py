@@ -25,7 +25,7 @@ from tests.support.cast import Api, Person
 V2 = "/network/v2.0"
 SCOPE, GROUP = uuid.uuid4(), uuid.uuid4()
 PortGroup = Port.security_groups.through
-pytestmark = [pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.both_databases("constraints"), pytest.mark.django_db(transaction=True)]
 
 
 def deleted_before(monkeypatch: pytest.MonkeyPatch, service: str, model: type[Model], key: str) -> None:

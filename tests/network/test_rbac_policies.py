@@ -96,7 +96,7 @@ def test_every_kind_is_seen_by_whom_it_is_shared_with(
     assert share(alice, kind, row, charlie.project_id.hex, "access_as_external") == (400, "InvalidInput")
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_subnets_are_found_and_networks_sorted_by_what_is_shared_with_the_caller(
     alice: Person, charlie: Person, operator: Person
 ) -> None:

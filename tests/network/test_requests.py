@@ -145,7 +145,7 @@ def test_on_a_shared_network_a_guests_name_is_in_its_projects_domain(
     assert domain(charlie, shared) == f"{charlie.project_id.hex[:12]}.novalocal"
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_a_network_that_is_shared_with_its_owner_or_by_another_kind_of_policy_is_the_owners_alone(
     alice: Person, net: Network
 ) -> None:

@@ -136,6 +136,7 @@ def test_scopes(alice: Person, charlie: Person, operator: Person) -> None:
     assert AddressScope.objects.count() == 1
 
 
+@pytest.mark.both_databases("locks")
 def test_a_network_shows_the_scopes_of_its_ranges(alice: Person) -> None:
     _, made = scope(alice)
     _, taken = pool(alice, address_scope_id=made["id"], default_prefixlen=24)

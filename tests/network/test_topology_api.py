@@ -141,7 +141,7 @@ def test_agents_count_what_their_host_was_told_to_have(people: People) -> None:
     assert kinds["Linux bridge agent"]["devices"] == 1
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_how_many_addresses_there_are(people: People, net: Network) -> None:
     services.create_subnet(net, "fd00:9::/64", name="six", enable_dhcp=False)
     for _ in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from django.utils import timezone
 
 from compute_agent.contract.messages import DOCUMENTS
@@ -13,6 +14,7 @@ from provisioning.network.models import DeliveryMark, FixedIP, Network, Port
 from tests.support.cast import Person
 
 
+@pytest.mark.both_databases("locks")
 def test_networks_of_before_are_completed(alice: Person, net: Network) -> None:
     other = services.create_network(alice.project_id, "other")
     Port.objects.filter(network=net).delete()
@@ -44,6 +46,7 @@ def test_held_addresses_are_freed_in_time(alice: Person, net: Network) -> None:
     assert [row.number for row in FixedIP.every.filter(port=None)] == [1]
 
 
+@pytest.mark.both_databases("locks")
 def test_a_port_that_was_made_together_with_a_subnet_gets_the_address_its_guest_makes(
     alice: Person, net: Network
 ) -> None:

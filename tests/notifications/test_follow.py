@@ -15,7 +15,7 @@ from tests.support.sockets import Open, in_db, open_socket
 
 __all__ = ["open_socket"]
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases("sql")]
 PATH = "/ws/v1/events?topic=notifications"
 
 

@@ -50,6 +50,7 @@ def test_an_empty_host_is_forgotten(admin: Client, cloud: Cloud) -> None:
     assert not Host.objects.exists()
 
 
+@pytest.mark.both_databases("locks")
 def test_a_host_in_an_aggregate_keeps_its_zone(admin: Client, cloud: Cloud) -> None:
     host = Host.objects.get()
     send(admin, "add/", name="rack", availability_zone="moon", members=[str(host.pk)])

@@ -34,7 +34,7 @@ from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand
 from tests.support.ports import guest_addresses, guest_ports
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases, pytest.mark.slow]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases("locks"), pytest.mark.slow]
 PROCESSES = 4
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 ALICE = context("alice")
@@ -104,6 +104,7 @@ def nothing_is_wrong() -> None:
     assert [str(found) for found in examine()] == []
 
 
+@pytest.mark.deep
 def test_two_hundred_launches_at_a_quota_of_ten() -> None:
     cloud = Cloud.make()
     set_limit(PROJECT, "instances", 10)

@@ -117,6 +117,7 @@ def test_drift_is_told_and_mended_once(
     assert repair() == []
 
 
+@pytest.mark.both_databases("locks")
 def test_mended_amounts_are_those_of_the_records(project: uuid.UUID) -> None:
     before = detail_of(project)
     Reservation.objects.all().delete()

@@ -17,7 +17,7 @@ from django.utils import timezone
 from tests.support import cast, clouds
 from tests.support.kept import Kept
 
-pytestmark = pytest.mark.both_databases
+pytestmark = pytest.mark.both_databases("constraints")
 APPS = ("identity", "network", "quotas", "images", "compute")
 
 

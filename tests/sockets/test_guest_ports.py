@@ -328,6 +328,7 @@ async def test_every_connection_is_told(cast: Cast, monkeypatch: pytest.MonkeyPa
     assert (end["bytes_from_guest"], told[1][1].context.user_id) == (5, cast.people.alice.user_id)
 
 
+@pytest.mark.both_databases("locks")
 async def test_a_server_deleted_meanwhile_leaves_no_trouble(cast: Cast) -> None:
     target = tunnels.TunnelTarget(cast.server, uuid.uuid4(), "10.9.0.7", 22)
     opening = await in_db(lambda: tunnels.record_opened(cast.people.alice.context, target))()

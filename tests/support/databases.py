@@ -1,8 +1,9 @@
 """The tests' databases: migrated once, copied for each worker; some tests run on SQLite and again on PostgreSQL.
 
-``tests/conftest.py`` loads this module as a plugin.  A test marked ``both_databases`` gets an argument ``database``;
-while its variant for PostgreSQL runs, the name ``default`` stands for a database on a server that the whole session
-shares, in this process and in those that the test starts.
+``tests/conftest.py`` loads this module as a plugin.  A test marked ``both_databases`` gets an argument ``database``,
+and its mark says why it runs twice, ``both_databases("locks")`` (SUBJECTS), or its variant for PostgreSQL is deep.
+While that variant runs, the name ``default`` stands for a database on a server that the whole session shares, in this
+process and in those that the test starts.
 """
 
 from __future__ import annotations
@@ -40,14 +41,22 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 MIGRATED = CHECKOUT / ".pytest_cache" / "d" / "migrated"
 """Where a migrated SQLite file is kept for later runs."""
 START_WITHIN = 300.0
+SUBJECTS = {"locks", "sql", "constraints"}
+"""Why a test runs on PostgreSQL at landing, too: it is about rows that are locked, about statements that are written
+differently there, or about what the database refuses.
+"""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a marked test again on PostgreSQL; that is deep unless its mark names a subject."""
     definition = metafunc.definition
     uses_it = "db" in metafunc.fixturenames or "transactional_db" in metafunc.fixturenames
-    if definition.get_closest_marker("both_databases") and (uses_it or definition.get_closest_marker("django_db")):
-        again = pytest.param("postgresql", marks=pytest.mark.postgresql)
-        metafunc.parametrize("database", ["sqlite", again], indirect=True)
+    mark = definition.get_closest_marker("both_databases")
+    if mark and (uses_it or definition.get_closest_marker("django_db")):
+        if not SUBJECTS.issuperset(mark.args):
+            raise pytest.UsageError(f"{definition.nodeid}: both_databases takes {', '.join(sorted(SUBJECTS))}")
+        marks = [pytest.mark.postgresql, *([] if mark.args else [pytest.mark.deep])]
+        metafunc.parametrize("database", ["sqlite", pytest.param("postgresql", marks=marks)], indirect=True)
 
 
 @pytest.fixture(autouse=True)

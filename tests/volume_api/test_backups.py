@@ -44,6 +44,7 @@ def _make(api: Api, agent: ScriptedAgent, volume: str, **values: object) -> str:
     return str(answer.json()["backup"]["id"])
 
 
+@pytest.mark.both_databases("locks")
 def test_backups_live_through_the_api(api: Api, agent: ScriptedAgent, volume: str) -> None:
     first = _make(api, agent, volume, name="one", metadata={"a": "b"})
     second = _make(api, agent, volume, name="two", incremental="True", availability_zone="nova")

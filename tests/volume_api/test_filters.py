@@ -19,7 +19,7 @@ def _found(world: World, metadata: str) -> Any:
     return [each["id"] for each in answer.json()["volumes"]] if answer.status_code == 200 else answer.status_code
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_pairs_of_metadata_are_taken_as_they_are_said(world: World) -> None:
     metadata = {"cpu": "4", "7": "seven", "u": "you", "list": "a, b: c", "quo\"ted'": "'it'", "é": "ü"}
     ident = world.make(metadata=metadata)

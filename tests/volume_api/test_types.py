@@ -119,6 +119,7 @@ def test_qos_specs_are_given_to_types(operator_api: Api, api: Api) -> None:
     assert operator_api.get(f"{V3}/qos-specs").json()["qos_specs"] == []
 
 
+@pytest.mark.both_databases("locks")
 def test_limits_that_no_hypervisor_keeps_are_refused(operator_api: Api) -> None:
     """Only the pool's own words may be anything; changing who keeps them checks what was stored."""
 
@@ -150,6 +151,7 @@ def test_limits_that_no_hypervisor_keeps_are_refused(operator_api: Api) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.both_databases("locks")
 def test_a_project_has_a_default_type_from_3_62_on(operator_api: Api, api: Api, people: People) -> None:
     ident = _made(operator_api, "fast")
     VolumeType.objects.create(name="__DEFAULT__")

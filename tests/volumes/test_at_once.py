@@ -24,7 +24,7 @@ from provisioning.volumes.services import attachments, create_volume, delete_vol
 from tests.core.test_parallel import in_threads
 from tests.volumes.conftest import Town, build
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases("locks")]
 
 
 @pytest.fixture

@@ -19,14 +19,14 @@ from provisioning.jobs.cast import cast
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.limits import set_limit
-from provisioning.volumes import backup_jobs
+from provisioning.volumes import backup_jobs, upkeep
 from provisioning.volumes.backup_errors import BackupNotFoundError, InvalidBackupError
 from provisioning.volumes.backup_requests import BackupRequest
 from provisioning.volumes.backup_store import current
 from provisioning.volumes.errors import InvalidVolumeError, VolumeNotFoundError
 from provisioning.volumes.models import Backup, Message, Volume
 from provisioning.volumes.requests import VolumeRequest
-from provisioning.volumes.services import backups, create_volume, delete_volume
+from provisioning.volumes.services import backups, create_snapshot, create_volume, delete_volume
 from provisioning.volumes.services.backup_records import BackupRecord, export_record, import_record, reset_status
 from provisioning.volumes.services.backup_restores import restore_backup
 from provisioning.volumes.services.backups import create_backup, delete_backup
@@ -143,6 +143,7 @@ def test_what_cannot_be_backed_up_is_refused(town: Town, disks: MemoryCopies) ->
     assert (held(town), town.fresh(volume).status) == ((1, 1), "in-use")
 
 
+@pytest.mark.both_databases("locks")
 def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: MemoryCopies) -> None:
     volume = town.make(1)
     disks.write(volume.id, 1, b"data")
@@ -267,6 +268,7 @@ def test_a_whole_backup_that_an_operator_sets_in_error_keeps_its_data(
     assert town.fresh(made).status == "available"
 
 
+@pytest.mark.both_databases("locks")
 def test_no_backup_builds_on_one_that_is_being_deleted(
     town: Town, disks: MemoryCopies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,3 +285,24 @@ def test_no_backup_builds_on_one_that_is_being_deleted(
     with pytest.raises(InvalidBackupError, match="No backups available"):
         create_backup(town.alice, BackupRequest(volume_id=str(volume.id), incremental=True))
     assert town.fresh(volume).status == "available"
+
+
+@pytest.mark.both_databases("locks")
+def test_what_nobody_ends_is_given_up(town: Town, disks: MemoryCopies) -> None:
+    """A backup of a snapshot, a restore of which its host says nothing, and data that the store does not remove."""
+    volume = town.make(1)
+    snapshot = create_snapshot(town.alice, volume.id)
+    town.agent.work()
+    backup = back_up(town, volume, snapshot_id=str(snapshot.id))
+    assert (backup.status, backup.snapshot_id) == ("available", snapshot.id)
+    restore_backup(town.alice, str(backup.id), str(volume.id))
+    town.agent.take()
+    upkeep.reap()
+    pass_time(86_400)
+    upkeep.reap()
+    backup.refresh_from_db()
+    assert (town.fresh(volume).status, backup.status) == ("error_restoring", "available")
+    delete_backup(town.alice, str(backup.id))
+    backup_jobs.give_up_removal("", str(backup.id))
+    backup.refresh_from_db()
+    assert backup.status == "error_deleting"

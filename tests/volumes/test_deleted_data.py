@@ -62,6 +62,7 @@ def test_rounds_of_clone_and_delete_end_at_the_quota(town: Town) -> None:
     assert usage_of(project_of(town))["volumes"] == 1
 
 
+@pytest.mark.both_databases("locks")
 def test_it_counts_for_the_type_of_its_volume(town: Town) -> None:
     """A limit of one type is passed by no clones either; the type can be renamed and deleted."""
     fast = create_type("fast")

@@ -64,6 +64,7 @@ def test_a_volume_that_is_held_for_a_server_that_is_over_is_given_back(town: Tow
     assert not Attachment.objects.exists()
 
 
+@pytest.mark.both_databases("locks")
 def test_a_pool_counts_anew_and_one_that_nobody_serves_is_told(town: Town) -> None:
     town.make(3)
     StoragePool.objects.update(allocated_gb=1)

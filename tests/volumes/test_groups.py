@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.events.models import Event
 from provisioning.hosts.models import DEFAULT_ZONE
 from provisioning.volumes.models import Group, GroupSnapshot, GroupType, Volume, VolumeType
 from provisioning.volumes.requests import VolumeRequest
-from provisioning.volumes.services import create_volume
+from provisioning.volumes.services import create_volume, group_types
 from provisioning.volumes.services.groups import (
     create_group,
     create_group_from,
@@ -64,6 +64,7 @@ def test_a_copy_whose_type_is_none_of_the_groups_is_refused(town: Town, group: G
     assert Group.objects.count() == 1
 
 
+@pytest.mark.both_databases("locks")
 def test_a_reset_of_a_group_is_announced(town: Town, group: Group, operator: RequestContext) -> None:
     before, changed_at = newest_event(), group.updated_at
     operator = operator.in_project(town.alice.project_id)
@@ -90,3 +91,16 @@ def test_the_default_zone_is_named_in_one_place() -> None:
         nodes = ast.walk(ast.parse(text)) if DEFAULT_ZONE in text else []
         found += [str(path) for node in nodes if isinstance(node, ast.Constant) and node.value == DEFAULT_ZONE]
     assert found == []
+
+
+@pytest.mark.both_databases("locks")
+def test_a_type_of_groups_changes_its_specs_and_goes(db: None) -> None:
+    kind = group_types.create_group_type("kind", group_specs={"a": "1"})
+    assert group_types.set_group_specs(kind, {"b": "2"}).group_specs == {"a": "1", "b": "2"}
+    group_types.delete_group_spec(kind, "a")
+    with pytest.raises(NotFoundError):
+        group_types.delete_group_spec(kind, "a")
+    kind.refresh_from_db()
+    assert kind.group_specs == {"b": "2"}
+    group_types.delete_group_type(kind)
+    assert not type(kind).objects.exists()

@@ -117,6 +117,7 @@ def test_the_secret_in_a_shared_pool_admits_its_hosts(town: Town, evil: Scripted
     assert hosts_of(town.pool) == {"kelvin", "nadel"}
 
 
+@pytest.mark.both_databases("constraints")
 def test_a_pool_of_one_host_is_not_shared_by_the_secret(town: Town, evil: ScriptedAgent) -> None:
     """A copy of the pool has the secret, too."""
     evil.serve(ScriptedPool(id=town.pool.id, shared=True, secret=town.pool.secret))

@@ -127,6 +127,7 @@ def test_an_attachment_elsewhere_before_the_host_is_back_cuts_nobody_off(town: T
 
 
 @pytest.mark.parametrize("silent", [False, True], ids=["fails", "is silent"])
+@pytest.mark.both_databases("sql")
 def test_a_host_is_asked_again_for_the_place_of_a_volume_that_was_given_back(town: Town, *, silent: bool) -> None:
     """A guest that is made again opens its disk there."""
     volume, server = town.make(), uuid.uuid4()

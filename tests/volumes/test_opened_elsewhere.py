@@ -211,7 +211,7 @@ def test_volumes_made_since_a_restore_wait_for_nobody(town: Town, monkeypatch: p
     assert attach_at(town, nadel, volume).status == "attached"
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_what_the_copy_says_is_forgotten_when_all_hosts_were_heard(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     moved = move(town)
     put_back(moved, monkeypatch, told=True)
@@ -258,7 +258,7 @@ def test_the_hold_ends_when_the_host_has_no_clients(
     assert town.attach(moved.fresh()).status == "attached"
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_the_volume_is_its_servers_again_and_its_host_has_the_daemon(
     town: Town, monkeypatch: pytest.MonkeyPatch, *, told: bool
 ) -> None:

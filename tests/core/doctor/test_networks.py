@@ -82,6 +82,7 @@ def test_a_cloud_with_every_kind_of_network_is_well(told: Cloud, alice: RequestC
 
 
 @pytest.mark.parametrize("lost", [Router, FloatingIP])
+@pytest.mark.both_databases("locks")
 def test_ports_of_routers_and_floating_ips_that_are_gone(
     cloud: Cloud, alice: RequestContext, lost: type[Router] | type[FloatingIP]
 ) -> None:
@@ -193,6 +194,7 @@ def test_a_change_whose_job_is_lost(told: Cloud, alice: RequestContext) -> None:
     assert [rule.protocol for rule in agent.documents[SECURITY_GROUP, str(group.id)][1].rules].count("tcp") == 1
 
 
+@pytest.mark.both_databases("locks")
 def test_a_host_that_waits_for_a_command_which_is_no_more(told: Cloud, alice: RequestContext) -> None:
     agent = told.agent_of(told.running(alice))
     group = SecurityGroup.objects.get(project_id=alice.project_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
 from django.utils import timezone
 
 from provisioning.common.context import RequestContext
@@ -23,6 +24,7 @@ from tests.support.jobs import drain
 from tests.support.ports import guest_addresses, guest_ports
 
 
+@pytest.mark.both_databases("locks")
 def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     assert row.host is not None

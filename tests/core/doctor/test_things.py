@@ -63,6 +63,7 @@ def test_an_image_that_a_person_calls_so_is_theirs(cloud: Cloud, alice: RequestC
     assert look("images") == []
 
 
+@pytest.mark.both_databases("constraints")
 def test_a_shelf_that_is_empty(cloud: Cloud, alice: RequestContext) -> None:
     row = shelved(cloud, alice)
     assert look("shelves") == []
@@ -108,6 +109,7 @@ def test_a_server_that_is_being_built_on_no_host(cloud: Cloud, alice: RequestCon
     assert only("guests").subject == f"instance {row.id}"
 
 
+@pytest.mark.both_databases("constraints")
 def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     agent, lost = cloud.agent_of(row), str(uuid.uuid4())

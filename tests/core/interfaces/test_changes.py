@@ -86,6 +86,7 @@ def test_changes_while_the_host_brings_filters_up_to_date_make_one_command_more(
     assert not HostCommand.objects.filter(finished_at=None).exists()
 
 
+@pytest.mark.both_databases("constraints")
 def test_filters_are_not_held_up_by_a_command_whose_end_was_lost(
     cloud: Cloud, running: Instance, agent: ScriptedAgent
 ) -> None:

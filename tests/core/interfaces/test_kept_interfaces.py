@@ -101,7 +101,7 @@ def has(agent: ScriptedAgent, row: Instance) -> list[str]:
     return [ids[mac] for mac in agent.macs[str(row.id)]]
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("constraints")
 def test_a_server_gets_an_interface_back_that_was_attached_since_the_copy(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, operator: RequestContext
 ) -> None:
@@ -306,6 +306,7 @@ def test_nothing_is_compared_while_a_command_is_on_its_way(
     assert differences() == []
 
 
+@pytest.mark.both_databases("constraints")
 def test_the_address_of_a_guest_that_no_record_knows_is_not_given_to_another(
     cloud: Cloud, agent: ScriptedAgent, alice: RequestContext
 ) -> None:

@@ -23,7 +23,7 @@ from tests.core.test_parallel import in_threads
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
+pytestmark = [pytest.mark.both_databases("locks"), pytest.mark.slow]
 
 
 def somebody_waits() -> bool:

@@ -59,6 +59,7 @@ def test_a_part_of_a_list_that_cannot_be_is_refused(people: People, what: str, q
 
 
 @pytest.mark.parametrize("query", ["domain_id=" + "x" * 5000, "name=" + "x" * 5000, "name__icontains=" + "x" * 5000])
+@pytest.mark.both_databases("sql")
 def test_a_filter_that_nothing_matches_gives_an_empty_list(people: People, query: str) -> None:
     assert Api(people.operator).get(f"{V3}/users?{query}").json()["users"] == []
 
@@ -84,6 +85,7 @@ def test_whatever_takes_something_away_wakes_the_open_connections(people: People
         assert Event.objects.filter(topic="auth", kind="revoked").exists()
 
 
+@pytest.mark.both_databases("sql")
 def test_additional_fields_have_numbers_of_any_size(people: People) -> None:
     """PostgreSQL gives a large one back as a whole number, which the JSON library refused: 500."""
     api, path = Api(people.operator), "/identity/v3/projects"

@@ -254,6 +254,7 @@ def test_tags_one_by_one_and_all_at_once(people: People) -> None:
     assert api.get(tags).json()["tags"] == []
 
 
+@pytest.mark.both_databases("constraints")
 def test_wrong_tags_are_refused_and_leave_the_present_ones(people: People) -> None:
     api, project = Api(people.operator), make_project("p")
     tags = f"{V3}/projects/{project.id.hex}/tags"

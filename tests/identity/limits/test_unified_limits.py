@@ -55,6 +55,7 @@ def listed(api: Api, kind: str, query: str = "") -> list[str]:
     return [each["resource_name"] for each in answer.json()[f"{kind}s"]]
 
 
+@pytest.mark.both_databases("locks")
 def test_limits_are_registered_several_at_once(limits: Limits) -> None:
     engines, tanks = limits.made(
         "registered_limit",
@@ -94,6 +95,7 @@ def test_a_resource_is_registered_once_in_a_region_and_once_for_all(limits: Limi
     assert sorted(listed(limits.api, "registered_limit")) == ["engines", "engines", "tanks"]
 
 
+@pytest.mark.both_databases("locks")
 def test_limits_of_projects_and_domains(limits: Limits) -> None:
     limits.register("engines")
     mine = limits.limit("engines", project_id=limits.hers.id.hex, description="Hers.")
@@ -265,6 +267,7 @@ def test_only_operators_change_limits(limits: Limits) -> None:
             assert status(api.delete(f"{path}/{record['id']}")) == 403
 
 
+@pytest.mark.both_databases("locks")
 def test_limits_go_with_what_they_are_of(limits: Limits) -> None:
     realm, project = make_realm(), make_project("short")
     limits.register("engines", "tanks")

@@ -18,7 +18,7 @@ from provisioning.network.models import Delivery, DeliveryMark
 from tests.support.clouds import Cloud
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("locks")
 @pytest.mark.django_db(transaction=True)
 def test_a_subject_that_two_workers_begin_with(alice: RequestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     cloud = Cloud.make()

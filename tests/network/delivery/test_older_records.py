@@ -349,7 +349,7 @@ def test_what_a_guest_uses_that_no_record_places_there_is_kept_and_reported(
     assert look("newer_documents", "deliveries") == []
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases("locks")
 def test_the_vni_of_a_network_that_no_record_knows_is_given_to_no_other(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent], settings: Settings
 ) -> None:

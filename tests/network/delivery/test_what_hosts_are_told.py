@@ -559,6 +559,7 @@ def test_a_command_that_was_lost_is_sent_anew(cloud: Cloud, alice: RequestContex
     assert known(agent, NETWORK, cloud.network.id).mtu == 1400
 
 
+@pytest.mark.both_databases("locks")
 def test_nothing_is_told_to_a_host_of_before_or_one_that_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     Host.objects.update(contract_version=DOCUMENTS - 1)
     instance = cloud.running(alice)

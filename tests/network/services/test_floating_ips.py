@@ -90,6 +90,7 @@ def test_the_pool_ends_and_nothing_is_left_of_who_came_too_late(alice: Person, e
     assert FloatingIP.objects.count() == guest_ports().count() == usage_of(alice.project_id)["floatingips"] == 5
 
 
+@pytest.mark.both_databases("locks")
 def test_what_it_cannot_lead_to(alice: Person, external: Network, net: Network, port: Port) -> None:
     with pytest.raises(BadRequestError, match="not a valid external network"):
         services.create_floating_ip(alice.project_id, net)

@@ -18,7 +18,7 @@ from provisioning.network.services import Gateway, floating_ips, interfaces, ipa
 from provisioning.network.services.port_forwardings import Wanted
 from tests.support.cast import Person
 
-pytestmark = [pytest.mark.slow, pytest.mark.both_databases, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.slow, pytest.mark.both_databases("locks"), pytest.mark.django_db(transaction=True)]
 GUEST = uuid.uuid4()
 ADDRESS = "10.20.0.50"
 

@@ -1,0 +1,206 @@
+"""Product functions whose statements depend on the database, and the tests at landing that run each on PostgreSQL.
+
+``tests/conftest.py`` loads this module as a plugin.  Such a statement locks rows, resolves a conflict, looks into JSON
+or is written by hand.  ``tests/postgresql.txt`` names for each of these functions a test whose variant for PostgreSQL
+runs it and is not deep.  ``tests/setup/test_statements.py`` compares the file with the product; the variant fails when
+it no longer runs what the file says.
+
+``pytest -n 0 --record-postgresql -m "postgresql and not deep" PATHS`` adds what the tests of these paths run.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import QuerySet
+from django.db.models.fields.json import HasKeyLookup, KeyTransform
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+FILE = CHECKOUT / "tests" / "postgresql.txt"
+PRODUCT = ("provisioning", "portal")
+FOLDERS = tuple(f"{CHECKOUT / name}/" for name in PRODUCT)
+STATEMENTS = (
+    ".select_for_update(",
+    "ignore_conflicts=True",
+    "update_conflicts=True",
+    ".update_or_create(",
+    "__has_key",
+    "KeyTextTransform(",
+    ".cursor()",
+)
+"""How the source of such a statement looks."""
+_OPENING = re.compile(r" *(?:async def|def|class) (\w+)")
+ADVICE = (
+    'give a short test that runs it the mark both_databases("locks"), ("sql") or ("constraints"), then run'
+    ' pytest -n 0 --record-postgresql -m "postgresql and not deep" with the file of that test.'
+)
+
+
+def several(functions: set[str]) -> str:
+    return ", ".join(sorted(functions))
+
+
+# ----- the product and the file ---------------------------------------------------------------------------------------
+
+
+def makes_one(text: str) -> bool:
+    return any(words in text for words in STATEMENTS)
+
+
+def functions() -> set[str]:
+    """Return the product's functions that make such statements, as ``path::name``."""
+    found = set()
+    for folder in PRODUCT:
+        for path in (CHECKOUT / folder).rglob("*.py"):
+            text = path.read_text() if path.parent.name != "migrations" else ""
+            if makes_one(text):
+                found |= {f"{path.relative_to(CHECKOUT)}::{name}" for name in _making(text)}
+    return found
+
+
+def _making(text: str) -> Iterator[str]:
+    """Yield the functions and methods of a module that make such statements; one inside another counts as that one."""
+    around: list[tuple[int, str, bool]] = []  # indentation, name, whether it is a class
+    for line in text.splitlines():
+        body = line.lstrip()
+        if not body or body[0] in ")]}#":
+            continue
+        indentation = len(line) - len(body)
+        while around and around[-1][0] >= indentation:
+            around.pop()
+        if opening := _OPENING.match(line):
+            around.append((indentation, opening[1], body.startswith("class")))
+        elif makes_one(line) and not all(is_class for *_, is_class in around):
+            inner = next(number for number, (*_, is_class) in enumerate(around) if not is_class)
+            yield ".".join(name for _, name, _ in around[: inner + 1])
+
+
+def listed() -> dict[str, set[str]]:
+    """Return the functions that the file names, by the test that runs them on PostgreSQL."""
+    found: dict[str, set[str]] = {}
+    rows = set[str]()
+    for line in FILE.read_text().splitlines():
+        if line.startswith("    "):
+            rows.add(line.strip())
+        elif line and not line.startswith("#"):
+            rows = found[line] = set()
+    return found
+
+
+# ----- noting ---------------------------------------------------------------------------------------------------------
+
+_noted: set[str] | None = None
+"""The functions that made such a statement since the test began; None while nobody asks."""
+
+
+def _note(*, direct: bool = False) -> None:
+    """Note the innermost function of the product; ``direct``: only when it is the caller."""
+    frame: FrameType | None = sys._getframe(2)
+    while _noted is not None and frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(FOLDERS):
+            _noted.add(f"{code.co_filename[len(str(CHECKOUT)) + 1 :]}::{code.co_qualname.partition('.<')[0]}")
+            return
+        frame = None if direct else frame.f_back
+
+
+def _watched(owner: Any, method: str, *options: str, direct: bool = False) -> None:
+    """Note calls of the method; where there are options, those that set one."""
+    real: Callable[..., Any] = getattr(owner, method)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _noted is not None and (not options or any(kwargs.get(option) for option in options)):
+            _note(direct=direct)
+        return real(self, *args, **kwargs)
+
+    setattr(owner, method, call)
+
+
+def pytest_configure() -> None:
+    _watched(QuerySet, "select_for_update")
+    _watched(QuerySet, "update_or_create")
+    _watched(QuerySet, "bulk_create", "ignore_conflicts", "update_conflicts")
+    _watched(HasKeyLookup, "__init__")
+    _watched(KeyTransform, "__init__")
+    _watched(BaseDatabaseWrapper, "cursor", direct=True)
+
+
+# ----- judging --------------------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-postgresql", action="store_true", help="add what the tests run to tests/postgresql.txt")
+
+
+class Recording:
+    """What the tests of this session run on PostgreSQL, and what the file says."""
+
+    def __init__(self, *, writes: bool) -> None:
+        self.writes = writes
+        self.tests = listed()
+        self.ran: dict[str, set[str]] = defaultdict(set)
+
+    def write(self) -> None:
+        """Keep the rows that are right, and give each function without one to the test that runs most of these."""
+        there = functions()
+        kept = {test: rows & self.ran.get(test, rows) & there for test, rows in self.tests.items()}
+        ran = {test: rows & there for test, rows in self.ran.items()}
+        missing = set().union(*ran.values()) - set().union(*kept.values())
+        while missing:
+            best = max(sorted(ran), key=lambda test: len(ran[test] & missing))
+            kept.setdefault(best, set()).update(ran[best] & missing)
+            missing -= ran[best]
+        lines = [line for line in FILE.read_text().splitlines() if line.startswith("#")]
+        for test, rows in sorted(kept.items()):
+            lines += [test, *(f"    {each}" for each in sorted(rows))] if rows else []
+        FILE.write_text("\n".join(lines) + "\n")
+
+
+RECORDING = pytest.StashKey[Recording]()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse a deep test that the file names."""
+    recording = config.stash[RECORDING] = Recording(writes=config.getoption("--record-postgresql"))
+    deep = {item.nodeid for item in items if item.nodeid in recording.tests and item.get_closest_marker("deep")}
+    if deep and not recording.writes:
+        raise pytest.UsageError(f"tests/postgresql.txt names {several(deep)}, which is deep: {ADVICE}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Note what a variant for PostgreSQL runs at landing."""
+    global _noted
+    wanted = item.get_closest_marker("postgresql") and not item.get_closest_marker("deep")
+    _noted = set() if wanted else None
+    try:
+        return (yield)
+    finally:
+        _noted = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    done = yield
+    if _noted is not None:
+        recording = item.config.stash[RECORDING]
+        recording.ran[item.nodeid] |= _noted
+        lost = recording.tests.get(item.nodeid, set()) - _noted
+        if lost and not recording.writes:
+            pytest.fail(f"By tests/postgresql.txt this test runs {several(lost)}, and it does not: {ADVICE}", False)
+    return done
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    recording = session.config.stash.get(RECORDING, None)
+    if recording is not None and recording.writes:
+        recording.write()
