@@ -58,8 +58,8 @@ def assert_nothing_is_left(cloud: OneMachine) -> None:
 @pytest.mark.parametrize(
     ("delay", "victim"),
     [
-        (0.05, "qworker"),
         (0.6, "compute_agent"),
+        pytest.param(0.05, "qworker", marks=pytest.mark.deep),
         pytest.param(0.05, "compute_agent", marks=pytest.mark.deep),
         pytest.param(0.05, "manage.py web", marks=pytest.mark.deep),
         pytest.param(0.6, "qworker", marks=pytest.mark.deep),

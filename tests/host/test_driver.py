@@ -57,14 +57,17 @@ class TestLibvirtDriver(DriverContract):
     """The same promises as for simulated guests."""
 
     at_landing = {name for name in vars(DriverContract) if name.startswith("test_")} - {
+        "test_a_crash_dump_needs_a_guest_that_runs",
+        "test_a_host_can_be_initialised_again",
         "test_a_paused_guest_can_be_reset",
         "test_a_size_that_is_kept_can_be_made_larger_again",
+        "test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was",
         "test_a_snapshot_that_is_told_to_stop_leaves_no_file",
         "test_a_suspended_guest_can_be_reset_and_destroyed",
         "test_interfaces_come_and_go_while_the_guest_is_off",
         "test_power_changes_are_heard",
         "test_volumes_come_and_go_while_the_guest_is_off",
-    }
+    } | {"test_a_snapshot_is_a_whole_disk_and_the_guest_stays_as_it_was[running]"}
 
 
 def test_qemu_runs_under_an_account_of_its_own_that_reaches_no_more_than_it_needs(
@@ -107,6 +110,7 @@ def test_an_image_larger_than_the_flavors_disk_is_refused(
         driver.create_disk(spec, large)
 
 
+@pytest.mark.deep
 def test_a_deep_state_folder_is_no_obstacle_to_sockets(tmp_path: Path, image: GuestImage, spec: InstanceSpec) -> None:
     lab = make_lab(tmp_path / ("deep" * 20), f"nvt-{os.getpid()}-deep")
     host = HostProcess(lab.settings, lab.machine.path, image.path)

@@ -102,6 +102,7 @@ def stage(lab: Lab, image: GuestImage) -> Iterator[Stage]:
     host.kill()
 
 
+@pytest.mark.deep
 def test_a_guest_sees_its_new_size_and_goes_back_to_what_it_had(stage: Stage) -> None:
     driver, larger = stage.host.driver, stage.resized_to(LARGE)
     before = stage.starts()

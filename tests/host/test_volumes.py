@@ -187,6 +187,7 @@ def test_a_grown_volume_grows_in_the_guest_without_a_pause(stage: Stage, volume:
     check_blocks(volume, blocks)
 
 
+@pytest.mark.deep
 def test_a_volume_of_another_host_is_reached_with_the_host_s_certificate(stage: Stage) -> None:
     driver, own = stage.host.driver, str(uuid.uuid4())
     certificates, now, life = HostCertificates(stage.lab.settings.state_dir), timezone.now(), timedelta(days=1)
@@ -334,6 +335,7 @@ def test_a_full_pool_pauses_the_guest_until_there_is_room(stage: Stage, tmp_path
         check_blocks(volume, blocks)
 
 
+@pytest.mark.deep
 def test_a_volume_is_swapped_under_a_guest_that_writes(stage: Stage, volume: StorageDaemon) -> None:
     driver, uuid = stage.host.driver, stage.web.uuid
     old, other, small = volume.disk(), stage.make(), stage.make(size_gb=2)

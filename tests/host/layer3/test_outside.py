@@ -109,6 +109,7 @@ def test_nobody_outside_reaches_a_fixed_address_that_is_translated(town: Town) -
     assert not pings(town.outside, guest.address, patience=1)
 
 
+@pytest.mark.deep
 def test_two_routers_with_equal_ranges_on_one_host(town: Town) -> None:
     one, two = inner(1, octet=1), inner(2, octet=1)
     first, second = town.router(1, one, home=0), town.router(2, two)
@@ -156,6 +157,7 @@ def test_guests_of_two_routers_reach_each_other_by_floating_ips(town: Town) -> N
     assert seen_through(first, second, floating[1]) == "172.24.4.10"
 
 
+@pytest.mark.deep
 def test_an_established_connection_outlives_changes_of_others(town: Town) -> None:
     one, two = inner(1), inner(2)
     router = town.router(1, one, two, home=0)
@@ -192,6 +194,7 @@ def test_connections_of_a_lost_floating_ip_end(town: Town) -> None:
                 client.recv(100)
 
 
+@pytest.mark.deep
 def test_a_disabled_router_passes_nothing(town: Town) -> None:
     one, two = inner(1), inner(2)
     router = town.router(1, one, two, home=0)
