@@ -33,8 +33,10 @@ CLOSED = 19_999
 SSH = 22
 MOST_PORTS = 3
 """Open ports of a guest that are tried."""
-SOON, LATE = 0.8, 6.0
-"""Seconds until what must not pass counts as stopped, and within which has to pass what must."""
+SOON, LATE = 0.8, 30.0
+"""Seconds until what must not pass counts as stopped, and within which has to pass what must: a busy machine takes
+several seconds to answer.
+"""
 OUTSIDE_PORT = 80
 MOST_CALLERS = 2
 """Guests that try a floating IP."""
@@ -187,7 +189,7 @@ class Traffic:
             routes: Sequence[tuple[str, str]] = ()
             if subnet["enable_dhcp"]:
                 self._count("DHCP offers")
-                offered = probes.offer(guest.space, port["mac_address"], LATE / 3)
+                offered = self._soon(partial(probes.offer, guest.space, port["mac_address"]))
                 own = {each["ip_address"] for each in port["fixed_ips"]}
                 if offered is None or offered.address not in own:
                     what = f"is offered {offered.address}" if offered else "is offered nothing"
@@ -205,7 +207,7 @@ class Traffic:
 
     def _metadata(self, guest: Guest) -> Iterator[Finding]:
         self._count("metadata")
-        body = self._soon(lambda: probes.asked(guest.space, "/openstack/latest/meta_data.json", LATE / 2))
+        body = self._soon(partial(probes.asked, guest.space, "/openstack/latest/meta_data.json"))
         told = json.loads(body)["uuid"] if body else "nobody"
         if told != guest.end.server:
             yield wrong(guest.end.server, f"{guest} is told by the metadata service that it is {told}.")
@@ -238,7 +240,7 @@ class Traffic:
             answered = probes.dial(space, source, (address, flow.port), patience)
             return answered is not None and answered[0] == target.port["id"]
 
-        return bool(self._soon(lambda: once(SOON))) if should else once(SOON)
+        return bool(self._soon(once)) if should else once(SOON)
 
     def _may_spoof(self, source: Guest, target: Guest) -> bool:
         flow = Flow("udp", CLOSED)
@@ -287,10 +289,10 @@ class Traffic:
         self._count("ways out")
         addresses = self._picture.leaves(guest.end, Flow("tcp", OUTSIDE_PORT), self._outside)
 
-        def once() -> tuple[str, str] | None:
-            return probes.dial(guest.space, guest.end.address, (self._outside, OUTSIDE_PORT), SOON)
+        def once(patience: float) -> tuple[str, str] | None:
+            return probes.dial(guest.space, guest.end.address, (self._outside, OUTSIDE_PORT), patience)
 
-        answered = self._soon(once) if addresses else once()
+        answered = self._soon(once) if addresses else once(SOON)
         if not addresses and answered:
             yield self._finding(guest, f"TCP {OUTSIDE_PORT} from {guest} to the outside", should=False)
         elif addresses and not answered:
@@ -346,11 +348,12 @@ class Traffic:
         return wrong(guest.end.server, f"{what} {how}.")
 
     @staticmethod
-    def _soon(work: Callable[[], T]) -> T:
-        """Try again until the answer is true or time is up."""
-        deadline = time.monotonic() + LATE
-        while not (answer := work()) and time.monotonic() < deadline:
+    def _soon(work: Callable[[float], T]) -> T:
+        """Try again, each time for twice as long, until the answer is true or time is up."""
+        deadline, patience = time.monotonic() + LATE, SOON
+        while not (answer := work(patience)) and time.monotonic() < deadline:
             time.sleep(0.1)
+            patience *= 2
         return answer
 
 
