@@ -15,8 +15,9 @@ from up.data_folder import DataFolder
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NAMESPACES = Path("/run/netns")
-SECONDS = 400
-pytestmark = pytest.mark.libvirt
+SECONDS = 1500
+"""What a busy machine may take."""
+pytestmark = [pytest.mark.libvirt, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(autouse=True)
