@@ -32,6 +32,7 @@ print("imported")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("blocked", "extent"), [(PORTAL, "everything"), ((*PORTAL, *HEAVY), "simulated")], ids=["all of it", "the fake"]
 )

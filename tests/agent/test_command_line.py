@@ -143,6 +143,7 @@ def test_plain_http_is_for_the_same_machine(portal: str, tmp_path: Path) -> None
         assert settings.portal_url == "http://cloud.example"
 
 
+@pytest.mark.slow
 async def test_simulated_hosts_share_one_process(tmp_path: Path) -> None:
     names = ["sim-1", "sim-2", "sim-3"]
     tokens = {name: f"token-of-{name}" for name in names}
@@ -172,6 +173,7 @@ async def test_simulated_hosts_share_one_process(tmp_path: Path) -> None:
     assert list((tmp_path / "hosts").iterdir()) == []
 
 
+@pytest.mark.slow
 async def test_clean_removes_one_simulated_host_without_being_told_its_driver(tmp_path: Path) -> None:
     state_dir = tmp_path / "host"
     async with small_portal(tokens={"host": "join"}) as portal:

@@ -224,6 +224,7 @@ class Counted:
         self.moved += 1
 
 
+@pytest.mark.slow
 def test_a_program_that_copies_moves_and_one_that_waits_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

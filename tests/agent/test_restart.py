@@ -162,6 +162,7 @@ async def agent_process(state_dir: Path, portal: SmallPortal, driver: str) -> As
         await process.communicate()
 
 
+@pytest.mark.slow
 async def test_a_killed_process_comes_back_and_ends_what_it_began(tmp_path: Path) -> None:
     state_dir = tmp_path / "host-1"
     specs = {step: make_spec(number=number) for number, step in enumerate(BUILD_STEPS, 1)}

@@ -252,6 +252,7 @@ async def test_a_snapshot_broken_off_after_any_step_is_made_by_the_next_process(
     assert {path for path, *_ in portal.got} == {f"/agent/v1/instances/{command.subject_id}/images/{IMAGE}"}
 
 
+@pytest.mark.slow
 async def test_commands_that_make_no_disk_do_not_change_what_the_disk_lies_upon(tmp_path: Path) -> None:
     spec = make_spec()
     renamed = make_spec(spec.uuid, number=2)

@@ -459,6 +459,7 @@ async def test_an_acknowledgement_that_is_still_written_ends_with_the_link(
     assert [task.cancelled() for task in begun] == [True, True]
 
 
+@pytest.mark.slow
 async def test_a_link_that_ends_itself_keeps_the_task_that_ends_it(
     open_socket: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_a_command_without_a_cloud_says_where_it_looked(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("NOVELLA")}
     done = subprocess.run(

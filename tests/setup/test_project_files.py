@@ -116,6 +116,7 @@ def test_every_setting_is_documented(checkout: Path) -> None:
     assert documented <= portal | agent, "the guide describes settings that do not exist"
 
 
+@pytest.mark.slow
 def test_the_agent_stands_alone(checkout: Path) -> None:
     """A hypervisor has neither Django nor the other two packages."""
     program = """

@@ -82,6 +82,7 @@ def test_it_writes_the_portals_folder_and_no_other(reachable: Path) -> None:
         assert "PermissionError" in say(chosen, write, str(data.path / name)).stderr, name
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_closed_shows_only_what_is_needed(tmp_path: Path) -> None:
     """The tests' own folder is closed, as is /root mostly."""
     tmp_path.chmod(0o700)
@@ -220,6 +221,7 @@ def test_a_program_that_is_missing_is_said(reachable: Path, monkeypatch: pytest.
 # --- commands that root gives ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_command_of_roots_runs_as_whom_the_folder_belongs_to(reachable: Path) -> None:
     data, _ = handed_over(reachable)
     environment = {"PATH": os.environ["PATH"], "NOVELLA_DATA": str(data.path)}

@@ -80,6 +80,7 @@ def test_the_database_is_copied_before_it_is_migrated(upgrade: Upgrade, monkeypa
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_a_few_copies_are_kept(upgrade: Upgrade, monkeypatch: pytest.MonkeyPatch) -> None:
     upgrade.database()
     for number in range(KEPT + 2):

@@ -125,6 +125,12 @@ def rig(request: pytest.FixtureRequest, tmp_path: Path, daemons: Daemons) -> Rig
     return Rig(volumes, PoolCopies(volumes, tmp_path), Store(), state.id, tmp_path)
 
 
+ONE_OF_RIGS = pytest.mark.parametrize("rig", ["nbd", pytest.param("dir", marks=pytest.mark.deep)], indirect=True)
+"""What takes long, and is done with files of both drivers by the same code."""
+
+
+@ONE_OF_RIGS
+@pytest.mark.slow
 def test_a_chain_of_a_volume_in_use_comes_back_moment_by_moment(rig: Rig) -> None:
     volume = rig.make()
     uri = rig.open(volume)
@@ -151,6 +157,7 @@ def test_a_chain_of_a_volume_in_use_comes_back_moment_by_moment(rig: Rig) -> Non
         rig.volumes.connect(target, [])
 
 
+@pytest.mark.slow
 def test_a_restore_leaves_nothing_of_what_the_volume_had(pool: Pool, tmp_path: Path) -> None:
     volumes = Volumes([pool.driver], pool.daemons, Outside(FakeImageCache()))
     rig = Rig(volumes, PoolCopies(volumes, tmp_path), Store(), pool.id, tmp_path)
@@ -170,6 +177,8 @@ def test_a_restore_leaves_nothing_of_what_the_volume_had(pool: Pool, tmp_path: P
     assert pool.reads(target, 77, 0, 24 * MIB, snapshot="before")
 
 
+@ONE_OF_RIGS
+@pytest.mark.slow
 def test_one_that_was_broken_off_is_made_again_and_one_that_is_not_sure_is_full(rig: Rig) -> None:
     volume = rig.make()
     uri = rig.open(volume)
@@ -193,6 +202,7 @@ def test_one_that_was_broken_off_is_made_again_and_one_that_is_not_sure_is_full(
     assert rig.restore(target, [closed]) == before
 
 
+@pytest.mark.slow
 def test_after_a_revert_a_backup_is_full(rig: Rig) -> None:
     volume = rig.make()
     rig.volumes.snapshot(volume, "before")
@@ -205,6 +215,7 @@ def test_after_a_revert_a_backup_is_full(rig: Rig) -> None:
     assert rig.restore(rig.make(), [last]) == rig.digest(uri)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ["fake", "nbd"])
 async def test_backups_and_restores_by_their_commands(tmp_path: Path, daemons: Daemons, driver: str) -> None:
     store = Store()

@@ -101,6 +101,7 @@ def host(short: Path) -> Any:
     found.daemons.end_all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "in use"])
 def test_clones_of_clones_keep_no_data_of_deleted_volumes(host: Host, *, opened: bool) -> None:
     volume = host.create()
@@ -123,6 +124,7 @@ def test_clones_of_clones_keep_no_data_of_deleted_volumes(host: Host, *, opened:
     assert host.reads(volume, 99, *range(1, ROUNDS + 1))
 
 
+@pytest.mark.slow
 def test_what_deleted_volumes_keep_is_measured(host: Host) -> None:
     """Twenty rounds of writing, cloning and deleting: all that the living volume does not have is said to be kept."""
     volume, most = host.create(), 0
@@ -146,21 +148,24 @@ def test_what_deleted_volumes_keep_is_measured(host: Host) -> None:
     assert state.kept == {}
 
 
+@pytest.mark.slow
 def test_a_closed_encrypted_volume_waits_until_it_is_in_use(host: Host) -> None:
     volume = host.create(key=KEY)
-    for number in range(3):
+    for number in range(2):  # each layer's header takes QEMU seconds
         host.write(volume, number + 1, number)
         clone = host.clone(volume, f"s{number}")
         host.volumes.delete(volume)
         volume = clone
-    host.flatten()
     before = host.chain(volume)
+    host.flatten()
+    assert host.chain(volume) == before
     host.open(volume)
     host.flatten()
     assert len(host.chain(volume)) < len(before)
-    assert host.reads(volume, 1, 2, 3)
+    assert host.reads(volume, 1, 2)
 
 
+@pytest.mark.slow
 def test_a_clone_reads_few_living_volumes(host: Host) -> None:
     chain = [host.create()]
     for number in range(services.MOST_DEPTH + 2):
@@ -184,6 +189,7 @@ def test_no_clone_fills_the_pool_by_a_copy(host: Host, monkeypatch: pytest.Monke
     assert host.reads(volume, 1)
 
 
+@pytest.mark.slow
 def test_layers_that_other_volumes_read_are_copied_into_the_one_they_share(host: Host) -> None:
     """A clone keeps what its source has written over; the source deletes its snapshots and makes others."""
     volume, clone = host.create(), None
@@ -204,6 +210,7 @@ def test_layers_that_other_volumes_read_are_copied_into_the_one_they_share(host:
     assert host.reads(clone, 5, 1, 2, 3, 4, 5)
 
 
+@pytest.mark.slow
 def test_what_another_host_has_open_waits(short: Path, host: Host) -> None:
     other = Host(short, "host-2")
     try:
@@ -224,6 +231,7 @@ def test_what_another_host_has_open_waits(short: Path, host: Host) -> None:
         other.daemons.end_all()
 
 
+@pytest.mark.slow
 def test_copying_stops_for_whoever_wants_the_volume(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     volume = host.create()
     for number in range(3):

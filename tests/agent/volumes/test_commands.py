@@ -150,6 +150,7 @@ async def test_what_fails_is_told_and_leaves_the_volume(tmp_path: Path, daemons:
         assert [each.id for each in volumes.contents(pool).volumes] == [spec.id]
 
 
+@pytest.mark.slow
 async def test_copies_of_an_open_volume_have_its_data(tmp_path: Path, daemons: Daemons) -> None:
     volumes, pool, outgoing = make_volumes(tmp_path, daemons, "nbd")
     spec, copy = (VolumeSpec(id=str(uuid.uuid4()), pool_id=pool, size_gb=1) for _ in range(2))

@@ -78,6 +78,7 @@ def test_a_daemon_has_an_account_of_its_own_and_no_rights(pool: Pool) -> None:
     assert "failed" not in qemu_io(reach, f"write -P 1 0 {MIB}", f"read -P 1 0 {MIB}")
 
 
+@pytest.mark.slow
 def test_a_confined_daemon_does_all_that_volumes_need(pool: Pool) -> None:
     volume = pool.make()
     reach = uri(pool, volume)

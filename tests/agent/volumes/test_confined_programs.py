@@ -75,6 +75,7 @@ def test_volumes_are_copied_without_rights(spy: None, hidden: Path) -> None:  # 
     check_powerless(files["target"])
 
 
+@pytest.mark.slow
 def test_copies_of_an_account_are_whole(pool: Pool, hidden: Path) -> None:  # noqa: F811
     portal, guests = Portal(), hidden / "guests"
     cache = ImageCache(hidden / "images", portal, guests, NOBODY)

@@ -64,6 +64,7 @@ def test_a_guests_own_root_disk_is_known_by_its_own_name() -> None:
         check(HERE, client_id="", data_id=OTHER, sockets=SOCKETS)
 
 
+@pytest.mark.slow
 @FILES
 def test_a_copy_reads_only_what_is_exported_for_it(pool: Pool) -> None:
     """The daemons of a host serve other volumes, too: a copy that names one of them gets nothing."""

@@ -29,6 +29,8 @@ from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
 FILES = pytest.mark.parametrize("pool", ["nbd", "dir"], indirect=True)
 """What is a matter of files; the driver for Ceph has tests of its own."""
+ONE_OF_FILES = pytest.mark.parametrize("pool", ["nbd", pytest.param("dir", marks=pytest.mark.deep)], indirect=True)
+"""What takes long, and is done with files of both drivers by the same code."""
 ALSO_CEPH = pytest.mark.parametrize(
     "pool", ["nbd", "dir", pytest.param("rbd", marks=[pytest.mark.ceph, pytest.mark.deep])], indirect=True
 )
@@ -307,6 +309,7 @@ def test_a_second_opener_is_refused(pool: Pool, short: Path) -> None:
         os.close(descriptor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [True, False], ids=["told of the end", "not told"])
 def test_the_guest_before_reaches_nothing_when_another_has_the_volume(pool: Pool, told: bool) -> None:
     """It may run on after the volume was taken from it by force, and QEMU connects again."""
@@ -346,6 +349,7 @@ def test_a_new_volume_reads_nothing_of_a_deleted_one(pool: Pool) -> None:
     assert pool.reads(pool.make(), 0, 0, 16 * MIB)
 
 
+@pytest.mark.slow
 @ALSO_CEPH
 def test_what_was_never_written_reads_as_zeros_after_growth_reverts_and_merges(pool: Pool) -> None:
     gib, volume = 1 << 30, pool.make()
@@ -373,8 +377,9 @@ def test_what_was_never_written_reads_as_zeros_after_growth_reverts_and_merges(p
     assert pool.reads(pool.make(3), 0, gib - 16 * MIB, 32 * MIB)
 
 
-@FILES
-@pytest.mark.parametrize("key", ["", KEY], ids=["plain", "encrypted"])
+@pytest.mark.slow
+@ONE_OF_FILES
+@pytest.mark.parametrize("key", ["", pytest.param(KEY, marks=pytest.mark.deep)], ids=["plain", "encrypted"])
 def test_what_a_closed_volume_needs_no_more_is_merged(
     pool: Pool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
@@ -414,6 +419,7 @@ def test_changes_since_a_snapshot_are_what_was_written(pool: Pool) -> None:
         pool.driver.changes(volume, "b2", "b0")
 
 
+@pytest.mark.slow
 @FILES
 @pytest.mark.parametrize("form", ["raw", "qcow2"])
 def test_a_disk_that_is_nobody_s_becomes_a_volume_and_a_volume_such_a_disk(

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from compute_agent.contract.build import VolumeConnection
 from compute_agent.contract.volume import VolumeClient, VolumeSpec, client_export
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
-from tests.agent.volumes.test_drivers import FILES, kill
+from tests.agent.volumes.test_drivers import FILES, ONE_OF_FILES, kill
 
 KEY = base64.b64encode(b"secret").decode()
 FIRST, SECOND, THIRD = (VolumeClient(attachment_id=name, host_id="h", local=True) for name in ("a", "b", "c"))
@@ -60,8 +60,9 @@ def shared(pool: Pool, *, key: str = "") -> VolumeSpec:
     return replace(pool.make(key=key), multiattach=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["", KEY], ids=["plain", "encrypted"])
-@FILES
+@ONE_OF_FILES
 def test_a_guest_that_is_taken_out_by_force_writes_no_more_and_the_others_notice_nothing(pool: Pool, key: str) -> None:
     volume = shared(pool, key=key)
     there = pool.daemons.connect(pool.driver, volume, [FIRST, SECOND])

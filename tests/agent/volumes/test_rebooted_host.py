@@ -14,7 +14,7 @@ from compute_agent.virt.fake_images import FakeImageCache
 from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
-from tests.agent.volumes.test_drivers import FILES, KEY, kill
+from tests.agent.volumes.test_drivers import KEY, ONE_OF_FILES, kill
 
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
 OTHER = replace(CLIENT, attachment_id="b")
@@ -41,7 +41,8 @@ def reach(connection: VolumeConnection | None) -> str:
     return f"nbd+unix:///{connection.export}?socket={connection.socket}"
 
 
-@FILES
+@pytest.mark.slow
+@ONE_OF_FILES
 @pytest.mark.parametrize("what", ["agent", "machine"])
 @pytest.mark.parametrize("told", [True, False], ids=["told of the end of the growth", "in the middle of the growth"])
 def test_a_grown_volume_is_served_as_guests_are_defined_with_it(pool: Pool, short: Path, what: str, told: bool) -> None:
@@ -68,7 +69,8 @@ def test_a_grown_volume_is_served_as_guests_are_defined_with_it(pool: Pool, shor
     assert list((short / "kept").iterdir()) == []
 
 
-@FILES
+@pytest.mark.slow
+@ONE_OF_FILES
 def test_an_encrypted_volume_waits_for_its_key_and_is_served_under_the_same_name(pool: Pool, short: Path) -> None:
     volumes, volume = agent(pool, short), pool.make(key=KEY)
     volumes.connect(volume, [CLIENT])
