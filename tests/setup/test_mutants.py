@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
-from tools.mutants import forks, making
+from tools.mutants import forks
 from tools.mutants.targets import TARGETS
 
 SOURCE = '''"""A module."""
@@ -43,20 +45,26 @@ def kept():
 '''
 
 
+@pytest.fixture(scope="module")
+def making() -> Any:
+    """Cosmic Ray is loaded by the tests that need it alone."""
+    return importlib.import_module("tools.mutants.making")
+
+
 @functools.cache
-def changes(source: str, most: int = 100) -> dict[str, str]:
+def changes(making: Any, source: str, most: int = 100) -> dict[str, str]:
     return {mutant.key: mutant.after for mutant in making.mutants(source, ["room"], most)}
 
 
-def test_every_target_names_functions_and_tests_that_are_there(checkout: Path) -> None:
+def test_every_target_names_functions_and_tests_that_are_there(making: Any, checkout: Path) -> None:
     assert len(TARGETS) >= 12
     for target in TARGETS.values():
         assert making._spans(ast.parse((checkout / target.path).read_text()), target.functions)
         assert [test for test in target.tests if not (checkout / test).exists()] == [], target.name
 
 
-def test_only_bodies_of_chosen_functions_are_changed() -> None:
-    found = changes(SOURCE)
+def test_only_bodies_of_chosen_functions_are_changed(making: Any) -> None:
+    found = changes(making, SOURCE)
     assert "return most is None and used + 1 <= most" in found.values()
     assert "return most is not None or used + 1 <= most" in found.values()
     assert len(found) == len({*found.values()}) == 5
@@ -65,10 +73,10 @@ def test_only_bodies_of_chosen_functions_are_changed() -> None:
         making.mutants(SOURCE, ["nowhere"], 1)
 
 
-def test_the_same_mutants_are_made_again_after_changes_elsewhere() -> None:
+def test_the_same_mutants_are_made_again_after_changes_elsewhere(making: Any) -> None:
     longer = SOURCE.replace("def room", "def new(a: int) -> int:\n    return a + 2 - 1\n\ndef room")
-    assert list(changes(longer, 4).items()) == list(changes(SOURCE).items())[:4]
-    assert changes(SOURCE.replace("used + 1", "used + 2")) != changes(SOURCE)
+    assert list(changes(making, longer, 4).items()) == list(changes(making, SOURCE).items())[:4]
+    assert changes(making, SOURCE.replace("used + 1", "used + 2")) != changes(making, SOURCE)
 
 
 @pytest.mark.parametrize(
