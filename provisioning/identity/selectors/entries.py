@@ -2,9 +2,11 @@
 
 import uuid
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q, QuerySet, UUIDField
 
+from provisioning.common.prepared import Prepared
 from provisioning.identity import effective
 from provisioning.identity.models import Domain, GroupMembership, Project, RoleAssignment
 
@@ -34,36 +36,32 @@ class Entries:
 
 def entries_of(user_id: uuid.UUID) -> Entries:
     """Return all that the user may enter; it takes no more queries than ``projects_of`` for who has no domain."""
-    given = _given_to(user_id)
-    others = given.filter(Q(system=True) | Q(domain__isnull=False, inherited=False) | Q(inherited=True))
-    rows = list(others.only("project_id", "domain_id", "system", "inherited"))
-    below = {row.project_id for row in rows if row.project_id is not None}
-    domain_ids = {row.domain_id for row in rows if row.domain_id is not None and not row.inherited}
+    rows = _BEYOND_PROJECTS(user=user_id)
+    below = {project_id for project_id, *_ in rows if project_id is not None}
+    domain_ids = {domain_id for _, domain_id, _, inherited in rows if domain_id is not None and not inherited}
     domains = Domain.objects.filter(id__in=domain_ids, enabled=True).order_by("name") if domain_ids else ()
-    return Entries(_projects(given, below), list(domains), any(row.system for row in rows))
+    return Entries(_projects(user_id, below), list(domains), any(system for _, _, system, _ in rows))
 
 
 def projects_of(user_id: uuid.UUID) -> list[Project]:
     """Return the enabled projects on which the user has a role, in whatever way, by name."""
-    given = _given_to(user_id)
-    below = set(given.filter(project__isnull=False, inherited=True).values_list("project_id", flat=True))
-    return _projects(given, below)
+    return _projects(user_id, {project_id for (project_id,) in _INHERITED(user=user_id)})
 
 
-def _projects(given: QuerySet[RoleAssignment], below: set[uuid.UUID]) -> list[Project]:
-    """Return the projects on which roles were given, or that are below these ones."""
+def _projects(user_id: uuid.UUID, below: set[uuid.UUID]) -> list[Project]:
+    """Return the projects on which the user was given roles, or that are below these ones."""
+    if not below:
+        return _GIVEN_PROJECTS(user=user_id)
     inherited: set[uuid.UUID] = set()
     while below:  # down the trees, which are few levels deep
         below = set(Project.objects.filter(parent__in=below).values_list("id", flat=True)) - inherited
         inherited |= below
-    found = Project.objects.filter(
-        Q(id__in=given.filter(project__isnull=False, inherited=False).values("project_id"))
-        | Q(domain__in=given.filter(domain__isnull=False, inherited=True).values("domain_id"))
-        | Q(id__in=inherited),
-        enabled=True,
-        domain__enabled=True,
-    )
-    return list(found.select_related("domain").order_by("name", "id"))
+    return list(_enabled(_projects_of(user_id) | Q(id__in=inherited)))
+
+
+def _enabled(projects: Q) -> QuerySet[Project]:
+    found = Project.objects.filter(projects, enabled=True, domain__enabled=True)
+    return found.select_related("domain").order_by("name", "id")
 
 
 def domains_of(user_id: uuid.UUID) -> list[Domain]:
@@ -72,6 +70,30 @@ def domains_of(user_id: uuid.UUID) -> list[Domain]:
     return list(Domain.objects.filter(id__in=given.values("domain_id"), enabled=True).order_by("name"))
 
 
-def _given_to(user_id: uuid.UUID) -> QuerySet[RoleAssignment]:
+def _given_to(user_id: Any) -> QuerySet[RoleAssignment]:
     groups = GroupMembership.objects.filter(user=user_id).values("group")
     return RoleAssignment.objects.filter(Q(user=user_id) | Q(group__in=groups))
+
+
+def _projects_of(user_id: Any) -> Q:
+    """Return the projects on which the user was given roles, themselves or with all projects of their domain."""
+    given = _given_to(user_id)
+    here = given.filter(project__isnull=False, inherited=False).values("project_id")
+    in_domain = given.filter(domain__isnull=False, inherited=True).values("domain_id")
+    return Q(id__in=here) | Q(domain__in=in_domain)
+
+
+_BEYOND_PROJECTS: Prepared[tuple[Any, ...]] = Prepared(
+    lambda user: (
+        _given_to(user)
+        .filter(Q(system=True) | Q(domain__isnull=False, inherited=False) | Q(inherited=True))
+        .values_list("project_id", "domain_id", "system", "inherited")
+    ),
+    user=UUIDField(),
+)
+"""Roles on the system, on domains, and on all that is below a project or in a domain."""
+_INHERITED = Prepared(
+    lambda user: _given_to(user).filter(project__isnull=False, inherited=True).values_list("project_id"),
+    user=UUIDField(),
+)
+_GIVEN_PROJECTS = Prepared(lambda user: _enabled(_projects_of(user)), user=UUIDField())
