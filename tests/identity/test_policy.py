@@ -17,6 +17,7 @@ from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policies, policy, policy_file
 from provisioning.identity.policies import GUARDING
 from provisioning.identity.policies.base import EVERY_SCOPE, PROJECT
+from tests.support.tables import check_each
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r'"((?:os_compute_api|novella|identity|compute:servers?|get_network|get_port):[\w:-]+)"')
@@ -53,8 +54,11 @@ def test_every_rule_is_asked_somewhere() -> None:
     assert GUARDING.keys() - asked == set()
 
 
-@pytest.mark.parametrize("rule", policy.RULES.values(), ids=policy.RULES.keys())
-def test_rule_is_well_formed(rule: policy.Rule) -> None:
+def test_rules_are_well_formed() -> None:
+    check_each(policy.RULES.values(), _is_well_formed, lambda rule: rule.name)
+
+
+def _is_well_formed(rule: policy.Rule) -> None:
     assert policy_file.problems_of_check(rule.name, rule.check, EFFECTIVE()) == []
     assert rule.description.endswith(".")
     assert rule.scopes in {PROJECT, EVERY_SCOPE}
