@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,12 +35,29 @@ def raw_disk() -> bytes:
 
 def make(folder: Path, driver: str, options: str = "", *, random: bool = False) -> Path:
     """Convert the raw disk, or one full of noise."""
-    source, target = folder / "disk.raw", folder / f"disk.{driver}"
-    source.write_bytes(os.urandom(SIZE) if random else raw_disk())
+    target = folder / f"disk.{driver}"
+    if random:
+        _convert(os.urandom(SIZE), target, driver, options)
+    else:
+        target.write_bytes(_converted(driver, options))
+    return target
+
+
+@functools.cache
+def _converted(driver: str, options: str) -> bytes:
+    """Return the raw disk in a format: each is made once in a run."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / f"disk.{driver}"
+        _convert(raw_disk(), target, driver, options)
+        return target.read_bytes()
+
+
+def _convert(data: bytes, target: Path, driver: str, options: str) -> None:
+    source = target.with_name("disk.raw")
+    source.write_bytes(data)
     words = ["-o", options] if options else []
     command = ["qemu-img", "convert", "-f", "raw", "-O", driver, *words, str(source), str(target)]
     subprocess.run(command, check=True, capture_output=True)
-    return target
 
 
 def iso(*, hybrid: bool = True) -> bytes:
