@@ -62,6 +62,10 @@ AUTHENTICATED = 2
 class Ec2World(World):
     """Records of one project that grow together, with all that EC2 shows of them."""
 
+    def grow(self, size: int) -> None:
+        super().grow(size)
+        tags.write(self.owner.project_id, list(_things_of(self.owner)), {"Name": f"x{size}"})
+
     def _add(self, number: int) -> None:
         super()._add(number)
         self._add_volume(number)
@@ -77,8 +81,6 @@ class Ec2World(World):
         image = Image.objects.get(name=f"i{number}")
         ImageMember.objects.create(image=image, project_id=uuid.uuid4())
         Instance.objects.filter(name=f"s{number}").update(image_id=image.id, reservation_id=f"r-{number:08}")
-        for prefix, resource in _things_of(self.owner):
-            tags.write(self.owner.project_id, [(prefix, resource)], {"Name": f"x{number}"})
 
     def _add_volume(self, number: int) -> None:
         mine, now = {"project_id": self.owner.project_id}, timezone.now()
