@@ -15,6 +15,7 @@ from provisioning.identity import keys, policy
 from provisioning.identity.hashers import Argon2Hasher
 
 pytest_plugins = [
+    "tests.support.standing",
     "tests.support.cast",
     "tests.support.databases",
     "tests.support.tiers",

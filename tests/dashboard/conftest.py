@@ -15,6 +15,7 @@ from provisioning.volumes.requests import VolumeRequest
 from provisioning.volumes.services import create_snapshot, create_volume
 from tests.support.cast import People, Person, sign_in_browser
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 SignedIn = Callable[[Person], Client]
 
@@ -36,6 +37,7 @@ def _plain_static(plain_static: None) -> None:
 
 
 @pytest.fixture
+@standing
 def cloud(db: None) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("host-1")
@@ -60,6 +62,7 @@ def at_alice(signed_in: SignedIn, alice: Person) -> Client:
 
 
 @pytest.fixture
+@standing
 def town(people: People, cloud: Cloud) -> None:
     """One thing of each kind in the operator's project."""
     own, context = people.operator.project_id, people.operator.context

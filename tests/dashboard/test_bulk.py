@@ -14,6 +14,7 @@ from provisioning.compute.models import Instance
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud, state_of
+from tests.support.standing import standing
 
 Settings = Any
 HTMX = {"HX-Request": "true"}
@@ -21,6 +22,7 @@ SCRIPT = {"Accept": "application/json"}
 
 
 @pytest.fixture
+@standing
 def three(alice: Person, cloud: Cloud) -> list[Instance]:
     made = [cloud.launch(alice.context, name=name) for name in ("web-1", "web-2", "db-1")]
     cloud.run()

@@ -11,6 +11,7 @@ from provisioning.compute.models import ConsoleToken, Instance
 from provisioning.compute.services.remote_consoles import use_token
 from tests.support.cast import PASSWORD, People, Person
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.usefixtures("plain_static")
 
@@ -22,6 +23,7 @@ def enter(person: Person) -> Client:
 
 
 @pytest.fixture
+@standing
 def server(people: People) -> Instance:
     cloud = Cloud.make()
     cloud.add_host("h1")

@@ -17,6 +17,7 @@ from provisioning.identity.services.roles import create_role
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.identity.directory.people_of_domains import Realm, make_realm, role
 from tests.support.cast import PASSWORD, People, make_project, make_user
+from tests.support.standing import standing
 
 LISTS = ("/projects/", "/users/", "/groups/", "/roles/")
 
@@ -47,6 +48,7 @@ class Domains:
 
 
 @pytest.fixture
+@standing
 def domains(people: People) -> Domains:
     realm = make_realm()
     return Domains(realm, people, create_group(realm.domain, "staff"), enter(realm.dora))

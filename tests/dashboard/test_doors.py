@@ -26,11 +26,13 @@ from provisioning.network.models import Network
 from provisioning.volumes.models import Message, Volume
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     made = Cloud.make()
     made.add_host("h1")

@@ -24,6 +24,7 @@ from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.pages import Document
+from tests.support.standing import standing
 
 Typed = Mapping[str, str]
 INVALID: Mapping[str, Typed] = {
@@ -117,6 +118,7 @@ def test_the_table_has_every_page_with_a_form() -> None:
 
 
 @pytest.fixture
+@standing
 def addresses(people: People, cloud: Cloud) -> dict[str, tuple[object, ...]]:
     """Return the ids in the addresses of pages of one record."""
     image = Image.objects.create(project_id=people.operator.project_id, name="i", status="active", visibility="shared")

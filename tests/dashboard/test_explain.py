@@ -18,6 +18,7 @@ from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
+from tests.support.standing import standing
 
 
 def page_of(client: Client, instance: Instance) -> Any:
@@ -32,6 +33,7 @@ def decisions_on(client: Client, instance: Instance) -> list[Explained]:
 
 
 @pytest.fixture
+@standing
 def web(cloud: Cloud, alice: Person) -> Instance:
     instance = cloud.launch(alice.context, name="web")
     cloud.run()

@@ -15,9 +15,11 @@ from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def outside(operator: Person) -> Network:
     made = services.create_network(operator.project_id, "outside", external=True)
     services.create_subnet(made, "203.0.113.0/24", enable_dhcp=False)
@@ -25,6 +27,7 @@ def outside(operator: Person) -> Network:
 
 
 @pytest.fixture
+@standing
 def port(cloud: Cloud, alice: Person) -> Port:
     """The port of alice's instance on a network of her own."""
     net = services.create_network(alice.project_id, "front")
@@ -34,6 +37,7 @@ def port(cloud: Cloud, alice: Person) -> Port:
 
 
 @pytest.fixture
+@standing
 def router(alice: Person, outside: Network, port: Port) -> Router:
     made = services.create_router(alice.project_id, name="way-out", gateway=services.Gateway(outside))
     services.add_interface_by_subnet(made, port.network.subnets.get(), anywhere=True)

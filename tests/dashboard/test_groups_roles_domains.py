@@ -14,6 +14,7 @@ from provisioning.identity.services.roles import BUILT_IN, create_role, imply
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import Person, make_project, make_user, sign_in_browser
 from tests.support.roles import remove_role
+from tests.support.standing import standing
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def at_operator(signed_in: SignedIn, operator: Person) -> Client:
 
 
 @pytest.fixture
+@standing
 def staff(operator: Person) -> Group:
     return create_group(operator.user.domain, "staff", description="On call")
 

@@ -12,9 +12,11 @@ from provisioning.images.models import Image, ImageMember
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def gift(people: People, cloud: Cloud) -> Image:
     return services.create(people.alice.context, name="gift", disk_format="raw", container_format="bare")
 

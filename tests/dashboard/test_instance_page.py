@@ -17,6 +17,7 @@ from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
+from tests.support.standing import standing
 
 
 def page_of(client: Client, instance: Instance) -> Any:
@@ -26,6 +27,7 @@ def page_of(client: Client, instance: Instance) -> Any:
 
 
 @pytest.fixture
+@standing
 def web(cloud: Cloud, alice: Person) -> Instance:
     instance = cloud.launch(alice.context, name="web", metadata={"role": "<b>db</b>"})
     cloud.run()

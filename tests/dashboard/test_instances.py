@@ -15,6 +15,7 @@ from tests.dashboard.conftest import SignedIn
 from tests.support.actions import begin, way_to
 from tests.support.cast import Person
 from tests.support.clouds import Cloud, state_of
+from tests.support.standing import standing
 
 HTMX = {"HX-Request": "true"}
 
@@ -29,6 +30,7 @@ def names(client: Client, query: str = "") -> list[str]:
 
 
 @pytest.fixture
+@standing
 def web(cloud: Cloud, alice: Person) -> Instance:
     """A running instance of alice's."""
     instance = cloud.launch(alice.context, name="web")

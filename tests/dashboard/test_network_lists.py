@@ -17,11 +17,13 @@ from provisioning.network import services
 from provisioning.network.models import Network
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 PATHS = ("/networks/", "/routers/", "/floating-ips/", "/security-groups/")
 
 
 @pytest.fixture
+@standing
 def outside(operator: Person) -> Network:
     made = services.create_network(operator.project_id, "outside", external=True)
     services.create_subnet(made, "203.0.113.0/24", enable_dhcp=False)

@@ -15,9 +15,11 @@ from provisioning.network.models import Network, Port, Subnet
 from tests.dashboard.conftest import SignedIn, ticked
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def net(alice: Person) -> Network:
     made = services.create_network(alice.project_id, "front <1>")
     services.create_subnet(made, "10.77.0.0/24", dns_nameservers=["9.9.9.9"])
@@ -25,6 +27,7 @@ def net(alice: Person) -> Network:
 
 
 @pytest.fixture
+@standing
 def subnet(net: Network) -> Subnet:
     return net.subnets.get()
 

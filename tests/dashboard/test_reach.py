@@ -19,19 +19,23 @@ from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def instance(cloud: Cloud, alice: Person) -> Instance:
     return cloud.running(alice.context, name="web")
 
 
 @pytest.fixture
+@standing
 def port(instance: Instance) -> Port:
     return guest_ports().get(device_id=instance.id)
 
 
 @pytest.fixture
+@standing
 def group(alice: Person, port: Port) -> SecurityGroup:
     """A group of its own, the only one of the instance."""
     made = services.create_security_group(alice.project_id, "front")

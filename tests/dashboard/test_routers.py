@@ -11,11 +11,13 @@ from provisioning.network import services
 from provisioning.network.models import Network, Port, Router, Subnet
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
+from tests.support.standing import standing
 
 INTERFACE = "network:router_interface"
 
 
 @pytest.fixture
+@standing
 def outside(operator: Person) -> Network:
     made = services.create_network(operator.project_id, "outside", external=True)
     services.create_subnet(made, "203.0.113.0/24", enable_dhcp=False)
@@ -23,11 +25,13 @@ def outside(operator: Person) -> Network:
 
 
 @pytest.fixture
+@standing
 def subnet(alice: Person) -> Subnet:
     return services.create_subnet(services.create_network(alice.project_id, "front"), "10.77.0.0/24")
 
 
 @pytest.fixture
+@standing
 def router(alice: Person) -> Router:
     return services.create_router(alice.project_id, name="<r>")
 

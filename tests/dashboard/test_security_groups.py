@@ -14,11 +14,13 @@ from provisioning.network import services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
+from tests.support.standing import standing
 
 Said = list[tuple[object, ...]]
 
 
 @pytest.fixture
+@standing
 def group(alice: Person) -> SecurityGroup:
     return services.create_security_group(alice.project_id, "web <1>", description="for the web")
 

@@ -26,6 +26,7 @@ from tests.dashboard.conftest import SignedIn
 from tests.network.delivery.conftest import leg
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 
 @dataclass
@@ -98,6 +99,7 @@ def test_a_router_on_networks_of_two_bands_is_in_both_and_says_so() -> None:
 
 
 @pytest.fixture
+@standing
 def router(cloud: Cloud, alice: Person) -> Router:
     router = Router.objects.create(project_id=alice.project_id, name="way out")
     leg(router, cloud.network, "10.20.0.1")

@@ -19,9 +19,11 @@ from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def agent(cloud: Cloud) -> ScriptedAgent:
     """The host with a pool, which it has said."""
     agent = cloud.agents["host-1"]
@@ -30,11 +32,13 @@ def agent(cloud: Cloud) -> ScriptedAgent:
 
 
 @pytest.fixture
+@standing
 def volume(agent: ScriptedAgent, alice: Person) -> Volume:
     return made(agent, alice, name="<data>")
 
 
 @pytest.fixture
+@standing
 def server(cloud: Cloud, agent: ScriptedAgent, alice: Person) -> Instance:
     return cloud.running(alice.context, name="web")
 

@@ -17,6 +17,7 @@ from django.test import Client
 from provisioning.identity.services.ec2 import create_ec2_credential
 from tests.support.cast import People, Person
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 URL = "http://testserver/ec2/"
 Boto = Callable[[Person], Any]
@@ -62,6 +63,13 @@ def client(access: str, secret: str, region: str = "RegionOne", kind: str = "cli
     return made
 
 
+@functools.cache
+def _shared(number: int) -> Any:
+    """A client that comes again in later tests with other keys: making one takes longer than a request."""
+    del number
+    return client("", "")
+
+
 @pytest.fixture
 def boto(people: People) -> Boto:
     """Make a client for somebody, with a key pair of its own."""
@@ -69,7 +77,10 @@ def boto(people: People) -> Boto:
 
     def of(person: Person) -> Any:
         if str(person.user_id) not in known:
-            known[str(person.user_id)] = client(*create_ec2_credential(person.user, person.project))
+            made = _shared(len(known))
+            keys = made._request_signer._credentials
+            keys.access_key, keys.secret_key = create_ec2_credential(person.user, person.project)
+            known[str(person.user_id)] = made
         return known[str(person.user_id)]
 
     return of
@@ -91,6 +102,7 @@ def charlie(boto: Boto, people: People) -> Any:
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("h1")

@@ -15,12 +15,14 @@ from provisioning.quotas.services.limits import set_limits
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 NOTHING = "eipalloc-0123456789abcdef0"
 
 
 @pytest.fixture
+@standing
 def external(people: People) -> Network:
     network = services.create_network(people.operator.project_id, "public", external=True)
     services.create_subnet(network, "203.0.113.0/29", enable_dhcp=False)
@@ -28,6 +30,7 @@ def external(people: People) -> Network:
 
 
 @pytest.fixture
+@standing
 def net(people: People) -> Network:
     network = services.create_network(people.alice.project_id, "net")
     services.create_subnet(network, "10.44.0.0/24")
@@ -35,6 +38,7 @@ def net(people: People) -> Network:
 
 
 @pytest.fixture
+@standing
 def way_out(people: People, external: Network, net: Network) -> None:
     router = services.create_router(people.alice.project_id, gateway=services.Gateway(external))
     services.add_interface_by_subnet(router, net.subnets.get())

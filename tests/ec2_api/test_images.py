@@ -17,12 +17,14 @@ from tests.ec2_api.conftest import Boto
 from tests.ec2_api.test_volumes import refused
 from tests.support.cast import People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 MIXED = "InvalidParameterCombination"
 TAGS = [{"Key": "team", "Value": "red"}]
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("h1").serve()

@@ -16,6 +16,7 @@ from provisioning.quotas.services.limits import set_limits
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 NOTHING = "eni-0123456789abcdef0"
@@ -27,6 +28,7 @@ def named(address: str, **more: bool) -> dict[str, Any]:
 
 
 @pytest.fixture
+@standing
 def net(people: People) -> Network:
     network = services.create_network(people.alice.project_id, "net")
     services.create_subnet(network, "10.44.0.0/24")
@@ -34,6 +36,7 @@ def net(people: People) -> Network:
 
 
 @pytest.fixture
+@standing
 def subnet(net: Network) -> str:
     return ids.id_of("subnet", net.subnets.get().id)
 
@@ -44,6 +47,7 @@ def eni(alice: Any, subnet: str) -> str:
 
 
 @pytest.fixture
+@standing
 def server(people: People, cloud: Cloud, net: Network) -> Instance:
     return cloud.running(people.alice.context, networks=(NetworkRequest(str(net.id)),))
 

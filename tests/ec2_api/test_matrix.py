@@ -21,11 +21,13 @@ from portal.api.ec2 import urls
 from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import actions
 from tests.ec2_api.things import PERSONS, Things, guesses, make_things
-from tests.security.conftest import SECRET, World, world
+from tests.security.conftest import SECRET, World, made_world, world
 from tests.support.cast import People
 from tests.support.ec2 import OK, Answer, ask, pairs_of
+from tests.support.standing import standing
 
-__all__ = ["urls", "world"]
+__all__ = ["made_world", "urls", "world"]
+pytestmark = pytest.mark.usefixtures("world")  # a host that answers
 OUTSIDE = ("barred", "revoked", "roleless", "other", "operator")
 """Who must not learn anything of alice's project."""
 WORDS = {"auth": "AuthFailure", "denied": "UnauthorizedOperation"}
@@ -69,8 +71,9 @@ def _quick(settings: Settings) -> None:
 
 
 @pytest.fixture
-def things(people: People, world: World) -> Things:
-    return make_things(people, world)
+@standing
+def things(people: People, made_world: World) -> Things:
+    return make_things(people, made_world)
 
 
 def _asked(client: Client, things: Things, row: Row, person: str, **also: Any) -> Answer:

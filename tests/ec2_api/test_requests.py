@@ -29,12 +29,14 @@ from tests.ec2_api.things import of_application_credential
 from tests.identity.trusts.giving import give, token, with_token
 from tests.support.cast import People
 from tests.support.roles import remove_role
+from tests.support.standing import standing
 
 VERSION = {"Version": "2016-11-15"}
 KEYS = tuple[str, str]
 
 
 @pytest.fixture
+@standing
 def keys(people: People) -> KEYS:
     return create_ec2_credential(people.alice.user, people.alice.project)
 

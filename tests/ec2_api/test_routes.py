@@ -12,12 +12,14 @@ from provisioning.network.models import InternetGateway, Network, Router, Subnet
 from provisioning.network.services.internet_gateways import MOST_ON_THE_SHELF
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 EVERYWHERE = "0.0.0.0/0"
 
 
 @pytest.fixture
+@standing
 def external(people: People) -> Network:
     network = services.create_network(people.operator.project_id, "public", external=True)
     services.create_subnet(network, "203.0.113.0/24", enable_dhcp=False)

@@ -12,11 +12,13 @@ from provisioning.volumes.models import Snapshot, Volume
 from tests.ec2_api.test_volumes import refused, shown
 from tests.support.cast import People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 NAME = [{"ResourceType": "snapshot", "Tags": [{"Key": "Name", "Value": "monday"}]}]
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("h1").serve()

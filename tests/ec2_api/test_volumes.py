@@ -25,12 +25,14 @@ from tests.ec2_api.conftest import Boto, client, code_of
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.scripted_pool import ScriptedPool
+from tests.support.standing import standing
 
 NAME = [{"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}, {"Key": "team", "Value": "red"}]}]
 Make = Callable[..., str]
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("h1").serve()
@@ -50,6 +52,7 @@ def make(alice: Any, cloud: Cloud) -> Make:
 
 
 @pytest.fixture
+@standing
 def server(people: People, cloud: Cloud) -> tuple[Instance, str]:
     """A server that runs, and its id in EC2."""
     instance = cloud.running(people.alice.context)

@@ -15,6 +15,7 @@ from provisioning.quotas.services.limits import set_limits
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 COMBINATION = "InvalidParameterCombination"
@@ -27,6 +28,7 @@ def vpc(alice: Any) -> str:
 
 
 @pytest.fixture
+@standing
 def foreign(people: People) -> Network:
     """A network of alice's, made by the Network API, with a subnet of each IP version."""
     network = services.create_network(people.alice.project_id, "net")

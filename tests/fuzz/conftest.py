@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.ec2_api.things import Things, make_things
-from tests.security.conftest import World, world
+from tests.security.conftest import World, made_world, world
 from tests.support.cast import People
 
-__all__ = ["world"]
+__all__ = ["made_world", "world"]
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from django.test import Client
 
 from tests.support.cast import Person, sign_in_browser
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 
 @pytest.fixture(autouse=True)
@@ -15,6 +16,7 @@ def _plain_static(plain_static: None) -> None:
 
 
 @pytest.fixture
+@standing
 def cloud(db: None) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("host-1")

@@ -8,11 +8,13 @@ from django.test import Client
 from provisioning.compute.models import Instance, SchedulingDecision
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 LIST = "/admin/compute/schedulingdecision/"
 
 
 @pytest.fixture
+@standing
 def web(cloud: Cloud, alice: Person) -> Instance:
     cloud.add_host("tiny", memory_mb=512)
     instance = cloud.launch(alice.context, name="web")

@@ -12,6 +12,7 @@ from tests.ops.test_admin import act
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 PAGE = "/admin/compute/interfacedifference/"
 MAC = "fa:16:3e:00:00:77"
@@ -19,6 +20,7 @@ KEY = "00000000-0000-4000-8000-000000000077"
 
 
 @pytest.fixture
+@standing
 def agent(cloud: Cloud) -> ScriptedAgent:
     (agent,) = cloud.agents.values()
     agent.specs = {}
@@ -26,6 +28,7 @@ def agent(cloud: Cloud) -> ScriptedAgent:
 
 
 @pytest.fixture
+@standing
 def server(alice: Person, cloud: Cloud, agent: ScriptedAgent) -> Instance:
     server = cloud.launch(alice.context)
     cloud.run()
@@ -33,6 +36,7 @@ def server(alice: Person, cloud: Cloud, agent: ScriptedAgent) -> Instance:
 
 
 @pytest.fixture
+@standing
 def extra(agent: ScriptedAgent, server: Instance) -> InterfaceDifference:
     """The guest has an interface that no record knows."""
     assert agent.specs is not None

@@ -18,6 +18,7 @@ from provisioning.network.services.port_forwardings import Wanted
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
+from tests.support.standing import standing
 
 LISTS = (
     "network", "subnet", "subnetpool", "addressscope", "port", "rbacpolicy", "router", "floatingip", "portforwarding",
@@ -26,6 +27,7 @@ LISTS = (
 
 
 @pytest.fixture
+@standing
 def public(operator: Person) -> Network:
     network = services.create_network(
         operator.project_id, "public", external=True, network_type="flat", physical_network="external"

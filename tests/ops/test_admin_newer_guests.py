@@ -12,11 +12,13 @@ from provisioning.hosts.models import HostCommand
 from tests.ops.test_admin import act
 from tests.support.cast import Person
 from tests.support.clouds import Cloud, state_of
+from tests.support.standing import standing
 
 PAGE = "/admin/compute/newerguest/"
 
 
 @pytest.fixture
+@standing
 def row(alice: Person, cloud: Cloud) -> NewerGuest:
     """A server on its shelf, whose guest runs all the same."""
     server = cloud.launch(alice.context)

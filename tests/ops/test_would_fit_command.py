@@ -12,11 +12,13 @@ from django.core.management import CommandError, call_command
 from provisioning.compute.models import Instance, ServerGroup
 from tests.support.cast import People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("node-1")

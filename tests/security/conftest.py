@@ -75,6 +75,7 @@ from tests.support.cast import People, Person, make_people, make_project, make_u
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports
 from tests.support.sockets import open_socket
+from tests.support.standing import standing
 
 __all__ = ["open_socket"]
 SECRET = "cheshire"
@@ -369,12 +370,19 @@ def make_world(people: People, cloud: Cloud) -> World:
 
 
 @pytest.fixture
-def world(people: People, plain_static: None, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Alice's things, on a host that answers every question with the secret."""
-    monkeypatch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text=SECRET))
+@standing
+def made_world(people: People) -> World:
+    """Alice's things, on a host."""
     cloud = Cloud.make()
     cloud.add_host("h1")
     return make_world(people, cloud)
+
+
+@pytest.fixture
+def world(made_world: World, plain_static: None, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Alice's things, on a host that answers every question with the secret."""
+    monkeypatch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text=SECRET))
+    return made_world
 
 
 @pytest.fixture

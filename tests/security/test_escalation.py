@@ -14,9 +14,11 @@ from provisioning.identity.services.roles import create_role, imply, update_role
 from provisioning.identity.services.tokens import issue_token
 from tests.identity.directory.people_of_domains import V3, Realm, make_realm, role, status
 from tests.support.cast import Api, People
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def realm(people: People) -> Realm:
     return make_realm()
 

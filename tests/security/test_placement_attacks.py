@@ -32,6 +32,7 @@ from provisioning.network.models import Port
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 WOULD_FIT = "/compute/v2.1/novella-would-fit"
@@ -44,6 +45,7 @@ def alice() -> RequestContext:
 
 
 @pytest.fixture
+@standing
 def cloud(db: None) -> Cloud:
     return Cloud.make()
 

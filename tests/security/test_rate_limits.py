@@ -28,6 +28,7 @@ from provisioning.identity import throttle
 from tests.identity.bodies import by_password
 from tests.support.cast import Api, People, Person, sign_in_browser
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
 V21 = "/compute/v2.1"
@@ -36,6 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     return Cloud.make()
 

@@ -30,6 +30,7 @@ from provisioning.identity.services.roles import BUILT_IN, ensure_role
 from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import ensure_user
 from tests.support.kept import Again, Kept
+from tests.support.standing import derived, standing
 
 PASSWORD = "correct horse"
 _hashes: dict[tuple[Any, ...], str] = {}
@@ -182,6 +183,12 @@ class Api:
         self.client = Client(raise_request_exception=False)
         self.headers = headers | (person.headers if person else {})
 
+    def __getstate__(self) -> dict[str, str]:
+        return self.headers
+
+    def __setstate__(self, headers: dict[str, str]) -> None:
+        self.client, self.headers = Client(raise_request_exception=False), headers
+
     def _send(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
         sent: dict[str, Any] = {
             "headers": self.headers | {name.replace("_", "-"): value for name, value in headers.items()}
@@ -224,26 +231,31 @@ def sign_in_browser(client: Client, person: Person) -> None:
 
 
 @pytest.fixture
+@standing
 def people(db: None) -> People:
     return make_people()
 
 
 @pytest.fixture
+@derived
 def alice(people: People) -> Person:
     return people.alice
 
 
 @pytest.fixture
+@derived
 def bob(people: People) -> Person:
     return people.bob
 
 
 @pytest.fixture
+@derived
 def charlie(people: People) -> Person:
     return people.charlie
 
 
 @pytest.fixture
+@derived
 def operator(people: People) -> Person:
     return people.operator
 

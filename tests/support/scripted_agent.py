@@ -52,12 +52,10 @@ from compute_agent.contract.volume import (
     RestoreVolumeRequest,
     UploadVolumeRequest,
 )
-from compute_agent.engine.store import StateStore
 from compute_agent.network.documents import vni_of
 from compute_agent.servers.audit import with_interfaces
 from compute_agent.virt import fake_disk
 from compute_agent.virt.errors import HostError
-from compute_agent.volumes.memory import VolumeMemory
 from provisioning.common.errors import NovellaError
 from provisioning.compute import image_transfers
 from provisioning.compute.snapshot_images import in_project_of, is_ready
@@ -66,6 +64,7 @@ from provisioning.hosts.models import Host
 from provisioning.images import services as images
 from provisioning.volumes import image_transfers as volume_images
 from tests.support.backup_host import BackupHost
+from tests.support.remembered_volumes import RememberedVolumes
 from tests.support.scripted_pool import ScriptedPool
 
 
@@ -95,7 +94,7 @@ class ScriptedAgent:
     """What it was told of networks and the like: kind and id → generation and document."""
     digests: dict[tuple[str, str], str] = field(default_factory=dict)
     """The digests of the documents, by kind and id."""
-    memory: VolumeMemory = field(default_factory=lambda: VolumeMemory(StateStore(None)))
+    memory: RememberedVolumes = field(default_factory=RememberedVolumes)
     """Changes of volumes that it has seen, by the agent's own code."""
     specs: dict[str, InstanceSpec] | None = None
     """What its guests are made of, by instance, once it is to tell of their interfaces; None: it does not."""

@@ -10,6 +10,7 @@ import pytest
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import derived, standing
 
 V3 = "/volume/v3"
 
@@ -20,11 +21,13 @@ def at(version: str) -> dict[str, str]:
 
 
 @pytest.fixture
+@derived
 def api(people: People) -> Api:
     return Api(people.alice)
 
 
 @pytest.fixture
+@derived
 def operator_api(people: People) -> Api:
     return Api(people.operator)
 
@@ -58,7 +61,8 @@ class World:
 
 
 @pytest.fixture
-def world(people: People, monkeypatch: pytest.MonkeyPatch) -> World:
+@standing
+def world(people: People) -> World:
     cloud = Cloud.make()
     agent = cloud.add_host("kelvin")
     agent.serve()

@@ -10,9 +10,11 @@ from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.tokens import issue_token
 from tests.identity.directory.people_of_domains import V3, Realm, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, make_project, make_user
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def realm(people: People) -> Realm:
     return make_realm()
 

@@ -15,11 +15,13 @@ from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.projects import create_project, set_project_enabled, set_tags
 from tests.identity.directory.people_of_domains import V3, fault, make_realm, role, status
 from tests.support.cast import Api, People, make_domain, make_project, make_user
+from tests.support.standing import standing
 
 NAMES = ["Apple", "apple pie", "banana", "Cherry", "cherry_%"]
 
 
 @pytest.fixture
+@standing
 def fruit(people: People) -> Api:
     """Projects of these names in the domain ``other``; tags: the first is a and b, the second is a, the third b."""
     domain = make_domain("other", "Other")

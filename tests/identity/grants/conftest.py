@@ -12,6 +12,7 @@ from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.projects import create_project
 from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People, make_domain, make_project, make_user
+from tests.support.standing import standing
 
 V3 = "/identity/v3"
 
@@ -42,6 +43,7 @@ class Acme:
 
 
 @pytest.fixture
+@standing
 def acme(people: People) -> Acme:
     domain = make_domain("acme", "Acme")
     foundry = make_project("foundry", domain)

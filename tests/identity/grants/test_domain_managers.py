@@ -10,9 +10,11 @@ from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.roles import create_role
 from tests.identity.grants.conftest import V3, Acme, api_of, role_named
 from tests.support.cast import Api, People, make_user
+from tests.support.standing import derived, standing
 
 
 @pytest.fixture
+@standing
 def mona(acme: Acme) -> User:
     """The manager of acme."""
     user = make_user("mona", domain=acme.domain)
@@ -21,6 +23,7 @@ def mona(acme: Acme) -> User:
 
 
 @pytest.fixture
+@derived
 def api(acme: Acme, mona: User) -> Api:
     return api_of(mona, acme.domain)
 

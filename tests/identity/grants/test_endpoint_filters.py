@@ -18,6 +18,7 @@ from provisioning.identity.services.catalog import (
 from provisioning.identity.services.projects import delete_project
 from tests.identity.grants.conftest import V3, api_of
 from tests.support.cast import Api, People, make_project, make_user
+from tests.support.standing import standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 FILTER = f"{V3}/OS-EP-FILTER"
@@ -55,6 +56,7 @@ class Filters:
 
 
 @pytest.fixture
+@standing
 def filters(people: People) -> Filters:
     return Filters(people)
 

@@ -14,6 +14,7 @@ from provisioning.identity.services.projects import create_project
 from provisioning.identity.services.roles import create_role, imply
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People, make_project, make_user
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.both_databases
 
@@ -28,6 +29,7 @@ def listed(api: Api, query: str = "") -> list[dict[str, Any]]:
 
 
 @pytest.fixture
+@standing
 def given(people: People, acme: Acme) -> Acme:
     """Every form of assignment in acme, and one on the system."""
     member, reader = role_named("member"), role_named("reader")

@@ -14,6 +14,7 @@ from provisioning.identity.services.projects import delete_project
 from provisioning.identity.services.tokens import issue_token
 from tests.identity.directory.people_of_domains import V3, fault, make_realm, status
 from tests.support.cast import Api, People, make_project, make_user
+from tests.support.standing import standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 NOWHERE = "0" * 32
@@ -45,6 +46,7 @@ class Limits:
 
 
 @pytest.fixture
+@standing
 def limits(people: People) -> Limits:
     return Limits(people)
 

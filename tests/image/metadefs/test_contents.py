@@ -8,11 +8,13 @@ import pytest
 
 from tests.image.metadefs.defining import NAMESPACES, STRING, V2, define
 from tests.support.cast import Api, Person
+from tests.support.standing import standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
 
 @pytest.fixture
+@standing
 def path(operator: Person) -> str:
     return define(operator, visibility="public")
 
