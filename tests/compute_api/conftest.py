@@ -9,14 +9,19 @@ from typing import Any
 import pytest
 
 from provisioning.compute.models import Instance, InstanceTag
+from provisioning.volumes.models import Volume
+from provisioning.volumes.requests import VolumeRequest
+from provisioning.volumes.services import create_volume
 from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
+from tests.support.standing import derived, standing
 
 V21 = "/compute/v2.1"
 NEWEST = {"OpenStack-API-Version": "compute 2.96"}
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("h1")
@@ -24,12 +29,14 @@ def cloud(people: People) -> Cloud:
 
 
 @pytest.fixture
+@derived
 def api(people: People) -> Api:
     """Alice at the oldest microversion."""
     return Api(people.alice)
 
 
 @pytest.fixture
+@derived
 def new_api(people: People) -> Api:
     """Alice at the newest microversion."""
     return Api(people.alice, **NEWEST)
@@ -46,6 +53,28 @@ def launch(api: Api, cloud: Cloud, **changes: Any) -> str:
     assert answer.status_code == 202, answer.content
     cloud.run()
     return str(answer.json()["server"]["id"])
+
+
+def new_volume(people: People, cloud: Cloud, size: int = 1, **wanted: Any) -> Volume:
+    made = create_volume(people.alice.context, VolumeRequest(size_gb=size, **wanted))
+    cloud.run()
+    made.refresh_from_db()
+    assert made.status == "available"
+    return made
+
+
+@pytest.fixture
+@standing
+def server(api: Api, cloud: Cloud) -> str:
+    """The id of a running server of alice's."""
+    return launch(api, cloud)
+
+
+@pytest.fixture
+@standing
+def volume(people: People, cloud: Cloud) -> Volume:
+    """A volume of alice's, in a cloud that has a pool."""
+    return new_volume(people, cloud)
 
 
 FLAVOR = {

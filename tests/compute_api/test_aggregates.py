@@ -11,6 +11,7 @@ from provisioning.hosts.models import Host
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.standing import derived
 
 pytestmark = pytest.mark.django_db
 AGGREGATES = f"{V21}/os-aggregates"
@@ -22,6 +23,7 @@ def at(people: People, version: str = "2.1") -> Api:
 
 
 @pytest.fixture
+@derived
 def operator(people: People) -> Api:
     return at(people)
 

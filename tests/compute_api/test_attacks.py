@@ -17,6 +17,7 @@ from tests.compute_api.test_rescue import act, make_image
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_addresses
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
@@ -24,6 +25,7 @@ HUGE = 1 << 40
 
 
 @pytest.fixture
+@standing
 def server(api: Api, cloud: Cloud) -> str:
     return launch(api, cloud)
 

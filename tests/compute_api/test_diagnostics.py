@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from compute_agent.contract.calls import CallError, CpuDiagnostics, Diagnostics, DiskDiagnostics, NicDiagnostics
 from provisioning.hosts import calls
-from tests.compute_api.conftest import NEWEST, V21, launch
+from tests.compute_api.conftest import NEWEST, V21
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.standing import derived
 
 pytestmark = pytest.mark.django_db
 
@@ -28,14 +29,16 @@ TOLD = Diagnostics(
 
 
 @pytest.fixture
+@derived
 def operator(people: People) -> Api:
     return Api(people.operator, **NEWEST)
 
 
-def test_the_shape_of_all_hypervisors(api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    ident = launch(api, cloud)
+def test_the_shape_of_all_hypervisors(
+    api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
+) -> None:
     monkeypatch.setattr(calls, "call", lambda *_, **__: TOLD)
-    shown = operator.get(f"{V21}/servers/{ident}/diagnostics").json()
+    shown = operator.get(f"{V21}/servers/{server}/diagnostics").json()
     assert shown == {
         "state": "running",
         "driver": "libvirt",
@@ -76,30 +79,27 @@ def test_the_shape_of_all_hypervisors(api: Api, operator: Api, cloud: Cloud, mon
 
 
 def test_a_driver_that_the_reference_does_not_know_is_not_named(
-    api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
-    ident = launch(api, cloud)
     monkeypatch.setattr(calls, "call", lambda *_, **__: replace(TOLD, driver="fake"))
-    assert operator.get(f"{V21}/servers/{ident}/diagnostics").json()["driver"] == "libvirt"
+    assert operator.get(f"{V21}/servers/{server}/diagnostics").json()["driver"] == "libvirt"
 
 
 def test_libvirts_own_names_before_2_48(
-    api: Api, people: People, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    api: Api, people: People, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
-    ident = launch(api, cloud)
     monkeypatch.setattr(calls, "call", lambda *_, **__: TOLD)
     old = Api(people.operator, **{"OpenStack-API-Version": "compute 2.47"})
-    shown = old.get(f"{V21}/servers/{ident}/diagnostics").json()
+    shown = old.get(f"{V21}/servers/{server}/diagnostics").json()
     assert (shown["cpu0_time"], shown["vda_read"], shown["vda_write_req"]) == (5_000, 7, 2)
     assert (shown["tap0_rx"], shown["tap0_tx_packets"], shown["memory"]) == (10, 3, 128 * 1024)
 
 
 def test_a_guest_that_is_not_there_is_a_conflict(
-    api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    api: Api, operator: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
-    ident = launch(api, cloud)
     monkeypatch.setattr(calls, "call", lambda *_, **__: CallError(code="not_found", message="There is no such guest."))
-    assert operator.get(f"{V21}/servers/{ident}/diagnostics").status_code == 409
-    api.delete(f"{V21}/servers/{ident}")
-    assert operator.get(f"{V21}/servers/{ident}/diagnostics").status_code == 409
-    assert api.get(f"{V21}/servers/{ident}/diagnostics").status_code == 403
+    assert operator.get(f"{V21}/servers/{server}/diagnostics").status_code == 409
+    api.delete(f"{V21}/servers/{server}")
+    assert operator.get(f"{V21}/servers/{server}/diagnostics").status_code == 409
+    assert api.get(f"{V21}/servers/{server}/diagnostics").status_code == 403

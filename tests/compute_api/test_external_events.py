@@ -12,6 +12,7 @@ from provisioning.identity.services.roles import ensure_role
 from tests.compute_api.conftest import V21, launch, put_server
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.standing import derived
 
 pytestmark = pytest.mark.django_db
 
@@ -19,6 +20,7 @@ NOBODY = "5f1d2c3b-0000-4000-8000-000000000001"
 
 
 @pytest.fixture
+@derived
 def root(people: People) -> Api:
     return Api(people.operator)
 
@@ -77,33 +79,31 @@ def test_names_come_with_microversions(root: Api, cloud: Cloud, name: str, befor
     assert tell(root, event, version=since).status_code == 207
 
 
-def test_the_power_of_a_server_follows(api: Api, root: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    off, on = ({"name": "power-update", "server_uuid": ident, "tag": f"POWER_{way}"} for way in ("OFF", "ON"))
+def test_the_power_of_a_server_follows(api: Api, root: Api, cloud: Cloud, server: str) -> None:
+    off, on = ({"name": "power-update", "server_uuid": server, "tag": f"POWER_{way}"} for way in ("OFF", "ON"))
     assert tell(root, on).status_code == 200
     assert cloud.agents["h1"].take() == []
     assert tell(root, off, off, off | {"tag": "POWER_SIDEWAYS"}).status_code == 200
     cloud.run()
-    assert status_of(api, ident) == "SHUTOFF"
-    assert cloud.agents["h1"].guests[ident][1] == 4
+    assert status_of(api, server) == "SHUTOFF"
+    assert cloud.agents["h1"].guests[server][1] == 4
     assert tell(root, off).status_code == 200
     assert tell(root, on).status_code == 200
     cloud.run()
-    assert status_of(api, ident) == "ACTIVE"
-    api.post(f"{V21}/servers/{ident}/action", {"pause": None})
+    assert status_of(api, server) == "ACTIVE"
+    api.post(f"{V21}/servers/{server}/action", {"pause": None})
     assert tell(root, off).status_code == 200
     cloud.run()
-    assert status_of(api, ident) == "PAUSED"
+    assert status_of(api, server) == "PAUSED"
 
 
-def test_services_switch_servers_of_every_project(people: People, api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_services_switch_servers_of_every_project(people: People, api: Api, cloud: Cloud, server: str) -> None:
     ensure_role("service")
     assign_role(people.charlie.user, people.charlie.project, "service")
-    event = {"name": "power-update", "server_uuid": ident, "tag": "POWER_OFF"}
+    event = {"name": "power-update", "server_uuid": server, "tag": "POWER_OFF"}
     assert tell(Api(people.charlie), event).status_code == 200
     cloud.run()
-    assert status_of(api, ident) == "SHUTOFF"
+    assert status_of(api, server) == "SHUTOFF"
 
 
 def test_only_operators_tell(people: People, api: Api, cloud: Cloud) -> None:

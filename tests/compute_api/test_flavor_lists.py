@@ -12,9 +12,10 @@ from pytest_django import Settings
 
 from provisioning.compute.models import Flavor, Instance
 from provisioning.identity import policy
-from tests.compute_api.conftest import V21, launch
+from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.standing import derived
 
 pytestmark = pytest.mark.django_db
 FLAVORS = f"{V21}/flavors"
@@ -35,6 +36,7 @@ def ids(answer: Any) -> list[str]:
 
 
 @pytest.fixture
+@derived
 def operator(people: People) -> Api:
     return Api(people.operator)
 
@@ -226,13 +228,12 @@ def test_the_description_changes_from_2_55(operator: Api, api: Api, version: str
         assert emptied.json()["flavor"]["description"] is None
 
 
-def test_a_running_server_keeps_its_copy(operator: Api, api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    before = Instance.objects.get(id=ident).flavor
+def test_a_running_server_keeps_its_copy(operator: Api, api: Api, cloud: Cloud, server: str) -> None:
+    before = Instance.objects.get(id=server).flavor
     operator.post(f"{FLAVORS}/1/os-extra_specs", {"extra_specs": {"hw:cpu_policy": "shared"}})
     assert operator.delete(f"{FLAVORS}/1").status_code == 202
-    assert Instance.objects.get(id=ident).flavor == before
-    assert api.get(f"{V21}/servers/{ident}", **at("2.47")).json()["server"]["flavor"]["extra_specs"] == {}
+    assert Instance.objects.get(id=server).flavor == before
+    assert api.get(f"{V21}/servers/{server}", **at("2.47")).json()["server"]["flavor"]["extra_specs"] == {}
 
 
 def test_a_list_costs_the_same_whatever_its_size(api: Api) -> None:

@@ -12,6 +12,7 @@ from provisioning.compute import extra_specs
 from provisioning.compute.models import Flavor
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 F = f"{V21}/flavors/f"
@@ -23,6 +24,7 @@ def at(version: str) -> dict[str, str]:
 
 
 @pytest.fixture
+@standing
 def flavor(db: None) -> Flavor:
     return Flavor.objects.create(
         flavorid="f", name="f", vcpus=1, memory_mb=64, root_gb=1, is_public=False, extra_specs={"old": "1"}

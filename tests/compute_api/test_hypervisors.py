@@ -14,6 +14,7 @@ from provisioning.hosts.models import Host
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 HYPERVISORS = f"{V21}/os-hypervisors"
@@ -31,6 +32,7 @@ def at(people: People, version: str) -> Api:
 
 
 @pytest.fixture
+@standing
 def host(cloud: Cloud) -> Host:
     info = {"arch": "x86_64", "model": "Nehalem", "vendor": "Intel", "features": "pge,clflush"}
     Host.objects.update(uptime=UPTIME, cpu_info=info | {"sockets": "4", "cores": "1", "threads": "2"})

@@ -85,46 +85,43 @@ def test_a_backup_that_is_not_kept_has_no_address(people: People, api: Api, clou
         ("createBackup", BACKUP | {"more": 1}),
     ],
 )
-def test_a_wrong_body_is_refused_and_nothing_begins(api: Api, cloud: Cloud, action: str, body: object) -> None:
-    ident = launch(api, cloud)
+def test_a_wrong_body_is_refused_and_nothing_begins(
+    api: Api, cloud: Cloud, action: str, body: object, server: str
+) -> None:
     before = Image.objects.count()
-    assert act(api, ident, action, body).status_code == 400
+    assert act(api, server, action, body).status_code == 400
     assert Image.objects.count() == before
-    assert Instance.objects.get(id=ident).task_state is None
+    assert Instance.objects.get(id=server).task_state is None
 
 
-def test_too_much_metadata_is_forbidden(api: Api, people: People, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_too_much_metadata_is_forbidden(api: Api, people: People, cloud: Cloud, server: str) -> None:
     set_limit(people.alice.project_id, "metadata_items", 1)
-    answer = act(api, ident, "createImage", {"name": "copy", "metadata": {"a": "1", "b": "2"}})
+    answer = act(api, server, "createImage", {"name": "copy", "metadata": {"a": "1", "b": "2"}})
     assert (answer.status_code, answer.json()) == (
         403,
         {"forbidden": {"code": 403, "message": "Image metadata limit exceeded"}},
     )
 
 
-def test_metadata_stands_in_the_image(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "createImage", {"name": "copy", "metadata": {"purpose": "test", "image_type": "mine"}})
+def test_metadata_stands_in_the_image(api: Api, cloud: Cloud, server: str) -> None:
+    act(api, server, "createImage", {"name": "copy", "metadata": {"purpose": "test", "image_type": "mine"}})
     image = Image.objects.get(name="copy")
     assert (image.properties["purpose"], image.properties["image_type"]) == ("test", "mine")
 
 
 @pytest.mark.parametrize("action", ["createImage", "createBackup"])
 @pytest.mark.parametrize("state", ["error", "rescued", "resized", "shelved", "shelved_offloaded", "building"])
-def test_other_states_are_a_conflict(api: Api, cloud: Cloud, action: str, state: str) -> None:
-    ident = launch(api, cloud)
-    Instance.objects.filter(id=ident).update(vm_state=state)
-    answer = act(api, ident, action, {"name": "copy"} if action == "createImage" else BACKUP)
+def test_other_states_are_a_conflict(api: Api, cloud: Cloud, action: str, state: str, server: str) -> None:
+    Instance.objects.filter(id=server).update(vm_state=state)
+    answer = act(api, server, action, {"name": "copy"} if action == "createImage" else BACKUP)
     assert (answer.status_code, answer.json()["conflictingRequest"]["message"]) == (
         409,
-        f"Cannot '{action}' instance {ident} while it is in vm_state {state}",
+        f"Cannot '{action}' instance {server} while it is in vm_state {state}",
     )
 
 
-def test_only_members_of_the_project_may(people: People, api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    assert act(Api(people.bob), ident, "createImage", {"name": "copy"}).status_code == 403
-    assert act(Api(people.charlie), ident, "createImage", {"name": "copy"}).status_code == 404
-    assert act(Api(people.bob), ident, "createBackup", BACKUP).status_code == 403
-    assert act(Api(people.charlie), ident, "createBackup", BACKUP).status_code == 404
+def test_only_members_of_the_project_may(people: People, api: Api, cloud: Cloud, server: str) -> None:
+    assert act(Api(people.bob), server, "createImage", {"name": "copy"}).status_code == 403
+    assert act(Api(people.charlie), server, "createImage", {"name": "copy"}).status_code == 404
+    assert act(Api(people.bob), server, "createBackup", BACKUP).status_code == 403
+    assert act(Api(people.charlie), server, "createBackup", BACKUP).status_code == 404

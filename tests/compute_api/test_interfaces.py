@@ -15,6 +15,7 @@ from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_addresses, guest_ports
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +42,7 @@ def message(answer: Any, status: int) -> str:
 
 
 @pytest.fixture
+@standing
 def server(api: Api, cloud: Cloud) -> str:
     return launch(api, cloud)
 

@@ -10,8 +10,8 @@ from provisioning.compute.models import BlockDevice
 from provisioning.hosts import audits, restored
 from provisioning.hosts.models import Host
 from provisioning.volumes.models import Attachment, Volume
-from tests.compute_api.conftest import V21, launch
-from tests.compute_api.test_volumes import attach, cloud, new_volume, status
+from tests.compute_api.conftest import V21, launch, new_volume
+from tests.compute_api.test_volumes import attach, cloud, status
 from tests.core.doctor.findings import look
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -44,9 +44,9 @@ def taken_out(cloud: Cloud) -> list[str]:
 @pytest.mark.doctor_finds("newer_volumes")
 @pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
 def test_a_volume_attached_since_the_copy_is_its_servers_again(
-    api: Api, cloud: Cloud, people: People, *, told: bool
+    api: Api, cloud: Cloud, people: People, *, told: bool, server: str, volume: Volume
 ) -> None:
-    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    agent = cloud.agents["h1"]
     copy = Copy()
     attach(api, server, volume)
     cloud.run()
@@ -72,8 +72,10 @@ def test_a_volume_attached_since_the_copy_is_its_servers_again(
 
 
 @pytest.mark.doctor_finds("newer_volumes")
-def test_a_volume_attached_again_since_the_copy_has_one_disk(api: Api, cloud: Cloud, people: People) -> None:
-    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+def test_a_volume_attached_again_since_the_copy_has_one_disk(
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
+) -> None:
+    agent = cloud.agents["h1"]
     attach(api, server, volume)
     cloud.run()
     copy = Copy()
@@ -91,9 +93,10 @@ def test_a_volume_attached_again_since_the_copy_has_one_disk(api: Api, cloud: Cl
     assert status(volume) == "in-use"
 
 
-def test_a_volume_that_the_records_never_gave_a_server_is_not_taken_out(api: Api, cloud: Cloud, people: People) -> None:
+def test_a_volume_that_the_records_never_gave_a_server_is_not_taken_out(
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
+) -> None:
     """Its data's host has not said yet which attachment is open."""
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     audit(cloud, server, volume)
     assert taken_out(cloud) == []
 
@@ -115,8 +118,9 @@ def test_nothing_is_taken_out_before_the_volumes_host_has_been_heard_after_a_res
     assert taken_out(cloud) == []
 
 
-def test_a_volume_that_was_detached_by_these_records_is_taken_out(api: Api, cloud: Cloud, people: People) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
+def test_a_volume_that_was_detached_by_these_records_is_taken_out(
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
+) -> None:
     attach(api, server, volume)
     cloud.run()
     api.delete(f"{V21}/servers/{server}/os-volume_attachments/{volume.id}")
@@ -134,8 +138,10 @@ def test_a_volume_that_another_server_has_open_is_taken_out(api: Api, cloud: Clo
 
 
 @pytest.mark.doctor_finds("newer_volumes")
-def test_a_host_does_not_give_a_server_another_projects_volume(api: Api, cloud: Cloud, people: People) -> None:
-    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+def test_a_host_does_not_give_a_server_another_projects_volume(
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
+) -> None:
+    agent = cloud.agents["h1"]
     copy = Copy()
     attach(api, server, volume)
     cloud.run()

@@ -18,8 +18,8 @@ from provisioning.volumes import placement
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, StoragePool, Volume
 from provisioning.volumes.upkeep import reap
-from tests.compute_api.conftest import V21, launch
-from tests.compute_api.test_volumes import attach, cloud, commands_of, new_volume, status
+from tests.compute_api.conftest import V21, launch, new_volume
+from tests.compute_api.test_volumes import attach, cloud, commands_of, status
 from tests.core.doctor.findings import look
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -27,6 +27,7 @@ from tests.support.copies import Copy
 from tests.support.jobs import drain
 from tests.support.passing_time import pass_time
 from tests.support.scripted_pool import ScriptedPool
+from tests.support.standing import standing
 
 __all__ = ["cloud"]
 
@@ -87,6 +88,7 @@ def new_of(swap: Command) -> str:
 
 
 @pytest.fixture
+@standing
 def guest(api: Api, cloud: Cloud, people: People) -> Guest:
     cloud.agents["h1"].serve(ScriptedPool(name="other"))
     server, volume = launch(api, cloud), new_volume(people, cloud)

@@ -16,6 +16,7 @@ from provisioning.identity.services.roles import ensure_role
 from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
+from tests.support.standing import derived, standing
 
 pytestmark = pytest.mark.django_db
 
@@ -27,11 +28,13 @@ def at(version: str) -> dict[str, str]:
 
 
 @pytest.fixture
+@derived
 def operator_api(people: People) -> Api:
     return Api(people.operator, **NEWEST)
 
 
 @pytest.fixture
+@standing
 def server(api: Api, cloud: Cloud) -> str:
     cloud.add_host("h2")
     return launch(api, cloud)
@@ -175,6 +178,7 @@ def test_only_operators_move_servers(people: People, server: str, name: str, bod
 
 
 @pytest.fixture
+@standing
 def migration(api: Api, cloud: Cloud, server: str) -> Migration:
     act(api, server, "resize", {"flavorRef": "2"}, "2.1")
     cloud.run()

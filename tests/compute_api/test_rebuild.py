@@ -140,10 +140,9 @@ def test_a_field_comes_and_goes_with_its_microversion(api: Api, cloud: Cloud, pe
             cloud.run()
 
 
-def test_a_host_name_with_dots_needs_2_94(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
-    assert rebuild(at(people, 93), ident, cloud, hostname="a.example").status_code == 400
-    assert rebuild(at(people, 94), ident, cloud, hostname="a.example").status_code == 202
+def test_a_host_name_with_dots_needs_2_94(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    assert rebuild(at(people, 93), server, cloud, hostname="a.example").status_code == 400
+    assert rebuild(at(people, 94), server, cloud, hostname="a.example").status_code == 202
 
 
 def test_operators_see_user_data_once(api: Api, cloud: Cloud, people: People) -> None:
@@ -157,11 +156,10 @@ def test_operators_see_user_data_once(api: Api, cloud: Cloud, people: People) ->
     assert shown["OS-EXT-SRV-ATTR:user_data"] == "IyEvYmluL3No"
 
 
-def test_the_answer_is_whole_from_2_75_on(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
+def test_the_answer_is_whole_from_2_75_on(api: Api, cloud: Cloud, people: People, server: str) -> None:
     seen = {}
     for minor in (1, 53, 54, 57, 71, 74, 75):
-        seen[minor] = set(rebuild(at(people, minor), ident, cloud).json()["server"])
+        seen[minor] = set(rebuild(at(people, minor), server, cloud).json()["server"])
         cloud.run()
     whole = {"config_drive", "OS-EXT-STS:vm_state", "security_groups", "OS-EXT-AZ:availability_zone"}
     assert not seen[1] & (whole | {"key_name", "user_data", "server_groups"})
@@ -182,15 +180,14 @@ def test_files_go_in_once(api: Api, cloud: Cloud) -> None:
     assert order_of(ordered(cloud)).instance.injected_files == []
 
 
-def test_a_stopped_server_stays_stopped(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "os-stop")
+def test_a_stopped_server_stays_stopped(api: Api, cloud: Cloud, server: str) -> None:
+    act(api, server, "os-stop")
     cloud.run()
-    assert rebuild(api, ident, cloud).json()["server"]["status"] == "REBUILD"
+    assert rebuild(api, server, cloud).json()["server"]["status"] == "REBUILD"
     command = ordered(cloud)
     assert not order_of(command).start
     cloud.agents["h1"].carry_out(command)
-    assert status(api, ident) == "SHUTOFF"
+    assert status(api, server) == "SHUTOFF"
 
 
 def test_a_failed_rebuild_is_an_error_from_which_another_leads(api: Api, cloud: Cloud) -> None:
@@ -211,36 +208,33 @@ def test_a_failed_rebuild_is_an_error_from_which_another_leads(api: Api, cloud: 
     assert status(api, ident) == "ACTIVE"
 
 
-def test_a_server_whose_rebuild_failed_is_deleted(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    rebuild(api, ident, cloud)
+def test_a_server_whose_rebuild_failed_is_deleted(api: Api, cloud: Cloud, server: str) -> None:
+    rebuild(api, server, cloud)
     cloud.agents["h1"].report(ordered(cloud), "failed", error_code="host_failed", message="No room.")
-    assert api.delete(f"{V21}/servers/{ident}").status_code == 204
+    assert api.delete(f"{V21}/servers/{server}").status_code == 204
     cloud.run()
-    assert api.get(f"{V21}/servers/{ident}").status_code == 404
+    assert api.get(f"{V21}/servers/{server}").status_code == 404
     assert cloud.agents["h1"].guests == {}
 
 
-def test_a_silent_host_leaves_an_error(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    for begin in (lambda: rebuild(api, ident, cloud), lambda: act(api, ident, "rescue")):
+def test_a_silent_host_leaves_an_error(api: Api, cloud: Cloud, server: str) -> None:
+    for begin in (lambda: rebuild(api, server, cloud), lambda: act(api, server, "rescue")):
         begin()
         command = ordered(cloud)
-        Instance.objects.filter(id=ident).update(task_deadline=timezone.now() - timedelta(seconds=1))
+        Instance.objects.filter(id=server).update(task_deadline=timezone.now() - timedelta(seconds=1))
         reap()
-        assert status(api, ident) == "ERROR"
+        assert status(api, server) == "ERROR"
         cloud.agents["h1"].report(command, "finished", power_state=PowerState.RUNNING)
-        assert status(api, ident) == "ERROR", "what comes later is passed over"
+        assert status(api, server) == "ERROR", "what comes later is passed over"
 
 
-def test_a_delete_in_the_middle_of_a_rebuild_wins(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    rebuild(api, ident, cloud)
+def test_a_delete_in_the_middle_of_a_rebuild_wins(api: Api, cloud: Cloud, server: str) -> None:
+    rebuild(api, server, cloud)
     command = ordered(cloud)
-    assert api.delete(f"{V21}/servers/{ident}").status_code == 204
+    assert api.delete(f"{V21}/servers/{server}").status_code == 204
     cloud.agents["h1"].report(command, "finished", power_state=PowerState.RUNNING)
     cloud.run()
-    assert api.get(f"{V21}/servers/{ident}").status_code == 404
+    assert api.get(f"{V21}/servers/{server}").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -254,21 +248,21 @@ def test_a_delete_in_the_middle_of_a_rebuild_wins(api: Api, cloud: Cloud) -> Non
         ({"properties": {"ramdisk_id": "nothing"}}, "ramdisk"),
     ],
 )
-def test_an_image_that_does_not_fit_is_400(api: Api, cloud: Cloud, changes: dict[str, Any], said: str) -> None:
-    ident = launch(api, cloud)
+def test_an_image_that_does_not_fit_is_400(
+    api: Api, cloud: Cloud, changes: dict[str, Any], said: str, server: str
+) -> None:
     image = make_image(cloud, **changes)
-    answer = act(api, ident, "rebuild", {"imageRef": str(image.id), "name": "renamed"})
+    answer = act(api, server, "rebuild", {"imageRef": str(image.id), "name": "renamed"})
     assert answer.status_code == 400
     assert said in answer.json()["badRequest"]["message"]
-    instance = Instance.objects.get(id=ident)
+    instance = Instance.objects.get(id=server)
     assert (instance.name, instance.image_id, instance.task_state) == ("web", cloud.image.id, None)
 
 
-def test_too_much_metadata_is_403(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    answer = rebuild(api, ident, cloud, metadata={f"key{number}": "x" for number in range(200)})
+def test_too_much_metadata_is_403(api: Api, cloud: Cloud, server: str) -> None:
+    answer = rebuild(api, server, cloud, metadata={f"key{number}": "x" for number in range(200)})
     assert answer.status_code == 403
-    assert Instance.objects.get(id=ident).task_state is None
+    assert Instance.objects.get(id=server).task_state is None
 
 
 @pytest.mark.parametrize(
@@ -290,31 +284,28 @@ def test_too_much_metadata_is_403(api: Api, cloud: Cloud) -> None:
         {"unknown": 1},
     ],
 )
-def test_wrong_bodies_are_400(api: Api, cloud: Cloud, body: dict[str, Any] | None) -> None:
-    ident = launch(api, cloud)
+def test_wrong_bodies_are_400(api: Api, cloud: Cloud, body: dict[str, Any] | None, server: str) -> None:
     known = {"imageRef": str(cloud.image.id)} if body and "imageRef" not in body and body != {"name": "x"} else {}
-    answer = act(api, ident, "rebuild", None if body is None else known | body)
+    answer = act(api, server, "rebuild", None if body is None else known | body)
     assert answer.status_code == 400, answer.content
 
 
-def test_a_locked_a_busy_and_a_paused_server_are_409(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "lock")
-    assert rebuild(api, ident, cloud).status_code == 409
-    act(api, ident, "unlock")
-    act(api, ident, "pause")
-    answer = rebuild(api, ident, cloud)
+def test_a_locked_a_busy_and_a_paused_server_are_409(api: Api, cloud: Cloud, server: str) -> None:
+    act(api, server, "lock")
+    assert rebuild(api, server, cloud).status_code == 409
+    act(api, server, "unlock")
+    act(api, server, "pause")
+    answer = rebuild(api, server, cloud)
     assert answer.status_code == 409
     said = answer.json()["conflictingRequest"]["message"]
-    assert said == f"Cannot 'rebuild' instance {ident} while it is in task_state pausing"
+    assert said == f"Cannot 'rebuild' instance {server} while it is in task_state pausing"
     cloud.run()
-    assert rebuild(api, ident, cloud).status_code == 409
+    assert rebuild(api, server, cloud).status_code == 409
 
 
-def test_others_find_no_server_and_readers_may_not(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
-    assert rebuild(Api(people.charlie), ident, cloud).status_code == 404
-    assert rebuild(Api(people.bob), ident, cloud).status_code == 403
+def test_others_find_no_server_and_readers_may_not(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    assert rebuild(Api(people.charlie), server, cloud).status_code == 404
+    assert rebuild(Api(people.bob), server, cloud).status_code == 403
 
 
 def test_no_password_is_said_where_guests_get_none(api: Api, cloud: Cloud, settings: Settings) -> None:

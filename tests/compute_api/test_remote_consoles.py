@@ -19,6 +19,7 @@ from provisioning.compute.services.remote_consoles import use_token
 from tests.compute_api.conftest import V21
 from tests.support.cast import People, Person
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 ACTIONS = [
     ("os-getVNCConsole", "novnc"),
@@ -30,6 +31,7 @@ ACTIONS = [
 
 
 @pytest.fixture
+@standing
 def server(people: People) -> Instance:
     """Alice's, running."""
     cloud = Cloud.make()

@@ -50,11 +50,10 @@ def ordered(cloud: Cloud) -> Command:
     return command
 
 
-def test_a_server_is_rescued_with_its_own_image_and_comes_back(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    answer = act(api, ident, "rescue", {"adminPass": "secret words"})
+def test_a_server_is_rescued_with_its_own_image_and_comes_back(api: Api, cloud: Cloud, server: str) -> None:
+    answer = act(api, server, "rescue", {"adminPass": "secret words"})
     assert (answer.status_code, answer.json()) == (200, {"adminPass": "secret words"})
-    shown = api.get(f"{V21}/servers/{ident}").json()["server"]
+    shown = api.get(f"{V21}/servers/{server}").json()["server"]
     assert (shown["status"], shown["OS-EXT-STS:task_state"]) == ("ACTIVE", "rescuing")
     command = ordered(cloud)
     body = command.body
@@ -62,27 +61,26 @@ def test_a_server_is_rescued_with_its_own_image_and_comes_back(api: Api, cloud: 
     assert body.ran
     assert body.instance.rescue is not None
     assert body.instance.rescue.image.id == body.instance.image.id == str(cloud.image.id)
-    assert (body.instance.uuid, body.instance.admin_password) == (ident, "secret words")
+    assert (body.instance.uuid, body.instance.admin_password) == (server, "secret words")
     assert len(body.instance.ports) == 1
     cloud.agents["h1"].carry_out(command)
-    assert status(api, ident) == "RESCUE"
-    assert act(api, ident, "unrescue").status_code == 202
+    assert status(api, server) == "RESCUE"
+    assert act(api, server, "unrescue").status_code == 202
     command = ordered(cloud)
     assert isinstance(command.body, UnrescueRequest)
     assert command.body.instance.rescue is None
     assert command.body.instance.admin_password is None
     cloud.agents["h1"].carry_out(command)
-    assert status(api, ident) == "ACTIVE"
-    assert Instance.objects.get(id=ident).rescue_image_id is None
+    assert status(api, server) == "ACTIVE"
+    assert Instance.objects.get(id=server).rescue_image_id is None
 
 
-def test_another_image_is_named_with_its_kernel_and_ramdisk(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_another_image_is_named_with_its_kernel_and_ramdisk(api: Api, cloud: Cloud, server: str) -> None:
     kernel = make_image(cloud, disk_format="aki", container_format="aki")
     ramdisk = make_image(cloud, disk_format="ari", container_format="ari")
     properties = {"kernel_id": str(kernel.id), "ramdisk_id": str(ramdisk.id), "os_command_line": "single"}
     image = make_image(cloud, properties=properties)
-    answer = act(api, ident, "rescue", {"rescue_image_ref": str(image.id)})
+    answer = act(api, server, "rescue", {"rescue_image_ref": str(image.id)})
     assert len(answer.json()["adminPass"]) == 12
     body = ordered(cloud).body
     assert isinstance(body, RescueRequest)
@@ -115,14 +113,13 @@ def test_no_password_is_said_where_guests_get_none(api: Api, cloud: Cloud, setti
         {"properties": {"kernel_id": str(uuid.uuid4())}},
     ],
 )
-def test_an_image_that_cannot_boot_is_400(api: Api, cloud: Cloud, changes: dict[str, Any]) -> None:
-    ident = launch(api, cloud)
+def test_an_image_that_cannot_boot_is_400(api: Api, cloud: Cloud, changes: dict[str, Any], server: str) -> None:
     image = make_image(cloud, **changes)
-    answer = act(api, ident, "rescue", {"rescue_image_ref": str(image.id)})
+    answer = act(api, server, "rescue", {"rescue_image_ref": str(image.id)})
     assert answer.status_code == 400
     assert cloud.agents["h1"].take() == []
-    assert status(api, ident) == "ACTIVE"
-    assert Instance.objects.get(id=ident).task_state is None
+    assert status(api, server) == "ACTIVE"
+    assert Instance.objects.get(id=server).task_state is None
 
 
 @pytest.mark.parametrize(
@@ -132,104 +129,97 @@ def test_wrong_bodies_are_400(api: Api, cloud: Cloud, body: object) -> None:
     assert act(api, launch(api, cloud), "rescue", body).status_code == 400
 
 
-def test_a_stopped_server_and_one_in_error_can_be_rescued(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "os-stop")
+def test_a_stopped_server_and_one_in_error_can_be_rescued(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    act(api, server, "os-stop")
     cloud.run()
-    act(api, ident, "rescue")
+    act(api, server, "rescue")
     command = ordered(cloud)
     assert isinstance(command.body, RescueRequest)
     assert not command.body.ran
     cloud.agents["h1"].carry_out(command)
-    assert status(api, ident) == "RESCUE"
-    act(Api(people.operator), ident, "os-resetState", {"state": "error"})
-    assert act(api, ident, "rescue").status_code == 200
+    assert status(api, server) == "RESCUE"
+    act(Api(people.operator), server, "os-resetState", {"state": "error"})
+    assert act(api, server, "rescue").status_code == 200
     cloud.run()
-    assert status(api, ident) == "RESCUE"
+    assert status(api, server) == "RESCUE"
 
 
 @pytest.mark.parametrize("action", ["rescue", "os-stop", "os-start", "pause", "suspend", "reboot", "rebuild"])
-def test_what_a_rescued_server_does_not_do_is_409(api: Api, cloud: Cloud, action: str) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "rescue")
+def test_what_a_rescued_server_does_not_do_is_409(api: Api, cloud: Cloud, action: str, server: str) -> None:
+    act(api, server, "rescue")
     cloud.run()
     bodies = {"reboot": {"type": "HARD"}, "rebuild": {"imageRef": str(cloud.image.id)}}
-    answer = act(api, ident, action, bodies.get(action))
+    answer = act(api, server, action, bodies.get(action))
     assert answer.status_code == 409
-    assert f"instance {ident} while it is in vm_state rescued" in answer.json()["conflictingRequest"]["message"]
+    assert f"instance {server} while it is in vm_state rescued" in answer.json()["conflictingRequest"]["message"]
 
 
-def test_a_server_that_is_not_rescued_is_not_unrescued(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    answer = act(api, ident, "unrescue")
+def test_a_server_that_is_not_rescued_is_not_unrescued(api: Api, cloud: Cloud, server: str) -> None:
+    answer = act(api, server, "unrescue")
     assert answer.status_code == 409
     said = answer.json()["conflictingRequest"]["message"]
-    assert said == f"Cannot 'unrescue' instance {ident} while it is in vm_state active"
+    assert said == f"Cannot 'unrescue' instance {server} while it is in vm_state active"
 
 
-def test_a_locked_server_is_409(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "lock")
+def test_a_locked_server_is_409(api: Api, cloud: Cloud, server: str) -> None:
+    act(api, server, "lock")
     for action in ("rescue", "unrescue"):
-        assert act(api, ident, action).status_code == 409
+        assert act(api, server, action).status_code == 409
     assert cloud.agents["h1"].take() == []
 
 
-def test_others_find_no_server_and_readers_may_not(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
+def test_others_find_no_server_and_readers_may_not(api: Api, cloud: Cloud, people: People, server: str) -> None:
     for action in ("rescue", "unrescue"):
-        assert act(Api(people.charlie), ident, action).status_code == 404
-        assert act(Api(people.bob), ident, action).status_code == 403
+        assert act(Api(people.charlie), server, action).status_code == 404
+        assert act(Api(people.bob), server, action).status_code == 403
 
 
-def test_an_operator_sees_to_a_server_of_a_private_image(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
+def test_an_operator_sees_to_a_server_of_a_private_image(api: Api, cloud: Cloud, people: People, server: str) -> None:
     cloud.image.visibility = "private"
     cloud.image.project_id = people.alice.project_id
     cloud.image.save()
     operator = Api(people.operator)
-    assert act(operator, ident, "rescue").status_code == 200
+    assert act(operator, server, "rescue").status_code == 200
     cloud.run()
-    assert act(operator, ident, "unrescue").status_code == 202
+    assert act(operator, server, "unrescue").status_code == 202
     cloud.run()
-    assert act(operator, ident, "rebuild", {"imageRef": str(cloud.image.id)}).status_code == 202
+    assert act(operator, server, "rebuild", {"imageRef": str(cloud.image.id)}).status_code == 202
     cloud.run()
-    assert act(operator, ident, "rescue", {"rescue_image_ref": str(cloud.image.id)}).status_code == 400
+    assert act(operator, server, "rescue", {"rescue_image_ref": str(cloud.image.id)}).status_code == 400
 
 
-def test_a_server_whose_image_is_gone_is_rescued_with_another_and_comes_back(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_a_server_whose_image_is_gone_is_rescued_with_another_and_comes_back(
+    api: Api, cloud: Cloud, server: str
+) -> None:
     other = make_image(cloud)
     Image.objects.filter(id=cloud.image.id).update(status="deleted")
-    assert act(api, ident, "rescue").status_code == 400
-    assert act(api, ident, "rescue", {"rescue_image_ref": str(other.id)}).status_code == 200
+    assert act(api, server, "rescue").status_code == 400
+    assert act(api, server, "rescue", {"rescue_image_ref": str(other.id)}).status_code == 200
     cloud.run()
     Image.objects.filter(id__in=[cloud.image.id, other.id]).delete()
-    assert act(api, ident, "unrescue").status_code == 202
+    assert act(api, server, "unrescue").status_code == 202
     body = ordered(cloud).body
     assert isinstance(body, UnrescueRequest)
     assert (body.instance.image.id, body.instance.image.name) == (str(cloud.image.id), "small")
 
 
-def test_a_rescue_that_fails_leaves_the_server_as_it_was(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "rescue")
+def test_a_rescue_that_fails_leaves_the_server_as_it_was(api: Api, cloud: Cloud, server: str) -> None:
+    act(api, server, "rescue")
     cloud.agents["h1"].report(ordered(cloud), "failed", error_code="host_failed", message="No room.")
-    assert status(api, ident) == "ACTIVE"
-    assert Instance.objects.get(id=ident).rescue_image_id is None
-    assert act(api, ident, "rescue").status_code == 200
+    assert status(api, server) == "ACTIVE"
+    assert Instance.objects.get(id=server).rescue_image_id is None
+    assert act(api, server, "rescue").status_code == 200
 
 
-def test_an_unrescue_that_fails_can_be_tried_again(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "rescue")
+def test_an_unrescue_that_fails_can_be_tried_again(api: Api, cloud: Cloud, server: str) -> None:
+    act(api, server, "rescue")
     cloud.run()
-    act(api, ident, "unrescue")
+    act(api, server, "unrescue")
     cloud.agents["h1"].report(ordered(cloud), "failed", error_code="host_failed", message="Not now.")
-    assert status(api, ident) == "RESCUE"
-    assert act(api, ident, "unrescue").status_code == 202
+    assert status(api, server) == "RESCUE"
+    assert act(api, server, "unrescue").status_code == 202
     cloud.run()
-    assert status(api, ident) == "ACTIVE"
+    assert status(api, server) == "ACTIVE"
 
 
 def test_a_rescued_server_that_powers_off_stays_rescued_and_is_deleted_at_once(
@@ -247,12 +237,11 @@ def test_a_rescued_server_that_powers_off_stays_rescued_and_is_deleted_at_once(
     assert cloud.agents["h1"].guests == {}
 
 
-def test_a_delete_in_the_middle_of_a_rescue_wins(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "rescue")
+def test_a_delete_in_the_middle_of_a_rescue_wins(api: Api, cloud: Cloud, server: str) -> None:
+    act(api, server, "rescue")
     rescue = ordered(cloud)
-    assert api.delete(f"{V21}/servers/{ident}").status_code == 204
+    assert api.delete(f"{V21}/servers/{server}").status_code == 204
     cloud.agents["h1"].report(rescue, "finished", power_state=PowerState.RUNNING)
     cloud.run()
-    assert api.get(f"{V21}/servers/{ident}").status_code == 404
+    assert api.get(f"{V21}/servers/{server}").status_code == 404
     assert cloud.agents["h1"].guests == {}

@@ -95,61 +95,56 @@ def test_wrong_bodies_are_400(api: Api, cloud: Cloud, body: Any) -> None:
     assert act(api, launch(api, cloud), "resize", body).status_code == 400
 
 
-def test_refusals_in_the_references_words(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
+def test_refusals_in_the_references_words(api: Api, cloud: Cloud, people: People, server: str) -> None:
     operator = context("operator", ADMIN)
     create_flavor(operator, FlavorRequest("private", 2, 2048, 5, flavorid="3", is_public=False))
     create_flavor(operator, FlavorRequest("zero", 2, 2048, 0, flavorid="4"))
 
     def why(flavor: str) -> str:
-        return message(act(api, ident, "resize", {"flavorRef": flavor}), 400)
+        return message(act(api, server, "resize", {"flavorRef": flavor}), 400)
 
     assert why("1") == "When resizing, instances must change flavor!"
     assert why("3") == "Flavor 3 could not be found."
     assert why("4") == ("Server disk was unable to be resized because: Resize to zero disk flavor is not allowed.")
     FlavorAccess.objects.create(flavor=Flavor.objects.get(flavorid="3"), project_id=people.alice.project_id)
-    assert act(api, ident, "resize", {"flavorRef": "3"}).status_code == 202
+    assert act(api, server, "resize", {"flavorRef": "3"}).status_code == 202
 
 
-def test_the_state_is_looked_at_before_the_flavor(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_the_state_is_looked_at_before_the_flavor(api: Api, cloud: Cloud, server: str) -> None:
     for name in ("confirmResize", "revertResize"):
-        assert message(act(api, ident, name), 409) == (
-            f"Cannot '{name}' instance {ident} while it is in vm_state active"
+        assert message(act(api, server, name), 409) == (
+            f"Cannot '{name}' instance {server} while it is in vm_state active"
         )
-    act(api, ident, "resize", {"flavorRef": "2"})
+    act(api, server, "resize", {"flavorRef": "2"})
     assert "while it is in task_state resize_migrating" in message(
-        act(api, ident, "resize", {"flavorRef": "never"}), 409
+        act(api, server, "resize", {"flavorRef": "never"}), 409
     )
     cloud.run()
     for name in ("resize", "os-stop", "pause"):
         body = {"flavorRef": "1"} if name == "resize" else None
-        assert "while it is in vm_state resized" in message(act(api, ident, name, body), 409)
+        assert "while it is in vm_state resized" in message(act(api, server, name, body), 409)
 
 
-def test_over_quota_is_403_and_a_locked_server_409(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
+def test_over_quota_is_403_and_a_locked_server_409(api: Api, cloud: Cloud, people: People, server: str) -> None:
     set_limit(people.alice.project_id, "cores", 3)
-    assert message(act(api, ident, "resize", {"flavorRef": "2"}), 403).startswith(
+    assert message(act(api, server, "resize", {"flavorRef": "2"}), 403).startswith(
         "Quota exceeded for cores: Requested 3, but already used 1 of 3 cores"
     )
-    act(api, ident, "lock")
-    assert message(act(api, ident, "resize", {"flavorRef": "2"}), 409) == f"Instance {ident} is locked"
+    act(api, server, "lock")
+    assert message(act(api, server, "resize", {"flavorRef": "2"}), 409) == f"Instance {server} is locked"
 
 
-def test_without_room_it_is_accepted_and_the_action_says_why(api: Api, new_api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_without_room_it_is_accepted_and_the_action_says_why(api: Api, new_api: Api, cloud: Cloud, server: str) -> None:
     Host.objects.update(memory_mb_total=2048)
-    assert act(new_api, ident, "resize", {"flavorRef": "2"}).status_code == 202
-    assert states(shown(new_api, ident)) == ("ACTIVE", "active", None)
-    newest = new_api.get(f"{V21}/servers/{ident}/os-instance-actions").json()["instanceActions"][0]
+    assert act(new_api, server, "resize", {"flavorRef": "2"}).status_code == 202
+    assert states(shown(new_api, server)) == ("ACTIVE", "active", None)
+    newest = new_api.get(f"{V21}/servers/{server}/os-instance-actions").json()["instanceActions"][0]
     assert newest["action"] == "resize"
     assert newest["message"].startswith("No valid host was found. ")
 
 
-def test_others_may_not(cloud: Cloud, api: Api, people: People) -> None:
-    ident = launch(api, cloud)
+def test_others_may_not(cloud: Cloud, api: Api, people: People, server: str) -> None:
     for name in ("resize", "confirmResize", "revertResize"):
         body = {"flavorRef": "2"} if name == "resize" else None
-        assert act(Api(people.bob), ident, name, body).status_code == 403
-        assert act(Api(people.charlie), ident, name, body).status_code == 404
+        assert act(Api(people.bob), server, name, body).status_code == 403
+        assert act(Api(people.charlie), server, name, body).status_code == 404

@@ -59,8 +59,7 @@ def test_no_host_says_why(api: Api, cloud: Cloud) -> None:
     assert decision["filters"][-1]["after"] == 0
 
 
-def test_attempts_are_newest_first(api: Api, people: People, cloud: Cloud) -> None:
-    server = launch(api, cloud)
+def test_attempts_are_newest_first(api: Api, people: People, cloud: Cloud, server: str) -> None:
     first = SchedulingDecision.objects.get(instance_id=server)
     SchedulingDecision.objects.create(instance_id=server, attempt=2, filters=first.filters, seconds=0.001)
     assert [item["attempt"] for item in api.get(path(server)).json()["decisions"]] == [2, 1]
@@ -71,8 +70,7 @@ def test_before_a_decision_there_is_none(api: Api, people: People, cloud: Cloud)
     assert api.get(path(server)).json() == {"decisions": []}
 
 
-def test_of_a_deleted_server_operators_are_told(api: Api, people: People, cloud: Cloud) -> None:
-    server = launch(api, cloud)
+def test_of_a_deleted_server_operators_are_told(api: Api, people: People, cloud: Cloud, server: str) -> None:
     api.delete(f"{V21}/servers/{server}")
     cloud.run()
     assert Instance.objects.get(id=server).deleted_at
@@ -80,8 +78,7 @@ def test_of_a_deleted_server_operators_are_told(api: Api, people: People, cloud:
     assert len(Api(people.operator).get(path(server)).json()["decisions"]) == 1
 
 
-def test_what_there_is_not_and_what_is_others_is_404(api: Api, people: People, cloud: Cloud) -> None:
-    server = launch(api, cloud)
+def test_what_there_is_not_and_what_is_others_is_404(api: Api, people: People, cloud: Cloud, server: str) -> None:
     assert Api(people.charlie).get(path(server)).status_code == 404
     for name in (str(uuid.uuid4()), "nonsense", "%00", "9" * 300):
         assert api.get(path(name)).status_code == 404

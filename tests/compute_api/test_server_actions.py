@@ -15,14 +15,13 @@ from tests.support.clouds import Cloud
 pytestmark = pytest.mark.django_db
 
 
-def test_stop_start_and_reboot(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_stop_start_and_reboot(api: Api, cloud: Cloud, server: str) -> None:
 
     def act(body: dict[str, object]) -> str:
-        answer = api.post(f"{V21}/servers/{ident}/action", body)
+        answer = api.post(f"{V21}/servers/{server}/action", body)
         assert answer.status_code == 202, answer.content
         cloud.run()
-        return str(api.get(f"{V21}/servers/{ident}").json()["server"]["status"])
+        return str(api.get(f"{V21}/servers/{server}").json()["server"]["status"])
 
     assert act({"os-stop": None}) == "SHUTOFF"
     assert act({"os-start": None}) == "ACTIVE"
@@ -30,9 +29,8 @@ def test_stop_start_and_reboot(api: Api, cloud: Cloud) -> None:
     assert act({"reboot": {"type": "HARD"}}) == "ACTIVE"
 
 
-def test_a_wrong_state_is_409_in_novas_words(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    answer = api.post(f"{V21}/servers/{ident}/action", {"os-start": None})
+def test_a_wrong_state_is_409_in_novas_words(api: Api, cloud: Cloud, server: str) -> None:
+    answer = api.post(f"{V21}/servers/{server}/action", {"os-start": None})
     assert answer.status_code == 409
     assert "while it is in vm_state active" in answer.json()["conflictingRequest"]["message"]
 
@@ -40,9 +38,8 @@ def test_a_wrong_state_is_409_in_novas_words(api: Api, cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"os-stop": None, "os-start": None}, {"fly": None}, {"reboot": {}}, {"reboot": {"type": "GENTLE"}}, []]
 )
-def test_wrong_actions_are_400(api: Api, cloud: Cloud, body: object) -> None:
-    ident = launch(api, cloud)
-    assert api.post(f"{V21}/servers/{ident}/action", body).status_code == 400
+def test_wrong_actions_are_400(api: Api, cloud: Cloud, body: object, server: str) -> None:
+    assert api.post(f"{V21}/servers/{server}/action", body).status_code == 400
 
 
 @pytest.fixture
@@ -59,30 +56,29 @@ def answering_host(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def test_who_asks_too_much_of_a_host_is_told_when_to_come_again(
-    api: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    api: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch, server: str
 ) -> None:
-    ident = launch(api, cloud)
     monkeypatch.setattr(calls, "MOST_OF_HOST", 0)
-    answer = api.post(f"/compute/v2.1/servers/{ident}/action", {"os-getConsoleOutput": {}})
+    answer = api.post(f"/compute/v2.1/servers/{server}/action", {"os-getConsoleOutput": {}})
     assert (answer.status_code, answer["Retry-After"]) == (503, str(calls.RETRY_AFTER))
 
 
-def test_console_output_asks_the_host(api: Api, cloud: Cloud, answering_host: list[object]) -> None:
-    ident = launch(api, cloud)
-    answer = api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": 50}})
+def test_console_output_asks_the_host(api: Api, cloud: Cloud, answering_host: list[object], server: str) -> None:
+    answer = api.post(f"{V21}/servers/{server}/action", {"os-getConsoleOutput": {"length": 50}})
     assert answer.json() == {"output": "one\n[1mtwo\té\n"}
     for length in ("7", -1, "-1", None, 10**12):
-        assert api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": length}}).status_code == 200
+        assert (
+            api.post(f"{V21}/servers/{server}/action", {"os-getConsoleOutput": {"length": length}}).status_code == 200
+        )
     assert [getattr(each, "lines", 0) for each in answering_host] == [50, 7, None, None, None, 999_999_999]
     for wrong in ("many", "", -2, "-2", 1.5, "1\n"):
-        assert api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": wrong}}).status_code == 400
-    none = api.post(f"{V21}/servers/{ident}/action", {"os-getConsoleOutput": {"length": "0"}})
+        assert api.post(f"{V21}/servers/{server}/action", {"os-getConsoleOutput": {"length": wrong}}).status_code == 400
+    none = api.post(f"{V21}/servers/{server}/action", {"os-getConsoleOutput": {"length": "0"}})
     assert none.json() == {"output": ""}
 
 
-def test_what_old_clients_ask_of_the_network_of_a_server(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
-    path, operator = f"{V21}/servers/{ident}/action", Api(people.operator)
+def test_what_old_clients_ask_of_the_network_of_a_server(api: Api, cloud: Cloud, people: People, server: str) -> None:
+    path, operator = f"{V21}/servers/{server}/action", Api(people.operator)
     api.post(path, {"lock": None})
     assert operator.post(path, {"injectNetworkInfo": None}).status_code == 202
     assert [type(each.body) for each in cloud.agents["h1"].take()] == [RefreshPortsRequest]
@@ -100,12 +96,11 @@ def test_console_output_without_a_host_is_409(api: Api, cloud: Cloud) -> None:
     assert answer.status_code == 409
 
 
-def test_actions_tell_the_whole_launch(api: Api, new_api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
-    [create] = new_api.get(f"{V21}/servers/{ident}/os-instance-actions").json()["instanceActions"]
+def test_actions_tell_the_whole_launch(api: Api, new_api: Api, cloud: Cloud, people: People, server: str) -> None:
+    [create] = new_api.get(f"{V21}/servers/{server}/os-instance-actions").json()["instanceActions"]
     assert create["action"] == "create"
     assert create["project_id"] == people.alice.project_id.hex
-    shown = new_api.get(f"{V21}/servers/{ident}/os-instance-actions/{create['request_id']}").json()["instanceAction"]
+    shown = new_api.get(f"{V21}/servers/{server}/os-instance-actions/{create['request_id']}").json()["instanceAction"]
     names = [event["event"] for event in shown["events"]]
     assert {
         "schedule",
@@ -118,7 +113,7 @@ def test_actions_tell_the_whole_launch(api: Api, new_api: Api, cloud: Cloud, peo
     } <= set(names)
     assert all(event["result"] == "Success" for event in shown["events"])
     assert all("host" not in event for event in shown["events"]), "hosts are for operators"
-    assert new_api.get(f"{V21}/servers/{ident}/os-instance-actions/req-nope").status_code == 404
+    assert new_api.get(f"{V21}/servers/{server}/os-instance-actions/req-nope").status_code == 404
 
 
 def test_metadata_items(api: Api, cloud: Cloud) -> None:
@@ -133,13 +128,12 @@ def test_metadata_items(api: Api, cloud: Cloud) -> None:
     assert api.put(path, {"metadata": {}}).json() == {"metadata": {}}
 
 
-def test_addresses_interfaces_groups_and_volumes(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    [address] = api.get(f"{V21}/servers/{ident}/ips").json()["addresses"]["net"]
-    [interface] = api.get(f"{V21}/servers/{ident}/os-interface").json()["interfaceAttachments"]
+def test_addresses_interfaces_groups_and_volumes(api: Api, cloud: Cloud, server: str) -> None:
+    [address] = api.get(f"{V21}/servers/{server}/ips").json()["addresses"]["net"]
+    [interface] = api.get(f"{V21}/servers/{server}/os-interface").json()["interfaceAttachments"]
     assert interface["fixed_ips"][0]["ip_address"] == address["addr"]
-    assert api.get(f"{V21}/servers/{ident}/os-interface/{interface['port_id']}").status_code == 200
-    [group] = api.get(f"{V21}/servers/{ident}/os-security-groups").json()["security_groups"]
+    assert api.get(f"{V21}/servers/{server}/os-interface/{interface['port_id']}").status_code == 200
+    [group] = api.get(f"{V21}/servers/{server}/os-security-groups").json()["security_groups"]
     assert group["name"] == "default"
     assert {rule["group"].get("name") for rule in group["rules"]} == {"default"}, "from its own members"
-    assert api.get(f"{V21}/servers/{ident}/os-volume_attachments").json() == {"volumeAttachments": []}
+    assert api.get(f"{V21}/servers/{server}/os-volume_attachments").json() == {"volumeAttachments": []}

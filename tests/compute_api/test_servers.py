@@ -65,11 +65,12 @@ def test_an_operator_sees_the_host(api: Api, cloud: Cloud, people: People) -> No
         ("2.73", "locked_reason"),
     ],
 )
-def test_fields_appear_at_their_microversion(api: Api, cloud: Cloud, microversion: str, field: str) -> None:
-    ident = launch(api, cloud)
+def test_fields_appear_at_their_microversion(
+    api: Api, cloud: Cloud, microversion: str, field: str, server: str
+) -> None:
     before = f"2.{int(microversion.split('.')[1]) - 1}"
-    assert field in api.get(f"{V21}/servers/{ident}", OpenStack_API_Version=f"compute {microversion}").json()["server"]
-    assert field not in api.get(f"{V21}/servers/{ident}", OpenStack_API_Version=f"compute {before}").json()["server"]
+    assert field in api.get(f"{V21}/servers/{server}", OpenStack_API_Version=f"compute {microversion}").json()["server"]
+    assert field not in api.get(f"{V21}/servers/{server}", OpenStack_API_Version=f"compute {before}").json()["server"]
 
 
 def test_the_flavor_is_embedded_from_2_47(new_api: Api, cloud: Cloud) -> None:
@@ -253,35 +254,34 @@ def test_rename_and_describe(new_api: Api, cloud: Cloud) -> None:
     assert new_api.get(f"{V21}/servers/{ident}").json()["server"]["description"] == "the database"
 
 
-def test_delete_is_204_and_then_404(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    assert api.delete(f"{V21}/servers/{ident}").status_code == 204
+def test_delete_is_204_and_then_404(api: Api, cloud: Cloud, server: str) -> None:
+    assert api.delete(f"{V21}/servers/{server}").status_code == 204
     cloud.run()
-    assert api.get(f"{V21}/servers/{ident}").status_code == 404
-    assert api.delete(f"{V21}/servers/{ident}").status_code == 404
+    assert api.get(f"{V21}/servers/{server}").status_code == 404
+    assert api.delete(f"{V21}/servers/{server}").status_code == 404
 
 
 @pytest.mark.parametrize("method", ["get", "put", "delete", "post"])
-def test_another_projects_server_does_not_exist(api: Api, cloud: Cloud, people: People, method: str) -> None:
-    ident = launch(api, cloud)
+def test_another_projects_server_does_not_exist(
+    api: Api, cloud: Cloud, people: People, method: str, server: str
+) -> None:
     foreign = Api(people.charlie)
     body = {"server": {"name": "mine"}} if method == "put" else {"os-stop": None}
-    path = f"{V21}/servers/{ident}" + ("/action" if method == "post" else "")
+    path = f"{V21}/servers/{server}" + ("/action" if method == "post" else "")
     answer = getattr(foreign, method)(path, *([body] if method in {"put", "post"} else []))
     unknown = getattr(foreign, method)(
-        path.replace(ident, "11111111-1111-1111-1111-111111111111"), *([body] if method in {"put", "post"} else [])
+        path.replace(server, "11111111-1111-1111-1111-111111111111"), *([body] if method in {"put", "post"} else [])
     )
     assert answer.status_code == unknown.status_code == 404
     assert set(answer.json()) == set(unknown.json()) == {"itemNotFound"}
 
 
-def test_a_reader_sees_and_cannot_touch(api: Api, cloud: Cloud, people: People) -> None:
-    ident = launch(api, cloud)
+def test_a_reader_sees_and_cannot_touch(api: Api, cloud: Cloud, people: People, server: str) -> None:
     reader = Api(people.bob)
-    assert reader.get(f"{V21}/servers/{ident}").status_code == 200
+    assert reader.get(f"{V21}/servers/{server}").status_code == 200
     assert reader.post(f"{V21}/servers", server_body(cloud)).status_code == 403
-    assert reader.delete(f"{V21}/servers/{ident}").status_code == 403
-    assert reader.post(f"{V21}/servers/{ident}/action", {"os-stop": None}).status_code == 403
+    assert reader.delete(f"{V21}/servers/{server}").status_code == 403
+    assert reader.post(f"{V21}/servers/{server}/action", {"os-stop": None}).status_code == 403
 
 
 def test_all_tenants_is_for_operators(api: Api, cloud: Cloud, people: People) -> None:

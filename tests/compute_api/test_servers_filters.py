@@ -15,6 +15,7 @@ from provisioning.network.models import FixedIP, Network, Port, Subnet
 from tests.compute_api.conftest import EPOCH, FLAVOR, V21, put_server
 from tests.support.cast import Api, People
 from tests.support.ports import guest_ports
+from tests.support.standing import derived, standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("sql")]
 
@@ -32,16 +33,19 @@ def names(api: Api, version: str = "2.96", **query: Any) -> list[str]:
 
 
 @pytest.fixture
+@derived
 def alice_api(people: People) -> Api:
     return Api(people.alice)
 
 
 @pytest.fixture
+@derived
 def admin(people: People) -> Api:
     return Api(people.operator)
 
 
 @pytest.fixture
+@standing
 def host(people: People) -> Host:
     return Host.objects.create(name="h1", hypervisor_hostname="node1.example", availability_zone="north")
 
@@ -367,6 +371,7 @@ def in_order(api: Api, query: str, version: str = "2.96") -> list[str]:
 
 
 @pytest.fixture
+@standing
 def three(people: People) -> None:
     put_server(people.operator, "a", age=3, description="z", key_name=None, launched_at=None, power_state=4)
     put_server(people.operator, "b", age=2, description=None, key_name="k", launched_at=EPOCH, power_state=1)

@@ -11,6 +11,7 @@ import pytest
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from tests.compute_api.conftest import EPOCH, V21, put_server
 from tests.support.cast import Api, People
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
@@ -20,6 +21,7 @@ def seconds(number: int) -> Any:
 
 
 @pytest.fixture
+@standing
 def server(people: People) -> Instance:
     """A server that was made, stopped and is being started."""
     server = put_server(people.alice)

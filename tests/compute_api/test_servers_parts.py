@@ -15,14 +15,13 @@ from tests.support.clouds import Cloud
 pytestmark = pytest.mark.django_db
 
 
-def test_addresses_by_network(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    found = api.get(f"{V21}/servers/{ident}/ips").json()["addresses"]
+def test_addresses_by_network(api: Api, cloud: Cloud, server: str) -> None:
+    found = api.get(f"{V21}/servers/{server}/ips").json()["addresses"]
     assert list(found) == ["net"]
     [address] = found["net"]
     assert address.keys() == {"version", "addr"}
-    assert api.get(f"{V21}/servers/{ident}/ips/net").json() == {"net": [address]}
-    missing = api.get(f"{V21}/servers/{ident}/ips/other")
+    assert api.get(f"{V21}/servers/{server}/ips/net").json() == {"net": [address]}
+    missing = api.get(f"{V21}/servers/{server}/ips/other")
     assert missing.status_code == 404
     assert missing.json()["itemNotFound"]["message"] == "Instance is not a member of specified network"
 

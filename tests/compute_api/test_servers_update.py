@@ -13,11 +13,13 @@ from provisioning.events.models import Event
 from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, put_server
 from tests.support.cast import Api, People
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def server(people: People) -> Instance:
     return put_server(people.alice, metadata={"a": "1"})
 

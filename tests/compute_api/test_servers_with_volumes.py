@@ -11,17 +11,19 @@ from provisioning.compute.states import TaskState
 from provisioning.images.models import Image
 from provisioning.network.models import Port
 from provisioning.volumes.models import Attachment, Volume
-from tests.compute_api.conftest import V21, launch, server_body
-from tests.compute_api.test_volumes import attach, from_image, from_volume, image_disk, message, new_volume
+from tests.compute_api.conftest import V21, launch, new_volume, server_body
+from tests.compute_api.test_volumes import attach, from_image, from_volume, image_disk, message
 from tests.support import invariants
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.scripted_pool import ScriptedPool
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("h1").serve(ScriptedPool(capabilities={"multiattach": "true"}))
@@ -61,8 +63,9 @@ def test_what_a_server_on_a_volume_shows(api: Api, cloud: Cloud, people: People)
         ),
     ],
 )
-def test_what_attachments_show(api: Api, cloud: Cloud, people: People, version: str, fields: set[str]) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
+def test_what_attachments_show(
+    api: Api, cloud: Cloud, people: People, version: str, fields: set[str], server: str, volume: Volume
+) -> None:
     url = f"{V21}/servers/{server}/os-volume_attachments"
     answer = api.post(url, {"volumeAttachment": {"volumeId": str(volume.id)}}, **at(version))
     assert set(answer.json()["volumeAttachment"]) == (fields - {"attachment_id", "bdm_uuid"}) | {"id"}
@@ -72,8 +75,7 @@ def test_what_attachments_show(api: Api, cloud: Cloud, people: People, version: 
     assert api.get(f"{url}/{volume.id}", **at(version)).json()["volumeAttachment"] == listed
 
 
-def test_attachments_are_listed_in_parts(api: Api, cloud: Cloud, people: People) -> None:
-    server = launch(api, cloud)
+def test_attachments_are_listed_in_parts(api: Api, cloud: Cloud, people: People, server: str) -> None:
     url = f"{V21}/servers/{server}/os-volume_attachments"
     for _ in range(2):
         api.post(url, {"volumeAttachment": {"volumeId": str(new_volume(people, cloud).id)}})
@@ -91,17 +93,17 @@ def test_attachments_are_listed_in_parts(api: Api, cloud: Cloud, people: People)
     [("2.48", "tag", "a"), ("2.78", "delete_on_termination", True)],
 )
 def test_what_older_versions_cannot_say(
-    api: Api, cloud: Cloud, people: People, version: str, field: str, value: object
+    api: Api, cloud: Cloud, people: People, version: str, field: str, value: object, server: str, volume: Volume
 ) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     url, body = f"{V21}/servers/{server}/os-volume_attachments", {"volumeId": str(volume.id), field: value}
     assert field in message(api.post(url, {"volumeAttachment": body}, **at(version)), 400)
     newer = f"2.{int(version[2:]) + 1}"
     assert api.post(url, {"volumeAttachment": body}, **at(newer)).status_code == 200
 
 
-def test_multiattach_volumes_are_for_who_knows_of_them(api: Api, cloud: Cloud, people: People) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
+def test_multiattach_volumes_are_for_who_knows_of_them(
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
+) -> None:
     Volume.objects.update(multiattach=True)
     url, body = f"{V21}/servers/{server}/os-volume_attachments", {"volumeAttachment": {"volumeId": str(volume.id)}}
     assert "2.60" in message(api.post(url, body, **at("2.59")), 400)
@@ -171,8 +173,7 @@ def test_a_server_set_in_error_on_its_way_to_the_shelf_keeps_its_volumes_until_i
 
 
 @pytest.mark.parametrize(("device", "bus"), [("floppy", ""), ("disk", "sata"), ("cdrom", "virtio"), ("", "nvme")])
-def test_rescue_disks_that_there_are_not(api: Api, cloud: Cloud, device: str, bus: str) -> None:
-    server = launch(api, cloud)
+def test_rescue_disks_that_there_are_not(api: Api, cloud: Cloud, device: str, bus: str, server: str) -> None:
     said = {"hw_rescue_device": device, "hw_rescue_bus": bus}
     Image.objects.filter(id=cloud.image.id).update(properties={name: value for name, value in said.items() if value})
     assert "is not supported" in message(api.post(f"{V21}/servers/{server}/action", {"rescue": {}}), 400)

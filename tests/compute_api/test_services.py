@@ -190,8 +190,7 @@ def test_only_operators_see_and_change_services(people: People, api: Api, cloud:
 # ----- forced down ----------------------------------------------------------------------------------------------------
 
 
-def test_a_host_that_is_forced_down_is_down_everywhere(people: People, cloud: Cloud, api: Api) -> None:
-    server = launch(api, cloud)
+def test_a_host_that_is_forced_down_is_down_everywhere(people: People, cloud: Cloud, api: Api, server: str) -> None:
     operator = at(people, "2.53")
     operator.put(f"{SERVICES}/{Host.objects.get().id}", {"forced_down": True})
     host = Host.objects.get()
@@ -205,8 +204,9 @@ def test_a_host_that_is_forced_down_is_down_everywhere(people: People, cloud: Cl
     assert Allocation.objects.filter(instance_id=server).exists(), "what it may still run stays accounted for"
 
 
-def test_a_delete_that_waits_for_a_host_ends_when_it_is_forced_down(people: People, cloud: Cloud, api: Api) -> None:
-    server = launch(api, cloud)
+def test_a_delete_that_waits_for_a_host_ends_when_it_is_forced_down(
+    people: People, cloud: Cloud, api: Api, server: str
+) -> None:
     api.delete(f"{V21}/servers/{server}")
     assert Instance.objects.get(id=server).task_state == "deleting"
     reaper.reap()

@@ -126,24 +126,22 @@ def test_a_wrong_count_is_400(api: Api, cloud: Cloud, field: str, wrong: Any) ->
     assert not Instance.objects.exists()
 
 
-def test_the_second_delete_answers_as_the_reference_says(api: Api, cloud: Cloud) -> None:
+def test_the_second_delete_answers_as_the_reference_says(api: Api, cloud: Cloud, server: str) -> None:
     """204 as long as it goes, 404 when it is gone."""
-    ident = launch(api, cloud)
-    assert api.delete(f"{SERVERS}/{ident}").status_code == 204
-    assert api.get(f"{SERVERS}/{ident}").json()["server"]["OS-EXT-STS:task_state"] == "deleting"
-    assert api.delete(f"{SERVERS}/{ident}").status_code == 204
+    assert api.delete(f"{SERVERS}/{server}").status_code == 204
+    assert api.get(f"{SERVERS}/{server}").json()["server"]["OS-EXT-STS:task_state"] == "deleting"
+    assert api.delete(f"{SERVERS}/{server}").status_code == 204
     cloud.run()
-    assert api.delete(f"{SERVERS}/{ident}").status_code == 404
-    assert api.get(f"{SERVERS}/{ident}").status_code == 404
+    assert api.delete(f"{SERVERS}/{server}").status_code == 404
+    assert api.get(f"{SERVERS}/{server}").status_code == 404
     assert InstanceAction.objects.filter(action="delete").count() == 1
 
 
-def test_with_its_host_down_it_is_gone_at_the_first(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_with_its_host_down_it_is_gone_at_the_first(api: Api, cloud: Cloud, server: str) -> None:
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
-    assert api.delete(f"{SERVERS}/{ident}").status_code == 204
-    assert api.get(f"{SERVERS}/{ident}").status_code == 404
-    assert api.delete(f"{SERVERS}/{ident}").status_code == 404
+    assert api.delete(f"{SERVERS}/{server}").status_code == 204
+    assert api.get(f"{SERVERS}/{server}").status_code == 404
+    assert api.delete(f"{SERVERS}/{server}").status_code == 404
     for agent in cloud.agents.values():
         agent.hello()
     cloud.run()

@@ -78,16 +78,15 @@ def test_a_server_goes_onto_its_shelf_and_comes_back(people: People, api: Api, c
     ],
 )
 def test_what_may_be_said_at_each_microversion(
-    people: People, api: Api, cloud: Cloud, version: str, body: object, code: int
+    people: People, api: Api, cloud: Cloud, version: str, body: object, code: int, server: str
 ) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "shelve")
+    act(api, server, "shelve")
     cloud.run()
-    assert show(api, ident)["status"] == "SHELVED_OFFLOADED"
-    answer = act(at(people.alice, version), ident, "unshelve", body)
+    assert show(api, server)["status"] == "SHELVED_OFFLOADED"
+    answer = act(at(people.alice, version), server, "unshelve", body)
     assert answer.status_code == code, answer.content
     cloud.run()
-    assert show(api, ident)["status"] == ("ACTIVE" if code == 202 else "SHELVED_OFFLOADED")
+    assert show(api, server)["status"] == ("ACTIVE" if code == 202 else "SHELVED_OFFLOADED")
 
 
 @pytest.mark.parametrize(
@@ -126,27 +125,24 @@ def test_an_operator_says_on_which_host(people: People, api: Api, cloud: Cloud, 
 )
 @pytest.mark.parametrize("action", ["shelve", "shelveOffload", "unshelve"])
 def test_every_action_has_its_states(
-    people: People, api: Api, cloud: Cloud, state: str, allowed: set[str], action: str
+    people: People, api: Api, cloud: Cloud, state: str, allowed: set[str], action: str, server: str
 ) -> None:
-    ident = launch(api, cloud)
-    Instance.objects.filter(id=ident).update(vm_state=state)
-    answer = act(Api(people.operator), ident, action)
+    Instance.objects.filter(id=server).update(vm_state=state)
+    answer = act(Api(people.operator), server, action)
     assert answer.status_code == (202 if action in allowed else 409)
     if action not in allowed:
-        said = f"Cannot '{action}' instance {ident} while it is in vm_state {state}"
+        said = f"Cannot '{action}' instance {server} while it is in vm_state {state}"
         assert answer.json()["conflictingRequest"]["message"] == said
 
 
-def test_a_locked_server_stays_where_it_is(api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
-    act(api, ident, "lock")
-    answer = act(api, ident, "shelve")
+def test_a_locked_server_stays_where_it_is(api: Api, cloud: Cloud, server: str) -> None:
+    act(api, server, "lock")
+    answer = act(api, server, "shelve")
     assert answer.status_code == 409
     assert "is locked" in answer.json()["conflictingRequest"]["message"]
 
 
-def test_only_members_of_the_project_may(people: People, api: Api, cloud: Cloud) -> None:
-    ident = launch(api, cloud)
+def test_only_members_of_the_project_may(people: People, api: Api, cloud: Cloud, server: str) -> None:
     for action in ("shelve", "unshelve"):
-        assert act(Api(people.bob), ident, action).status_code == 403
-        assert act(Api(people.charlie), ident, action).status_code == 404
+        assert act(Api(people.bob), server, action).status_code == 403
+        assert act(Api(people.charlie), server, action).status_code == 404

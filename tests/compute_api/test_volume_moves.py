@@ -23,8 +23,8 @@ from provisioning.volumes.models import Attachment, Message, Volume, VolumeType
 from provisioning.volumes.services import messages
 from provisioning.volumes.services.moved_data import keep_data
 from provisioning.volumes.upkeep import follow_dead_hosts, reap
-from tests.compute_api.conftest import V21, launch
-from tests.compute_api.test_volumes import attach, cloud, commands_of, new_volume, status
+from tests.compute_api.conftest import V21, launch, new_volume
+from tests.compute_api.test_volumes import attach, cloud, commands_of, status
 from tests.compute_api.test_volumes_lost import told
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
@@ -32,6 +32,7 @@ from tests.support.jobs import drain
 from tests.support.passing_time import pass_time
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
+from tests.support.standing import standing
 
 __all__ = ["cloud"]
 
@@ -86,6 +87,7 @@ class Move:
 
 
 @pytest.fixture
+@standing
 def move(api: Api, cloud: Cloud, people: People) -> Move:
     cloud.agents["h1"].serve(ScriptedPool(name="other"))
     server, volume = launch(api, cloud), new_volume(people, cloud)
@@ -188,6 +190,7 @@ def undecided() -> list[str]:
 
 
 @pytest.fixture
+@standing
 def lost(api: Api, move: Move) -> Move:
     """The server was deleted while its host was declared dead."""
     operator = move.people.operator.context
@@ -281,9 +284,8 @@ def test_an_exchange_of_volumes_ends_by_the_hosts_report_alone(api: Api, cloud: 
 
 
 def test_a_grown_volume_waits_for_the_host_that_makes_its_guests_disk_larger(
-    api: Api, cloud: Cloud, people: People
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
 ) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     attach(api, server, volume)
     cloud.run()
     volumes.extend_volume(people.alice.context, volume.id, 4)

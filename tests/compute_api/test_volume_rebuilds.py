@@ -27,12 +27,14 @@ from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 ON_THE_WAY = ("active", "rebuild_block_device_mapping")
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("h1").serve(ScriptedPool(capabilities={"multiattach": "true"}))
@@ -40,12 +42,14 @@ def cloud(people: People) -> Cloud:
 
 
 @pytest.fixture
+@standing
 def server(api: Api, cloud: Cloud) -> str:
     data = {"source_type": "blank", "destination_type": "volume", "volume_size": 1}
     return launch(api, cloud, imageRef=None, block_device_mapping_v2=[from_image(cloud), data])
 
 
 @pytest.fixture
+@standing
 def other(cloud: Cloud) -> Image:
     """Another image than the volume was made of."""
     image = Image.objects.get(id=cloud.image.id)

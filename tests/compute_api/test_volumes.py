@@ -28,16 +28,18 @@ from provisioning.hosts.models import Host
 from provisioning.images.models import Image
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, Volume
-from tests.compute_api.conftest import V21, launch, server_body
+from tests.compute_api.conftest import V21, launch, new_volume, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def cloud(people: People) -> Cloud:
     cloud = Cloud.make()
     cloud.add_host("h1").serve(ScriptedPool(capabilities={"multiattach": "true"}))
@@ -47,14 +49,6 @@ def cloud(people: People) -> Cloud:
 @pytest.fixture
 def pool(cloud: Cloud) -> ScriptedPool:
     return next(iter(cloud.agents["h1"].pools.values()))
-
-
-def new_volume(people: People, cloud: Cloud, size: int = 1, **wanted: Any) -> Volume:
-    made = volumes.create_volume(people.alice.context, volumes.VolumeRequest(size_gb=size, **wanted))
-    cloud.run()
-    made.refresh_from_db()
-    assert made.status == "available"
-    return made
 
 
 def attach(api: Api, server: str, volume: Volume | str, **more: Any) -> Any:
@@ -78,8 +72,9 @@ def from_image(cloud: Cloud, **changes: Any) -> dict[str, Any]:
     return disk | {"volume_size": 3, "delete_on_termination": True} | changes
 
 
-def test_there_and_back(api: Api, new_api: Api, cloud: Cloud, people: People, pool: ScriptedPool) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
+def test_there_and_back(
+    api: Api, new_api: Api, cloud: Cloud, people: People, pool: ScriptedPool, server: str, volume: Volume
+) -> None:
     answer = attach(api, server, volume)
     assert answer.status_code == 200
     assert answer.json()["volumeAttachment"] == {
@@ -357,9 +352,8 @@ def test_what_cannot_be_booted_from(api: Api, cloud: Cloud, people: People) -> N
 
 
 def test_a_volume_that_cannot_be_connected_is_given_back(
-    api: Api, cloud: Cloud, people: People, pool: ScriptedPool
+    api: Api, cloud: Cloud, people: People, pool: ScriptedPool, server: str, volume: Volume
 ) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     cloud.agents["h1"].failing["connect_volume_request"] = "The daemon did not start."
     assert attach(api, server, volume).status_code == 200
     cloud.run()
@@ -386,9 +380,9 @@ def commands_of(cloud: Cloud, kind: type) -> list[Command]:
 
 
 def test_a_guest_that_does_not_take_or_let_go_of_a_volume(
-    api: Api, cloud: Cloud, people: People, pool: ScriptedPool
+    api: Api, cloud: Cloud, people: People, pool: ScriptedPool, server: str, volume: Volume
 ) -> None:
-    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    agent = cloud.agents["h1"]
     attach(api, server, volume)
     [command] = commands_of(cloud, AttachVolumeRequest)
     agent.report(command, "failed", error_code="host_failed", message="No slot is free.")
@@ -409,9 +403,9 @@ def test_a_guest_that_does_not_take_or_let_go_of_a_volume(
 
 @pytest.mark.parametrize("moment", ["before the connection", "at the guest", "while it is taken out"])
 def test_a_delete_in_the_middle_gives_the_volume_back(
-    api: Api, cloud: Cloud, people: People, pool: ScriptedPool, moment: str
+    api: Api, cloud: Cloud, people: People, pool: ScriptedPool, moment: str, server: str, volume: Volume
 ) -> None:
-    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    agent = cloud.agents["h1"]
     attach(api, server, volume)
     held: list[Command] = []
     if moment == "at the guest":
@@ -462,9 +456,8 @@ def test_a_server_on_its_shelf_has_its_volumes_when_it_comes_back(
 
 
 def test_volumes_of_a_deleted_server_wait_for_its_host_or_for_an_operators_word(
-    api: Api, cloud: Cloud, people: People
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
 ) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     attach(api, server, volume)
     cloud.run()
     Host.objects.update(last_seen_at=timezone.now() - timedelta(hours=1))
@@ -518,9 +511,8 @@ def test_a_locked_server_keeps_its_volumes(api: Api, cloud: Cloud, people: Peopl
 
 
 def test_what_becomes_of_a_volume_with_its_server_can_be_changed(
-    api: Api, new_api: Api, cloud: Cloud, people: People
+    api: Api, new_api: Api, cloud: Cloud, people: People, server: str, volume: Volume
 ) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     attach(new_api, server, volume, tag="data")
     cloud.run()
     url = f"{V21}/servers/{server}/os-volume_attachments/{volume.id}"
@@ -553,8 +545,7 @@ def test_an_operator_puts_another_volume_in_its_place(
     assert "same size" in message(operator.put(f"{url}/{new.id}", {"volumeAttachment": {"volumeId": str(old.id)}}), 400)
 
 
-def test_a_grown_volume_grows_at_its_guest(api: Api, cloud: Cloud, people: People) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
+def test_a_grown_volume_grows_at_its_guest(api: Api, cloud: Cloud, people: People, server: str, volume: Volume) -> None:
     attach(api, server, volume)
     cloud.run()
     volumes.extend_volume(people.alice.context, volume.id, 4)

@@ -16,8 +16,8 @@ from provisioning.hosts.models import Host, RejectedReport
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Attachment, Volume
 from provisioning.volumes.upkeep import follow_dead_hosts, reap
-from tests.compute_api.conftest import V21, launch
-from tests.compute_api.test_volumes import attach, cloud, from_image, new_volume, status
+from tests.compute_api.conftest import V21, launch, new_volume
+from tests.compute_api.test_volumes import attach, cloud, from_image, status
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
@@ -26,9 +26,8 @@ __all__ = ["cloud"]
 
 
 def test_a_volume_that_is_connected_reaches_its_guest_in_the_end(
-    api: Api, cloud: Cloud, people: People, monkeypatch: pytest.MonkeyPatch
+    api: Api, cloud: Cloud, people: People, monkeypatch: pytest.MonkeyPatch, server: str, volume: Volume
 ) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     with monkeypatch.context() as lost:
 
         def lose(*_: object, **__: Any) -> None:
@@ -84,9 +83,8 @@ def test_a_server_stays_on_its_shelf_with_all_volumes_that_cannot_be_connected(
 
 @pytest.mark.parametrize("dead", [False, True])
 def test_a_volume_that_is_being_taken_out_outlives_its_server(
-    api: Api, new_api: Api, cloud: Cloud, people: People, *, dead: bool
+    api: Api, new_api: Api, cloud: Cloud, people: People, *, dead: bool, server: str, volume: Volume
 ) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     attach(new_api, server, volume, delete_on_termination=True)
     cloud.run()
     assert api.delete(f"{V21}/servers/{server}/os-volume_attachments/{volume.id}").status_code == 202
@@ -144,9 +142,8 @@ def test_a_server_whose_attachments_are_gone_comes_off_its_shelf_with_new_ones(
 
 @pytest.mark.parametrize("leaving", [False, True])
 def test_nothing_is_left_of_a_volume_on_its_way_when_its_host_dies(
-    api: Api, cloud: Cloud, people: People, *, leaving: bool
+    api: Api, cloud: Cloud, people: People, *, leaving: bool, server: str, volume: Volume
 ) -> None:
-    server, volume = launch(api, cloud), new_volume(people, cloud)
     attach(api, server, volume)
     if leaving:
         cloud.run()
@@ -187,9 +184,9 @@ def test_what_an_operator_takes_during_a_swap_is_taken_from_the_guest(
 
 
 def test_what_an_operator_takes_while_it_is_attached_is_taken_from_the_guest(
-    api: Api, cloud: Cloud, people: People
+    api: Api, cloud: Cloud, people: People, server: str, volume: Volume
 ) -> None:
-    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    agent = cloud.agents["h1"]
     attach(api, server, volume)
     for command in agent.take():
         agent.carry_out(command)
@@ -216,10 +213,10 @@ def told(cloud: Cloud) -> list[Command]:
 
 @pytest.mark.parametrize("well", [True, False])
 def test_a_host_may_report_of_an_attachment_that_was_released_a_moment_ago(
-    api: Api, cloud: Cloud, people: People, well: bool
+    api: Api, cloud: Cloud, people: People, well: bool, server: str, volume: Volume
 ) -> None:
     """The disk is still in the records, because the job that forgets it has not run yet."""
-    server, volume, agent = launch(api, cloud), new_volume(people, cloud), cloud.agents["h1"]
+    agent = cloud.agents["h1"]
     attach(api, server, volume)
     if not well:
         cloud.run()
