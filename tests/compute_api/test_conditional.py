@@ -103,6 +103,7 @@ CHANGES: list[Callable[[str, People], Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_whatever_changes_a_list_is_seen_at_once_whoever_did_it(new_api: Api, cloud: Cloud, people: People) -> None:
     ident = launch(Api(people.alice), cloud)
     clients = [Client(new_api, f"{V21}/servers/detail"), Client(new_api, f"{V21}/servers/detail?limit=1&name=.*")]

@@ -40,6 +40,7 @@ def taken_out(cloud: Cloud) -> list[str]:
     return [each.body.disk.id for each in commands if isinstance(each.body, DetachVolumeRequest)]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
 @pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
@@ -71,6 +72,7 @@ def test_a_volume_attached_since_the_copy_is_its_servers_again(
     assert (status(volume), BlockDevice.objects.count()) == ("available", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.doctor_finds("newer_volumes")
 def test_a_volume_attached_again_since_the_copy_has_one_disk(
     api: Api, cloud: Cloud, people: People, server: str, volume: Volume
@@ -153,6 +155,7 @@ def test_a_host_does_not_give_a_server_another_projects_volume(
     assert not BlockDevice.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
 @pytest.mark.parametrize("first", ["h1", "h2"])

@@ -162,6 +162,7 @@ def counted(api: Api, world: World, answering: list[tuple[str, str]]) -> dict[st
     return found
 
 
+@pytest.mark.slow
 def test_lists_cost_what_the_baseline_says(people: People) -> None:
     world, api = World(people.operator), Api(people.operator)
     world.grow(SIZES[0])

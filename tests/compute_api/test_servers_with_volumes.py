@@ -114,6 +114,7 @@ def test_multiattach_volumes_are_for_who_knows_of_them(
     assert api.post(f"{V21}/servers", launched, **at("2.60")).status_code == 202
 
 
+@pytest.mark.slow
 def test_what_becomes_of_a_server_on_a_volume_that_is_moved_about(api: Api, cloud: Cloud, people: People) -> None:
     server = launch(api, cloud, imageRef=None, block_device_mapping_v2=[from_image(cloud)])
     volume = new_volume(people, cloud)
@@ -152,6 +153,7 @@ def test_what_becomes_of_a_server_on_a_volume_that_is_moved_about(api: Api, clou
     assert sorted(Attachment.objects.values_list("id", "volume_id", "status", "mountpoint")) == before
 
 
+@pytest.mark.slow
 def test_a_server_set_in_error_on_its_way_to_the_shelf_keeps_its_volumes_until_it_is_deleted(
     api: Api, cloud: Cloud, people: People
 ) -> None:

@@ -97,6 +97,7 @@ def test_up_to_292_the_volume_keeps_its_data(api: Api, cloud: Cloud, server: str
     assert (now(server), root_of(server).status) == (("active", None), "in-use")
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.parametrize("was", ["active", "stopped"])
 def test_from_293_on_the_image_is_written_between_stop_and_start(
@@ -155,6 +156,7 @@ def test_an_image_that_is_too_large_is_refused_at_once(api: Api, cloud: Cloud, s
     assert "image" in message(rebuild(api, server, Image(id=uuid.uuid4())), 400)
 
 
+@pytest.mark.slow
 def test_what_fails_is_said_and_another_rebuild_mends_it(api: Api, cloud: Cloud, server: str, other: Image) -> None:
     host = cloud.agents["h1"]
     rebuild(api, server, other)
@@ -177,6 +179,7 @@ def test_what_fails_is_said_and_another_rebuild_mends_it(api: Api, cloud: Cloud,
     assert (now(server), root_of(server).status) == (("active", None), "in-use")
 
 
+@pytest.mark.slow
 def test_bits_that_do_not_fit_leave_the_volume_as_it_was(api: Api, cloud: Cloud, server: str, other: Image) -> None:
     rebuild(api, server, other)
     stopped(cloud, server)
@@ -195,6 +198,7 @@ def test_an_image_that_goes_meanwhile_ends_it(api: Api, cloud: Cloud, server: st
     assert InstanceFault.objects.get().message
 
 
+@pytest.mark.slow
 def test_silence_of_the_storage_host(api: Api, cloud: Cloud, server: str, other: Image) -> None:
     """The server waits as long as its volume is being written; when that is over, it is in error with the reason."""
     rebuild(api, server, other)
@@ -214,6 +218,7 @@ def test_silence_of_the_storage_host(api: Api, cloud: Cloud, server: str, other:
     assert now(server) == ("error", None)
 
 
+@pytest.mark.slow
 def test_a_delete_in_the_middle(api: Api, cloud: Cloud, people: People, server: str, other: Image) -> None:
     rebuild(api, server, other)
     stopped(cloud, server)
@@ -225,6 +230,7 @@ def test_a_delete_in_the_middle(api: Api, cloud: Cloud, people: People, server: 
     assert not Attachment.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_volume_that_an_operator_takes_meanwhile(
     api: Api, cloud: Cloud, people: People, server: str, other: Image
 ) -> None:

@@ -423,6 +423,7 @@ def test_a_delete_in_the_middle_gives_the_volume_back(
     assert not Attachment.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_server_on_its_shelf_has_its_volumes_when_it_comes_back(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool
 ) -> None:
@@ -468,6 +469,7 @@ def test_volumes_of_a_deleted_server_wait_for_its_host_or_for_an_operators_word(
     assert status(volume) == "available"
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_not_the_servers_any_more_is_taken_from_its_guest(
     api: Api, cloud: Cloud, people: People
 ) -> None:

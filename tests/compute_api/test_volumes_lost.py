@@ -62,6 +62,7 @@ def begin_to_unshelve(api: Api, server: str) -> None:
     drain()
 
 
+@pytest.mark.slow
 def test_a_server_stays_on_its_shelf_with_all_volumes_that_cannot_be_connected(
     api: Api, cloud: Cloud, people: People
 ) -> None:
@@ -108,6 +109,7 @@ def open_actions() -> list[str]:
     return list(InstanceAction.objects.filter(finished_at=None).values_list("action", flat=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spawning", [False, True])
 def test_a_server_keeps_its_volumes_while_the_host_dies_on_which_it_comes_off_its_shelf(
     api: Api, cloud: Cloud, people: People, *, spawning: bool

@@ -358,6 +358,7 @@ def test_a_reader_of_the_domain_looks_and_changes_nothing(domains: Domains) -> N
 # --- the system -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_reader_of_the_system_sees_all_of_identity_and_changes_nothing(at_auditor: Client, people: People) -> None:
     alice, project = people.alice.user.id, people.alice.project.id
     for path in (*LISTS, "/domains/", "/domains/default/", f"/users/{alice}/", f"/projects/{project}/", "/settings/"):

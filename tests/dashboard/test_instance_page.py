@@ -196,6 +196,7 @@ def test_a_volume_that_is_made_of_an_image_shows_its_bytes_and_why_it_fails(
     assert "The disk is full." in failed.step.message
 
 
+@pytest.mark.slow
 def test_a_rebuild_that_writes_a_volume_shows_its_bytes(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     host = cloud.agents["host-1"]
     host.serve()

@@ -71,6 +71,7 @@ def mislabelled(page: Document) -> set[str]:
     return {text for key, text in shown.items() if text not in words(owners[key].attributes["aria-label"])}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("town")
 def test_names_turn_no_text_and_labels_have_what_is_seen(signed_in: SignedIn, people: People) -> None:
     client = signed_in(people.operator)

@@ -40,6 +40,7 @@ def one_more(alice: Person, outside: Network, number: int) -> None:
     services.allow_ingress(services.create_security_group(alice.project_id, str(number)), "tcp", 22)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_a_longer_list_needs_no_more_queries(
     at_alice: Client, alice: Person, cloud: Cloud, outside: Network, path: str
@@ -79,6 +80,7 @@ def test_every_live_page_asks_a_rule(alice: Person, monkeypatch: pytest.MonkeyPa
     assert len(asked) == len(LISTS) + len(RECORDS)
 
 
+@pytest.mark.slow
 def test_a_long_table_has_pages_and_its_live_page_shows_the_same(
     at_alice: Client, alice: Person, cloud: Cloud, outside: Network, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -248,6 +248,7 @@ def test_who_uses_it_is_told_of_one_s_own_project(
     assert str(theirs.id) not in shown
 
 
+@pytest.mark.slow
 def test_those_of_others_are_not_there_and_readers_change_nothing(
     signed_in: SignedIn, alice: Person, bob: Person, charlie: Person, net: Network, subnet: Subnet
 ) -> None:

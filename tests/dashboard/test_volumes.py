@@ -103,6 +103,7 @@ def test_names_are_text_and_a_volume_is_edited_and_grown(
     assert "size" in answer.context["form"].errors
 
 
+@pytest.mark.slow
 def test_a_volume_is_attached_and_detached_from_both_sides(
     at_alice: Client, cloud: Cloud, volume: Volume, server: Instance
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_volume_is_attached_and_detached_from_both_sides(
     assert volume.status == "in-use"
 
 
+@pytest.mark.slow
 def test_an_operator_sees_an_instance_of_others_with_its_volumes(
     signed_in: SignedIn, at_alice: Client, operator: Person, cloud: Cloud, volume: Volume, server: Instance
 ) -> None:
@@ -143,6 +145,7 @@ def test_an_operator_sees_an_instance_of_others_with_its_volumes(
     assert volume.status == "available"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_done_to_a_volume_is_said_instead_of_asked(
     at_alice: Client, alice: Person, cloud: Cloud, volume: Volume
 ) -> None:
@@ -270,6 +273,7 @@ def test_progress_is_said_in_bytes() -> None:
     assert half.percent == 50
 
 
+@pytest.mark.slow
 def test_the_wizard_starts_a_server_from_a_volume_or_puts_its_disk_on_one(
     at_alice: Client, alice: Person, cloud: Cloud, agent: ScriptedAgent, volume: Volume
 ) -> None:

@@ -87,6 +87,7 @@ def test_an_address_is_allocated_associated_and_released(
     assert refused(alice.release_address, AllocationId=allocation) == "InvalidAllocationID.NotFound"
 
 
+@pytest.mark.slow
 def test_an_instance_has_its_address(alice: Any, people: People, cloud: Cloud, net: Network, way_out: None) -> None:
     server = cloud.running(people.alice.context, networks=(NetworkRequest(str(net.id)),))
     instance, address = ids.id_of("i", server.id), alice.allocate_address()["PublicIp"]
@@ -207,6 +208,7 @@ def test_an_address_that_forwards_ports_is_in_use(alice: Any, people: People, ne
     assert refused(alice.associate_address, PublicIp=address, NetworkInterfaceId=eni) == "Resource.AlreadyAssociated"
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow(
     alice: Any, people: People, net: Network, way_out: None, django_assert_max_num_queries: Any
 ) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
+import pytest
 from botocore.exceptions import ClientError
 from django.db import connection, transaction
 
@@ -45,6 +46,7 @@ def before_query(number: int, change: Callable[[], object]) -> Iterator[list[str
         yield asked
 
 
+@pytest.mark.slow
 def test_what_comes_or_goes_meanwhile(alice: Any, people: People, cloud: Cloud) -> None:
     launched(alice, cloud)
     own = people.alice.project_id

@@ -27,6 +27,7 @@ def found(boto: Any, name: str, *values: str) -> list[str]:
     return [each["InstanceId"] for reservation in reservations for each in reservation["Instances"]]
 
 
+@pytest.mark.slow
 def test_instances_are_found_by_their_interfaces(alice: Any, instance: str) -> None:
     shape = shown(alice, instance)
     (interface,) = shape["NetworkInterfaces"]

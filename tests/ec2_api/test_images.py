@@ -160,6 +160,7 @@ def test_an_image_is_made_of_an_instance_and_waited_for(alice: Any, cloud: Cloud
     assert refused(alice.describe_images, ImageIds=[made]) == "InvalidAMIID.NotFound"
 
 
+@pytest.mark.slow
 def test_an_image_of_a_server_on_a_volume_names_its_snapshots(alice: Any, cloud: Cloud) -> None:
     disk = {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 3, "DeleteOnTermination": True}}
     launch = {"InstanceType": "m1.small", "MinCount": 1, "MaxCount": 1}
@@ -212,6 +213,7 @@ def test_what_cannot_be_made_of_an_instance_leaves_nothing(
     assert Instance.objects.get().task_state is None
 
 
+@pytest.mark.slow
 def test_an_image_is_registered_of_a_snapshot_and_launched(alice: Any, cloud: Cloud, snapshot: str) -> None:
     disks = [
         {"DeviceName": "/dev/sda1", "Ebs": {"SnapshotId": snapshot, "VolumeType": "gp2", "VolumeSize": 3}},

@@ -143,6 +143,7 @@ def test_refused_launches_leave_nothing(alice: Any, cloud: Cloud, arguments: dic
     assert not Instance.objects.exists()
 
 
+@pytest.mark.slow
 def test_power_goes_through_ec2s_states(alice: Any, cloud: Cloud) -> None:
     instance = launched(alice, cloud)
     (stopping,) = alice.stop_instances(InstanceIds=[instance])["StoppingInstances"]
@@ -260,6 +261,7 @@ def test_a_list_takes_as_many_queries_for_many_as_for_few(
         alice.describe_instances()
 
 
+@pytest.mark.slow
 def test_attributes_are_shown_and_changed(alice: Any, cloud: Cloud) -> None:
     instance = launched(alice, cloud, UserData="hello")
     group = alice.describe_instances()["Reservations"][0]["Instances"][0]["SecurityGroups"][0]["GroupId"]

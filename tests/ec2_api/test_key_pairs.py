@@ -32,6 +32,7 @@ def _refused(call: Any, **arguments: Any) -> str:
     return code_of(error)
 
 
+@pytest.mark.slow
 def test_an_rsa_pair_opens_what_its_public_half_closes(alice: Any) -> None:
     made = alice.create_key_pair(KeyName="night", TagSpecifications=TAGS)
     private = serialization.load_pem_private_key(made["KeyMaterial"].encode(), None)

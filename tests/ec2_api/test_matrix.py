@@ -116,6 +116,7 @@ def test_every_action_has_its_rows_and_every_row_an_action(things: Things) -> No
     assert not rows.keys() - actions.keys(), "rows of no action"
 
 
+@pytest.mark.slow
 def test_everybody_gets_what_the_table_says(things: Things, world: World) -> None:
     client, wrong, shown = Client(), [], []
     for row in ROWS:
@@ -131,6 +132,7 @@ def test_everybody_gets_what_the_table_says(things: Things, world: World) -> Non
     assert len(shown) > 9, "the things of the project are not even shown to its member"
 
 
+@pytest.mark.slow
 def test_who_may_is_told_so_by_a_dry_run_that_does_nothing(things: Things) -> None:
     client, wrong = Client(), []
     for name in actions.keys() & {row.action for row in ROWS if _has_dry_run(row.action)}:

@@ -47,6 +47,7 @@ def _operations() -> list[OperationModel]:
     return [model.operation(name) for name in sorted(model.names())]
 
 
+@pytest.mark.slow
 def test_what_botocore_writes_is_read() -> None:
     wrong = []
     for operation in (each for each in _operations() if each.input_shape is not None):
@@ -61,6 +62,7 @@ def test_what_botocore_writes_is_read() -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_what_is_written_botocore_reads() -> None:
     wrong = []
     for operation in (each for each in _operations() if each.output_shape is not None):

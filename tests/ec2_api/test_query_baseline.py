@@ -181,6 +181,7 @@ def _counted(keys: Keys, asked: list[tuple[str, str, dict[str, Any]]]) -> dict[s
     return found
 
 
+@pytest.mark.slow
 def test_what_shows_something_costs_what_the_baseline_says(people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "call", lambda *_, **__: ConsoleOutput(text="x"))
     world, keys = Ec2World(people.alice), Keys(*create_ec2_credential(people.alice.user, people.alice.project))

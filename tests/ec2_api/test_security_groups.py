@@ -299,6 +299,7 @@ def test_tags_of_rules(alice: Any, web: str) -> None:
     assert rule["CidrIpv4"] == "10.0.0.0/8"
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow(boto: Boto, people: People, django_assert_max_num_queries: Any) -> None:
     client = boto(people.alice)
     for number in range(6):

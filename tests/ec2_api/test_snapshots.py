@@ -88,6 +88,7 @@ def test_a_snapshot_that_fails_is_told(alice: Any, cloud: Cloud, volume: str) ->
     assert alice.describe_snapshots()["Snapshots"][0]["State"] == "error"
 
 
+@pytest.mark.slow
 def test_snapshots_are_found_by_owner_filter_and_page(
     alice: Any, charlie: Any, cloud: Cloud, volume: str, people: People
 ) -> None:

@@ -164,6 +164,7 @@ def test_a_volume_no_pool_can_take_is_there_in_error(alice: Any, cloud: Cloud) -
     assert not Volume.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_volume_is_attached_waited_for_and_detached(
     alice: Any, cloud: Cloud, make: Make, server: tuple[Instance, str]
 ) -> None:
@@ -191,6 +192,7 @@ def test_a_volume_is_attached_waited_for_and_detached(
     assert refused(alice.detach_volume, VolumeId=volume) == "IncorrectState"
 
 
+@pytest.mark.slow
 def test_what_cannot_be_attached_is_refused_and_stays_free(
     alice: Any, charlie: Any, cloud: Cloud, make: Make, server: tuple[Instance, str]
 ) -> None:
@@ -228,6 +230,7 @@ def test_zones_that_differ_are_told_by_their_code(
     assert code == "InvalidVolume.ZoneMismatch"
 
 
+@pytest.mark.slow
 def test_which_attachment_is_detached_and_by_whom(
     alice: Any, boto: Boto, cloud: Cloud, make: Make, server: tuple[Instance, str], people: People
 ) -> None:
@@ -253,6 +256,7 @@ def test_an_operator_detaches_by_force(boto: Boto, cloud: Cloud, people: People)
     assert not Attachment.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_volume_of_several_names_the_instance(
     alice: Any, cloud: Cloud, make: Make, server: tuple[Instance, str], people: People
 ) -> None:
@@ -279,6 +283,7 @@ def test_pages_have_each_volume_once_in_the_order_of_their_making(alice: Any, ch
     assert refused(alice.describe_volumes, Filters=[{"Name": "colour", "Values": ["red"]}]) == "InvalidParameterValue"
 
 
+@pytest.mark.slow
 def test_lists_take_the_same_queries_however_long(
     alice: Any, make: Make, server: tuple[Instance, str], cloud: Cloud, django_assert_max_num_queries: Any
 ) -> None:
@@ -319,6 +324,7 @@ def modification(client: Any, volume: str) -> tuple[Any, ...]:
     return found["ModificationState"], found["OriginalSize"], found["TargetSize"], found["Progress"]
 
 
+@pytest.mark.slow
 def test_a_volume_grows_and_says_how_it_went(
     alice: Any, cloud: Cloud, make: Make, server: tuple[Instance, str], people: People
 ) -> None:
@@ -375,6 +381,7 @@ def test_a_type_that_moves_the_data_is_given_first_and_the_size_after(alice: Any
     assert (modification(alice, volume)[0], shown(alice, volume)["VolumeType"]) == ("completed", "ssd")
 
 
+@pytest.mark.slow
 def test_boto3s_resources_lead_from_one_to_the_other(
     make: Make, server: tuple[Instance, str], cloud: Cloud, people: People
 ) -> None:
@@ -403,6 +410,7 @@ def test_tags_are_for_those_who_have_the_volume(alice: Any, charlie: Any, make: 
     assert len(alice.describe_volumes(Filters=[{"Name": "tag:a", "Values": ["b"]}])["Volumes"]) == 1
 
 
+@pytest.mark.slow
 def test_volumes_and_interfaces_get_the_tags_of_their_launch(alice: Any, cloud: Cloud) -> None:
     def of(resource_type: str) -> dict[str, Any]:
         return {"ResourceType": resource_type, "Tags": [{"Key": "Env", "Value": resource_type}]}

@@ -223,6 +223,7 @@ def test_attributes_of_subnets_are_what_they_are(alice: Any, vpc: str) -> None:
     assert refused(modify, SubnetId=subnet) == "InvalidParameterCombination"
 
 
+@pytest.mark.slow
 def test_guests_of_a_subnet_that_get_floating_ips(alice: Any, people: People, vpc: str, settings: Any) -> None:
     settings.AUTO_FLOATING_IP = "public"
     network = services.create_network(people.operator.project_id, "public", external=True)
@@ -249,6 +250,7 @@ def test_a_group_remembers_its_vpc(alice: Any, vpc: str, foreign: Network) -> No
     assert "VpcId" not in alice.describe_security_groups(GroupIds=[made])["SecurityGroups"][0]
 
 
+@pytest.mark.slow
 def test_vpcs_of_others_are_not_there(alice: Any, charlie: Any, bob: Any, vpc: str) -> None:
     subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")["Subnet"]["SubnetId"]
     assert charlie.describe_vpcs()["Vpcs"] == charlie.describe_subnets()["Subnets"] == []
@@ -261,6 +263,7 @@ def test_vpcs_of_others_are_not_there(alice: Any, charlie: Any, bob: Any, vpc: s
     assert len(bob.describe_subnets()["Subnets"]) == 1
 
 
+@pytest.mark.slow
 def test_vpcs_and_subnets_are_filtered_and_paged(alice: Any, vpc: str) -> None:
     alice.create_vpc(CidrBlock="10.50.0.0/16", TagSpecifications=named("vpc", "second"))
     for number in range(3):
@@ -273,6 +276,7 @@ def test_vpcs_and_subnets_are_filtered_and_paged(alice: Any, vpc: str) -> None:
         assert [len(each[key]) for each in pages] == [1] * many
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow(alice: Any, django_assert_max_num_queries: Any) -> None:
     for number in range(4):
         vpc = alice.create_vpc(CidrBlock=f"10.{number}.0.0/16")["Vpc"]["VpcId"]
@@ -305,6 +309,7 @@ def default_groups(client: Any, vpc: str) -> list[dict[str, Any]]:
     return list(client.describe_security_groups(Filters=filters)["SecurityGroups"])
 
 
+@pytest.mark.slow
 def test_a_vpc_has_a_default_group_of_its_own(alice: Any, people: People, vpc: str) -> None:
     other = str(alice.create_vpc(CidrBlock="10.41.0.0/16")["Vpc"]["VpcId"])
     (group,), (second,) = default_groups(alice, vpc), default_groups(alice, other)
@@ -343,6 +348,7 @@ def test_interfaces_on_a_vpc_are_in_its_default_group(alice: Any, vpc: str) -> N
     alice.delete_network_interface(NetworkInterfaceId=made["NetworkInterfaceId"])
 
 
+@pytest.mark.slow
 def test_instances_on_a_vpc_are_in_its_default_group(alice: Any, people: People, vpc: str) -> None:
     cloud = Cloud.make()
     cloud.add_host("h1").serve()

@@ -23,6 +23,7 @@ def test_an_address_with_a_line_break_is_refused_in_the_service_s_shape(client: 
     assert client.get("/compute/%0Ax").json()["choices"]
 
 
+@pytest.mark.slow
 def test_the_body_that_the_fuzzer_bends_makes_aserver_body(world: World, client: Client) -> None:
     """Otherwise it would try refusals alone."""
     headers = {"X-Auth-Token": world.tokens["member"], "OpenStack-API-Version": "compute 2.96"}
@@ -32,6 +33,7 @@ def test_the_body_that_the_fuzzer_bends_makes_aserver_body(world: World, client:
         assert answer.status_code == 202, answer.json()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("action", "arguments", "code"),
     [

@@ -162,6 +162,7 @@ def test_unknown_user_locked_user_and_wrong_password_give_one_answer(people: Peo
     assert len({response.content for response in answers}) == 1
 
 
+@pytest.mark.slow
 def test_every_refusal_takes_the_work_of_a_hash(
     real_hashes: None, people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

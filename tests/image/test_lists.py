@@ -178,6 +178,7 @@ def test_visibilities_of_lists(people: People, make: MakeImage) -> None:
     assert set(names(people.operator, f"visibility=all&owner={people.alice.project_id.hex}")) == set(mine)
 
 
+@pytest.mark.slow
 @SOME
 @given(
     images=st.lists(
@@ -215,6 +216,7 @@ def test_rows_for_filters_follow_the_record(alice: Person, make: MakeImage) -> N
     assert not ImageProperty.objects.exists()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     query=st.lists(

@@ -39,6 +39,7 @@ ENTRIES = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(body=st.lists(ENTRIES | JSON, max_size=4) | JSON, old=st.booleans())
 def test_any_body_is_read_or_refused(body: Any, old: bool) -> None:
@@ -63,6 +64,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(before=st.dictionaries(PROPERTY, st.text(max_size=3)), changes=CHANGES)
 def test_properties_follow_the_operations_in_order(before: dict[str, str], changes: list[Change]) -> None:

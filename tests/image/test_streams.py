@@ -76,6 +76,7 @@ def pieces(total: int) -> Iterator[bytes]:
     return (piece for _ in range(total // MIB))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("announced", [True, False], ids=["with length", "chunked"])
 def test_a_large_upload_takes_constant_memory(server: Server, announced: bool) -> None:
     before = server.state()
@@ -87,6 +88,7 @@ def test_a_large_upload_takes_constant_memory(server: Server, announced: bool) -
     assert after["exchanges"] == before["exchanges"]
 
 
+@pytest.mark.slow
 def test_a_large_download_to_a_slow_client_takes_constant_memory(server: Server) -> None:
     before = server.state()
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)

@@ -43,6 +43,7 @@ def operations(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]
     return {(method.upper(), path): one for path, item in document["paths"].items() for method, one in item.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", EDITIONS)
 def test_it_is_valid(editions: dict[Version, dict[str, Any]], version: Version) -> None:
     document = editions[version]
@@ -141,6 +142,7 @@ def test_what_may_be_too_much_says_when_to_ask_again(editions: dict[Version, dic
         assert (header["required"], header["schema"]) == (True, {"type": "integer"})
 
 
+@pytest.mark.slow
 def test_it_is_served(client: Client) -> None:
     """Without a token, and without the database."""
     answer = client.get("/openapi.json", headers={"Accept-Encoding": "gzip"})
@@ -168,6 +170,7 @@ def test_it_says_nothing_about_this_deployment(client: Client, settings: Any) ->
         assert secret not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/openapi.json", "/openapi.yaml?microversion=2.96", "/openapi.json?service=image"])
 def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     before = client.get(path).content

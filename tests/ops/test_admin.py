@@ -76,6 +76,7 @@ def test_queues_tokens_and_groups_are_not_shown() -> None:
     assert "hosts.JoinToken" not in shown
 
 
+@pytest.mark.slow
 def test_every_record_can_be_opened(admin: Client, alice: Person, cloud: Cloud) -> None:
     cloud.launch(alice.context)
     cloud.run()

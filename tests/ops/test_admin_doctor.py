@@ -41,6 +41,7 @@ def wrong(db: None) -> None:
     QuotaUsage.objects.filter(resource="cores").update(in_use=9)
 
 
+@pytest.mark.slow
 def test_an_operator_examines_reads_and_repairs(admin: Client, wrong: None) -> None:
     assert "Examine now" in admin.get(PAGE).content.decode()
     page = admin.post(f"{PAGE}examine/", follow=True).content.decode()

@@ -56,6 +56,7 @@ def one_of_each(alice: Person, public: Network, number: int) -> None:
     Delivery.objects.create(host_id=uuid.uuid4(), kind=NETWORK, subject_id=network.id)
 
 
+@pytest.mark.slow
 def test_a_list_costs_as_much_with_one_row_as_with_many(admin: Client, alice: Person, public: Network) -> None:
     def cost() -> dict[str, int]:
         found = {}
@@ -73,6 +74,7 @@ def test_a_list_costs_as_much_with_one_row_as_with_many(admin: Client, alice: Pe
     assert cost() == once
 
 
+@pytest.mark.slow
 def test_records_are_found_by_what_people_know_of_them(admin: Client, alice: Person, public: Network) -> None:
     for number in (1, 2):
         one_of_each(alice, public, number)
@@ -104,6 +106,7 @@ def outer_address(name: str) -> str:
     return port.fixed_ips.get().address
 
 
+@pytest.mark.slow
 def test_every_record_of_networking_can_be_opened(admin: Client, alice: Person, public: Network) -> None:
     one_of_each(alice, public, 1)
     for name in LISTS:
@@ -125,6 +128,7 @@ def test_an_operator_tells_a_host_again(admin: Client, alice: Person, db: None) 
     assert agent.documents[NETWORK, str(cloud.network.id)][0] == before + 1
 
 
+@pytest.mark.slow
 def test_one_page_leads_to_another(admin: Client, alice: Person, public: Network) -> None:
     one_of_each(alice, public, 1)
     network, router = Network.objects.get(name="net-1"), Router.objects.get(name="router-1")

@@ -33,6 +33,7 @@ def row(alice: Person, cloud: Cloud) -> NewerGuest:
     return NewerGuest.objects.get()
 
 
+@pytest.mark.slow
 def test_the_record_follows_the_guest_after_a_question(admin: Client, cloud: Cloud, row: NewerGuest) -> None:
     act(admin, PAGE, "acknowledge", [row])
     act(admin, PAGE, "adopt", [row])

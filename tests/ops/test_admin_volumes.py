@@ -68,6 +68,7 @@ def one_of_each(town: Town, number: int) -> Volume:
     return volume
 
 
+@pytest.mark.slow
 def test_a_list_costs_as_much_with_one_row_as_with_many(admin: Client, town: Town) -> None:
     def cost() -> dict[str, int]:
         found = {}
@@ -126,6 +127,7 @@ def test_pools_of_one_name_are_told_apart_where_one_is_chosen(admin: Client, tow
     assert all(f"{each}@fake#local" in asked for each in (town.host.name, other.host.name))
 
 
+@pytest.mark.slow
 def test_a_pool_is_changed_disabled_frozen_and_forgotten(admin: Client, town: Town) -> None:
     pool = StoragePool.objects.get()
     place = f"{PAGES}storagepool/"
@@ -231,6 +233,7 @@ def test_other_offers_are_made_and_changed(admin: Client, town: Town, alice: Per
     assert not DefaultType.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_stuck_volume_is_reset_detached_and_deleted(admin: Client, town: Town) -> None:
     volume = town.make()
     town.attach(volume)
@@ -256,6 +259,7 @@ def test_a_stuck_volume_is_reset_detached_and_deleted(admin: Client, town: Town)
     assert not Volume.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_volume_moves_and_changes_its_type(admin: Client, town: Town) -> None:
     volume, second = town.make(), town.make()
     town.cloud.add_host("other").serve()

@@ -18,6 +18,7 @@ from tests.reference.service_rows import Service
 V2 = "/image/v2"
 
 
+@pytest.mark.slow
 def test_the_page_says_what_is() -> None:
     path = Path(__file__).resolve().parents[2] / "docs/api.md"
     if os.environ.get("WRITE_PAGES"):

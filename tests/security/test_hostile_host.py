@@ -29,6 +29,7 @@ def cloud_host(transactional_db: None) -> Host:
 MARKUP = "<script>alert(1)</script>\x1b[2J\x00\u2028"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["²", "٣", "9" * 200, "-1", "1e9"])
 def test_what_a_host_says_of_a_step_breaks_no_page(world: World, people: People, number: str) -> None:
     agent = world.cloud.agents["h1"]

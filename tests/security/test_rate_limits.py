@@ -228,6 +228,7 @@ sys.stdout.write(str(sum(not _take({"a": (60.0, 3000.0), "b": (1.0, 3000.0)}) fo
 """
 
 
+@pytest.mark.slow
 def test_all_web_processes_count_together(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", TAKING, str(tmp_path / "rates")], stdout=subprocess.PIPE, cwd=ROOT)

@@ -162,6 +162,7 @@ def test_everybody_gets_what_the_table_says(world: World, part: str, drawn: bool
     assert written == []
 
 
+@pytest.mark.slow
 def test_a_session_opens_no_api_and_a_token_no_page(world: World) -> None:
     """An API that took the session's cookie could be used by every other site that the browser visits."""
     wrong = []
@@ -178,6 +179,7 @@ def test_a_session_opens_no_api_and_a_token_no_page(world: World) -> None:
     assert wrong == []
 
 
+@pytest.mark.slow
 def test_no_page_does_anything_for_a_form_of_another_site(world: World) -> None:
     rows = [row for row in ROWS if not row.is_api and row.method != "GET"]
     browser = world.browser("operator", checks=True)
@@ -196,6 +198,7 @@ def test_a_stranger_s_enrolment_does_not_even_hold_the_database(db: None) -> Non
     assert [query["sql"] for query in captured if not query["sql"].startswith("SELECT")] == []
 
 
+@pytest.mark.slow
 def test_a_page_speaks_to_this_portal_only(world: World) -> None:
     """A script that got in could otherwise send what it reads to any WebSocket."""
     for host in ("127.0.0.1:8000", "localhost"):
@@ -243,6 +246,7 @@ def test_every_socket_has_a_row() -> None:
     assert {route for route in routes if route} == set(SOCKETS)
 
 
+@pytest.mark.slow
 async def test_sockets_let_in_whom_the_table_says(stored_world: World, open_socket: Open) -> None:
     wrong = []
     for route, codes in SOCKETS.items():
@@ -253,6 +257,7 @@ async def test_sockets_let_in_whom_the_table_says(stored_world: World, open_sock
     assert wrong == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "null", "", f"{ORIGIN}.evil.example", f"{ORIGIN}@evil.example"]
 )

@@ -47,6 +47,7 @@ def sent(people: People, world: World, ref: str) -> tuple[Api, list[str]]:
     return texts
 
 
+@pytest.mark.slow
 def test_no_secret_is_told(world: World, people: People, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     logging.getLogger("django.db.backends").setLevel(logging.INFO)
@@ -65,6 +66,7 @@ def test_no_secret_is_told(world: World, people: People, caplog: pytest.LogCaptu
         assert word not in repr(kept)
 
 
+@pytest.mark.slow
 def test_no_cache_keeps_an_answer_with_a_secret(world: World, people: People) -> None:
     alice = Api(people.alice)
     server, user = world.ids["server"], people.alice.user_id.hex

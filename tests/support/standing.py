@@ -31,8 +31,8 @@ from pytest_django.plugin import blocking_manager_key
 from provisioning.hosts.models import Host
 
 F = TypeVar("F", bound=Callable[..., Any])
-OUTSIDE = {"transactional_db", "live_server", "django_db_reset_sequences"}
-"""Fixtures of tests that commit."""
+OUTSIDE = {"transactional_db", "live_server", "django_db_reset_sequences", "real_hashes"}
+"""Fixtures of tests that commit, or whose rows are others."""
 
 
 @dataclass
@@ -188,7 +188,7 @@ def _found(item: pytest.Item) -> list[Callable[..., Any]]:
 
 
 def _commits(item: pytest.Item) -> bool:
-    """Whether a test is not undone by the end of a transaction on SQLite."""
+    """Whether a test is not undone by the end of a transaction on SQLite, or needs rows of its own."""
     callspec = getattr(item, "callspec", None)
     marker = item.get_closest_marker("django_db")
     if callspec is not None and callspec.params.get("database") == "postgresql":

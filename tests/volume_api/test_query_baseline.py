@@ -89,6 +89,7 @@ def counted(world: World, least: int) -> dict[str, int]:
     return found
 
 
+@pytest.mark.slow
 def test_lists_cost_what_the_baseline_says(world: World) -> None:
     grow(world.people.operator, 1)
     counted(world, 1)  # what is asked once in a process

@@ -122,6 +122,7 @@ def test_static_files_are_compressed_beforehand(collected: str) -> None:
     assert served(changed).status_code == 304
 
 
+@pytest.mark.slow
 def test_the_web_server_sends_an_api_answer_compressed(port: int, alice: Person) -> None:
     def fetch(**headers: str) -> tuple[http.client.HTTPResponse, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

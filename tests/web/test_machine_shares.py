@@ -51,6 +51,7 @@ def take_elsewhere(stack: ExitStack, owner: str, most: int) -> tuple[subprocess.
     return process, process.stdout.readline().strip()
 
 
+@pytest.mark.slow
 def test_processes_count_together_and_a_killed_one_counts_no_more(owner: str, other_processes: ExitStack) -> None:
     mine = shares.take({owner: 2})
     assert mine is not None
@@ -76,6 +77,7 @@ def test_all_owners_or_none(owner: str) -> None:
     assert shares.held == before
 
 
+@pytest.mark.slow
 def test_a_process_that_has_shares_ends_without_a_word(owner: str) -> None:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "portal.settings", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", TAKE, owner, "1"]

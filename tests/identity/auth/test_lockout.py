@@ -248,6 +248,7 @@ def test_counts_of_many_at_once_are_all_counted(settings: Settings) -> None:
     assert lockout.Lockout(lockout.Account("user x"), "").until() is not None
 
 
+@pytest.mark.slow
 def test_many_names_push_no_lock_out(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alice: Person, clock: Any
 ) -> None:

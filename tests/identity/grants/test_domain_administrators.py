@@ -12,6 +12,7 @@ from tests.identity.grants.conftest import V3, Acme, api_of, role_named
 from tests.support.cast import People, make_domain, make_project, make_user
 
 
+@pytest.mark.slow
 def test_grants_inside_the_domain(people: People, acme: Acme) -> None:
     smith = create_role("smith", domain=acme.domain)
     for role in (role_named("member"), smith):

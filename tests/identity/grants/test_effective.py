@@ -166,6 +166,7 @@ class Records:
         }
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cloud=clouds())
 def test_roles_are_what_the_model_says(cloud: Cloud, db: None) -> None:

@@ -52,6 +52,7 @@ def forms(acme: Acme) -> list[Form]:
     return found
 
 
+@pytest.mark.slow
 def test_every_form_is_given_seen_listed_and_taken_away(people: People, acme: Acme) -> None:
     api, member = Api(people.operator), role_named("member")
     for form in forms(acme):
@@ -189,6 +190,7 @@ def test_what_was_not_given_cannot_be_taken(people: People, acme: Acme) -> None:
         revoke_grant(role_named("member"), user=acme.ed, project=acme.foundry)
 
 
+@pytest.mark.slow
 def test_others_get_403_whatever_they_name(people: People, acme: Acme) -> None:
     member = role_named("member")
     for form in forms(acme):

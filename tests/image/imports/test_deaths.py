@@ -53,6 +53,7 @@ jobs.run_import(sys.argv[4])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("staged", [False, True])
 @pytest.mark.both_databases
 def test_an_import_goes_on_after_the_death_of_its_worker(

@@ -97,6 +97,7 @@ def test_progress_is_noted_and_announced(
     assert told == [("importing", 0), *(("importing", percent) for percent in (25, 50, 75, 100)), ("active", None)]
 
 
+@pytest.mark.slow
 def test_an_import_keeps_memory_constant(alice: Person, make: MakeImage, web: Web) -> None:
     piece = b"\1" * pictures.MIB
 

@@ -57,6 +57,7 @@ def test_the_command(operator: Person) -> None:
         call_command("load_metadefs", restore=["Nothing"], stdout=said)
 
 
+@pytest.mark.slow
 def test_they_fit_the_schemas(alice: Person) -> None:
     loading.load()
     schema = Draft202012Validator({**PUBLISHED["namespace"], "type": "object", "definitions": DEFINITIONS})
