@@ -27,7 +27,7 @@ from tests.support.scripted_agent import ScriptedAgent
 
 SERVERS, ADDRESSES = 100, 40
 CALLERS, WORKERS = 10, 4
-WITHIN = 100.0
+WITHIN = 250.0
 """Seconds for all servers to come to rest."""
 
 
@@ -85,7 +85,8 @@ class Crowd:
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.deep
-def test_a_small_network_serves_as_many_as_it_has_addresses(people: People) -> None:
+def test_a_small_network_serves_as_many_as_it_has_addresses(people: People, settings: Any) -> None:
+    settings.HOST_DOWN_AFTER = 3600  # nobody beats here
     cloud, alice = Cloud.make(), people.alice
     for name in ("kelvin", "ohm", "tesla"):
         cloud.add_host(name, vcpus=SERVERS, memory_mb=SERVERS * 1024, disk_gb=SERVERS * 2)
