@@ -6,7 +6,6 @@ import random
 import threading
 import uuid
 from collections import Counter
-from typing import Any
 
 import pytest
 from django_q.models import OrmQ
@@ -292,11 +291,8 @@ class TestADuplicateAddressUnder500ParallelLaunches:
     REQUESTS, OF_EACH, WORKERS = 20, 25, 8
 
     @pytest.mark.deep
-    def test_every_server_has_an_address_of_its_own(
-        self, shared_cloud: Cloud, alice: RequestContext, settings: Any
-    ) -> None:
+    def test_every_server_has_an_address_of_its_own(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         """500 launches by several callers; then as many workers give them their addresses, on hosts that have room."""
-        settings.HOST_DOWN_AFTER = 3600  # nobody beats here
         without_limits(alice)
         names = ("kelvin", "ohm", "tesla")
         for name in names:
