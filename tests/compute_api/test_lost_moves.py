@@ -99,6 +99,7 @@ def guest(api: Api, cloud: Cloud, people: People) -> Guest:
     return Guest(people, cloud, server, volume, target)
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
 @pytest.mark.parametrize("reported", [True, False], ids=["ended", "its end was not heard of"])
@@ -114,6 +115,7 @@ def test_a_move_that_no_record_knows_is_the_volumes(guest: Guest, *, reported: b
     assert any(new_of(swap) in found.sentence for found in look("newer_volumes"))
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
 @pytest.mark.parametrize("reported", [True, False], ids=["ended", "its end was not heard of"])
@@ -139,6 +141,7 @@ def volumes_reap() -> None:
     drain()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes", "undecided_volumes")
 def test_a_move_whose_new_data_alone_is_known_ends_by_what_the_guest_has(guest: Guest) -> None:
@@ -153,6 +156,7 @@ def test_a_move_whose_new_data_alone_is_known_ends_by_what_the_guest_has(guest: 
     guest.check(new_of(swap))
 
 
+@pytest.mark.slow
 @pytest.mark.doctor_finds("newer_volumes")
 def test_data_without_its_key_is_named_and_left_alone(guest: Guest, monkeypatch: pytest.MonkeyPatch) -> None:
     copy, agent = Copy(), guest.cloud.agents["h1"]
@@ -196,6 +200,7 @@ def test_an_older_audit_after_a_move_changes_nothing(guest: Guest) -> None:
     assert look("newer_volumes") == []
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes", "guest_volumes")
 def test_an_exchange_that_the_records_have_begun_ends_by_what_the_guest_has(

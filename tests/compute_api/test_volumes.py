@@ -72,6 +72,7 @@ def from_image(cloud: Cloud, **changes: Any) -> dict[str, Any]:
     return disk | {"volume_size": 3, "delete_on_termination": True} | changes
 
 
+@pytest.mark.slow
 def test_there_and_back(
     api: Api, new_api: Api, cloud: Cloud, people: People, pool: ScriptedPool, server: str, volume: Volume
 ) -> None:
@@ -584,6 +585,7 @@ def test_a_volume_in_use_moves_to_another_pool(api: Api, cloud: Cloud, people: P
     assert (status(volume), target.clients) == ("available", {})
 
 
+@pytest.mark.slow
 def test_an_image_of_a_server_that_boots_from_a_volume_boots_another_one(
     new_api: Api, cloud: Cloud, people: People, pool: ScriptedPool
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_server_keeps_its_volumes_while_the_host_dies_on_which_it_comes_off_it
     assert set(Volume.objects.values_list("status", flat=True)) == {"in-use"}
 
 
+@pytest.mark.slow
 def test_a_server_whose_attachments_are_gone_comes_off_its_shelf_with_new_ones(
     api: Api, cloud: Cloud, people: People
 ) -> None:
