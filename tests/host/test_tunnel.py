@@ -76,6 +76,7 @@ def boot(host: HostProcess, spec: InstanceSpec) -> None:
     until(lambda: "login:" in console(host, spec), "the guest's login prompt")
 
 
+@pytest.mark.deep
 async def test_a_shell_in_a_guest_to_which_no_rule_leads(guest: Guest, key: Path, tmp_path: Path) -> None:
     """What goes in and comes out is whole and ends where it ended; the host key is known by the server's id."""
     options = ["-o", f"UserKnownHostsFile={tmp_path / 'known_hosts'}", "-o", "HashKnownHosts=no", "-o", "BatchMode=yes"]
