@@ -5,9 +5,10 @@ What comes again has ids and times of its own, so that nothing kept in memory fo
 
 from __future__ import annotations
 
+import functools
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -31,16 +32,16 @@ class Table:
     rows: list[tuple[Any, ...]]
 
     @classmethod
-    def read(cls, model: type[models.Model]) -> Self:
-        """Read all rows of a table, without the numbers that the database gives."""
-        columns = [each for each in model._meta.concrete_fields if not isinstance(each, models.AutoField)]
-        names = ", ".join(f'"{each.column}"' for each in columns)
-        marks = ", ".join(["%s"] * len(columns))
-        table = model._meta.db_table
+    def read(cls, model: type[models.Model], *, numbers: bool = False) -> Self:
+        """Read all rows of a table; ``numbers``: with those that the database gives."""
+        select, insert = _statements(model, numbers)
         with connection.cursor() as cursor:
-            cursor.execute(f'SELECT {names} FROM "{table}"')  # noqa: S608 - names of our own tables
-            rows = cursor.fetchall()
-        return cls(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', rows)  # noqa: S608
+            cursor.execute(select)
+            return cls(insert, cursor.fetchall())
+
+    def write(self, cursor: Any, rows: Iterable[Iterable[Any]]) -> None:
+        """Write rows that were read, perhaps with other values."""
+        cursor.executemany(self.insert, [[_stored(value) for value in row] for row in rows])
 
 
 @dataclass(frozen=True)
@@ -115,9 +116,18 @@ class Kept:
         again = Again(timezone.now() - self.since, ids)
         with transaction.atomic(savepoint=False), connection.cursor() as cursor:
             for table in self.tables:
-                rows = [[again.value(value) for value in row] for row in table.rows]
-                cursor.executemany(table.insert, [[_stored(value) for value in row] for row in rows])
+                table.write(cursor, ([again.value(value) for value in row] for row in table.rows))
         return again
+
+
+@functools.cache
+def _statements(model: type[models.Model], numbers: bool) -> tuple[str, str]:
+    """Return the SQL that reads a table and that writes a row."""
+    columns = [each for each in model._meta.concrete_fields if numbers or not isinstance(each, models.AutoField)]
+    names, table = ", ".join(f'"{each.column}"' for each in columns), model._meta.db_table
+    marks = ", ".join(["%s"] * len(columns))
+    insert = f'INSERT INTO "{table}" ({names}) VALUES ({marks})'  # noqa: S608 - names of our own tables
+    return f'SELECT {names} FROM "{table}"', insert  # noqa: S608
 
 
 def _stored(value: Any) -> Any:
