@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import netaddr
+from django.db.models import UUIDField
 from msgspec.structs import replace
 
 from compute_agent.contract.build import SecurityRule
@@ -31,6 +32,7 @@ from compute_agent.contract.network import (
     SecurityGroupDocument,
     ServicePort,
 )
+from provisioning.common.prepared import Prepared
 from provisioning.hosts.addresses import seen_from
 from provisioning.network import addressing
 from provisioning.network.delivery.bearers import bearer
@@ -53,15 +55,23 @@ def of(kind: str, subject_id: uuid.UUID) -> Documents:
     return _BY_KIND[kind](subject_id, Needs())
 
 
+_NETWORK = Prepared(
+    lambda key: saying(Network.objects.filter(id=key), shared_with_others=shared_with_others()), key=UUIDField()
+)
+_PORTS = Prepared(lambda network: Port.objects.filter(network_id=network).order_by("id"), network=UUIDField())
+_ADDRESSES = Prepared(
+    lambda network: FixedIP.objects.filter(port__network_id=network).order_by("id"), network=UUIDField()
+)
+
+
 def _networks(key: uuid.UUID, needs: Needs) -> Documents:
-    rows = saying(Network.objects.filter(id=key), shared_with_others=shared_with_others())
-    network = rows.first()
+    network = _NETWORK.first(key=key)
     hosts = needs.of_network(network) if network is not None else []
     if network is None:
         return {}
     gateways = agent_gateways(network, hosts) if network.external else {}
     addresses = _addresses(network)
-    ports = list(network.ports.order_by("id"))
+    ports = _PORTS(network=network.id)
     moving = (AGENT_GATEWAY, ROUTER_GATEWAY) if network.network_type == "vxlan" else ()
     placed = _bearers(ports) if moving else {}
     told = [
@@ -102,7 +112,7 @@ def _networks(key: uuid.UUID, needs: Needs) -> Documents:
 
 def _addresses(network: Network) -> defaultdict[uuid.UUID, list[FixedIP]]:
     found: defaultdict[uuid.UUID, list[FixedIP]] = defaultdict(list)
-    for row in FixedIP.objects.filter(port__network=network).order_by("id"):
+    for row in _ADDRESSES(network=network.id):
         found[row.port_id or network.id].append(row)
     return found
 
@@ -110,7 +120,7 @@ def _addresses(network: Network) -> defaultdict[uuid.UUID, list[FixedIP]]:
 def _bearers(ports: Sequence[Port]) -> dict[uuid.UUID | None, str]:
     """Return the host that bears each router's own address, by the router's id."""
     routers = [port.device_id for port in ports if port.device_id and port.device_owner == ROUTER_GATEWAY]
-    return dict(Router.objects.filter(id__in=routers).values_list("id", "host"))
+    return dict(Router.objects.filter(id__in=routers).values_list("id", "host")) if routers else {}
 
 
 def _routed(ports: Sequence[Port], addresses: Mapping[uuid.UUID, Sequence[FixedIP]]) -> set[str]:
@@ -224,14 +234,13 @@ def _floating_ips(key: uuid.UUID, needs: Needs) -> Documents:
 
 
 def _groups(key: uuid.UUID, needs: Needs) -> Documents:
-    group = SecurityGroup.objects.filter(id=key).first()
+    group = _GROUP.first(key=key)
     if group is None:
         return {}
     hosts = needs.of_group(group.id)
     if not hosts:
         return {}
-    members = FixedIP.objects.filter(GUESTS_OF_PORT, port__security_groups=group, port__port_security_enabled=True)
-    rows = list(group.rules.select_related("remote_address_group").order_by("created_at", "id"))
+    rows = _RULES(group=group.id)
     named = {row.remote_address_group.id: row.remote_address_group for row in rows if row.remote_address_group}
     document = SecurityGroupDocument(
         id=str(group.id),
@@ -239,16 +248,30 @@ def _groups(key: uuid.UUID, needs: Needs) -> Documents:
         rules=[_rule(row) for row in rows],
         address_groups=[AddressRanges(id=str(key), addresses=named[key].addresses) for key in sorted(named)],
         members=[
-            GroupMember(network_id=str(network), address=address)
-            for network, address in members.order_by("port__network_id", "id").values_list(
-                "port__network_id", "address"
-            )
+            GroupMember(network_id=str(network), address=address) for network, address in _MEMBERS(group=group.id)
         ],
     )
     return {host.id: ApplySecurityGroupRequest(security_group=document) for host in hosts}
 
 
 GUESTS_OF_PORT = type(GUESTS)(port__device_owner__startswith="compute:")
+_GROUP = Prepared(lambda key: SecurityGroup.objects.filter(id=key), key=UUIDField())
+_RULES = Prepared(
+    lambda group: (
+        SecurityGroupRule.objects.filter(group_id=group)
+        .select_related("remote_address_group")
+        .order_by("created_at", "id")
+    ),
+    group=UUIDField(),
+)
+_MEMBERS = Prepared(
+    lambda group: (
+        FixedIP.objects.filter(GUESTS_OF_PORT, port__security_groups=group, port__port_security_enabled=True)
+        .order_by("port__network_id", "id")
+        .values_list("port__network_id", "address")
+    ),
+    group=UUIDField(),
+)
 
 
 def _rule(row: SecurityGroupRule) -> SecurityRule:

@@ -4,11 +4,13 @@ import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from functools import cached_property
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import CharField, Q, QuerySet, UUIDField
 
 from compute_agent.contract.messages import DOCUMENTS
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
+from provisioning.common.prepared import Prepared
 from provisioning.hosts.models import Host
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.models import Delivery, FloatingIP, Network, Port, PortForwarding, Router, SecurityGroupRule
@@ -16,6 +18,33 @@ from provisioning.network.owners import GUESTS, ROUTER_GATEWAY, ROUTER_INTERFACE
 
 Subject = tuple[str, uuid.UUID]
 Membership = Port.security_groups.through
+
+
+_HOSTS = Prepared(lambda: Host.objects.filter(contract_version__gte=DOCUMENTS))
+_KEPT = Prepared(lambda: Delivery.objects.filter(kept=True).values_list("kind", "subject_id", "host_id"))
+_LEGS = Prepared(
+    lambda: Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__isnull=False).values_list(
+        "device_id", "network_id"
+    )
+)
+_LEADING = Prepared(
+    lambda network: Router.objects.filter(gateway_port__network_id=network).values_list("id", flat=True),
+    network=UUIDField(),
+)
+"""Routers with their gateway on a network."""
+_GUESTS_PORTS = Prepared(
+    lambda host: Port.objects.filter(GUESTS, host=host).values_list("id", "network_id"), host=CharField()
+)
+
+
+def _of_group(group: Any) -> QuerySet[Port, str]:
+    """Return the hosts of ports in a group, and in groups with rules that name it."""
+    naming = SecurityGroupRule.objects.filter(remote_group_id=group).values("group_id")
+    rows = Port.objects.filter(Q(security_groups=group) | Q(security_groups__in=naming)).exclude(host="")
+    return rows.values_list("host", flat=True).distinct()
+
+
+_HOSTS_OF_GROUP = Prepared(_of_group, group=UUIDField())
 
 
 class Needs:
@@ -30,7 +59,7 @@ class Needs:
     @cached_property
     def hosts(self) -> dict[str, Host]:
         """Hosts that can be told, by name."""
-        return {host.name: host for host in Host.objects.filter(contract_version__gte=DOCUMENTS)}
+        return {host.name: host for host in _HOSTS()}
 
     @cached_property
     def by_id(self) -> dict[uuid.UUID, Host]:
@@ -41,7 +70,7 @@ class Needs:
         """Kind and id of what hosts keep for such guests, and the host."""
         if not self._with_kept:
             return []
-        return list(Delivery.objects.filter(kept=True).values_list("kind", "subject_id", "host_id"))
+        return _KEPT()
 
     def _kept_by(self, kind: str, ids: Collection[uuid.UUID]) -> set[str]:
         """Return the names of the hosts that keep one of these."""
@@ -51,8 +80,7 @@ class Needs:
     @cached_property
     def _legs(self) -> list[tuple[uuid.UUID, uuid.UUID]]:
         """Router and network of every router interface."""
-        rows = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__isnull=False)
-        return [(router, network) for router, network in rows.values_list("device_id", "network_id") if router]
+        return [(router, network) for router, network in _LEGS() if router]
 
     def connected(self, network_ids: Iterable[uuid.UUID]) -> tuple[set[uuid.UUID], set[uuid.UUID]]:
         """Return the networks that routers join to these, themselves among them, and those routers.
@@ -78,8 +106,7 @@ class Needs:
         """
         networks, _ = self.connected([network.id])
         hosts = self._with_guests(networks)
-        leading = Router.objects.filter(gateway_port__network_id=network.id).values_list("id", flat=True)
-        for router in leading:
+        for router in _LEADING(network=network.id):
             hosts |= self._with_guests(self._networks_of(router))
         return self._named(hosts)
 
@@ -89,11 +116,7 @@ class Needs:
 
     def of_group(self, group_id: uuid.UUID) -> list[Host]:
         """Return the hosts of the group's ports, and of ports in groups with rules that name it."""
-        naming = SecurityGroupRule.objects.filter(remote_group_id=group_id).values("group_id")
-        rows = Port.objects.filter(Q(security_groups=group_id) | Q(security_groups__in=naming)).exclude(host="")
-        return self._named(
-            {*rows.values_list("host", flat=True).distinct(), *self._kept_by(SECURITY_GROUP, [group_id])}
-        )
+        return self._named({*_HOSTS_OF_GROUP(group=group_id), *self._kept_by(SECURITY_GROUP, [group_id])})
 
     def of_floating_ip(self, floating: FloatingIP) -> list[Host]:
         """Return the hosts that must know it, the one that bears it first.
@@ -121,13 +144,14 @@ class Needs:
 
     def of_host(self, host: Host) -> set[Subject]:
         """Return everything that a host needs."""
-        here = list(Port.objects.filter(GUESTS, host=host.name).values_list("id", "network_id"))
+        here = _GUESTS_PORTS(host=host.name)
         kept = {(kind, key) for kind, key, host_id in self._kept if host_id == host.id}
         networks, routers = self.connected(
             {network for _, network in here} | {key for kind, key in kept if kind == NETWORK}
         )
-        leading = Router.objects.filter(id__in=routers, gateway_port__isnull=False)
-        networks |= set(leading.values_list("gateway_port__network_id", flat=True))
+        if routers:
+            leading = Router.objects.filter(id__in=routers, gateway_port__isnull=False)
+            networks |= set(leading.values_list("gateway_port__network_id", flat=True))
         ports = [port for port, _ in here]
         groups = set(Membership.objects.filter(port_id__in=ports).values_list("securitygroup_id", flat=True))
         named = SecurityGroupRule.objects.filter(group_id__in=groups, remote_group_id__isnull=False)

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import CharField, UUIDField
 from django.utils import timezone
 from msgspec.structs import replace
 
 from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, encode
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ApplyRequest, ForgetRequest
+from provisioning.common.prepared import Prepared
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
@@ -52,12 +54,19 @@ def take(kind: str, key: uuid.UUID) -> None:
             bring_host(host)
 
 
+_TOLD_HOST = Prepared(lambda host: Host.objects.filter(id=host, contract_version__gte=DOCUMENTS), host=UUIDField())
+_TOLD = Prepared(
+    lambda host: Delivery.objects.filter(host_id=host).exclude(digest="").values_list("kind", "subject_id"),
+    host=UUIDField(),
+)
+
+
 def bring_host(host_id: uuid.UUID) -> None:
     """Tell a host everything that it needs and was not told, and to forget what it needs no more."""
-    host = Host.objects.filter(id=host_id, contract_version__gte=DOCUMENTS).first()
+    host = _TOLD_HOST.first(host=host_id)
     if host is None:
         return
-    told = set(Delivery.objects.filter(host_id=host.id).exclude(digest="").values_list("kind", "subject_id"))
+    told = set(_TOLD(host=host.id))
     for kind, key in sorted(Needs().of_host(host) ^ told, key=_order):
         bring(kind, key)
 
@@ -88,8 +97,18 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
     """Lock what was told of these subjects until the transaction ends; always in the same order."""
-    rows = Delivery.objects.select_for_update().filter(kind=kind, subject_id__in=list(ids))
+    keys = list(ids)
+    if len(keys) == 1:
+        return _LOCKED(kind=kind, key=keys[0])
+    rows = Delivery.objects.select_for_update().filter(kind=kind, subject_id__in=keys)
     return list(rows.order_by("subject_id", "host_id"))
+
+
+_LOCKED = Prepared(
+    lambda kind, key: Delivery.objects.select_for_update().filter(kind=kind, subject_id=key).order_by("host_id"),
+    kind=CharField(),
+    key=UUIDField(),
+)
 
 
 def _tell(row: Delivery, document: ApplyRequest | None) -> None:
