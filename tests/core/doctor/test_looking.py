@@ -20,7 +20,7 @@ from provisioning.compute.actions.power import stop
 from provisioning.compute.actions.snapshot import create_image
 from provisioning.compute.models import Instance
 from provisioning.doctor import runs
-from provisioning.doctor.examination import findings, treat
+from provisioning.doctor.examination import examine, findings, treat
 from provisioning.doctor.finding import checks
 from provisioning.doctor.models import DoctorRun
 from provisioning.doctor.runs import KEPT
@@ -68,17 +68,14 @@ def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
     assert look() == []
 
 
-def test_what_moves_between_two_looks_is_not_found(
-    cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_moves_between_two_looks_is_not_found(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     Instance.objects.filter(id=row.id).update(task_deadline=timezone.now())
 
     def meanwhile(_: float) -> None:
         Instance.objects.filter(id=row.id).update(task_deadline=None)
 
-    monkeypatch.setattr("provisioning.doctor.examination.time.sleep", meanwhile)
-    assert look("tasks") == []
+    assert examine(["tasks"], wait=meanwhile) == []
 
 
 def test_a_repair_looks_a_last_time(cloud: Cloud, alice: RequestContext) -> None:
