@@ -112,6 +112,7 @@ def test_two_faces_are_asked_in_turns_after_a_first_of_each(monkeypatch: pytest.
     assert [row.goal for row in rows] == ["at most 2 times: met", ""]
 
 
+@pytest.mark.slow
 def test_what_the_tools_ask_of_ec2_is_signed_for_it(people: People) -> None:
     keys = Ec2Keys(80, *create_ec2_credential(people.alice.user, people.alice.project))
     signed = keys.signed("DescribeRegions", {"RegionNames": ["RegionOne"]})

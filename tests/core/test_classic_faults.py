@@ -62,6 +62,7 @@ def fault_of(instance: Instance) -> str:
 class TestStuckInBuildAfterAWorkerDies:
     """The worker dies behind any of its commits, its job is given back, or lost with it: the launch ends ACTIVE."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("job", ["given back", "lost"])
     def test_the_launch_goes_on(
         self,

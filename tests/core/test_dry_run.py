@@ -54,6 +54,7 @@ def unlimited(alice: RequestContext) -> None:
 # ----- as launches find -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hosts",
     [
@@ -74,6 +75,7 @@ def test_as_many_as_it_says_find_a_place(
     assert ask(alice, cloud).fits == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driver", ["filter", "chance", "simple", "availability-zone"])
 def test_with_every_driver(
     cloud: Cloud, alice: RequestContext, unlimited: None, settings: Settings, driver: str
@@ -84,6 +86,7 @@ def test_with_every_driver(
     assert ask(alice, cloud).fits == len(launched(cloud)) == 5
 
 
+@pytest.mark.slow
 def test_with_limits_of_aggregates(
     cloud: Cloud, alice: RequestContext, operator: RequestContext, unlimited: None
 ) -> None:
@@ -98,6 +101,7 @@ def test_with_limits_of_aggregates(
     assert ask(alice, cloud).fits == len(launched(cloud)) == 1 + 3 + 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "fits"), [("anti-affinity", 2), ("affinity", 4), ("soft-anti-affinity", 8)])
 def test_with_groups(cloud: Cloud, alice: RequestContext, unlimited: None, policy: str, fits: int) -> None:
     for name in ("kelvin", "ohm"):

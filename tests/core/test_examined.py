@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -24,8 +25,10 @@ pytestmark = pytest.mark.both_databases
 
 
 @pytest.fixture
-def known(cloud: Cloud, alice: RequestContext) -> Instance:
-    """A server in a cloud that was examined: the questions without an answer are kept."""
+def known(cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch) -> Instance:
+    """A server in a cloud that was examined: the questions without an answer are kept, those of earlier tests not."""
+    monkeypatch.setattr(examined, "_looks", {})
+    monkeypatch.setattr(examined, "_tries", Counter())
     cloud.add_host("kelvin")
     server = cloud.running(alice)
     invariants.check()

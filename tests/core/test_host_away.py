@@ -50,6 +50,7 @@ def everything() -> list[list[dict[str, Any]]]:
     return [list(model._default_manager.order_by("pk").values()) for model in TOUCHED]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ASKED)
 def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, settings: Any, asked: str) -> None:
     settings.SHELVED_OFFLOAD_TIME = -1

@@ -34,6 +34,7 @@ def away(cloud: Cloud, server: Instance) -> ScriptedAgent:
     return b
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @NAMED
 @pytest.mark.parametrize("rounds", [1, 2], ids=["the same number", "a higher one"])
@@ -61,6 +62,7 @@ def test_a_guest_whose_number_another_host_has_got_since_is_left_alone(
     assert state_of(server) == ACTIVE
 
 
+@pytest.mark.slow
 def test_it_stays_though_the_server_was_deleted_meanwhile(
     cloud: Cloud, server: Instance, away: ScriptedAgent, operator: RequestContext
 ) -> None:
@@ -76,6 +78,7 @@ def test_it_stays_though_the_server_was_deleted_meanwhile(
     assert not away.guests
 
 
+@pytest.mark.slow
 @NAMED
 def test_a_guest_that_an_operator_had_the_record_follow_is_removed_once_the_server_has_left(
     cloud: Cloud, server: Instance, away: ScriptedAgent, operator: RequestContext

@@ -43,6 +43,7 @@ def a_moment_later() -> None:
         recover_interrupted_uploads()
 
 
+@pytest.mark.slow
 @pytest.mark.doctor_finds("guests")
 @pytest.mark.parametrize("command", [False, True], ids=["forgotten", "run"])
 @pytest.mark.parametrize("status", [Image.Status.QUEUED, Image.Status.SAVING, Image.Status.ACTIVE])

@@ -61,6 +61,7 @@ def columns(name: str) -> tuple[Any, ...]:
 # ----- one number for all ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @SOME
 @given(
     totals=st.tuples(total, total, total),
@@ -103,6 +104,7 @@ def test_rows_and_models_say_the_same(
     assert row[1:] == model[1:]
 
 
+@pytest.mark.slow
 @SOME
 @given(room=st.integers(1, 100_000), ratio=odd, amount=st.integers(1, 100_000))
 def test_the_claim_takes_what_the_rows_say_and_no_more(db: None, room: int, ratio: float, amount: int) -> None:
@@ -223,6 +225,7 @@ def test_servers_get_what_an_aggregate_allows(cloud: Cloud, operator: RequestCon
     assert sorted(state_of(server)[0] for server in servers) == ["active", "active", "error"]
 
 
+@pytest.mark.slow
 def test_a_host_has_no_more_servers_than_its_aggregate_says(
     cloud: Cloud, operator: RequestContext, settings: Settings
 ) -> None:

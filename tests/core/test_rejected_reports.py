@@ -138,6 +138,7 @@ def test_it_is_given_up_in_the_end_and_the_task_with_it(
     assert RejectedReport.objects.exists(), "whoever looks into it finds it for a while"
 
 
+@pytest.mark.slow
 @pytest.mark.doctor_finds("rejected_reports")
 def test_a_host_fills_no_table(cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch) -> None:
     _, agent = stopping(cloud, alice)

@@ -67,6 +67,7 @@ def test_a_launch_that_has_only_a_place_cannot_be_set_to_active(cloud: Cloud, al
     assert state_of(server) == ("active", None)
 
 
+@pytest.mark.slow
 def test_one_that_is_taken_off_its_host_goes_from_there_though_it_is_set_in_error(
     cloud: Cloud, alice: RequestContext, settings: Any
 ) -> None:
@@ -93,6 +94,7 @@ def test_one_that_is_taken_off_its_host_goes_from_there_though_it_is_set_in_erro
     invariants.check_empty()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["waiting", "claimed", "spawning"])
 def test_an_unshelving_that_is_set_in_error_keeps_its_ports_and_its_image(
     cloud: Cloud, alice: RequestContext, settings: Any, when: str

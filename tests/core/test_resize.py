@@ -425,6 +425,7 @@ class TestManyAtOnce:
         cloud.run()
         return instances
 
+    @pytest.mark.slow
     def test_a_host_with_room_for_five_takes_five(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         each = 4096 - 1024
         instances = self.servers(
@@ -439,6 +440,7 @@ class TestManyAtOnce:
         assert Counter(Migration.objects.values_list("status", flat=True)) == {"finished": 5, "error": 15}
         invariants.check()
 
+    @pytest.mark.slow
     def test_a_quota_for_three_gives_three(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         instances = self.servers(shared_cloud, alice, vcpus=100, memory_mb=100 * 1024, disk_gb=1000)
         set_limit(alice.project_id, "cores", 20 + 3 * 3 + 2)

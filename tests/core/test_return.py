@@ -113,6 +113,7 @@ def test_what_waits_for_the_order_to_destroy_is_not_booted_meanwhile(lost: Lost,
     invariants.check_empty()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_a_server_that_was_built_elsewhere_meanwhile_has_one_guest(
     cloud: Cloud, lost: Lost, tmp_path: Path, step: str

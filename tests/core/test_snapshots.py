@@ -309,6 +309,7 @@ def test_backups_beyond_the_rotation_go_the_oldest_first(cloud: Cloud, server: I
     assert action(server, "createBackup").message is None
 
 
+@pytest.mark.slow
 def test_rotation_counts_one_server_and_one_type_alone(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
     other = cloud.launch(alice)
     cloud.run()

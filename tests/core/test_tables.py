@@ -20,6 +20,7 @@ def test_every_table_belongs_to_a_model() -> None:
     assert set(connection.introspection.table_names()) == expected
 
 
+@pytest.mark.slow
 def test_columns_indexes_and_constraints_are_those_of_the_models() -> None:
     wrong = []
     with connection.cursor() as cursor:

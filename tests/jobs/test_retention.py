@@ -86,6 +86,7 @@ def test_every_kind_of_record_says_how_long_it_is_kept() -> None:
     assert not retention.kept.keys() & purged
 
 
+@pytest.mark.slow
 def test_a_deleted_server_goes_with_its_history_and_leaves_the_metrics_as_they_were(cloud: Cloud) -> None:
     server = deleted(cloud)
     counted = {key: tally.count for key, tally in totals.totals().items()}
@@ -203,6 +204,7 @@ def test_the_clock_keeps_everything_when_told_to(cloud: Cloud, settings: Any) ->
     assert Instance.objects.count() == 0
 
 
+@pytest.mark.slow
 def test_the_command_says_what_would_go_and_removes_it(cloud: Cloud, settings: Any) -> None:
     deleted(cloud)
 

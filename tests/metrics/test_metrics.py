@@ -280,6 +280,7 @@ def test_periodic_work_and_notifications(db: None) -> None:
     assert of(found, "novella_notifications_waiting") == 1
 
 
+@pytest.mark.slow
 def test_the_cost_does_not_grow_with_the_cloud(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("h0")
     cloud.launch(alice)

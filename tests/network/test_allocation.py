@@ -300,6 +300,7 @@ def _in_threads(count: int, work: object) -> list[object]:
         return list(pool.map(run, range(count)))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_forty_at_once_get_forty_addresses(alice: Person, net: Network) -> None:
     results = _in_threads(40, lambda index: allocate(alice, on(net))[0].id)
@@ -311,6 +312,7 @@ def test_forty_at_once_get_forty_addresses(alice: Person, net: Network) -> None:
     assert SecurityGroup.objects.filter(project_id=alice.project_id).count() == 1
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_pool_smaller_than_the_crowd_gives_each_address_once(alice: Person, net: Network) -> None:
     small = services.create_network(alice.project_id, "small")

@@ -30,6 +30,7 @@ def test_hints_name_zones_that_there_are(people: People, kind: str) -> None:
     assert (Network.objects.count() - before, Router.objects.count()) == ((2, 0) if kind == "network" else (0, 2))
 
 
+@pytest.mark.slow
 def test_zones_are_those_of_the_hosts_where_it_is(people: People) -> None:
     cloud, alice = Cloud.make(), people.alice
     cloud.add_host("kelvin", documents=True)

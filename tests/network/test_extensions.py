@@ -377,6 +377,7 @@ PROBES: dict[str, Probe] = {
 """Alias → what shows that it works; an error, or a false answer, says that it does not."""
 
 
+@pytest.mark.slow
 def test_what_is_listed_works(people: People, net: Network) -> None:
     listed = {each["alias"] for each in World(people, net).get("extensions")}
     assert listed == EXTENSIONS.keys() == PROBES.keys(), listed ^ PROBES.keys()

@@ -66,6 +66,7 @@ def shown_as_shared(person: Person, kind: str, row: Any) -> bool:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.parametrize("kind", ["network", "security_group", "address_group", "address_scope", "subnetpool"])
 def test_every_kind_is_seen_by_whom_it_is_shared_with(

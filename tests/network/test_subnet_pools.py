@@ -51,6 +51,7 @@ def test_a_wrong_pool_is_refused(alice: Person, values: Any, kind: str) -> None:
     assert not SubnetPool.objects.exists()
 
 
+@pytest.mark.slow
 def test_subnets_are_taken_from_a_pool(alice: Person) -> None:
     _, made = pool(alice, prefixes=["10.0.0.0/22"], default_prefixlen=24, max_prefixlen=26, min_prefixlen=23)
     from_pool = {"subnetpool_id": made["id"]}

@@ -403,6 +403,7 @@ def test_the_page_lists_every_type_with_its_payload() -> None:
     assert listed == {name: " ".join(payload_of(name)) for name in every_type()}
 
 
+@pytest.mark.slow
 def test_volumes_of_a_server(cloud: Cloud, alice: RequestContext) -> None:
     host = cloud.add_host("kelvin")
     host.serve(ScriptedPool())

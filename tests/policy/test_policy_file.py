@@ -162,6 +162,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "said"), WRONG.values(), ids=WRONG)
 def test_a_wrong_file_is_refused_and_lets_nobody_in(
     write: Write, text: str, said: str, caplog: pytest.LogCaptureFixture

@@ -189,6 +189,7 @@ def methods_called_in(tree: ast.AST) -> set[str]:
     return {func.attr for func in called if isinstance(func, ast.Attribute)}
 
 
+@pytest.mark.slow
 def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
     found = {}
     for path in [*(ROOT / "provisioning").rglob("*.py"), *(ROOT / "portal").rglob("*.py")]:
@@ -507,6 +508,7 @@ def test_each_way_ends_at_the_limit(people: People, resource: str, way: Callable
 # ----- whole lives leave nothing --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_seeded_cloud_is_counted(settings: Settings, tmp_path: Path) -> None:
     settings.PORTAL_DIR, settings.IMAGE_DIR = tmp_path, tmp_path / "images"

@@ -208,6 +208,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=STEPS)
 def test_any_order_of_steps_keeps_the_ledger(steps: list[tuple[str, int, int]], db: None) -> None:

@@ -147,6 +147,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(json_values)
 def test_any_json_is_a_condition_or_refused(query: object) -> None:
     try:

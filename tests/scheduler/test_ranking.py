@@ -150,6 +150,7 @@ states = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(states, max_size=12), st.sampled_from(["", "nova", "moon"]), st.integers(1, 5))
 def test_ranked_are_exactly_the_hosts_that_pass_every_filter(hosts: list[HostState], zone: str, subset: int) -> None:
     spec = replace(SPEC, availability_zone=zone)

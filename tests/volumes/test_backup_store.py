@@ -60,6 +60,7 @@ def test_objects_are_kept_listed_and_removed_with_their_folder(store: ObjectStor
         store.get("a", "1")
 
 
+@pytest.mark.slow
 def test_a_backup_is_whole_with_its_manifest_and_what_an_earlier_run_left_goes(store: ObjectStore) -> None:
     backup_id, parts = uuid.uuid4(), _parts()
     backup_data.keep_chunk(Place(store, backup_id), 0, _parts(seed=2)[0], 64 * MIB)  # the run that was killed
@@ -81,6 +82,7 @@ def test_a_backup_is_whole_with_its_manifest_and_what_an_earlier_run_left_goes(s
     assert store.folders() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["flipped", "cut", "bomb", "missing", "manifest"])
 def test_damage_in_the_store_is_told(tmp_path: Path, damage: str) -> None:
     store, backup_id, parts = FolderStore(tmp_path), uuid.uuid4(), _parts()

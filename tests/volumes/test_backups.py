@@ -58,6 +58,7 @@ def held(town: Town) -> tuple[int, int]:
     return found["backups"], found["backup_gigabytes"]
 
 
+@pytest.mark.slow
 def test_each_of_a_chain_comes_back_as_it_was_and_outlives_its_volume(town: Town, disks: MemoryCopies) -> None:
     volume = town.make(1, name="data")
     moments = []

@@ -135,6 +135,7 @@ def look() -> None:
     backup_jobs.end_overdue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", BEGIN)
 def test_progress_keeps_work_alive_whatever_it_takes_and_silence_ends_it(town: Town, case: str) -> None:
     work = begun(town, case)

@@ -48,6 +48,7 @@ def project_of(town: Town) -> uuid.UUID:
     return town.alice.project_id
 
 
+@pytest.mark.slow
 def test_rounds_of_clone_and_delete_end_at_the_quota(town: Town) -> None:
     """Each round leaves data that nobody's volume has; what is left counts from the moment of the deletion."""
     set_limit(project_of(town), "gigabytes", 12)
@@ -166,6 +167,7 @@ def test_data_that_no_record_knows_counts_in_the_pool_alone(town: Town) -> None:
     assert "of unknown projects 2 GiB" in "".join(each.sentence for each in deleted_volumes())
 
 
+@pytest.mark.slow
 def test_no_host_makes_it_larger_than_its_pool(town: Town) -> None:
     town.pool.kept = {str(uuid.uuid4()): 1 << 62} | {str(uuid.uuid4()): 1 for _ in range(MOST_KEPT + 5)}
     town.agent.measured()
@@ -173,6 +175,7 @@ def test_no_host_makes_it_larger_than_its_pool(town: Town) -> None:
     assert max(DeletedData.objects.values_list("size_gb", flat=True)) == town.pool.total_gb
 
 
+@pytest.mark.slow
 def test_what_a_full_answer_leaves_out_is_not_absent(town: Town) -> None:
     volume = town.make(2)
     delete(town, volume, kept=GIB)

@@ -195,6 +195,7 @@ def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_told_again(
     assert [client.attachment_id for client in town.agent.take()[0].body.clients] == [str(attachment.id)]  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", ["volumes", "pools", "pool_contents"])
 def test_many_volumes_cost_no_more_queries_than_a_few(town: Town, contents: list[StoredVolume], check: str) -> None:
     def cost() -> int:

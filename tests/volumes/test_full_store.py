@@ -54,6 +54,7 @@ def grow(
         yield lambda: subprocess.run(["mount", "-o", "remount,size=64M", str(folder)], check=True)
 
 
+@pytest.mark.slow
 def test_a_backup_that_the_store_has_no_room_for_leaves_nothing_and_can_be_made_when_there_is(
     town: Town, tmp_path: Path, grow: Grow
 ) -> None:

@@ -39,6 +39,7 @@ def allocated() -> int:
     return StoragePool.objects.get().allocated_gb
 
 
+@pytest.mark.slow
 def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
     volume = town.make(2, name="data")
     assert (volume.status, volume.launched_at is not None) == ("available", True)

@@ -142,6 +142,7 @@ def refusals(moved: Moved, operator: RequestContext) -> list[str]:
 ALL = ["attach", "delete", "extend", "move", "snapshot"]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.parametrize("attached", [True, False], ids=["in use", "available"])
 @pytest.mark.parametrize("first", ["kelvin", "nadel"])
@@ -164,6 +165,7 @@ def test_a_volume_opened_elsewhere_since_the_copy_is_left_to_its_guest(
     assert moved.fresh().daemon_host_id == moved.nadel.host.id, "kelvin has said that it has no clients"
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_nothing_is_sent_while_the_daemons_host_is_silent(
     town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, *, told: bool
@@ -183,6 +185,7 @@ def test_nothing_is_sent_while_the_daemons_host_is_silent(
     assert Attachment.objects.count() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_nobody_opens_or_deletes_a_volume_before_every_host_of_its_pool_was_heard(
     town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch
@@ -223,6 +226,7 @@ def test_what_the_copy_says_is_forgotten_when_all_hosts_were_heard(town: Town, m
     assert not PoolHost.objects.filter(heard=False).exists()
 
 
+@pytest.mark.slow
 def test_a_host_whose_admission_was_lost_is_heard_when_it_is_admitted_again(
     town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +243,7 @@ def test_a_host_whose_admission_was_lost_is_heard_when_it_is_admitted_again(
 # ----- the end of a hold ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.parametrize("said", ["nobody", "nothing", "gone"])
 def test_the_hold_ends_when_the_host_has_no_clients(
@@ -278,6 +283,7 @@ def test_the_volume_is_its_servers_again_and_its_host_has_the_daemon(
     assert (moved.fresh().status, moved.fresh().daemon_host_id) == ("available", None)
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_an_operator_who_deletes_the_attachment_has_that_daemon_end_first(
     town: Town, monkeypatch: pytest.MonkeyPatch, *, told: bool
@@ -295,6 +301,7 @@ def test_an_operator_who_deletes_the_attachment_has_that_daemon_end_first(
     assert Attachment.objects.get(id=other.id).status == "attached"
 
 
+@pytest.mark.slow
 def test_a_server_that_moved_with_its_attachment_is_kept_where_it_is(
     town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, *, told: bool
 ) -> None:

@@ -74,6 +74,7 @@ def floating(cloud: Cloud, caller: RequestContext, row: Instance, with_instance:
     return services.create_floating_ip(project_of(caller), external, port=port, with_instance=with_instance)
 
 
+@pytest.mark.slow
 def test_a_cloud_with_every_kind_of_network_is_well(told: Cloud, alice: RequestContext) -> None:
     floating(told, alice, told.running(alice))
     told.run()

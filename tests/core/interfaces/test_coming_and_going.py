@@ -79,6 +79,7 @@ def test_an_interface_comes_and_goes(cloud: Cloud, running: Instance, agent: Scr
     ]
 
 
+@pytest.mark.slow
 def test_the_first_interface_can_go_and_the_others_keep_their_tags(
     cloud: Cloud, running: Instance, agent: ScriptedAgent
 ) -> None:
@@ -310,6 +311,7 @@ def test_the_quota_of_ports_holds_and_leaves_nothing(cloud: Cloud, running: Inst
     assert not InstanceAction.objects.filter(action="attach_interface").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_many_at_once_pass_no_quota(shared_cloud: Cloud, alice: RequestContext) -> None:
     agent = shared_cloud.add_host("kelvin")

@@ -124,6 +124,7 @@ def test_a_server_gets_an_interface_back_that_was_attached_since_the_copy(
     assert (has(agent, running), ports_held(), differences()) == (interfaces(running), 1, [])
 
 
+@pytest.mark.slow
 @NAMED
 def test_groups_and_pairs_of_addresses_come_back_with_it(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     group = network.create_security_group(project(), "web")
@@ -137,6 +138,7 @@ def test_groups_and_pairs_of_addresses_come_back_with_it(cloud: Cloud, running: 
     assert list(port.security_groups.all()) == [group]
 
 
+@pytest.mark.slow
 @NAMED
 def test_a_port_of_the_records_is_attached_again(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     made = network.create_port(project(), cloud.network)
@@ -149,6 +151,7 @@ def test_a_port_of_the_records_is_attached_again(cloud: Cloud, running: Instance
     assert Port.objects.get(id=made.id).device_id is None
 
 
+@pytest.mark.slow
 @NAMED
 def test_a_port_that_was_given_to_another_server_is_that_ones(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, alice: RequestContext
@@ -168,6 +171,7 @@ def test_a_port_that_was_given_to_another_server_is_that_ones(
     assert [interfaces(row) for row in (running, other)] == [has(agent, row) for row in (running, other)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["without the command", "address", "network", "known"])
 def test_one_that_the_records_do_not_get_is_left_alone_and_named(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, operator: RequestContext, way: str
@@ -213,6 +217,7 @@ def test_one_that_the_records_do_not_get_is_left_alone_and_named(
     assert differences() == []
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_an_interface_that_was_detached_since_the_copy_is_named_and_plugged_in_again(
     cloud: Cloud, running: Instance, agent: ScriptedAgent

@@ -74,6 +74,7 @@ def test_a_server_on_its_host_goes_nowhere_else(
         unshelve(operator, shelved.id, Destination(host="h1"))
 
 
+@pytest.mark.slow
 def test_the_groups_policy_holds_when_it_comes_back(
     cloud: Cloud, h1: ScriptedAgent, alice: RequestContext, operator: RequestContext
 ) -> None:

@@ -82,6 +82,7 @@ def group(cloud: Cloud, alice: RequestContext) -> tuple[SecurityGroup, ScriptedA
     return port_of(first).security_groups.get(), one, two
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_rules_are_closed_again_as_soon_as_the_host_is_back(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
@@ -102,6 +103,7 @@ def test_rules_are_closed_again_as_soon_as_the_host_is_back(
     assert look("newer_documents", "deliveries") == []
 
 
+@pytest.mark.slow
 def test_a_change_over_a_standing_link_is_told_above_the_host_s_number(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_change_over_a_standing_link_is_told_above_the_host_s_number(
     assert set(Delivery.objects.values_list("error", flat=True)) == {""}
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_another_document_under_the_same_number_is_told_again(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
@@ -206,6 +209,7 @@ def test_what_was_forgotten_is_told_again_although_that_end_is_lost(
     assert waited_for() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("taken", [False, True])
 def test_after_restore_nobody_waits_for_commands_that_ended_since_the_copy(
     cloud: Cloud,
@@ -256,6 +260,7 @@ def change_floating_ip(cloud: Cloud, router: Router, floating: FloatingIP) -> No
     FloatingIP.objects.filter(id=floating.id).update(fixed_address="10.20.0.250")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "change"), [(NETWORK, change_network), (ROUTER, change_router), (FLOATING_IP, change_floating_ip)]
 )
@@ -290,6 +295,7 @@ def led_out(cloud: Cloud, alice: RequestContext, row: Instance) -> tuple[Router,
     return router, floating
 
 
+@pytest.mark.slow
 def test_what_the_records_do_not_know_is_forgotten(cloud: Cloud, alice: RequestContext) -> None:
     first, _, one, two = two_guests(cloud, alice)
     router, floating = led_out(cloud, alice, first)
@@ -303,6 +309,7 @@ def test_what_the_records_do_not_know_is_forgotten(cloud: Cloud, alice: RequestC
     assert {kind for kind, _ in one.documents} == {NETWORK, SECURITY_GROUP}
 
 
+@pytest.mark.slow
 def test_a_deleted_record_that_is_back_is_told_again(cloud: Cloud, alice: RequestContext) -> None:
     """The host has forgotten it under a higher number than that of the records."""
     first, _, one, two = two_guests(cloud, alice)
@@ -317,6 +324,7 @@ def test_a_deleted_record_that_is_back_is_told_again(cloud: Cloud, alice: Reques
     assert known(one, FLOATING_IP, floating.id).address == floating.address
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_what_a_guest_uses_that_no_record_places_there_is_kept_and_reported(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
@@ -444,6 +452,7 @@ def test_versions_of_a_large_network_follow_each_other_slowly(
     assert (document.mtu, generation) == (1302, before + 1)
 
 
+@pytest.mark.slow
 def test_after_restore_hosts_are_told_everything_again_and_newer_ones_are_named(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def test_hosts_are_told_a_domain_that_can_be_served(
     assert known(one, NETWORK, cloud.network.id).dns_domain == served
 
 
+@pytest.mark.slow
 def test_both_hosts_are_told_whose_domains_names_are_in_when_a_network_is_shared_and_when_it_is_no_more(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -177,6 +178,7 @@ def test_a_group_that_a_rule_names_is_told_where_the_rule_is(cloud: Cloud, alice
     assert known(cloud.agent_of(one), SECURITY_GROUP, named.id).members == []
 
 
+@pytest.mark.slow
 def test_many_changes_are_one_command_while_the_host_works_on_the_one_before(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -212,6 +214,7 @@ def test_what_is_too_long_for_an_agent_is_not_sent_and_is_said(
     assert len(known(agent, SECURITY_GROUP, group.id).rules) == 5
 
 
+@pytest.mark.slow
 def test_thousands_of_rules_and_hundreds_of_ports_fit_into_what_an_agent_takes(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -307,6 +310,7 @@ def with_gateway(cloud: Cloud, alice: RequestContext) -> tuple[Router, Network]:
     return router, external
 
 
+@pytest.mark.slow
 def test_each_host_has_its_own_address_outside_and_one_bears_the_router_s(cloud: Cloud, alice: RequestContext) -> None:
     _, second, one, two = two_guests(cloud, alice)
     router, external = with_gateway(cloud, alice)
@@ -338,6 +342,7 @@ def floating_ip(router: Router, external: Network, guest: Port | None) -> Floati
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_floating_ip_is_told_at_its_guest_s_host_and_moves_with_it(cloud: Cloud, alice: RequestContext) -> None:
     first, second, one, two = two_guests(cloud, alice)
     router, external = with_gateway(cloud, alice)
@@ -360,6 +365,7 @@ def test_a_floating_ip_is_told_at_its_guest_s_host_and_moves_with_it(cloud: Clou
     assert FLOATING_IP not in kinds(one) + kinds(two)
 
 
+@pytest.mark.slow
 def test_a_floating_ip_that_only_forwards_is_borne_with_its_router_and_known_where_it_leads(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -389,6 +395,7 @@ def test_a_floating_ip_that_only_forwards_is_borne_with_its_router_and_known_whe
     assert HostCommand.objects.count() == many, "it comes to rest"
 
 
+@pytest.mark.slow
 def test_a_floating_ip_of_a_port_on_no_host_is_borne_with_its_router_until_a_guest_has_the_port(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -423,6 +430,7 @@ def test_a_floating_ip_of_a_port_on_no_host_is_borne_with_its_router_until_a_gue
     assert known(one if here is two else two, FLOATING_IP, floating.id) is None
 
 
+@pytest.mark.slow
 def test_a_forwarding_to_a_port_on_no_host_is_known_wherever_its_router_is(cloud: Cloud, alice: RequestContext) -> None:
     _, _, one, two = two_guests(cloud, alice)
     router, external = with_gateway(cloud, alice)
@@ -441,6 +449,7 @@ def test_a_forwarding_to_a_port_on_no_host_is_known_wherever_its_router_is(cloud
     assert known(other, FLOATING_IP, floating.id) == replace(document, bearer=bears.host.host_ip)
 
 
+@pytest.mark.slow
 def test_another_host_bears_the_router_s_address_when_one_is_down(cloud: Cloud, alice: RequestContext) -> None:
     _, _, one, two = two_guests(cloud, alice)
     router, _ = with_gateway(cloud, alice)
@@ -457,6 +466,7 @@ def test_another_host_bears_the_router_s_address_when_one_is_down(cloud: Cloud, 
     assert not known(bears, ROUTER, router.id).external.here
 
 
+@pytest.mark.slow
 def test_on_an_external_network_of_our_own_hosts_know_where_addresses_are(cloud: Cloud, alice: RequestContext) -> None:
     _, _, one, two = two_guests(cloud, alice)
     router, external = with_gateway(cloud, alice)
