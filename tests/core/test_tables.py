@@ -7,20 +7,26 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, models
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("sql")]
+pytestmark = pytest.mark.django_db
 MODELS = [model for model in apps.get_models(include_auto_created=True) if model._meta.managed]
 
 
+@pytest.mark.both_databases("sql")
 def test_no_migration_is_missing() -> None:
     call_command("makemigrations", check=True, dry_run=True, verbosity=0)
 
 
+@pytest.mark.both_databases("sql")
 def test_every_table_belongs_to_a_model() -> None:
     expected = {model._meta.db_table for model in MODELS} | {"django_migrations"}
     assert set(connection.introspection.table_names()) == expected
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "database",
+    [pytest.param("sqlite", marks=pytest.mark.slow), pytest.param("postgresql", marks=pytest.mark.postgresql)],
+    indirect=True,
+)
 def test_columns_indexes_and_constraints_are_those_of_the_models() -> None:
     wrong = []
     with connection.cursor() as cursor:

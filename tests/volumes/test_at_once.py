@@ -45,7 +45,6 @@ def test_one_of_many_gets_the_volume(town: Town) -> None:
     assert town.fresh(volume).status == "reserved"
 
 
-@pytest.mark.slow
 def test_deleted_or_attached_and_never_both(town: Town) -> None:
     for _ in range(4):
         volume = town.make()
