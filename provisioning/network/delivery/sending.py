@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import CharField, UUIDField
+from django.db.models import UUIDField
 from django.utils import timezone
 from msgspec.structs import replace
 
@@ -97,18 +97,8 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
     """Lock what was told of these subjects until the transaction ends; always in the same order."""
-    keys = list(ids)
-    if len(keys) == 1:
-        return _LOCKED(kind=kind, key=keys[0])
-    rows = Delivery.objects.select_for_update().filter(kind=kind, subject_id__in=keys)
+    rows = Delivery.objects.select_for_update().filter(kind=kind, subject_id__in=list(ids))
     return list(rows.order_by("subject_id", "host_id"))
-
-
-_LOCKED = Prepared(
-    lambda kind, key: Delivery.objects.select_for_update().filter(kind=kind, subject_id=key).order_by("host_id"),
-    kind=CharField(),
-    key=UUIDField(),
-)
 
 
 def _tell(row: Delivery, document: ApplyRequest | None) -> None:
