@@ -45,6 +45,10 @@ class Reading:
     def __sub__(self, other: Reading) -> Reading:
         return Reading(self.cost - other.cost, self.seconds - other.seconds)
 
+    def known(self) -> Reading:
+        """Without what is below nothing: the time of processes whose parent was killed is lost."""
+        return Reading(max(self.cost, 0.0), self.seconds)
+
     def __add__(self, other: Reading) -> Reading:
         return Reading(self.cost + other.cost, self.seconds + other.seconds)
 
@@ -108,7 +112,7 @@ class Meter:
     def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if report.when == "teardown":
-            spent = Reading.now() - self._begun - self._shared
+            spent = (Reading.now() - self._begun - self._shared).known()
             marks = sorted({mark.name for mark in item.iter_markers()})
             self._rows.append({"id": item.nodeid, "tier": tier_of(marks), "marks": marks} | vars(spent))
             report.user_properties.append((ROWS, self._rows))

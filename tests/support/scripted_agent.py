@@ -131,6 +131,12 @@ class ScriptedAgent:
             host.save(force_insert=True)
             notifications.notify(host, "create")
             return cls(host)
+        agent = cls._make(name, zone, vcpus, memory_mb, disk_gb, documents=documents)
+        _joined[kind] = copy(agent.host)
+        return agent
+
+    @classmethod
+    def _make(cls, name: str, zone: str, vcpus: int, memory_mb: int, disk_gb: int, *, documents: bool) -> ScriptedAgent:
         token = enrolment.create_join_token(name)
         host = enrolment.enrol(Enrol(join_token=token, host=name, credential=secrets.token_hex(32)))
         Host.objects.filter(id=host.id).update(reserved_memory_mb=0, cpu_allocation_ratio=1.0, availability_zone=zone)
@@ -141,7 +147,6 @@ class ScriptedAgent:
             audits.audit(host.id, agent.audit(vcpus, memory_mb, disk_gb))
         Host.objects.filter(id=host.id).update(contract_version=CONTRACT_VERSION if documents else DOCUMENTS - 1)
         agent.host = Host.objects.get(id=host.id)
-        _joined[kind] = copy(agent.host)
         return agent
 
     def audit(self, vcpus: int, memory_mb: int, disk_gb: int) -> ResourceAudit:

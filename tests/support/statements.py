@@ -17,11 +17,17 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import QuerySet
 from django.db.models.fields.json import HasKeyLookup, KeyTransform
+
+from provisioning.common.prepared import Prepared, PreparedUpdate, _Statement
+from tests.support.cast import _make_people
+from tests.support.clouds import Cloud
+from tests.support.scripted_agent import ScriptedAgent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 FILE = CHECKOUT / "tests" / "postgresql.txt"
@@ -97,6 +103,10 @@ def listed() -> dict[str, set[str]]:
 
 # ----- noting ---------------------------------------------------------------------------------------------------------
 
+_prepared: WeakKeyDictionary[_Statement, set[str]] = WeakKeyDictionary()
+"""The functions by which statements that are prepared once were made."""
+KEPT = {make.__code__ for make in (_make_people, Cloud._make.__func__, ScriptedAgent._make.__func__)}  # type: ignore[attr-defined]
+"""Functions whose rows are kept: they run in the first test of a process alone."""
 _noted: set[str] | None = None
 """The functions that made such a statement since the test began; None while nobody asks."""
 
@@ -107,9 +117,45 @@ def _note(*, direct: bool = False) -> None:
     while _noted is not None and frame is not None:
         code = frame.f_code
         if code.co_filename.startswith(FOLDERS):
-            _noted.add(f"{code.co_filename[len(str(CHECKOUT)) + 1 :]}::{code.co_qualname.partition('.<')[0]}")
+            if not _is_kept(frame):
+                _noted.add(f"{code.co_filename[len(str(CHECKOUT)) + 1 :]}::{code.co_qualname.partition('.<')[0]}")
             return
         frame = None if direct else frame.f_back
+
+
+def _is_kept(frame: FrameType | None) -> bool:
+    """Whether the rows come from a kept copy in the next test."""
+    while frame is not None and frame.f_code not in KEPT:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _prepare(kind: type[Any]) -> None:
+    """Note what prepared a statement each time that it is used."""
+    real: Callable[..., Any] = kind._statement
+
+    def prepare(self: Any, *args: Any) -> Any:
+        global _noted
+        before, _noted = _noted, set()
+        try:
+            made = real(self, *args)
+            _prepared[made] = _noted
+        finally:
+            _noted = before
+        return made
+
+    kind._statement = prepare
+
+
+def _use_prepared() -> None:
+    real = _Statement.bound
+
+    def bound(self: Any, *args: Any) -> Any:
+        if _noted is not None:
+            _noted.update(_prepared.get(self, ()))
+        return real(self, *args)
+
+    _Statement.bound = bound  # type: ignore[method-assign]
 
 
 def _watched(owner: Any, method: str, *options: str, direct: bool = False) -> None:
@@ -125,6 +171,9 @@ def _watched(owner: Any, method: str, *options: str, direct: bool = False) -> No
 
 
 def pytest_configure() -> None:
+    _prepare(Prepared)
+    _prepare(PreparedUpdate)
+    _use_prepared()
     _watched(QuerySet, "select_for_update")
     _watched(QuerySet, "update_or_create")
     _watched(QuerySet, "bulk_create", "ignore_conflicts", "update_conflicts")
