@@ -21,6 +21,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -37,6 +38,8 @@ POOL_LOCK = "pool.lock"
 NOT_THERE = "The folder of the pool does not have the pool: is it mounted?"
 IMAGE = "image/"
 """What ``Layer.below`` begins with for an image; for a layer it is ``VOLUME/NUMBER``."""
+TRIES, PAUSE = 25, 0.02
+"""How often, and how many seconds apart, a lock is tried that somebody has."""
 
 
 class Layer(msgspec.Struct, frozen=True):
@@ -316,7 +319,7 @@ class Layers:
         except FileNotFoundError as error:
             raise VolumeNotFoundError from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(descriptor)
         except OSError as error:
             os.close(descriptor)
             with contextlib.suppress(OSError):
@@ -324,6 +327,20 @@ class Layers:
             raise VolumeInUseError("The volume is open elsewhere.", detail=f"by {holder}") from error
         (folder / HOLDER).write_text(holder)
         return descriptor
+
+
+def _take(descriptor: int) -> None:
+    """Lock a file for a daemon.  Raises OSError when somebody has it.
+
+    A program that another thread is starting has a copy of each open descriptor until it is loaded: a lock that was
+    given back may be held for that moment.
+    """
+    for _ in range(TRIES - 1):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(PAUSE)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _lock(descriptor: int, *, wait: bool) -> None:

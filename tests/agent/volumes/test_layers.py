@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
+from compute_agent.volumes import layers
+from compute_agent.volumes.errors import VolumeInUseError
 from compute_agent.volumes.qmp import DaemonError
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 from tests.agent.volumes.test_drivers import FILES, kill, snapshot, uri
@@ -46,6 +49,30 @@ def test_what_others_change_is_swept_another_time(pool: Pool) -> None:
     with pool.driver.layers.locked(busy.id), pool.driver.layers.locked_images():
         assert pool.driver.sweep() == [f"layer 9 of volume {free.id}"]
     assert pool.driver.sweep() == [f"layer 9 of volume {busy.id}"]
+
+
+@FILES
+@pytest.mark.parametrize("given_back", [True, False])
+def test_a_lock_that_a_starting_program_has_for_a_moment_is_waited_for(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch, *, given_back: bool
+) -> None:
+    volume, pauses = pool.make(), list[float]()
+    copy = os.dup(lock := pool.driver.layers.hold(volume.id, "host-1"))  # as a program has it that is not loaded yet
+    os.close(lock)
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if given_back and len(pauses) == 3:
+            os.close(copy)
+
+    monkeypatch.setattr(layers.time, "sleep", sleep)
+    if given_back:
+        os.close(pool.driver.layers.hold(volume.id, "host-1"))
+    else:
+        with pytest.raises(VolumeInUseError):
+            pool.driver.layers.hold(volume.id, "host-1")
+        os.close(copy)
+    assert len(pauses) == (3 if given_back else layers.TRIES - 1)
 
 
 @dataclass
