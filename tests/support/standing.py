@@ -104,6 +104,8 @@ class _Stage:
         while len(self.layers) > depth:
             connection.set_rollback(True)
             self.layers.pop().block.__exit__(None, None, None)
+        if not connection.in_atomic_block:
+            connection.close()  # as at the end of any test: the next one may have no database
 
 
 _stage = _Stage()
