@@ -16,7 +16,7 @@ from up.data_folder import DataFolder
 CHECKOUT = Path(__file__).resolve().parents[2]
 NAMESPACES = Path("/run/netns")
 SECONDS = 1500
-"""What a busy machine may take."""
+"""The most that a busy machine takes for a run."""
 pytestmark = [pytest.mark.libvirt, pytest.mark.timeout(1800)]
 
 

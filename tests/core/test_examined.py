@@ -1,4 +1,4 @@
-"""What the tests' own examination leaves out has the answers of before: it finds what is wrong as the doctor does."""
+"""The examination after each test leaves out checks whose answers are as before, and still finds every fault."""
 
 from __future__ import annotations
 

@@ -19,21 +19,14 @@ from compute_agent.virt.errors import HostError, InstanceNotFoundError
 from tests.host.cast import EGRESS, GROUP, OURS, PING, SSH, Wish
 from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Interface, Lab, Space, links, processes_naming, until
-from tests.host.woken import wake
+from tests.host.woken import prepare, wake
 from tests.support.guest_image import GuestImage
 
 USER_DATA = base64.b64encode(b"#!/bin/sh\necho user data says $(hostname) >/root/proof\n").decode()
 
 
 def launch(host: HostProcess, spec: InstanceSpec) -> None:
-    """What the manager does, step by step."""
-    host.tell(spec)
-    host.network.plug(spec)
-    image = host.images.get(spec.image, spec.uuid)
-    host.driver.create_disk(spec, image.path)
-    host.driver.create_seed(spec)
-    host.driver.define(spec, 1)
-    host.network.apply_firewall(spec)
+    prepare(host, spec)
     host.driver.start(spec.uuid)
     assert host.driver.wait_for_boot(spec.uuid, PATIENCE) == PowerState.RUNNING
 

@@ -34,8 +34,8 @@ XML_AT = 92
 """Where libvirt's file of a guest's memory has the guest's definition (struct _virQEMUSaveHeader)."""
 
 
-def wake(host: HostProcess, spec: InstanceSpec) -> None:
-    """Let a guest with this specification run, as it was when it had booted: networks, address, key of SSH."""
+def prepare(host: HostProcess, spec: InstanceSpec) -> None:
+    """Do all that comes before a guest's start, step by step as the manager does."""
     host.tell(spec)
     host.network.plug(spec)
     image = host.images.get(spec.image, spec.uuid)
@@ -43,6 +43,11 @@ def wake(host: HostProcess, spec: InstanceSpec) -> None:
     host.driver.create_seed(spec)
     host.driver.define(spec, 1)
     host.network.apply_firewall(spec)
+
+
+def wake(host: HostProcess, spec: InstanceSpec) -> None:
+    """Let a guest with this specification run, as it was when it had booted: networks, address, key of SSH."""
+    prepare(host, spec)
     asleep = FOLDER / f"asleep-{spec.image.hash_value[:8]}-{_kind(spec)}"
     with _locked("asleep"):
         for old in set(FOLDER.glob("asleep-*")) - set(FOLDER.glob(f"asleep-{spec.image.hash_value[:8]}-*")):

@@ -38,7 +38,7 @@ ROWS = table()
 OUTSIDE = ("nobody", "revoked", "expired", "other", "domain")
 """Who must not learn anything of alice's project."""
 STRANGERS = ("nobody", "revoked", "expired")
-"""Who has no token, or none any more."""
+"""Persons without a valid token."""
 SIGN_INS = {"/auth/login/", "/admin/login/", "/identity/v3/auth/tokens", "/identity/v3/users/<user>/password"}
 """Where passwords are taken: wrong ones are counted."""
 OF_DOMAIN = ("/identity/", "/projects/", "/users/", "/groups/", "/domains/")

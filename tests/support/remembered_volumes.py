@@ -1,4 +1,4 @@
-"""What a scripted agent remembers of volumes, by the agent's own code."""
+"""The volumes that a scripted agent remembers, by the agent's own code."""
 
 from __future__ import annotations
 

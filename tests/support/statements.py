@@ -190,7 +190,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Recording:
-    """What the tests of this session run on PostgreSQL, and what the file says."""
+    """The functions that this session runs on PostgreSQL, and those that the file names."""
 
     def __init__(self, *, writes: bool) -> None:
         self.writes = writes

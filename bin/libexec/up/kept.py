@@ -1,7 +1,7 @@
 """Keeps what a new data folder needs and no cloud changes: guest image, migrated database, static files.
 
-They are made once for a checkout, by who runs bin/up; each new data folder gets a copy.  ``python bin/libexec up.kept
-FROM TO`` copies, as the account to which the copy belongs.
+The account that runs bin/up creates them once for a checkout; each new data folder gets a copy.  ``python bin/libexec
+up.kept FROM TO`` copies, as the account that owns the copy.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def rig(request: pytest.FixtureRequest, tmp_path: Path, daemons: Daemons) -> Rig
 
 
 ONE_OF_RIGS = pytest.mark.parametrize("rig", ["nbd", pytest.param("dir", marks=pytest.mark.deep)], indirect=True)
-"""What takes long, and is done with files of both drivers by the same code."""
+"""For long tests: both drivers of files share the code."""
 
 
 @ONE_OF_RIGS

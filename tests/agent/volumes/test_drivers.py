@@ -28,13 +28,13 @@ from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
 FILES = pytest.mark.parametrize("pool", ["nbd", "dir"], indirect=True)
-"""What is a matter of files; the driver for Ceph has tests of its own."""
+"""For tests about files: the driver for Ceph has tests of its own."""
 ONE_OF_FILES = pytest.mark.parametrize("pool", ["nbd", pytest.param("dir", marks=pytest.mark.deep)], indirect=True)
-"""What takes long, and is done with files of both drivers by the same code."""
+"""For long tests: both drivers of files share the code."""
 ALSO_CEPH = pytest.mark.parametrize(
     "pool", ["nbd", "dir", pytest.param("rbd", marks=[pytest.mark.ceph, pytest.mark.deep])], indirect=True
 )
-"""What takes long on Ceph."""
+"""For tests that take long on Ceph."""
 KEY = b64encode(b"k" * 32).decode()
 
 
