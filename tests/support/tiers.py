@@ -72,7 +72,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         files = _part({item.nodeid.partition("::")[0] for item in kept}, *config.getoption("--slice"))
         kept = [item for item in kept if item.nodeid.partition("::")[0] in files]
     if len(kept) < len(items):
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        left = set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item not in left])
         items[:] = kept
 
 
