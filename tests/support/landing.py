@@ -1,8 +1,9 @@
-"""Which rows of a table of the same kind run at landing; the others are deep."""
+"""Which rows of a table of the same kind run at landing, and for whom; the others are deep."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+import zlib
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -17,3 +18,18 @@ def first_of_each(
         marked.append(pytest.param(*row, marks=[pytest.mark.deep] if kind(row) in seen else []))
         seen.add(kind(row))
     return marked
+
+
+def in_turn(row: str, expected: Mapping[str, Hashable], alike: Iterable[Collection[str]]) -> list[str]:
+    """Return the persons who ask for a row of a table at landing.
+
+    ``expected``: the answer that each person gets.  Of those who are ``alike`` and get the same answer one asks, which
+    of them differs from row to row.
+    """
+    chosen = set(expected) - {person for group in alike for person in group}
+    for group in alike:
+        same: dict[Hashable, list[str]] = {}
+        for person in group:
+            same.setdefault(expected[person], []).append(person)
+        chosen |= {persons[zlib.crc32(row.encode()) % len(persons)] for persons in same.values()}
+    return [person for person in expected if person in chosen]
