@@ -20,6 +20,11 @@ def first_of_each(
     return marked
 
 
+def rounds(few: int, many: int) -> pytest.MarkDecorator:
+    """Give a test of races its argument ``rounds``: few at landing, many in the deep tier."""
+    return pytest.mark.parametrize("rounds", [few, pytest.param(many, marks=pytest.mark.deep)], ids=["few", "many"])
+
+
 def in_turn(row: str, expected: Mapping[str, Hashable], alike: Iterable[Collection[str]]) -> list[str]:
     """Return the persons who ask for a row of a table at landing.
 

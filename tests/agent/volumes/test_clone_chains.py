@@ -25,7 +25,7 @@ from compute_agent.volumes.qcow2 import Qcow2Driver
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, qemu_io
 from tests.agent.volumes.test_killed_agent import die_at, running
-from tests.support.landing import first_of_each
+from tests.support.landing import first_of_each, rounds
 
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
 KEY = b64encode(b"k" * 32).decode()
@@ -102,7 +102,7 @@ def host(short: Path) -> Any:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("opened", [False, True], ids=["closed", "in use"])
+@pytest.mark.parametrize("opened", [pytest.param(False, marks=pytest.mark.deep), True], ids=["closed", "in use"])
 def test_clones_of_clones_keep_no_data_of_deleted_volumes(host: Host, *, opened: bool) -> None:
     volume = host.create()
     for number in range(ROUNDS):
@@ -125,10 +125,11 @@ def test_clones_of_clones_keep_no_data_of_deleted_volumes(host: Host, *, opened:
 
 
 @pytest.mark.slow
-def test_what_deleted_volumes_keep_is_measured(host: Host) -> None:
-    """Twenty rounds of writing, cloning and deleting: all that the living volume does not have is said to be kept."""
+@rounds(9, 20)
+def test_what_deleted_volumes_keep_is_measured(host: Host, rounds: int) -> None:
+    """Rounds of writing, cloning and deleting: all that the living volume does not have is said to be kept."""
     volume, most = host.create(), 0
-    for number in range(20):
+    for number in range(rounds):
         host.write(volume, number + 1)
         clone = host.clone(volume, f"s{number}")
         host.volumes.delete(volume)
@@ -148,7 +149,7 @@ def test_what_deleted_volumes_keep_is_measured(host: Host) -> None:
     assert state.kept == {}
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_closed_encrypted_volume_waits_until_it_is_in_use(host: Host) -> None:
     volume = host.create(key=KEY)
     for number in range(2):  # each layer's header takes QEMU seconds

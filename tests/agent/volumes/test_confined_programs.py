@@ -76,15 +76,15 @@ def test_volumes_are_copied_without_rights(spy: None, hidden: Path) -> None:  # 
 
 
 @pytest.mark.slow
-def test_copies_of_an_account_are_whole(pool: Pool, hidden: Path) -> None:  # noqa: F811
+@pytest.mark.parametrize("key", ["", pytest.param(KEY, marks=pytest.mark.deep)], ids=["plain", "encrypted"])
+def test_copies_of_an_account_are_whole(pool: Pool, hidden: Path, key: str) -> None:  # noqa: F811
     portal, guests = Portal(), hidden / "guests"
     cache = ImageCache(hidden / "images", portal, guests, NOBODY)
     volumes = Volumes([pool.driver], pool.daemons, Outside(cache, staging=hidden / "staging"))
     (hidden / "uploads").mkdir()
     volume = pool.spec(1)
     volumes.create(volume, VolumeSource(image=portal.offer(qcow2(hidden / "uploads", "8M"), "qcow2")), never)
-    encrypted = pool.make(key=KEY)
-    for each in (volume, encrypted):
+    for each in (pool.make(key=key), volume):
         pool.write(each, 7, 2 * MIB)
         volumes.snapshot(each, "s")
         copy = hidden / f"{each.id}.copy"

@@ -27,12 +27,16 @@ from compute_agent.volumes.unmanaged import UnmanageableError
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
+DEEP_DIR = pytest.param("dir", marks=pytest.mark.deep)
 FILES = pytest.mark.parametrize("pool", ["nbd", "dir"], indirect=True)
 """For tests about files: the driver for Ceph has tests of its own."""
-ONE_OF_FILES = pytest.mark.parametrize("pool", ["nbd", pytest.param("dir", marks=pytest.mark.deep)], indirect=True)
+ONE_OF_FILES = pytest.mark.parametrize("pool", ["nbd", DEEP_DIR], indirect=True)
 """For long tests: both drivers of files share the code."""
+ONE_OF_FILES_AND_CEPH = pytest.mark.parametrize(
+    "pool", ["nbd", DEEP_DIR, pytest.param("rbd", marks=pytest.mark.ceph)], indirect=True
+)
 ALSO_CEPH = pytest.mark.parametrize(
-    "pool", ["nbd", "dir", pytest.param("rbd", marks=[pytest.mark.ceph, pytest.mark.deep])], indirect=True
+    "pool", ["nbd", DEEP_DIR, pytest.param("rbd", marks=[pytest.mark.ceph, pytest.mark.deep])], indirect=True
 )
 """For tests that take long on Ceph."""
 KEY = b64encode(b"k" * 32).decode()
@@ -93,7 +97,8 @@ def test_a_volume_through_its_life(pool: Pool) -> None:
     assert not list(pool.folder.glob("volumes/*"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # each header takes QEMU seconds
+@ONE_OF_FILES_AND_CEPH
 def test_an_encrypted_volume_is_not_readable_in_its_files(pool: Pool) -> None:
     volume = pool.make(key=KEY)
     pool.write(volume, 0x4E)
@@ -310,6 +315,7 @@ def test_a_second_opener_is_refused(pool: Pool, short: Path) -> None:
 
 
 @pytest.mark.slow
+@ONE_OF_FILES_AND_CEPH
 @pytest.mark.parametrize("told", [True, False], ids=["told of the end", "not told"])
 def test_the_guest_before_reaches_nothing_when_another_has_the_volume(pool: Pool, told: bool) -> None:
     """It may run on after the volume was taken from it by force, and QEMU connects again."""
@@ -420,7 +426,7 @@ def test_changes_since_a_snapshot_are_what_was_written(pool: Pool) -> None:
 
 
 @pytest.mark.slow
-@FILES
+@ONE_OF_FILES
 @pytest.mark.parametrize("form", ["raw", "qcow2"])
 def test_a_disk_that_is_nobody_s_becomes_a_volume_and_a_volume_such_a_disk(
     pool: Pool, form: str, tmp_path: Path

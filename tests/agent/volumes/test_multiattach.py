@@ -61,7 +61,7 @@ def shared(pool: Pool, *, key: str = "") -> VolumeSpec:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", ["", KEY], ids=["plain", "encrypted"])
+@pytest.mark.parametrize("key", ["", pytest.param(KEY, marks=pytest.mark.deep)], ids=["plain", "encrypted"])
 @ONE_OF_FILES
 def test_a_guest_that_is_taken_out_by_force_writes_no_more_and_the_others_notice_nothing(pool: Pool, key: str) -> None:
     volume = shared(pool, key=key)

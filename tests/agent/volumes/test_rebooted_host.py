@@ -43,8 +43,15 @@ def reach(connection: VolumeConnection | None) -> str:
 
 @pytest.mark.slow
 @ONE_OF_FILES
-@pytest.mark.parametrize("what", ["agent", "machine"])
-@pytest.mark.parametrize("told", [True, False], ids=["told of the end of the growth", "in the middle of the growth"])
+@pytest.mark.parametrize(
+    ("what", "told"),
+    [
+        ("agent", False),
+        ("machine", True),
+        pytest.param("agent", True, marks=pytest.mark.deep),
+        pytest.param("machine", False, marks=pytest.mark.deep),
+    ],
+)
 def test_a_grown_volume_is_served_as_guests_are_defined_with_it(pool: Pool, short: Path, what: str, told: bool) -> None:
     volumes, volume = agent(pool, short), pool.make()
     names = [reach(volumes.connect(volume, [CLIENT]))]
