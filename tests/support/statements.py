@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -109,16 +110,24 @@ KEPT = {make.__code__ for make in (_make_people, Cloud._make.__func__, ScriptedA
 """Functions whose rows are kept: they run in the first test of a process alone."""
 _noted: set[str] | None = None
 """The functions that made such a statement since the test began; None while nobody asks."""
+_preparing = threading.local()
+"""``noted``: those that made the statement which this thread prepares."""
+
+
+def _notes() -> set[str] | None:
+    """Return where this thread notes functions."""
+    return getattr(_preparing, "noted", _noted)
 
 
 def _note(*, direct: bool = False) -> None:
     """Note the innermost function of the product; ``direct``: only when it is the caller."""
     frame: FrameType | None = sys._getframe(2)
-    while _noted is not None and frame is not None:
+    noted = _notes()
+    while noted is not None and frame is not None:
         code = frame.f_code
         if code.co_filename.startswith(FOLDERS):
             if not _is_kept(frame):
-                _noted.add(f"{code.co_filename[len(str(CHECKOUT)) + 1 :]}::{code.co_qualname.partition('.<')[0]}")
+                noted.add(f"{code.co_filename[len(str(CHECKOUT)) + 1 :]}::{code.co_qualname.partition('.<')[0]}")
             return
         frame = None if direct else frame.f_back
 
@@ -135,13 +144,14 @@ def _prepare(kind: type[Any]) -> None:
     real: Callable[..., Any] = kind._statement
 
     def prepare(self: Any, *args: Any) -> Any:
-        global _noted
-        before, _noted = _noted, set()
+        before = vars(_preparing).copy()
+        noted = _preparing.noted = set[str]()
         try:
             made = real(self, *args)
-            _prepared[made] = _noted
         finally:
-            _noted = before
+            vars(_preparing).clear()
+            vars(_preparing).update(before)
+        _prepared[made] = noted
         return made
 
     kind._statement = prepare
@@ -151,8 +161,9 @@ def _use_prepared() -> None:
     real = _Statement.bound
 
     def bound(self: Any, *args: Any) -> Any:
-        if _noted is not None:
-            _noted.update(_prepared.get(self, ()))
+        noted = _notes()
+        if noted is not None:
+            noted.update(_prepared.get(self, ()))
         return real(self, *args)
 
     _Statement.bound = bound  # type: ignore[method-assign]
@@ -163,7 +174,7 @@ def _watched(owner: Any, method: str, *options: str, direct: bool = False) -> No
     real: Callable[..., Any] = getattr(owner, method)
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _noted is not None and (not options or any(kwargs.get(option) for option in options)):
+        if _notes() is not None and (not options or any(kwargs.get(option) for option in options)):
             _note(direct=direct)
         return real(self, *args, **kwargs)
 
