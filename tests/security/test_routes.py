@@ -41,8 +41,8 @@ OUTSIDE = ("nobody", "revoked", "expired", "other", "domain")
 """Who must not learn anything of alice's project."""
 STRANGERS = ("nobody", "revoked", "expired")
 """Persons without a valid token."""
-ALIKE = (STRANGERS,)
-"""Persons of whom one asks at landing."""
+ALIKE = (STRANGERS, ("member", "operator"))
+"""Persons of whom one asks at landing where all of them get the same."""
 ALIKE_FOR_ADMIN = (STRANGERS, ("reader", "other"), ("member", "domain"))
 SIGN_INS = {"/auth/login/", "/admin/login/", "/identity/v3/auth/tokens", "/identity/v3/users/<user>/password"}
 """Where passwords are taken: wrong ones are counted."""

@@ -130,11 +130,12 @@ def test_every_test_of_a_tier_runs_once_on_whichever_worker(
     for name, text in TESTS.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    e2e\n    deep\n")
-    plugins = [word for name in ("tiers", "lanes", "ledger") for word in ("-p", f"tests.support.{name}")]
+    names = ["xdist", *(f"tests.support.{name}" for name in ("tiers", "lanes", "ledger"))]
+    plugins = [word for name in names for word in ("-p", name)]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *plugins, *arguments, "--ledger=rows"],
         cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
