@@ -33,6 +33,7 @@ from provisioning.quotas.services.repair import repair
 from tests.core.test_parallel import in_threads
 from tests.support import invariants
 from tests.support.clouds import Cloud, context, stand, state_of
+from tests.support.landing import rounds
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.both_databases("locks")]
 PROJECT = uuid.UUID(int=1)
@@ -53,9 +54,10 @@ def hold_for_a_moment(limit: int) -> None:
     release(owner)
 
 
-def test_counters_are_taken_in_one_order() -> None:
+@rounds(10, 40)
+def test_counters_are_taken_in_one_order(rounds: int) -> None:
     def work(_: int) -> None:
-        for _ in range(40):
+        for _ in range(rounds):
             hold_for_a_moment(1_000_000)
 
     assert in_threads(8, work) == [None] * 8
@@ -117,11 +119,14 @@ def test_parallel_subnets_share_no_address() -> None:
         assert sum(isinstance(answer, InvalidInputError) for answer in answers) == 5
 
 
-def test_deletes_claims_and_reports_do_not_wait_in_a_ring(shared_cloud: Cloud, alice: RequestContext) -> None:
+@rounds(2, 8)
+def test_deletes_claims_and_reports_do_not_wait_in_a_ring(
+    shared_cloud: Cloud, alice: RequestContext, rounds: int
+) -> None:
     agents = [shared_cloud.add_host(name, vcpus=100, memory_mb=1 << 20, disk_gb=10_000) for name in ("kelvin", "ohm")]
     for resource in ("instances", "cores", "ram"):
         set_limit(alice.project_id, resource, -1)
-    for turn in range(8):
+    for turn in range(rounds):
         chance = random.Random(turn)  # noqa: S311 - the same order for the same turn
         placed, waiting = ([shared_cloud.launch(context("alice")) for _ in range(4)] for _ in range(2))
         for instance in placed:

@@ -51,9 +51,12 @@ from provisioning.quotas.models import QuotaUsage, Reservation
 from provisioning.quotas.services.repair import examine
 from tests.support.cast import People, context_of, make_domain, make_people, make_project, make_user
 from tests.support.clouds import Cloud
+from tests.support.landing import rounds
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases("locks"), pytest.mark.slow]
 ROUNDS = 6
+OF_EACH = rounds(1, 6)
+OF_ALL = rounds(2, 6)
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 HERE = Client.of("127.0.0.1", "test")
 
@@ -93,7 +96,8 @@ def cast(transactional_db: None) -> People:
     return make_people()
 
 
-def test_a_project_goes_or_gets_something_never_both(cast: People) -> None:
+@OF_EACH
+def test_a_project_goes_or_gets_something_never_both(cast: People, rounds: int) -> None:
     cloud = Cloud.make()
     growth: list[Callable[[RequestContext], object]] = [
         cloud.launch,
@@ -102,7 +106,7 @@ def test_a_project_goes_or_gets_something_never_both(cast: People) -> None:
         lambda context: network.ensure_default_security_group(context.project_id or uuid.uuid4()),
     ]
     seen: Counter[str] = Counter()
-    for number in range(ROUNDS * len(growth)):
+    for number in range(rounds * len(growth)):
         project = make_project(f"p{number}")
         assign_role(cast.alice.user, project, "member")
         context = context_of(cast.alice.user, project)
@@ -134,7 +138,8 @@ def test_what_was_allowed_before_its_project_went_is_refused(cast: People) -> No
     assert not Reservation.objects.filter(project_id=project.id).exists()
 
 
-def test_a_user_goes_with_everything_or_stays(cast: People) -> None:
+@OF_EACH
+def test_a_user_goes_with_everything_or_stays(cast: People, rounds: int) -> None:
     project = cast.alice.project
     role = Role.objects.get(name="member", domain=None)
     group = create_group(make_domain(), "all")
@@ -148,7 +153,7 @@ def test_a_user_goes_with_everything_or_stays(cast: People) -> None:
         lambda user, _: add_to_group(group, user),
         lambda user, _: issue_token(user, project, ("password",)),
     ]
-    for number in range(ROUNDS * len(works)):
+    for number in range(rounds * len(works)):
         user = make_user(f"u{number}", {project: "member"})
         context = context_of(user, project)
         work = works[number % len(works)]
@@ -188,10 +193,11 @@ def test_what_was_proved_before_its_user_went_is_refused(cast: People) -> None:
         *(pytest.param(way, marks=pytest.mark.deep) for way in ("disable", "delete", "revoke", "update")),
     ],
 )
-def test_two_administrators_cannot_put_each_other_out(way: str, cast: People) -> None:
+@OF_ALL
+def test_two_administrators_cannot_put_each_other_out(way: str, cast: People, rounds: int) -> None:
     project = cast.operator.project
     admin = Role.objects.get(name="admin", domain=None)
-    for number in range(ROUNDS):
+    for number in range(rounds):
         set_user_enabled(cast.operator.user, enabled=True)
         pair = [make_user(f"admin-{way}-{number}-{index}") for index in range(2)]
         group = create_group(make_domain(), f"g-{way}-{number}")
@@ -219,10 +225,11 @@ def test_two_administrators_cannot_put_each_other_out(way: str, cast: People) ->
             User.objects.filter(id=user.id).delete()
 
 
-def test_one_grant_at_once_is_one_row(cast: People) -> None:
+@OF_ALL
+def test_one_grant_at_once_is_one_row(cast: People, rounds: int) -> None:
     role = Role.objects.get(name="reader", domain=None)
     user, project = cast.charlie.user, cast.alice.project
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         give = lambda: grant(role, user=user, project=project)  # noqa: E731
         take = lambda: revoke_grant(role, user=user, project=project)  # noqa: E731
         at_once(give, give, give, take, take)
@@ -281,10 +288,11 @@ def test_a_domain_goes_with_everything_or_stays(cast: People) -> None:
                 assert not model._default_manager.filter(domain_id=domain.id).exists()
 
 
-def test_a_mix_of_everything_has_no_accident(cast: People) -> None:
+@OF_ALL
+def test_a_mix_of_everything_has_no_accident(cast: People, rounds: int) -> None:
     """Changes that lock the same rows from different ends: a ring is broken and tried again, and nobody is told."""
     domain, role = make_domain(), Role.objects.get(name="member", domain=None)
-    for number in range(ROUNDS):
+    for number in range(rounds):
         user, project = make_user(f"m{number}"), make_project(f"m{number}")
         group = create_group(domain, f"m{number}")
         other = create_domain(f"m{number}")
