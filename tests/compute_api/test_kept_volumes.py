@@ -16,6 +16,7 @@ from tests.core.doctor.findings import look
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.copies import Copy
+from tests.support.landing import diagonal
 from tests.support.scripted_pool import ScriptedPool
 
 __all__ = ["cloud"]
@@ -158,8 +159,7 @@ def test_a_host_does_not_give_a_server_another_projects_volume(
 @pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
-@pytest.mark.parametrize("first", ["h1", "h2"])
-@pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
+@diagonal(first=["h1", "h2"], told=[False, True])
 def test_a_volume_attached_on_another_host_since_the_copy_is_its_servers_again(
     api: Api, cloud: Cloud, people: People, first: str, *, told: bool
 ) -> None:

@@ -25,6 +25,7 @@ from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.copies import Copy
 from tests.support.jobs import drain
+from tests.support.landing import diagonal
 from tests.support.passing_time import pass_time
 from tests.support.scripted_pool import ScriptedPool
 from tests.support.standing import standing
@@ -118,8 +119,7 @@ def test_a_move_that_no_record_knows_is_the_volumes(guest: Guest, *, reported: b
 @pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
-@pytest.mark.parametrize("reported", [True, False], ids=["ended", "its end was not heard of"])
-@pytest.mark.parametrize("late", [True, False], ids=["overdue", "at once"])
+@diagonal(reported=[True, False], late=[True, False])
 def test_a_move_that_the_records_have_begun_ends_by_what_the_guest_has(
     guest: Guest, *, reported: bool, late: bool
 ) -> None:

@@ -29,6 +29,7 @@ from tests.compute_api.test_volumes_lost import told
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
+from tests.support.landing import diagonal
 from tests.support.passing_time import pass_time
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
@@ -145,11 +146,9 @@ def reset(move: Move, **said: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("well", [True, False])
-@pytest.mark.parametrize(
-    "said",
-    [{"status": "in-use"}, {"status": "error"}, {"migration_status": "none"}, {"status": "available"}],
-    ids=lambda said: "-".join(said.values()),
+@diagonal(
+    said=[{"status": "in-use"}, {"status": "error"}, {"migration_status": "none"}, {"status": "available"}],
+    well=[True, False],
 )
 def test_an_operators_reset_does_not_decide_which_data_the_guest_has(
     move: Move, said: dict[str, str], well: bool

@@ -63,7 +63,7 @@ class TestStuckInBuildAfterAWorkerDies:
     """The worker dies behind any of its commits, its job is given back, or lost with it: the launch ends ACTIVE."""
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("job", ["given back", "lost"])
+    @pytest.mark.parametrize("job", [pytest.param("given back", marks=pytest.mark.deep), "lost"])
     def test_the_launch_goes_on(
         self,
         shared_cloud: Cloud,

@@ -128,14 +128,15 @@ def once_each(pairs: list[Pair]) -> list[Pair]:
     return few
 
 
-HOSTS: list[Callable[[Cloud], None]] = [up, down, forced_down]
 THIRDS = {f"{part + 1}/3": PAIRS[part::3] for part in range(3)}
 PARTS = {"each once": once_each(PAIRS)} | THIRDS
 """States that servers are in together; at landing the first, all pairs in the deep tier."""
 
 
 @pytest.mark.parametrize("part", ["each once", *(pytest.param(part, marks=pytest.mark.deep) for part in THIRDS)])
-@pytest.mark.parametrize("host", HOSTS, ids=lambda host: host.__name__)
+@pytest.mark.parametrize(
+    "host", [up, down, pytest.param(forced_down, marks=pytest.mark.deep)], ids=lambda host: host.__name__
+)
 @pytest.mark.slow
 def test_from_every_state(
     db: None, alice: RequestContext, settings: Any, host: Callable[[Cloud], None], part: str

@@ -23,6 +23,7 @@ from provisioning.compute.services.server_groups import create_server_group
 from provisioning.hosts.models import CachedImage, Host
 from provisioning.quotas.services.limits import set_limit
 from tests.support.clouds import READER, Cloud, context, state_of
+from tests.support.landing import one_in
 
 pytestmark = pytest.mark.both_databases
 
@@ -76,7 +77,7 @@ def test_as_many_as_it_says_find_a_place(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("driver", ["filter", "chance", "simple", "availability-zone"])
+@one_in(2, "driver", ["filter", "chance", "simple", "availability-zone"])
 def test_with_every_driver(
     cloud: Cloud, alice: RequestContext, unlimited: None, settings: Settings, driver: str
 ) -> None:
@@ -102,7 +103,10 @@ def test_with_limits_of_aggregates(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("policy", "fits"), [("anti-affinity", 2), ("affinity", 4), ("soft-anti-affinity", 8)])
+@pytest.mark.parametrize(
+    ("policy", "fits"),
+    [("anti-affinity", 2), ("affinity", 4), pytest.param("soft-anti-affinity", 8, marks=pytest.mark.deep)],
+)
 def test_with_groups(cloud: Cloud, alice: RequestContext, unlimited: None, policy: str, fits: int) -> None:
     for name in ("kelvin", "ohm"):
         cloud.add_host(name, memory_mb=4 * 1024)

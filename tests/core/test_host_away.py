@@ -28,6 +28,7 @@ from provisioning.volumes.services import create_volume
 from tests.support import invariants
 from tests.support.actions import begin, way_to
 from tests.support.clouds import ADMIN, Cloud, context, state_of
+from tests.support.landing import one_in
 
 pytestmark = pytest.mark.django_db
 TOUCHED: list[type[Model]] = [Instance, Allocation, InstanceAction, Migration, HostCommand, Image, Port, QuotaUsage]
@@ -51,7 +52,7 @@ def everything() -> list[list[dict[str, Any]]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", ASKED)
+@one_in(3, "asked", ASKED)
 def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, settings: Any, asked: str) -> None:
     settings.SHELVED_OFFLOAD_TIME = -1
     host = cloud.add_host("kelvin", memory_mb=16384)

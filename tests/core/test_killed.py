@@ -102,9 +102,14 @@ CASES: dict[str, tuple[list[Step], Step, str]] = {
     "delete": ([], plain("delete"), "deleted"),
 }
 
+LIKE_RESIZE = {"confirm", "revert"}
+"""Steps of a resize, which is killed at landing."""
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", list(CASES))
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.deep] if case in LIKE_RESIZE else []) for case in CASES]
+)
 def test_killed_behind_any_commit(
     shared_cloud: Cloud, alice: RequestContext, settings: Any, death: Death, case: str
 ) -> None:

@@ -440,7 +440,7 @@ class TestManyAtOnce:
         assert Counter(Migration.objects.values_list("status", flat=True)) == {"finished": 5, "error": 15}
         invariants.check()
 
-    @pytest.mark.slow
+    @pytest.mark.deep
     def test_a_quota_for_three_gives_three(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         instances = self.servers(shared_cloud, alice, vcpus=100, memory_mb=100 * 1024, disk_gb=1000)
         set_limit(alice.project_id, "cores", 20 + 3 * 3 + 2)

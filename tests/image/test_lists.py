@@ -216,20 +216,32 @@ def test_rows_for_filters_follow_the_record(alice: Person, make: MakeImage) -> N
     assert not ImageProperty.objects.exists()
 
 
-@pytest.mark.slow
-@settings(max_examples=150, deadline=None)
-@given(
-    query=st.lists(
-        st.tuples(
-            st.sampled_from(["limit", "marker", "name", "id", "status", "created_at", "size_min", "sort", "sort_key"])
-            | st.sampled_from(["sort_dir", "visibility", "tag", "owner", "protected", "os_hidden", "member_status"])
-            | st.text(max_size=8),
-            st.text(max_size=12) | st.sampled_from(["in:", 'in:"', "gt:", "-1", "0", "name:asc", "true", "all"]),
-        ),
-        max_size=4,
-    )
+QUERIES = st.lists(
+    st.tuples(
+        st.sampled_from(["limit", "marker", "name", "id", "status", "created_at", "size_min", "sort", "sort_key"])
+        | st.sampled_from(["sort_dir", "visibility", "tag", "owner", "protected", "os_hidden", "member_status"])
+        | st.text(max_size=8),
+        st.text(max_size=12) | st.sampled_from(["in:", 'in:"', "gt:", "-1", "0", "name:asc", "true", "all"]),
+    ),
+    max_size=4,
 )
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(query=QUERIES)
 def test_any_query_is_read_or_refused(query: list[tuple[str, str]]) -> None:
+    read_all(query)
+
+
+@pytest.mark.deep
+@settings(max_examples=150, deadline=None)
+@given(query=QUERIES)
+def test_many_queries_are_read_or_refused(query: list[tuple[str, str]]) -> None:
+    read_all(query)
+
+
+def read_all(query: list[tuple[str, str]]) -> None:
     sent = urlencode([(name.encode("utf-8", "replace"), value.encode("utf-8", "replace")) for name, value in query])
     request = Request(APIRequestFactory().get(f"/image/v2/images?{sent}"))
     for read in (read_filters, read_order):

@@ -339,7 +339,7 @@ def test_one_port_by_id_serves_one_instance(alice: Person, net: Network) -> None
     assert sum(isinstance(result, InvalidInputError) for result in results) == 5
 
 
-@pytest.mark.slow
+@pytest.mark.deep  # what forty show
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
 def test_five_hundred_at_once_get_five_hundred_addresses(alice: Person, settings: Any) -> None:

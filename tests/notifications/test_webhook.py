@@ -298,7 +298,7 @@ def group(transactional_db: None, webhook: Receiver) -> Iterator[Any]:
         process.wait(300)
 
 
-@pytest.mark.slow
+@pytest.mark.deep  # the queue gives back the job of any killed worker
 def test_a_worker_that_is_killed_while_it_sends_loses_nothing(group: Any, webhook: Receiver) -> None:
     release = threading.Event()
 

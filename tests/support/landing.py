@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -38,3 +39,23 @@ def in_turn(row: str, expected: Mapping[str, Hashable], alike: Iterable[Collecti
             same.setdefault(expected[person], []).append(person)
         chosen |= {persons[zlib.crc32(row.encode()) % len(persons)] for persons in same.values()}
     return [person for person in expected if person in chosen]
+
+
+def diagonal(**columns: Sequence[Any]) -> pytest.MarkDecorator:
+    """Give arguments all combinations of their values; at landing as few of them as have every value."""
+    sizes = [len(values) for values in columns.values()]
+    kept = {tuple(number % size for size in sizes) for number in range(max(sizes))}
+    rows = [
+        pytest.param(
+            *(values[at] for values, at in zip(columns.values(), places, strict=True)),
+            marks=[] if places in kept else [pytest.mark.deep],
+        )
+        for places in itertools.product(*map(range, sizes))
+    ]
+    return pytest.mark.parametrize(tuple(columns), rows)
+
+
+def one_in(share: int, argument: str, values: Iterable[Any]) -> pytest.MarkDecorator:
+    """Give an argument its values, every so many of them at landing: for values that all go the same way."""
+    rows = [pytest.param(each, marks=[pytest.mark.deep] if at % share else []) for at, each in enumerate(values)]
+    return pytest.mark.parametrize(argument, rows)

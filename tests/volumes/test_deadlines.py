@@ -37,6 +37,7 @@ from provisioning.volumes.services.backups import create_backup
 from provisioning.volumes.states import VolumeStatus
 from tests.support.clouds import ADMIN, context
 from tests.support.jobs import nobody_looked
+from tests.support.landing import one_in
 from tests.support.passing_time import pass_time
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
@@ -136,7 +137,7 @@ def look() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", BEGIN)
+@one_in(3, "case", BEGIN)
 def test_progress_keeps_work_alive_whatever_it_takes_and_silence_ends_it(town: Town, case: str) -> None:
     work = begun(town, case)
     before = statuses()

@@ -33,6 +33,7 @@ from provisioning.volumes.services import (
 from provisioning.volumes.services.pools import remove_host
 from provisioning.volumes.upkeep import forget_copies
 from tests.core.doctor.findings import look
+from tests.support.landing import diagonal
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
@@ -107,7 +108,7 @@ def move(town: Town, *, attached: bool = True, volume_type: str = "") -> Moved:
     return Moved(town, nadel, copy, volume, before.id, now.id)
 
 
-@pytest.fixture(params=["forgotten", "run"])
+@pytest.fixture(params=[pytest.param("forgotten", marks=pytest.mark.deep), "run"])
 def told(request: pytest.FixtureRequest) -> bool:
     """Return whether the operator has run ``manage.py after_restore``."""
     return bool(request.param == "run")
@@ -144,8 +145,7 @@ ALL = ["attach", "delete", "extend", "move", "snapshot"]
 
 @pytest.mark.slow
 @pytest.mark.both_databases
-@pytest.mark.parametrize("attached", [True, False], ids=["in use", "available"])
-@pytest.mark.parametrize("first", ["kelvin", "nadel"])
+@diagonal(first=["kelvin", "nadel"], attached=[True, False], told=[False, True])
 def test_a_volume_opened_elsewhere_since_the_copy_is_left_to_its_guest(
     town: Town, operator: RequestContext, monkeypatch: pytest.MonkeyPatch, first: str, *, attached: bool, told: bool
 ) -> None:

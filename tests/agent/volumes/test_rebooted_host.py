@@ -15,6 +15,7 @@ from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.services import Outside, Volumes
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 from tests.agent.volumes.test_drivers import KEY, ONE_OF_FILES, kill
+from tests.support.landing import diagonal
 
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
 OTHER = replace(CLIENT, attachment_id="b")
@@ -43,15 +44,7 @@ def reach(connection: VolumeConnection | None) -> str:
 
 @pytest.mark.slow
 @ONE_OF_FILES
-@pytest.mark.parametrize(
-    ("what", "told"),
-    [
-        ("agent", False),
-        ("machine", True),
-        pytest.param("agent", True, marks=pytest.mark.deep),
-        pytest.param("machine", False, marks=pytest.mark.deep),
-    ],
-)
+@diagonal(what=["agent", "machine"], told=[False, True])
 def test_a_grown_volume_is_served_as_guests_are_defined_with_it(pool: Pool, short: Path, what: str, told: bool) -> None:
     volumes, volume = agent(pool, short), pool.make()
     names = [reach(volumes.connect(volume, [CLIENT]))]

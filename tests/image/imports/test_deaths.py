@@ -27,6 +27,7 @@ from tests.image.conftest import MakeImage, files
 from tests.image.imports.importing import ask, put, show, task_of
 from tests.support.cast import Person
 from tests.support.jobs import drain, run_periodic
+from tests.support.landing import one_in
 from tests.support.web import Web
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,7 +55,7 @@ jobs.run_import(sys.argv[4])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("staged", [False, True])
+@one_in(2, "staged", [False, True])
 @pytest.mark.both_databases
 def test_an_import_goes_on_after_the_death_of_its_worker(
     alice: Person, make: MakeImage, web: Web, store: Path, staged: bool

@@ -17,6 +17,7 @@ from provisioning.network.owners import ROUTER_INTERFACE
 from provisioning.network.services import Gateway, floating_ips, interfaces, ipam, port_forwardings, router_interfaces
 from provisioning.network.services.port_forwardings import Wanted
 from tests.support.cast import Person
+from tests.support.landing import diagonal
 
 pytestmark = [pytest.mark.slow, pytest.mark.both_databases("locks"), pytest.mark.django_db(transaction=True)]
 GUEST = uuid.uuid4()
@@ -118,8 +119,7 @@ def meanwhile(
     return ended
 
 
-@pytest.mark.parametrize("what", GOES)
-@pytest.mark.parametrize("kind", LEADS)
+@diagonal(what=list(GOES), kind=list(LEADS))
 def test_what_is_going_is_not_led_to(town: Town, what: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, go, place = GOES[what]
     ended = meanwhile(monkeypatch, place, lambda: LEADS[kind](town.floating, getattr(town, name)))
@@ -128,8 +128,7 @@ def test_what_is_going_is_not_led_to(town: Town, what: str, kind: str, monkeypat
     assert town.lost() == []
 
 
-@pytest.mark.parametrize("what", GOES)
-@pytest.mark.parametrize("kind", LEADS)
+@diagonal(what=list(GOES), kind=list(LEADS))
 def test_what_begins_to_be_led_to_stays_or_is_left(
     town: Town, what: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
