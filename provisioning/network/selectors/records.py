@@ -1,7 +1,10 @@
 """Networks, subnets, ports and security groups as a caller may see them."""
 
+from __future__ import annotations
+
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import cache
 from typing import Any, TypeVar
 
 from django.db.models import BooleanField, CharField, ExpressionWrapper, Model, Q, QuerySet, UUIDField, Value
@@ -32,12 +35,14 @@ from provisioning.network.models import (
     SubnetPool,
 )
 from provisioning.network.selectors.visibility import (
+    Viewer,
+    is_usable,
     own,
     saying,
-    sees_all,
     shared_with_caller,
     shared_with_others,
     usable,
+    viewer_of,
     visible,
 )
 from provisioning.network.subnet_errors import AddressScopeNotFoundError, SubnetPoolNotFoundError
@@ -54,6 +59,8 @@ WORDS: dict[type[NotFoundError], str] = {
 }
 """Neutron's sentences."""
 M = TypeVar("M", bound=Model)
+RowsFor = Callable[[Viewer], QuerySet[M]]
+"""A selector of this package: what its caller sees of one kind."""
 LISTING = Listing[Any](
     order=(Sort("id", descending=False),),
     filters={"condition": lambda condition: condition},
@@ -62,7 +69,7 @@ LISTING = Listing[Any](
 """Every list of the Networking API."""
 
 
-def networks_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Network]:
+def networks_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Network]:
     """Return the networks that the caller sees; ``all_projects`` is for operators."""
     rows = saying(Network.objects.all(), shared_with_others=shared_with_others())
     return visible(context, rows, "network", all_projects=all_projects)
@@ -82,13 +89,13 @@ def named_first(rows: QuerySet[M], *before: OrderBy) -> QuerySet[M]:
 
 def network_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Network:
     """Return one network; NotFoundError when there is none or it is another project's."""
-    return _one(networks_for(context, all_projects=all_projects), identity, NetworkNotFoundError)
+    return _one(networks_for, context, identity, NetworkNotFoundError, all_projects=all_projects)
 
 
 def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Network:
     """Return a network that the project may put ports on; NotFoundError, ForbiddenError for one it only sees."""
-    project, seen = context.project_id or NOBODY, network_for(context, identity)
-    if not Network.objects.filter(usable(project, project.hex), pk=seen.pk).exists():
+    seen = network_for(context, identity)
+    if not is_usable(context.project_id or NOBODY, seen.pk):
         raise ForbiddenError(f"Network {seen.id} is external: it is for routers and floating IPs, not for ports.")
     return seen
 
@@ -99,11 +106,10 @@ def refuse_unusable(context: RequestContext, identity: str | None, *, field: str
     ExternalNetworkAttachForbiddenError for an external one that the caller only sees, InvalidInputError for one without
     subnets and for one that is down.
     """
-    project, key = context.project_id or NOBODY, read_id(identity) or NOBODY
-    seen = networks_for(context).filter(pk=key).first()
+    seen = one_of(networks_for, context, identity or "")
     if seen is None:
         return
-    if not Network.objects.filter(usable(project, project.hex), pk=key).exists():
+    if not is_usable(context.project_id or NOBODY, seen.pk):
         raise ExternalNetworkAttachForbiddenError(seen.id, field=field)
     if not seen.subnets.exists():
         msg = f"Network {seen.id} requires a subnet in order to boot instances on."
@@ -130,16 +136,17 @@ def networks_to_choose(context: RequestContext) -> list[Network]:
     return sorted(networks, key=lambda network: not network.name)
 
 
-def subnets_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Subnet]:
+def subnets_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Subnet]:
     """Return the subnets of the networks the caller sees, each with ``network_shared``."""
     networks = networks_for(context, all_projects=all_projects)
     every = saying(Subnet.objects.all(), network_shared=shared_with_caller(context, "network", "network__"))
-    return every if all_projects and sees_all(context) else every.filter(own(context) | Q(network__in=networks))
+    viewer = viewer_of(context, all_projects=all_projects)
+    return every if viewer.everything else every.filter(own(viewer) | Q(network__in=networks))
 
 
 def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Subnet:
     """Return one subnet; NotFoundError when there is none or it is another project's."""
-    return _one(subnets_for(context, all_projects=all_projects), identity, SubnetNotFoundError)
+    return _one(subnets_for, context, identity, SubnetNotFoundError, all_projects=all_projects)
 
 
 def usable_subnet(context: RequestContext, subnet_id: uuid.UUID) -> Subnet | None:
@@ -156,17 +163,17 @@ _USABLE_SUBNET = Prepared(
 )
 
 
-def subnet_pools_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SubnetPool]:
+def subnet_pools_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[SubnetPool]:
     """Return the subnet pools that the caller sees."""
     return visible(context, SubnetPool.objects.all(), "subnetpool", all_projects=all_projects)
 
 
 def subnet_pool_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> SubnetPool:
     """Return one subnet pool; NotFoundError when there is none or it is another project's."""
-    return _one(subnet_pools_for(context, all_projects=all_projects), identity, SubnetPoolNotFoundError)
+    return _one(subnet_pools_for, context, identity, SubnetPoolNotFoundError, all_projects=all_projects)
 
 
-def address_scopes_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[AddressScope]:
+def address_scopes_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[AddressScope]:
     """Return the address scopes that the caller sees."""
     return visible(context, AddressScope.objects.all(), "address_scope", all_projects=all_projects)
 
@@ -175,7 +182,7 @@ def address_scope_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> AddressScope:
     """Return one address scope; NotFoundError when there is none or it is another project's."""
-    return _one(address_scopes_for(context, all_projects=all_projects), identity, AddressScopeNotFoundError)
+    return _one(address_scopes_for, context, identity, AddressScopeNotFoundError, all_projects=all_projects)
 
 
 def scopes_of_networks(network_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, dict[int, uuid.UUID]]:
@@ -188,11 +195,12 @@ def scopes_of_networks(network_ids: Collection[uuid.UUID]) -> dict[uuid.UUID, di
     return found
 
 
-def ports_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Port]:
+def ports_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Port]:
     """Return the project's ports, with what is shown of them."""
     every = Port.objects.prefetch_related("fixed_ips", "security_groups")
     every = saying(every, on_shared_network=shared_with_others("network__"))
-    return every if all_projects and sees_all(context) else every.filter(own(context))
+    viewer = viewer_of(context, all_projects=all_projects)
+    return every if viewer.everything else every.filter(own(viewer))
 
 
 def device_ids_at(context: RequestContext, address: str, *, begins: bool = False) -> list[uuid.UUID]:
@@ -204,10 +212,10 @@ def device_ids_at(context: RequestContext, address: str, *, begins: bool = False
 
 def port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
     """Return one port; NotFoundError when there is none or it is another project's."""
-    return _one(ports_for(context, all_projects=all_projects), identity, PortNotFoundError)
+    return _one(ports_for, context, identity, PortNotFoundError, all_projects=all_projects)
 
 
-def security_groups_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroup]:
+def security_groups_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[SecurityGroup]:
     """Return the project's security groups, with their rules."""
     every = SecurityGroup.objects.prefetch_related("rules")
     return visible(context, every, "security_group", all_projects=all_projects)
@@ -233,22 +241,25 @@ def security_group_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> SecurityGroup:
     """Return one group; NotFoundError when there is none or it is another project's."""
-    return _one(security_groups_for(context, all_projects=all_projects), identity, SecurityGroupNotFoundError)
+    return _one(security_groups_for, context, identity, SecurityGroupNotFoundError, all_projects=all_projects)
 
 
-def security_group_rules_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[SecurityGroupRule]:
+def security_group_rules_for(
+    context: RequestContext | Viewer, *, all_projects: bool = False
+) -> QuerySet[SecurityGroupRule]:
     every = SecurityGroupRule.objects.select_related("group")
-    return every if all_projects and sees_all(context) else every.filter(group__project_id=context.project_id or NOBODY)
+    viewer = viewer_of(context, all_projects=all_projects)
+    return every if viewer.everything else every.filter(group__project_id=viewer.project_id)
 
 
 def security_group_rule_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> SecurityGroupRule:
     """Return one rule; NotFoundError when there is none or it is another project's."""
-    return _one(security_group_rules_for(context, all_projects=all_projects), identity, SecurityGroupRuleNotFoundError)
+    return _one(security_group_rules_for, context, identity, SecurityGroupRuleNotFoundError, all_projects=all_projects)
 
 
-def address_groups_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[AddressGroup]:
+def address_groups_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[AddressGroup]:
     """Return the project's address groups."""
     return visible(context, AddressGroup.objects.all(), "address_group", all_projects=all_projects)
 
@@ -257,12 +268,37 @@ def address_group_for(
     context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
 ) -> AddressGroup:
     """Return one group; AddressGroupNotFoundError when there is none or it is another project's."""
-    return _one(address_groups_for(context, all_projects=all_projects), identity, AddressGroupNotFoundError)
+    return _one(address_groups_for, context, identity, AddressGroupNotFoundError, all_projects=all_projects)
 
 
-def _one(rows: QuerySet[M], identity: str | uuid.UUID, error: type[NotFoundError]) -> M:
+def _one(
+    rows_for: RowsFor[M],
+    context: RequestContext,
+    identity: str | uuid.UUID,
+    error: type[NotFoundError],
+    *,
+    all_projects: bool,
+) -> M:
     """Return the row with this id; *missing* and *not yours* are the same error, in Neutron's words."""
-    found = rows.filter(pk=read_id(identity) or NOBODY).first()
+    found = one_of(rows_for, context, identity, all_projects=all_projects)
     if found is None:
         raise error(WORDS[error].format(identity))
     return found
+
+
+def one_of(
+    rows_for: RowsFor[M], context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False
+) -> M | None:
+    """Return the row with this id of those that ``rows_for`` shows the caller."""
+    viewer, key = viewer_of(context, all_projects=all_projects), read_id(identity) or NOBODY
+    rows = _prepared(rows_for, viewer.everything)
+    found: M | None = rows.first(key=key, project_id=viewer.project_id, project=viewer.project)
+    return found
+
+
+@cache
+def _prepared(rows_for: RowsFor[Any], everything: bool) -> Prepared[Any]:  # noqa: FBT001 - a part of the key
+    def rows(key: Value, project_id: Value, project: Value) -> QuerySet[Any]:
+        return rows_for(Viewer(project_id, project, everything)).filter(pk=key).order_by()
+
+    return Prepared(rows, key=UUIDField(), project_id=UUIDField(), project=CharField())

@@ -15,18 +15,18 @@ from provisioning.network.routing_errors import (
     PortForwardingNotFoundError,
     RouterNotFoundError,
 )
-from provisioning.network.selectors.records import named_first, networks_for
-from provisioning.network.selectors.visibility import visible
+from provisioning.network.selectors.records import named_first, networks_for, one_of
+from provisioning.network.selectors.visibility import Viewer, visible
 
 
-def routers_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Router]:
+def routers_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Router]:
     """Return the project's routers; ``all_projects`` is for operators."""
     return visible(context, Router.objects.select_related("gateway_port"), "router", all_projects=all_projects)
 
 
 def router_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Router:
     """Return one router; RouterNotFoundError when there is none or it is another project's."""
-    found = routers_for(context, all_projects=all_projects).filter(pk=read_id(identity) or NOBODY).first()
+    found = one_of(routers_for, context, identity, all_projects=all_projects)
     if found is None:
         raise RouterNotFoundError(f"Router {identity} could not be found")
     return found
@@ -56,7 +56,7 @@ def legs_of(router: Router) -> list[Port]:
     return list(legs.prefetch_related("fixed_ips__subnet").order_by("created_at", "id"))
 
 
-def floating_ips_for(context: RequestContext, *, all_projects: bool = False) -> QuerySet[FloatingIP]:
+def floating_ips_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[FloatingIP]:
     """Return the project's floating IPs, with what is shown of them."""
     rows = FloatingIP.objects.select_related("fixed_port", "network").prefetch_related("port_forwardings")
     return visible(context, rows, "floatingip", all_projects=all_projects)
@@ -64,8 +64,7 @@ def floating_ips_for(context: RequestContext, *, all_projects: bool = False) -> 
 
 def floating_ip_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> FloatingIP:
     """Return one floating IP; FloatingIPNotFoundError when there is none or it is another project's."""
-    rows = floating_ips_for(context, all_projects=all_projects)
-    found = rows.filter(pk=read_id(identity) or NOBODY).first()
+    found = one_of(floating_ips_for, context, identity, all_projects=all_projects)
     if found is None:
         raise FloatingIPNotFoundError(f"Floating IP {identity} could not be found")
     return found

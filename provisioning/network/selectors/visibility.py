@@ -2,14 +2,29 @@
 whether a record is shared, as its caller sees it and as its owner's neighbours do.
 """
 
+from __future__ import annotations
+
 import uuid
+from dataclasses import dataclass
 from typing import TypeVar
 
-from django.db.models import BooleanField, CharField, Exists, ExpressionWrapper, Model, OuterRef, Q, QuerySet, Value
+from django.db.models import (
+    BooleanField,
+    CharField,
+    Exists,
+    ExpressionWrapper,
+    Model,
+    OuterRef,
+    Q,
+    QuerySet,
+    UUIDField,
+    Value,
+)
 from django.db.models.functions import Cast, Replace
 
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
+from provisioning.common.prepared import Prepared
 from provisioning.identity import policy
 from provisioning.network.models import Network, RbacPolicy
 
@@ -22,18 +37,40 @@ SHAREABLE = ("network", "address_scope", "subnetpool", *WITHOUT_COLUMN)
 """Kinds that policies are about."""
 
 
-def visible(context: RequestContext, rows: QuerySet[M], kind: str, *, all_projects: bool = False) -> QuerySet[M]:
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """What a query depends on of who asks; stands for any caller where the ids are parameters of a prepared query."""
+
+    project_id: uuid.UUID | Value
+    project: str | Value
+    """The same id without dashes."""
+    everything: bool = False
+    """Whether the objects of every project are asked for."""
+
+
+def viewer_of(context: RequestContext | Viewer, *, all_projects: bool = False) -> Viewer:
+    """Return the viewer; ``all_projects`` is for operators, and a viewer says that itself."""
+    if isinstance(context, Viewer):
+        return context
+    project = context.project_id or NOBODY
+    return Viewer(project, project.hex, all_projects and sees_all(context))
+
+
+def visible(
+    context: RequestContext | Viewer, rows: QuerySet[M], kind: str, *, all_projects: bool = False
+) -> QuerySet[M]:
     """Return the rows that the caller sees: the project's own, everybody's, and what a policy shares with the project.
 
     What may be shared says with ``shared_with_caller`` whether it is.
     ``kind``: the ``object_type`` of such policies, ``network``; ``all_projects`` is for operators.
     """
+    viewer = viewer_of(context, all_projects=all_projects)
     if kind in SHAREABLE:
-        rows = saying(rows, shared_with_caller=shared_with_caller(context, kind))
-    if all_projects and sees_all(context):
+        rows = saying(rows, shared_with_caller=shared_with_caller(viewer, kind))
+    if viewer.everything:
         return rows
     columns = {field.name for field in rows.model._meta.concrete_fields}
-    seen = own(context) | shared_with((context.project_id or NOBODY).hex, kind)
+    seen = own(viewer) | shared_with(viewer.project, kind)
     for name in EVERYBODYS:
         seen |= Q(**{name: True}) if name in columns else Q()
     if kind in WITHOUT_COLUMN:
@@ -41,7 +78,7 @@ def visible(context: RequestContext, rows: QuerySet[M], kind: str, *, all_projec
     return rows.filter(seen)
 
 
-def own(context: RequestContext) -> Q:
+def own(context: RequestContext | Viewer) -> Q:
     """Match rows of the caller's project; an unscoped caller owns nothing."""
     return Q(project_id=context.project_id or NOBODY)
 
@@ -55,13 +92,13 @@ def shared_with(project: str | Value, kind: str, *actions: str, row: str = "pk")
     return Q(Exists(found.filter(action__in=actions) if actions else found))
 
 
-def shared_with_caller(context: RequestContext, kind: str, path: str = "") -> Q:
+def shared_with_caller(context: RequestContext | Viewer, kind: str, path: str = "") -> Q:
     """Match records that are shared as the caller sees it: a policy shares them with everybody or with its project.
 
     Neutron's ``shared`` is that, for owners and operators, too.  ``path``: where the record is in what is filtered.
     """
     row = f"{path}pk"
-    named = shared_with((context.project_id or NOBODY).hex, kind, RbacPolicy.SHARED, row=row)
+    named = shared_with(viewer_of(context).project, kind, RbacPolicy.SHARED, row=row)
     if kind in WITHOUT_COLUMN:
         return named | shared_with(RbacPolicy.EVERYBODY, kind, RbacPolicy.SHARED, row=row)
     return named | Q(**{f"{path}shared": True})
@@ -98,6 +135,21 @@ def usable(project_id: uuid.UUID | Value, project: str | Value, path: str = "") 
     """
     there = Q(**{f"{path}project_id": project_id, f"{path}external": False}) | Q(**{f"{path}shared": True})
     return there | shared_with(project, "network", RbacPolicy.SHARED, row=f"{path}pk")
+
+
+def is_usable(project_id: uuid.UUID, network_id: uuid.UUID) -> bool:
+    """Whether a project may put ports on a network; one query."""
+    return bool(_USABLE(network_id=network_id, project_id=project_id, project=project_id.hex))
+
+
+_USABLE = Prepared(
+    lambda network_id, project_id, project: Network.objects.filter(
+        usable(project_id, project), pk=network_id
+    ).values_list("pk"),
+    network_id=UUIDField(),
+    project_id=UUIDField(),
+    project=CharField(),
+)
 
 
 def sees_all(context: RequestContext) -> bool:

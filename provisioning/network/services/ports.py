@@ -15,7 +15,7 @@ from provisioning.network import addressing
 from provisioning.network.marks import mark, ports_changed
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, SecurityGroup, Subnet
 from provisioning.network.port_errors import MacAddressInUseError, PortRequiresFixedIPError
-from provisioning.network.selectors.visibility import shared_with, usable
+from provisioning.network.selectors.visibility import is_usable, shared_with
 from provisioning.network.services import ipam
 from provisioning.network.services.floating_ips import leave_ports, release_floating_ips
 from provisioning.network.services.security_groups import ensure_default_security_group
@@ -252,7 +252,7 @@ def usable_network(
 def _may_use(project_id: uuid.UUID, network: Network) -> bool:
     if network.shared or network.project_id == project_id:
         return True
-    return Network.objects.filter(usable(project_id, project_id.hex), pk=network.pk).exists()
+    return is_usable(project_id, network.pk)
 
 
 def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
