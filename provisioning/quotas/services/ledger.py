@@ -176,16 +176,20 @@ _HELD_BY_ONE = Prepared(
 
 def _take(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
     """Raise all counters in one statement, each only if it fits; return how many, all undone when some did not."""
-    bounds = {name: limit for name in totals if (limit := limits.get(name, UNLIMITED)) != UNLIMITED}
-    raise_all = _raise(tuple(totals), frozenset(bounds), column)
-    values = {**totals} | {f"{name}_limit": bounds[name] for name in bounds}
     mark = transaction.savepoint()
-    taken = raise_all(scope_id=scope_id, **values)
+    taken = _take_what_fits(scope_id, totals, limits, column)
     if taken < len(totals):
         transaction.savepoint_rollback(mark)
     else:
         transaction.savepoint_commit(mark)
     return taken
+
+
+def _take_what_fits(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> int:
+    """Raise each counter that has room for it, in one statement; return how many."""
+    bounds = {name: limit for name in totals if (limit := limits.get(name, UNLIMITED)) != UNLIMITED}
+    values = {**totals} | {f"{name}_limit": bounds[name] for name in bounds}
+    return _raise(tuple(totals), frozenset(bounds), column)(scope_id=scope_id, **values)
 
 
 @cache
@@ -207,16 +211,9 @@ def _raise(resources: tuple[str, ...], bounded: frozenset[str], column: str) -> 
 def _take_singly(scope_id: uuid.UUID, totals: Amounts, limits: Amounts, column: str) -> None:
     make_counters(scope_id, totals)
     for resource, amount in totals.items():
-        row = QuotaUsage.objects.filter(_room(limits, resource, amount), project_id=scope_id, resource=resource)
-        if not row.update(**{column: F(column) + amount}):
+        if not _take_what_fits(scope_id, {resource: amount}, limits, column):
             used = selectors.usage_of(scope_id).get(resource, 0)
             raise OverQuotaError(resource, limit=limits[resource], used=used, asked=amount)
-
-
-def _room(limits: Amounts, resource: str, amount: int) -> Q:
-    """Return the condition that so much more fits."""
-    limit = limits.get(resource, UNLIMITED)
-    return Q() if limit == UNLIMITED else Q(in_use__lte=limit - amount - F("reserved"))
 
 
 @transaction.atomic
