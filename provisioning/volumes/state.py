@@ -10,10 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Value
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError
+from provisioning.common.lookups import Among, Ids
+from provisioning.common.prepared import Prepared
 from provisioning.volumes import modifications
 from provisioning.volumes.announcements import announce
 from provisioning.volumes.deadlines import deadline_of
@@ -23,8 +25,15 @@ from provisioning.volumes.states import LEGAL, AttachStatus, VolumeStatus
 
 def lock(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Volume]:
     """Keep these volumes from everybody else until the caller's transaction ends; return them as they are now."""
+    return {row.id: row for row in _LOCKED(ids=ids)} if ids else {}
+
+
+def _locked(ids: Value) -> QuerySet[Volume]:
     rows = Volume.objects.select_for_update(no_key=True, of=("self",)).select_related("pool", "volume_type")
-    return {row.id: row for row in rows.filter(id__in=list(ids)).order_by("id")}
+    return rows.filter(Among("id", ids)).order_by("id")
+
+
+_LOCKED = Prepared(_locked, ids=Ids())
 
 
 def keep_still(volumes: QuerySet[Volume]) -> None:

@@ -2,12 +2,14 @@
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Model, QuerySet, Value
 from django.utils import timezone
 
+from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.network.errors import RecordNotFoundError, RevisionNumberConstraintFailedError
 from provisioning.network.models import RbacPolicy, Tag
@@ -43,8 +45,7 @@ def lock_to_delete(row: R, revision: int | None = None) -> R:
 
 
 def _locked(row: R, revision: int | None, *, no_key: bool) -> R:
-    rows: Any = type(row)._default_manager.select_for_update(no_key=no_key, of=("self",))
-    fresh: Any = rows.filter(pk=row.pk).first()
+    fresh: Any = _lock_one(type(row), no_key).first(key=row.pk)
     if fresh is None:
         raise RecordNotFoundError(type(row).__name__, row.pk)
     if revision is not None and fresh.revision_number != revision:
@@ -52,6 +53,14 @@ def _locked(row: R, revision: int | None, *, no_key: bool) -> R:
         raise RevisionNumberConstraintFailedError(msg)
     found: R = fresh
     return found
+
+
+@cache
+def _lock_one(model: type[Model], no_key: bool) -> Prepared[Any]:  # noqa: FBT001 - a part of the key
+    def rows(key: Value) -> QuerySet[Any]:
+        return model._default_manager.select_for_update(no_key=no_key, of=("self",)).filter(pk=key).order_by()
+
+    return Prepared(rows, key=model._meta.pk)
 
 
 def write(row: Any, changes: Mapping[str, object]) -> set[str]:

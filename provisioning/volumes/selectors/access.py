@@ -1,13 +1,21 @@
 """Which volumes, snapshots and attachments exist for a caller."""
 
 import uuid
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
 
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet, UUIDField, Value
 
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.prepared import Prepared
 from provisioning.volumes.errors import AttachmentNotFoundError, SnapshotNotFoundError, VolumeNotFoundError
 from provisioning.volumes.models import Attachment, Snapshot, Volume
+
+M = TypeVar("M", bound=Model)
+OfProject = uuid.UUID | Value | None
+"""Whose records a query is for, an id or a parameter of a prepared one; None: everybody's."""
 
 
 def sees_all(context: RequestContext) -> bool:
@@ -20,15 +28,17 @@ def visible_volumes(context: RequestContext, *, all_projects: bool = False) -> Q
 
     Volumes that only take over the data of another one are operators' affair.
     """
+    return _volumes(_project_of(context, all_projects=all_projects))
+
+
+def _volumes(project_id: OfProject) -> QuerySet[Volume]:
     rows = Volume.objects.select_related("pool", "volume_type", "group")
-    if all_projects and sees_all(context):
-        return rows
-    return rows.filter(project_id=context.project_id or NOBODY, migration_of=None)
+    return rows if project_id is None else rows.filter(project_id=project_id, migration_of=None)
 
 
 def volume_for(context: RequestContext, volume_id: str | uuid.UUID) -> Volume:
     """Return one volume; VolumeNotFoundError when there is none or it is another project's."""
-    found = visible_volumes(context, all_projects=True).filter(id=read_id(volume_id) or NOBODY).first()
+    found = _one(_volumes, context, volume_id)
     if found is None:
         raise VolumeNotFoundError(volume_id)
     return found
@@ -36,15 +46,17 @@ def volume_for(context: RequestContext, volume_id: str | uuid.UUID) -> Volume:
 
 def visible_snapshots(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Snapshot]:
     """Return the snapshots of the caller's project; ``all_projects`` is for operators."""
+    return _snapshots(_project_of(context, all_projects=all_projects))
+
+
+def _snapshots(project_id: OfProject) -> QuerySet[Snapshot]:
     rows = Snapshot.objects.select_related("volume", "volume__volume_type", "volume__pool")
-    if all_projects and sees_all(context):
-        return rows
-    return rows.filter(project_id=context.project_id or NOBODY)
+    return rows if project_id is None else rows.filter(project_id=project_id)
 
 
 def snapshot_for(context: RequestContext, snapshot_id: str | uuid.UUID) -> Snapshot:
     """Return one snapshot; SnapshotNotFoundError when there is none or it is another project's."""
-    found = visible_snapshots(context, all_projects=True).filter(id=read_id(snapshot_id) or NOBODY).first()
+    found = _one(_snapshots, context, snapshot_id)
     if found is None:
         raise SnapshotNotFoundError(snapshot_id)
     return found
@@ -52,15 +64,36 @@ def snapshot_for(context: RequestContext, snapshot_id: str | uuid.UUID) -> Snaps
 
 def visible_attachments(context: RequestContext, *, all_projects: bool = False) -> QuerySet[Attachment]:
     """Return the attachments of the caller's project; ``all_projects`` is for operators."""
+    return _attachments(_project_of(context, all_projects=all_projects))
+
+
+def _attachments(project_id: OfProject) -> QuerySet[Attachment]:
     rows = Attachment.objects.select_related("volume", "host")
-    if all_projects and sees_all(context):
-        return rows
-    return rows.filter(project_id=context.project_id or NOBODY)
+    return rows if project_id is None else rows.filter(project_id=project_id)
 
 
 def attachment_for(context: RequestContext, attachment_id: str | uuid.UUID) -> Attachment:
     """Return one attachment; AttachmentNotFoundError when there is none or it is another project's."""
-    found = visible_attachments(context, all_projects=True).filter(id=read_id(attachment_id) or NOBODY).first()
+    found = _one(_attachments, context, attachment_id)
     if found is None:
         raise AttachmentNotFoundError(attachment_id)
     return found
+
+
+def _project_of(context: RequestContext, *, all_projects: bool) -> uuid.UUID | None:
+    return None if all_projects and sees_all(context) else context.project_id or NOBODY
+
+
+def _one(rows_of: Callable[[OfProject], QuerySet[M]], context: RequestContext, identity: str | uuid.UUID) -> M | None:
+    project_id = _project_of(context, all_projects=True)
+    rows = _prepared(rows_of, project_id is None)
+    found: M | None = rows.first(key=read_id(identity) or NOBODY, project_id=project_id)
+    return found
+
+
+@cache
+def _prepared(rows_of: Callable[[OfProject], QuerySet[Any]], everything: bool) -> Prepared[Any]:  # noqa: FBT001 - a part of the key
+    def rows(key: Value, project_id: Value) -> QuerySet[Any]:
+        return rows_of(None if everything else project_id).filter(id=key)
+
+    return Prepared(rows, key=UUIDField(), project_id=UUIDField())
