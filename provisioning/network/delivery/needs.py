@@ -10,6 +10,7 @@ from django.db.models import CharField, Q, QuerySet, UUIDField
 
 from compute_agent.contract.messages import DOCUMENTS
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
+from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.hosts.models import Host
 from provisioning.network.delivery.bearers import bearer
@@ -45,6 +46,41 @@ def _of_group(group: Any) -> QuerySet[Port, str]:
 
 
 _HOSTS_OF_GROUP = Prepared(_of_group, group=UUIDField())
+_NETWORKS_BEHIND = Prepared(
+    lambda routers: Router.objects.filter(Among("id", routers), gateway_port__isnull=False).values_list(
+        "gateway_port__network_id", flat=True
+    ),
+    routers=Ids(),
+)
+"""Networks of routers' gateways."""
+_GROUPS_OF = Prepared(
+    lambda ports: Membership.objects.filter(Among("port_id", ports)).values_list("securitygroup_id", flat=True),
+    ports=Ids(),
+)
+_GROUPS_NAMED_BY = Prepared(
+    lambda groups: SecurityGroupRule.objects.filter(
+        Among("group_id", groups), remote_group_id__isnull=False
+    ).values_list("remote_group_id", flat=True),
+    groups=Ids(),
+)
+"""Groups that the rules of these groups name."""
+
+
+def _floating_ips(host: Any, ports: Any, routers: Any) -> QuerySet[FloatingIP, uuid.UUID]:
+    """Return the floating IPs that a host needs which has these guests' ports, next to these routers."""
+    borne = Q(Among("router_id", routers), router__host=host, fixed_port=None, port_forwardings__isnull=False)
+    unbound = Port.objects.filter(UNBOUND).values("id")
+    anywhere = Q(fixed_port__in=unbound) | Q(fixed_port=None, port_forwardings__internal_port__in=unbound)
+    rows = FloatingIP.objects.filter(
+        Q(Among("fixed_port_id", ports))
+        | Q(Among("port_forwardings__internal_port_id", ports), fixed_port=None)
+        | borne
+        | Q(Among("router_id", routers), anywhere)
+    )
+    return rows.values_list("id", flat=True)
+
+
+_FLOATING_IPS = Prepared(_floating_ips, host=CharField(), ports=Ids(), routers=Ids())
 
 
 class Needs:
@@ -150,27 +186,17 @@ class Needs:
             {network for _, network in here} | {key for kind, key in kept if kind == NETWORK}
         )
         if routers:
-            leading = Router.objects.filter(id__in=routers, gateway_port__isnull=False)
-            networks |= set(leading.values_list("gateway_port__network_id", flat=True))
+            networks |= set(_NETWORKS_BEHIND(routers=routers))
         ports = [port for port, _ in here]
-        groups = set(Membership.objects.filter(port_id__in=ports).values_list("securitygroup_id", flat=True))
-        named = SecurityGroupRule.objects.filter(group_id__in=groups, remote_group_id__isnull=False)
-        groups |= set(named.values_list("remote_group_id", flat=True))
-        borne = Q(router__host=host.name, router__in=routers, fixed_port=None, port_forwardings__isnull=False)
-        unbound = Port.objects.filter(UNBOUND).values("id")
-        anywhere = Q(fixed_port__in=unbound) | Q(fixed_port=None, port_forwardings__internal_port__in=unbound)
-        floating = FloatingIP.objects.filter(
-            Q(fixed_port__in=ports)
-            | Q(fixed_port=None, port_forwardings__internal_port__in=ports)
-            | borne
-            | Q(anywhere, router__in=routers)
-        )
+        groups = set(_GROUPS_OF(ports=ports)) if ports else set()
+        groups |= set(_GROUPS_NAMED_BY(groups=groups)) if groups else set()
+        floating = _FLOATING_IPS(host=host.name, ports=ports, routers=routers) if ports or routers else []
         return (
             kept
             | {(NETWORK, key) for key in networks}
             | {(ROUTER, key) for key in routers}
             | {(SECURITY_GROUP, key) for key in groups}
-            | {(FLOATING_IP, key) for key in floating.values_list("id", flat=True)}
+            | {(FLOATING_IP, key) for key in floating}
         )
 
     def _networks_of(self, router_id: uuid.UUID) -> set[uuid.UUID]:
