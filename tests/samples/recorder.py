@@ -95,18 +95,24 @@ def text_of(version: Version) -> str:
     return f"{version[0]}.{version[1]}"
 
 
+def version_of(text: str) -> Version:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
 @dataclass
 class Scene:
     """One resource's requests, in order, in a cloud of its own.
 
     With ``kept`` (the pairs of the store) every request is made at both ends of the microversions of its pairs;
-    without, at all of them.
+    without, at all of them.  Unless ``everywhere``, further requests of an operation are made where a pair begins.
     """
 
     people: People
     cloud: Cloud
     service: str = "compute"
     kept: list[Pair] | None = None
+    everywhere: bool = True
     pairs: list[Pair] = field(default_factory=list)
     ids: dict[str, Any] = field(default_factory=dict)
     _apis: dict[str, Api] = field(default_factory=dict)
@@ -161,8 +167,10 @@ class Scene:
         """
         chosen = MICROVERSIONS.get(self.service, VERSIONS[-1:])
         chosen = [each for each in chosen if since <= each <= until]
+        operation = self._operation(method, path, body or next(iter((bodies or {}).values()), None))
         if self.kept is not None:
-            chosen = self._ends(name, chosen)
+            both = self.everywhere or operation not in {pair["operation"] for pair in self.pairs}
+            chosen = self._ends(name, chosen, both=both)
         if keep is not None:
             chosen = [*(each for each in chosen if each != keep), keep]
         found: dict[Version, tuple[Pair, Any]] = {}
@@ -174,11 +182,7 @@ class Scene:
                 lambda version=version, sent=sent: self._ask(version, method, path, sent, who, headers or {}),
                 undo=version != keep,
             )
-        self._keep(
-            name,
-            self._operation(method, path, body or next(iter((bodies or {}).values()), None)),
-            {version: found[version][0] for version in sorted(found)},
-        )
+        self._keep(name, operation, {version: found[version][0] for version in sorted(found)})
         return found[keep or max(found)][1]
 
     @staticmethod
@@ -188,11 +192,11 @@ class Scene:
         action = f" ({next(iter(body))})" if plain in ACTED_ON else ""
         return f"{method} {plain}{action}"
 
-    def _ends(self, name: str, chosen: list[Version]) -> list[Version]:
+    def _ends(self, name: str, chosen: list[Version], *, both: bool) -> list[Version]:
         ends: set[str] = set()
         for pair in self.kept or []:
             if pair["name"] == name:
-                ends |= {pair.get("since", "2.96"), pair.get("until", "2.96")}
+                ends |= {pair.get(end, "2.96") for end in (("since", "until") if both else ("since",))}
         return [each for each in chosen if text_of(each) in ends] or chosen[-1:]
 
     @staticmethod
@@ -307,13 +311,15 @@ class Scene:
     def _keep(self, name: str, operation: str, found: dict[Version, Pair]) -> None:
         """Join neighbours that say the same; ``name`` is the name of every pair."""
         assert name not in {pair["name"] for pair in self.pairs}, name
+        known = {pair.get("since"): pair.get("until") for pair in self.kept or () if pair["name"] == name}
         last: Pair | None = None
         for version, pair in found.items():
             text = text_of(version)
             if last and (last["request"], last["response"]) == (pair["request"], pair["response"]):
-                last["until"] = text
+                last["until"] = max(last["until"], text, key=version_of)
                 continue
-            last = {"name": name, "operation": operation, "since": text, "until": text, **pair}
+            until = text if self.everywhere else known.get(text) or text
+            last = {"name": name, "operation": operation, "since": text, "until": until, **pair}
             if self.service not in MICROVERSIONS:
                 last = {"name": name, "operation": operation, **pair}
             self.pairs.append(last)

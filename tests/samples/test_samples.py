@@ -29,6 +29,7 @@ NEVER_WELL = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("service", "name"), sorted(SCENES), ids=lambda each: each)
+@pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.deep)], ids=[pytest.HIDDEN_PARAM, "everywhere"])
 @pytest.mark.slow
 def test_answers_are_as_recorded(
     people: People,
@@ -37,6 +38,7 @@ def test_answers_are_as_recorded(
     monkeypatch: pytest.MonkeyPatch,
     service: str,
     name: str,
+    everywhere: bool,
 ) -> None:
     settings.IMAGE_DIR = tmp_path / "images"
     settings.HOST_DOWN_AFTER = 3600
@@ -44,7 +46,7 @@ def test_answers_are_as_recorded(
     writes = bool(os.environ.get("WRITE_SAMPLES"))
     cloud = Cloud.make()
     kept = None if writes else store.load(service, name)
-    scene = recorder.Scene(people, cloud, service, kept)
+    scene = recorder.Scene(people, cloud, service, kept, everywhere)
     SCENES[service, name](scene, monkeypatch)
     if writes:
         store.store(service, name, scene.pairs)

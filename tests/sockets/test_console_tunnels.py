@@ -41,7 +41,7 @@ from tests.web.conftest import port, serve, usual_server
 pytestmark = pytest.mark.slow
 
 __all__ = ["port", "serve", "usual_server"]
-FLOOD = 128 << 20
+FLOOD = 64 << 20
 
 
 class FloodDriver(FakeDriver):

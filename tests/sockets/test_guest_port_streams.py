@@ -32,7 +32,7 @@ from tests.web.conftest import Serve, port, serve, usual_server
 pytestmark = pytest.mark.slow
 
 __all__ = ["port", "serve", "usual_server"]
-FLOOD = 128 << 20
+FLOOD = 64 << 20
 Program = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
