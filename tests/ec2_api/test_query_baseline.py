@@ -53,7 +53,7 @@ __all__ = ["urls"]
 pytestmark = pytest.mark.django_db
 
 BASELINE = Path(__file__).with_name("query_baseline.txt")
-SIZES = (2, 30)
+SIZES = (2, 12)
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGm0Ks0KqTPHDqyPZoQmJLoJUD6JsGRXSh9ARV3yZxvV"
 AUTHENTICATED = 2
 """Queries that say who asks: the key, and what it is worth now."""

@@ -240,7 +240,9 @@ def test_the_default_route_moves_to_an_interface_and_back(
 
 
 @pytest.mark.slow
-def test_routes_that_cannot_be(alice: Any, charlie: Any, people: People, vpc: str, igw: str, table: str) -> None:
+def test_routes_that_cannot_be(
+    alice: Any, charlie: Any, people: People, vpc: str, igw: str, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     eni, create = interface(people), alice.create_route
     there = {"DestinationCidrBlock": "10.60.0.0/16"}
     nowhere = services.create_port(people.alice.project_id, services.create_network(people.alice.project_id, "x"))
@@ -259,7 +261,8 @@ def test_routes_that_cannot_be(alice: Any, charlie: Any, people: People, vpc: st
         (there | {"NatGatewayId": "nat-1"}, "UnsupportedOperation"),
     ):  # fmt: skip
         assert refused(create, RouteTableId=table, **given) == code, given
-    for number in range(30):
+    monkeypatch.setattr("provisioning.network.services.routers.MAX_ROUTES", 3)
+    for number in range(3):
         create(RouteTableId=table, DestinationCidrBlock=f"10.{100 + number}.0.0/16", NetworkInterfaceId=eni)
     one_more = {"RouteTableId": table, "DestinationCidrBlock": "10.99.0.0/16"}
     assert refused(create, **one_more, NetworkInterfaceId=eni) == "RouteLimitExceeded"
@@ -314,7 +317,7 @@ def test_tables_of_others_are_not_there(
     assert refused(bob.create_internet_gateway) == "UnauthorizedOperation"
 
 
-@pytest.mark.slow
+@pytest.mark.deep  # the baseline of queries has these lists
 def test_the_number_of_queries_does_not_grow(
     alice: Any, people: People, external: Network, django_assert_max_num_queries: Any
 ) -> None:

@@ -283,7 +283,7 @@ def test_pages_have_each_volume_once_in_the_order_of_their_making(alice: Any, ch
     assert refused(alice.describe_volumes, Filters=[{"Name": "colour", "Values": ["red"]}]) == "InvalidParameterValue"
 
 
-@pytest.mark.slow
+@pytest.mark.deep  # the baseline of queries has these lists
 def test_lists_take_the_same_queries_however_long(
     alice: Any, make: Make, server: tuple[Instance, str], cloud: Cloud, django_assert_max_num_queries: Any
 ) -> None:

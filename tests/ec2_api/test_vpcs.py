@@ -276,7 +276,7 @@ def test_vpcs_and_subnets_are_filtered_and_paged(alice: Any, vpc: str) -> None:
         assert [len(each[key]) for each in pages] == [1] * many
 
 
-@pytest.mark.slow
+@pytest.mark.deep  # the baseline of queries has these lists
 def test_the_number_of_queries_does_not_grow(alice: Any, django_assert_max_num_queries: Any) -> None:
     for number in range(4):
         vpc = alice.create_vpc(CidrBlock=f"10.{number}.0.0/16")["Vpc"]["VpcId"]
