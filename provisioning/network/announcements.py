@@ -9,7 +9,10 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Any, Literal
 
+from django.db.models import CharField, UUIDField
+
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.prepared import Prepared
 from provisioning.events import services as events
 from provisioning.events.selectors import EVERYBODY
 from provisioning.network.models import (
@@ -90,11 +93,19 @@ def topics_of(row: Row) -> set[str]:
     if isinstance(row, RbacPolicy):
         targets = [row.target_project]
     elif kind in SHOWN_TO_OTHERS:
-        rows = RbacPolicy.objects.filter(object_type=kind, object_id=shown.pk)
-        targets = list(rows.values_list("target_project", flat=True))
+        targets = _TARGETS(kind=kind, key=shown.pk)
     for target in targets:
         topics.add(EVERYBODY if target == RbacPolicy.EVERYBODY else f"project:{read_id(target) or NOBODY}")
     return topics
+
+
+_TARGETS = Prepared(
+    lambda kind, key: RbacPolicy.objects.filter(object_type=kind, object_id=key).values_list(
+        "target_project", flat=True
+    ),
+    kind=CharField(),
+    key=UUIDField(),
+)
 
 
 def _payload(row: Row) -> Payload:

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from django.db import transaction
-from django.db.models import UUIDField
+from django.db.models import CharField, QuerySet, UUIDField, Value
 from django.utils import timezone
 from msgspec.structs import replace
 
 from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, encode
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ApplyRequest, ForgetRequest
+from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
@@ -97,8 +98,16 @@ def bring(kind: str, subject_id: uuid.UUID) -> None:
 
 def lock(kind: str, ids: Iterable[uuid.UUID]) -> list[Delivery]:
     """Lock what was told of these subjects until the transaction ends; always in the same order."""
-    rows = Delivery.objects.select_for_update().filter(kind=kind, subject_id__in=list(ids))
-    return list(rows.order_by("subject_id", "host_id"))
+    wanted = list(ids)
+    return _LOCKED(kind=kind, ids=wanted) if wanted else []
+
+
+def _locked(kind: Value, ids: Value) -> QuerySet[Delivery]:
+    rows = Delivery.objects.select_for_update().filter(Among("subject_id", ids), kind=kind)
+    return rows.order_by("subject_id", "host_id")
+
+
+_LOCKED = Prepared(_locked, kind=CharField(), ids=Ids())
 
 
 def _tell(row: Delivery, document: ApplyRequest | None) -> None:

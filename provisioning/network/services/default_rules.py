@@ -7,6 +7,7 @@ from django.db import transaction
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
+from provisioning.common.prepared import Prepared
 from provisioning.network import flows
 from provisioning.network.group_errors import (
     DefaultSecurityGroupRuleExistsError,
@@ -37,9 +38,14 @@ FIRST = tuple(_first(way, kind) for way in ("egress", "ingress") for kind in ("I
 
 def default_rules() -> list[DefaultSecurityGroupRule]:
     """Return the rules there are now: the first ones that nobody has deleted, then those of operators."""
-    rows = list(DefaultSecurityGroupRule.objects.select_related("remote_address_group").order_by("created_at", "id"))
+    rows = _RULES()
     gone = {row.id for row in rows if row.removed}
     return [*(rule for rule in FIRST if rule.id not in gone), *(row for row in rows if not row.removed)]
+
+
+_RULES = Prepared(
+    lambda: DefaultSecurityGroupRule.objects.select_related("remote_address_group").order_by("created_at", "id")
+)
 
 
 def default_rule(rule_id: str | uuid.UUID) -> DefaultSecurityGroupRule:

@@ -1,7 +1,9 @@
 """The DHCP port of a network: where DHCP, names and metadata are served, with the same address on every host."""
 
 from django.db import IntegrityError, transaction
+from django.db.models import UUIDField
 
+from provisioning.common.prepared import Prepared
 from provisioning.network import addressing
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from provisioning.network.owners import DHCP
@@ -15,8 +17,8 @@ def follow(network: Network) -> None:
     The port is made with the first such subnet and goes with the last; it counts in no quota.  Where a pool has no
     address left, the subnet does without.
     """
-    wanted = [subnet for subnet in Subnet.objects.filter(network=network) if subnet.enable_dhcp]
-    port = Port.objects.filter(network=network, device_owner=DHCP).first()
+    wanted = [subnet for subnet in _SUBNETS(network=network.id) if subnet.enable_dhcp]
+    port = _PORT.first(network=network.id)
     if port is None and not wanted:
         return
     if not wanted:
@@ -24,11 +26,22 @@ def follow(network: Network) -> None:
         return
     if port is None:
         port = _made(network)
-    FixedIP.objects.filter(port=port).exclude(subnet__in=wanted).delete()
-    there = set(FixedIP.objects.filter(port=port).values_list("subnet_id", flat=True))
+    there = set(_SUBNETS_SERVED(port=port.id))
+    others = there - {subnet.id for subnet in wanted}
+    if others:
+        FixedIP.objects.filter(port=port, subnet__in=others).delete()
     for subnet in sorted(wanted, key=lambda subnet: (subnet.created_at, subnet.id)):
         if subnet.id not in there:
             _give(port, subnet)
+
+
+_SUBNETS = Prepared(lambda network: Subnet.objects.filter(network_id=network), network=UUIDField())
+_PORT = Prepared(
+    lambda network: Port.objects.filter(network_id=network, device_owner=DHCP).order_by("pk")[:1], network=UUIDField()
+)
+_SUBNETS_SERVED = Prepared(
+    lambda port: FixedIP.objects.filter(port_id=port).values_list("subnet_id", flat=True), port=UUIDField()
+)
 
 
 def _made(network: Network) -> Port:

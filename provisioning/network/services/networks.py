@@ -7,9 +7,11 @@ from typing import Any, TypedDict, Unpack
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import UUIDField
 
 from compute_agent.contract.network import NETWORK
 from provisioning.common.errors import ConflictError, InvalidInputError
+from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.network import owners
 from provisioning.network.announcements import announce, topics_of
@@ -248,8 +250,15 @@ def _kept_vnis(network: Network) -> set[int]:
     """Return the VNIs of other networks that hosts keep for guests which no record knows."""
     if network.network_type != VXLAN:
         return set()
-    kept = Delivery.objects.filter(kept=True, vni__isnull=False).exclude(subject_id=network.id)
-    return {number for number in kept.values_list("vni", flat=True) if number is not None}
+    return {number for number in _KEPT_VNIS(network=network.id) if number is not None}
+
+
+_KEPT_VNIS = Prepared(
+    lambda network: (
+        Delivery.objects.filter(kept=True, vni__isnull=False).exclude(subject_id=network).values_list("vni", flat=True)
+    ),
+    network=UUIDField(),
+)
 
 
 def _check_default(network: Network) -> None:

@@ -4,12 +4,14 @@ import itertools
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import netaddr
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import QuerySet, UUIDField
 
 from compute_agent.contract.network import NETWORK, ROUTER
+from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.network import addressing
 from provisioning.network.announcements import announce
@@ -139,10 +141,8 @@ def legs_of(router: Router) -> QuerySet[Port]:
 
 def check_overlaps(router: Router, wanted: Iterable[Subnet]) -> None:
     """Refuse subnets that share addresses with one that the router is on.  Raises BadRequestError."""
-    ports = Port.objects.filter(device_id=router.id, device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY))
-    there = list(Subnet.objects.filter(fixed_ips__port__in=ports).distinct())
-    external = Subnet.objects.filter(network__ports__in=ports.filter(device_owner=ROUTER_GATEWAY)).distinct()
-    for subnet, other in itertools.product(list(wanted), {row.id: row for row in [*there, *external]}.values()):
+    there = {row.id: row for row in [*_SUBNETS(router=router.id), *_SUBNETS_BEHIND(router=router.id)]}
+    for subnet, other in itertools.product(list(wanted), there.values()):
         if subnet.id == other.id:
             continue
         one, two = netaddr.IPNetwork(subnet.cidr), netaddr.IPNetwork(other.cidr)
@@ -154,13 +154,31 @@ def check_overlaps(router: Router, wanted: Iterable[Subnet]) -> None:
             raise BadRequestError(msg, field="subnet_id")
 
 
+def _ports(router: Any, *owners: str) -> QuerySet[Port]:
+    return Port.objects.filter(device_id=router, device_owner__in=owners)
+
+
+_SUBNETS = Prepared(
+    lambda router: Subnet.objects.filter(
+        fixed_ips__port__in=_ports(router, ROUTER_INTERFACE, ROUTER_GATEWAY)
+    ).distinct(),
+    router=UUIDField(),
+)
+"""Those that a router has an address on."""
+_SUBNETS_BEHIND = Prepared(
+    lambda router: Subnet.objects.filter(network__ports__in=_ports(router, ROUTER_GATEWAY)).distinct(),
+    router=UUIDField(),
+)
+"""Those of the network that its gateway is on."""
+
+
 def checked_routes(router: Router, routes: Routes) -> list[dict[str, str]]:
     """Return routes through the router's networks in one form.  Raises InvalidRoutesError, RoutesExhaustedError."""
     plain = _plain(routes)
     if len(plain) > MAX_ROUTES:
         msg = f"Unable to complete operation for {router.id}. The number of routes exceeds the maximum {MAX_ROUTES}."
         raise RoutesExhaustedError(msg, field="routes")
-    ports = Port.objects.filter(device_id=router.id, device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY))
+    ports = _ports(router.id, ROUTER_INTERFACE, ROUTER_GATEWAY)
     subnets = [netaddr.IPNetwork(cidr) for cidr in ports.values_list("fixed_ips__subnet__cidr", flat=True) if cidr]
     own = {address for address in ports.values_list("fixed_ips__address", flat=True) if address}
     for route in plain:
