@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django.db.models import CharField, DateTimeField, TextField, UUIDField
@@ -47,9 +48,7 @@ def begin(context: RequestContext, instance_id: uuid.UUID, action: str, started:
 
 
 def _remove_oldest(instance_id: uuid.UUID) -> None:
-    rows = InstanceAction.objects.filter(instance_id=instance_id, counted=True, finished_at__isnull=False)
-    rows = rows.exclude(action="create").order_by("-id")
-    beyond = list(rows.values_list("id", flat=True)[MOST_OF_SERVER : MOST_OF_SERVER + REMOVED_AT_ONCE])
+    beyond = _beyond(MOST_OF_SERVER)(instance_id=instance_id)
     if not beyond:  # of the rest there are a few of each action
         return
     InstanceAction.objects.filter(id__in=beyond).delete()
@@ -59,6 +58,20 @@ def _remove_oldest(instance_id: uuid.UUID) -> None:
         old = list(newest[MOST_OF_SERVER : MOST_OF_SERVER + REMOVED_AT_ONCE])
         if old:
             others.filter(id__in=old).delete()
+
+
+@cache
+def _beyond(most: int) -> Prepared[int]:
+    """Return the query for the finished actions of a server that are older than so many."""
+    return Prepared(
+        lambda instance_id: (
+            InstanceAction.objects.filter(instance_id=instance_id, counted=True, finished_at__isnull=False)
+            .exclude(action="create")
+            .order_by("-id")
+            .values_list("id", flat=True)[most : most + REMOVED_AT_ONCE]
+        ),
+        instance_id=UUIDField(),
+    )
 
 
 def current(instance_id: uuid.UUID, action: str) -> InstanceAction | None:

@@ -2,11 +2,12 @@
 
 import uuid
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, UUIDField
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.common.prepared import Prepared
 from provisioning.volumes.models import DefaultType, VolumeType, VolumeTypeAccess
 
 DEFAULT = "__DEFAULT__"
@@ -15,7 +16,7 @@ DEFAULT = "__DEFAULT__"
 
 def visible_types(context: RequestContext) -> QuerySet[VolumeType]:
     """Return public types and those that the caller's project was given; operators see every one."""
-    rows = VolumeType.objects.select_related("qos_spec", "encryption")
+    rows = _rows()
     if context.is_admin:
         return rows
     given = VolumeTypeAccess.objects.filter(volume_type=OuterRef("pk"), project_id=context.project_id or NOBODY)
@@ -34,6 +35,15 @@ def type_for(context: RequestContext, named: str | uuid.UUID) -> VolumeType:
 
 def default_type(project_id: uuid.UUID) -> VolumeType | None:
     """Return the type of new volumes of a project for which none is asked: its own default, else the cloud's."""
-    own = DefaultType.objects.filter(project_id=project_id).values("volume_type")
-    rows = VolumeType.objects.select_related("qos_spec", "encryption")
-    return rows.filter(id__in=own).first() or rows.filter(name=DEFAULT).first()
+    return _OWN_DEFAULT.first(project_id=project_id) or _DEFAULT.first()
+
+
+def _rows() -> QuerySet[VolumeType]:
+    return VolumeType.objects.select_related("qos_spec", "encryption")
+
+
+_OWN_DEFAULT = Prepared(
+    lambda project_id: _rows().filter(id__in=DefaultType.objects.filter(project_id=project_id).values("volume_type")),
+    project_id=UUIDField(),
+)
+_DEFAULT = Prepared(lambda: _rows().filter(name=DEFAULT))
