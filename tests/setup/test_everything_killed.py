@@ -10,7 +10,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -21,7 +20,7 @@ import pytest
 from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine, wait_for
 from up.processes import children
 
-COUNT = 20
+COUNT = 10
 HOUR = "3600"
 NO_DEADLINES = {
     "NOVELLA_CAST_TIMEOUT": HOUR,
@@ -117,15 +116,18 @@ def all_end(cloud: OneMachine, count: int) -> None:
 
 
 @pytest.mark.compat
-def test_everything_killed_in_the_middle_of_20_launches(cloud: OneMachine) -> None:
-    for pause in (0.0, 0.15):  # some are with their hosts by now, some with a worker, some in the queue
-        client = launch(cloud, COUNT // 2)
-        time.sleep(pause)
-        kill_everything(cloud)
-        if not pause:
-            assert any(task for _, task in states(cloud)), "they were done before they could be killed"
-        client.wait(60)
-        cloud.up()
+@pytest.mark.parametrize("held", [pytest.param("qworker", marks=pytest.mark.deep), "compute_agent"])
+def test_everything_killed_in_the_middle_of_launches(cloud: OneMachine, held: str) -> None:
+    """A program that is stopped holds all launches where they are: in the queue, or with their hosts."""
+    for pid in family(cloud.runs[-1].service(held)):
+        os.kill(pid, signal.SIGSTOP)
+    client = launch(cloud, COUNT)
+    on_hosts = COUNT if held == "compute_agent" else 0
+    wait_for("the launches are where they are held", lambda: states(cloud)["building", "spawning"] == on_hosts)
+    kill_everything(cloud)
+    assert all(task for _, task in states(cloud)), "they were done before they could be killed"
+    client.wait(60)
+    cloud.up()
     all_end(cloud, COUNT)
 
 
