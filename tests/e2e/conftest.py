@@ -12,12 +12,15 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.support.forms import SUPERSEDED
+from tests.support.guest_image import guest_image
 from tests.support.one_machine import PATIENCE, OneMachine, running
 
 
 @pytest.fixture(scope="session", name="cloud")
 def _real_cloud() -> Iterator[OneMachine]:
     """A running cloud with real guests, without a way out of their namespace."""
+    # Tests of hosts may be building it as well: the cloud takes what is kept.
+    guest_image()
     with running(settings={"NOVELLA_AGENT_NO_UPLINK": "1"}) as cloud:
         yield cloud
 
@@ -26,6 +29,14 @@ def _real_cloud() -> Iterator[OneMachine]:
 def simulated() -> Iterator[OneMachine]:
     """A running cloud whose hosts boot nothing; a module that needs no guest makes it its ``cloud``."""
     with running(simulate=2) as cloud:
+        yield cloud
+
+
+@pytest.fixture(scope="session")
+def restoring() -> Iterator[OneMachine]:
+    """A running cloud of three hosts that boot nothing, where deleted servers can be restored."""
+    settings = {"NOVELLA_RECLAIM_INSTANCE_INTERVAL": "3600", "NOVELLA_SHELVED_OFFLOAD_TIME": "-1"}
+    with running(simulate=3, settings=settings) as cloud:
         yield cloud
 
 

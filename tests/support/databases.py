@@ -1,5 +1,6 @@
 """The tests' databases: migrated once, copied for each worker; some tests run on SQLite and again on PostgreSQL.
 
+The migrated SQLite file is the one that bin/up keeps for new clouds: whoever needs it first makes it.
 ``tests/conftest.py`` loads this module as a plugin.  A test marked ``both_databases`` gets an argument ``database``,
 and its mark says why it runs twice, ``both_databases("locks")`` (SUBJECTS), or its variant for PostgreSQL is deep.
 While that variant runs, the name ``default`` stands for a database on a server that the whole session shares, in this
@@ -11,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import hashlib
 import os
 import shutil
 import subprocess
@@ -36,10 +36,10 @@ from portal.environment import database as read_database
 from provisioning.common import threads
 from provisioning.events.tailer import tailer
 from tests.support.postgresql_server import READY, TEMPLATE, url_of
+from up import kept
+from up.prepare import database_key
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-MIGRATED = CHECKOUT / ".pytest_cache" / "d" / "migrated"
-"""Where a migrated SQLite file is kept for later runs."""
 START_WITHIN = 300.0
 SUBJECTS = {"locks", "sql", "constraints"}
 """Why a test runs on PostgreSQL at landing, too: it is about rows that are locked, about statements that are written
@@ -120,29 +120,17 @@ def django_db_setup(django_test_environment: None, django_db_blocker: DjangoDbBl
 
 def _make_sqlite() -> None:
     path = Path(connection.settings_dict["TEST"]["NAME"])
-    kept = MIGRATED / f"{_state_of_migrations()}.sqlite3"
-    MIGRATED.mkdir(parents=True, exist_ok=True)
-    with _locked(MIGRATED / "lock"):
-        if not kept.exists():
-            for old in MIGRATED.glob("*.sqlite3"):
-                old.unlink()
-            connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-            connection.close()
-            shutil.copyfile(path, kept.with_suffix(".new"))
-            kept.with_suffix(".new").rename(kept)
-    shutil.copyfile(kept, path)
+    kept.FOLDER.mkdir(parents=True, exist_ok=True)
+    with _locked(kept.FOLDER / "lock"):
+        key = database_key()
+        shutil.copyfile(kept.find("database", key) or kept.make("database", key, _migrated), path)
     connection.settings_dict["NAME"] = str(path)
 
 
-def _state_of_migrations() -> str:
-    """A digest of everything that says what a migrated database holds."""
-    files = [CHECKOUT / "portal" / "settings.py", CHECKOUT / "requirements" / "base.lock"]
-    for folder in ("portal", "provisioning"):
-        files += sorted((CHECKOUT / folder).glob("**/migrations/*.py"))
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(f"{file}\0".encode() + file.read_bytes())
-    return digest.hexdigest()[:32]
+def _migrated(folder: Path) -> Path:
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    connection.close()
+    return Path(shutil.copyfile(connection.settings_dict["TEST"]["NAME"], folder / "db.sqlite3"))
 
 
 @contextlib.contextmanager

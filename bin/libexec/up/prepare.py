@@ -121,14 +121,13 @@ class Preparation:
         """Build the image that real hosts boot; simulated hosts need none."""
         if self.hosts.simulated:
             return "not needed by simulated hosts"
-        recipe = CHECKOUT / "tools/guest_image"
-        key = fingerprint([*recipe.glob("*.py"), *recipe.glob("files/*")])
+        key = recipe_key()
         if (self.data.path / GUEST_IMAGE).exists() and self.data.done("guest-image", key):
             self._show_guest_image()
             return None
         for left in (self.data.path / "guest").glob(".guest-*"):  # by a build that was killed
             shutil.rmtree(left, ignore_errors=True)
-        offered = fingerprint([], key, *_package_lists())
+        offered = guest_key()
         folder = self.data.path / "guest"
         found = kept.find("guest", offered)
         if found is not None and not folder.exists():
@@ -158,8 +157,7 @@ class Preparation:
     # --- Django ------------------------------------------------------------------------------------------------
 
     def database(self) -> None:
-        migrations = [path for app in ("provisioning", "portal") for path in CHECKOUT.glob(f"{app}/**/migrations/*.py")]
-        key = fingerprint([*migrations, CHECKOUT / "requirements/base.lock"], self._database_url())
+        key = database_key(self._database_url())
         if self._database_is_there() and self.data.done("database", key):
             return
         command = manage("migrate", "--no-input", "--verbosity", "0")
@@ -255,6 +253,23 @@ class Preparation:
         if process.returncode != 0:
             tail = "\n".join(f"    {line}" for line in said.splitlines()[-LAST_LINES:])
             raise PreparationError(f"{Path(command[0]).name} {command[1]} failed:\n{tail}\n    (all of it: {log})")
+
+
+def database_key(url: str = "") -> str:
+    """Return a checksum over what a migrated database depends on; ``url`` names one that is no file."""
+    migrations = [path for app in ("provisioning", "portal") for path in CHECKOUT.glob(f"{app}/**/migrations/*.py")]
+    return fingerprint([*migrations, CHECKOUT / "requirements/base.lock"], url)
+
+
+def recipe_key() -> str:
+    """Return a checksum over the recipe of the guest image."""
+    recipe = CHECKOUT / "tools/guest_image"
+    return fingerprint([*recipe.glob("*.py"), *recipe.glob("files/*")])
+
+
+def guest_key() -> str:
+    """Return a checksum over what a guest image that is built now depends on."""
+    return fingerprint([], recipe_key(), *_package_lists())
 
 
 def _package_lists() -> list[str]:
