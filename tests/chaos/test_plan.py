@@ -27,6 +27,7 @@ def test_another_seed_makes_another_plan() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_the_plan_is_the_same_in_every_process(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ from tests.compute_api.test_volumes import attach, cloud, from_image, status
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
+from tests.support.landing import one_in
 
 __all__ = ["cloud"]
 
@@ -110,7 +111,7 @@ def open_actions() -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spawning", [False, True])
+@one_in(2, "spawning", [True, False])
 def test_a_server_keeps_its_volumes_while_the_host_dies_on_which_it_comes_off_its_shelf(
     api: Api, cloud: Cloud, people: People, *, spawning: bool
 ) -> None:

@@ -141,6 +141,7 @@ class TestTwentyDeletesAtOnce:
         assert InstanceAction.objects.filter(action="delete").count() == 1
         invariants.check_empty()
 
+    @pytest.mark.deep
     def test_of_twenty_servers(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         without_limits(alice)
         for name in ("kelvin", "ohm"):
@@ -238,7 +239,7 @@ class TestMonitoringOverwritingATransition:
 
 
 class TestTwoSchedulersAndTheLastSlot:
-    @pytest.mark.parametrize("schedulers", [2, 8])
+    @pytest.mark.parametrize("schedulers", [2, pytest.param(8, marks=pytest.mark.deep)])
     def test_one_wins_and_the_others_are_told(
         self, shared_cloud: Cloud, alice: RequestContext, schedulers: int
     ) -> None:

@@ -12,6 +12,7 @@ from provisioning.hosts.models import Host
 from tests.core.test_older_records import ACTIVE, NAMED, a, back, newer, off, server, told_to_destroy
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.copies import Copy
+from tests.support.landing import one_in
 from tests.support.scripted_agent import ScriptedAgent
 
 __all__ = ["a", "server"]
@@ -37,7 +38,7 @@ def away(cloud: Cloud, server: Instance) -> ScriptedAgent:
 @pytest.mark.slow
 @pytest.mark.both_databases
 @NAMED
-@pytest.mark.parametrize("rounds", [1, 2], ids=["the same number", "a higher one"])
+@one_in(2, "rounds", [1, 2])
 def test_a_guest_whose_number_another_host_has_got_since_is_left_alone(
     cloud: Cloud, server: Instance, away: ScriptedAgent, operator: RequestContext, rounds: int
 ) -> None:

@@ -19,6 +19,7 @@ from provisioning.images.models import Image
 from provisioning.images.services import recover_interrupted_uploads
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.copies import Copy
+from tests.support.landing import diagonal
 from tests.support.scripted_agent import ScriptedAgent
 
 
@@ -45,8 +46,7 @@ def a_moment_later() -> None:
 
 @pytest.mark.slow
 @pytest.mark.doctor_finds("guests")
-@pytest.mark.parametrize("command", [False, True], ids=["forgotten", "run"])
-@pytest.mark.parametrize("status", [Image.Status.QUEUED, Image.Status.SAVING, Image.Status.ACTIVE])
+@diagonal(command=[False, True], status=[Image.Status.QUEUED, Image.Status.SAVING, Image.Status.ACTIVE])
 def test_the_disk_of_a_server_that_was_being_shelved_is_not_lost(
     cloud: Cloud,
     server: Instance,

@@ -27,6 +27,7 @@ from tests.agent.test_restart import killed_at
 from tests.support import invariants
 from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
+from tests.support.landing import one_in
 from tests.support.scripted_agent import ScriptedAgent
 
 STEPS = ["plug_network", "define_domain", "start_guest", "wait_for_boot"]
@@ -114,7 +115,7 @@ def test_what_waits_for_the_order_to_destroy_is_not_booted_meanwhile(lost: Lost,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", STEPS)
+@one_in(2, "step", STEPS)
 def test_a_server_that_was_built_elsewhere_meanwhile_has_one_guest(
     cloud: Cloud, lost: Lost, tmp_path: Path, step: str
 ) -> None:

@@ -62,6 +62,7 @@ def test_an_operator_opens_every_page(at_operator: Client, alice: Person) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_members_and_readers_find_none_of_it(
     signed_in: SignedIn, alice: Person, bob: Person, charlie: Person, db: None
 ) -> None:
@@ -76,6 +77,7 @@ def test_members_and_readers_find_none_of_it(
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_nothing_is_done_for_who_may_not(signed_in: SignedIn, alice: Person, operator: Person) -> None:
     group, role = create_group(Domain.objects.get(), "staff"), create_role("auditor")
     client = signed_in(alice)

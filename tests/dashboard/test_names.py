@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from django.apps import apps
@@ -16,7 +17,9 @@ from django.db.models import CharField, F, Value
 from django.db.models.functions import Concat
 
 from portal.dashboard.names import bdi
+from provisioning.common.errors import UnavailableError
 from provisioning.compute.models import Instance, InstanceActionEvent
+from provisioning.hosts import calls
 from provisioning.identity.models import Role, Service
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
@@ -73,7 +76,10 @@ def mislabelled(page: Document) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("town")
-def test_names_turn_no_text_and_labels_have_what_is_seen(signed_in: SignedIn, people: People) -> None:
+def test_names_turn_no_text_and_labels_have_what_is_seen(
+    signed_in: SignedIn, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calls, "call", mock.Mock(side_effect=UnavailableError(calls.NO_ANSWER)))
     client = signed_in(people.operator)
     turn_names()
     pages = 0

@@ -31,7 +31,7 @@ __all__ = ["made_world", "urls", "world"]
 pytestmark = pytest.mark.usefixtures("world")  # a host that answers
 OUTSIDE = ("barred", "revoked", "roleless", "other", "operator")
 """Who must not learn anything of alice's project."""
-ALIKE = (("reader", "narrow"), ("member", "wide"), ("barred", "revoked", "roleless"))
+ALIKE = (("reader", "narrow"), ("member", "wide"), ("barred", "revoked", "roleless"), ("other", "operator"))
 """Persons of whom one asks at landing, the member in any case."""
 WORDS = {"auth": "AuthFailure", "denied": "UnauthorizedOperation"}
 """What the two commonest codes are called in the table."""

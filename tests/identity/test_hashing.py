@@ -42,6 +42,7 @@ def test_passwords_are_kept_as_argon2id_of_owasps_parameters(real_hashes: None) 
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_many_sign_ins_leave_no_memory_behind() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=True)
     assert int(done.stdout) < 16_384, "KiB more than before"

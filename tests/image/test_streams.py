@@ -77,7 +77,9 @@ def pieces(total: int) -> Iterator[bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("announced", [True, False], ids=["with length", "chunked"])
+@pytest.mark.parametrize(
+    "announced", [pytest.param(True, marks=pytest.mark.deep), False], ids=["with length", "chunked"]
+)
 def test_a_large_upload_takes_constant_memory(server: Server, announced: bool) -> None:
     before = server.state()
     headers = OCTETS | ({"Content-Length": str(LARGE)} if announced else {})

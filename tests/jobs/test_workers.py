@@ -67,6 +67,7 @@ def test_a_message_comes_back_at_once_that_a_dead_worker_had_not_begun(start_gro
     eventually(queue_is_empty, "all is done")
 
 
+@pytest.mark.deep
 def test_a_killed_groups_jobs_return_with_the_next_group(start_group: StartGroup, log: Path, tmp_path: Path) -> None:
     group = start_group(workers=1)
     release = tmp_path / "release"

@@ -29,7 +29,9 @@ NEVER_WELL = {
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(("service", "name"), sorted(SCENES), ids=lambda each: each)
-@pytest.mark.parametrize("everywhere", [False, pytest.param(True, marks=pytest.mark.deep)], ids=[pytest.HIDDEN_PARAM, "everywhere"])
+@pytest.mark.parametrize(
+    "everywhere", [False, pytest.param(True, marks=pytest.mark.deep)], ids=[pytest.HIDDEN_PARAM, "everywhere"]
+)
 @pytest.mark.slow
 def test_answers_are_as_recorded(
     people: People,

@@ -37,6 +37,7 @@ def test_a_folder_that_was_there_is_closed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_command_makes_folder_and_database_for_its_owner(tmp_path: Path) -> None:
     data = tmp_path / "data"
     environment = {"PATH": os.environ["PATH"], "NOVELLA_DATA": str(data), "DJANGO_SETTINGS_MODULE": "portal.settings"}

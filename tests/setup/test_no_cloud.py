@@ -13,6 +13,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_command_without_a_cloud_says_where_it_looked(tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("NOVELLA")}
     done = subprocess.run(

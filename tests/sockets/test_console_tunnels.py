@@ -189,6 +189,7 @@ async def test_a_console_log_through_everything(place: Place) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.deep
 async def test_a_client_that_does_not_read_holds_the_guest_up_and_nothing_grows(place: Place, port: int) -> None:
     driver = FloodDriver(place.settings.state_dir)
     place.driver = driver

@@ -231,6 +231,7 @@ async def test_a_client_may_rest_for_longer_than_a_page(serve: Serve, people: Pe
         await guest.stop()
 
 
+@pytest.mark.deep
 async def test_a_guest_that_does_not_read_holds_the_client_up(guest: Guest) -> None:
     go = asyncio.Event()
     taken = 0

@@ -206,6 +206,7 @@ async def test_what_goes_wrong_is_one_line(
     assert "Traceback" not in complaint
 
 
+@pytest.mark.deep
 async def test_a_stopped_server_is_said(guest: Guest) -> None:
     await in_db(Instance.objects.update)(power_state=4)
     output, complaint, code = await said(await novella(guest, "tunnel", "web:22", "--stdio"))

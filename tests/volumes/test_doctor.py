@@ -27,6 +27,7 @@ from provisioning.hosts.subjects import Subject
 from provisioning.volumes.models import Attachment, PoolHost, Snapshot, StoragePool, Volume
 from provisioning.volumes.services import attachments, create_snapshot, delete_volume
 from provisioning.volumes.states import VolumeStatus
+from tests.support.landing import one_in
 from tests.volumes.conftest import Town
 
 CHECKS = ("volumes", "attachments", "block_devices", "pool_counters", "pools", "pool_contents")
@@ -196,7 +197,7 @@ def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_told_again(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("check", ["volumes", "pools", "pool_contents"])
+@one_in(2, "check", ["volumes", "pools", "pool_contents"])
 def test_many_volumes_cost_no_more_queries_than_a_few(town: Town, contents: list[StoredVolume], check: str) -> None:
     def cost() -> int:
         contents[:] = [

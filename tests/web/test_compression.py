@@ -123,6 +123,7 @@ def test_static_files_are_compressed_beforehand(collected: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_the_web_server_sends_an_api_answer_compressed(port: int, alice: Person) -> None:
     def fetch(**headers: str) -> tuple[http.client.HTTPResponse, bytes]:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)

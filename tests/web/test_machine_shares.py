@@ -78,6 +78,7 @@ def test_all_owners_or_none(owner: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_process_that_has_shares_ends_without_a_word(owner: str) -> None:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "portal.settings", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", TAKE, owner, "1"]

@@ -25,6 +25,7 @@ from tests.core.doctor.findings import look
 from tests.core.interfaces.orders import attach, detach, interfaces, ports_held, told
 from tests.support.clouds import Cloud, context
 from tests.support.copies import Copy
+from tests.support.landing import one_in
 from tests.support.scripted_agent import ScriptedAgent
 
 pytestmark = pytest.mark.django_db
@@ -172,7 +173,7 @@ def test_a_port_that_was_given_to_another_server_is_that_ones(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["without the command", "address", "network", "known"])
+@one_in(2, "way", ["without the command", "address", "network", "known"])
 def test_one_that_the_records_do_not_get_is_left_alone_and_named(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, operator: RequestContext, way: str
 ) -> None:
