@@ -1,0 +1,42 @@
+"""Which rows of a table run at landing, and who asks for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import pytest
+
+from tests.support.landing import diagonal, first_of_each, in_turn, one_in, rounds
+
+EXPECTED = {"nobody": 302, "revoked": 302, "reader": 403, "domain": 404, "operator": 200}
+ALIKE = (("nobody", "revoked"), ("reader", "domain"))
+
+
+def at_landing(rows: Any) -> list[tuple[Any, ...]]:
+    return [row.values for row in rows if not row.marks]
+
+
+def rows_of(mark: pytest.MarkDecorator) -> Any:
+    return [row if hasattr(row, "values") else pytest.param(row) for row in mark.args[1]]
+
+
+def test_those_who_are_alike_take_turns() -> None:
+    asked = [in_turn(f"row {number}", EXPECTED, ALIKE) for number in range(40)]
+    assert all(len(persons) == 4 for persons in asked), "one of the strangers, and all others: they differ"
+    assert {"nobody", "revoked"} <= set(Counter(person for persons in asked for person in persons))
+    assert in_turn("row", EXPECTED, ()) == list(EXPECTED)
+    assert in_turn("row 1", EXPECTED, ALIKE) == in_turn("row 1", EXPECTED, ALIKE)
+
+
+def test_a_diagonal_has_every_value_at_landing_and_every_combination_in_deep() -> None:
+    rows = rows_of(diagonal(first="abc", second=[1, 2]))
+    assert [row.values for row in rows] == list(product("abc", [1, 2]))
+    assert at_landing(rows) == [("a", 1), ("b", 2), ("c", 1)]
+
+
+def test_some_values_and_few_rounds_run_at_landing() -> None:
+    assert at_landing(rows_of(one_in(3, "number", range(7)))) == [(0,), (3,), (6,)]
+    assert at_landing(rows_of(rounds(2, 9))) == [(2,)]
+    assert at_landing(first_of_each([("a", 1), ("a", 2), ("b", 3)])) == [("a", 1), ("b", 3)]
