@@ -26,7 +26,7 @@ from compute_agent.contract.certificates import Certificate, tls_hostname
 from compute_agent.network.uplink import Uplink
 from compute_agent.virt.certificates import HostCertificates
 from provisioning.hosts.authority import Authority, new_authority
-from tests.host.lab import ETH_P_ALL, Space, until
+from tests.host.lab import ETH_P_ALL, PATIENCE, Space, until
 
 PORT = 10_812
 ATTACHMENT = str(uuid.uuid4())
@@ -89,7 +89,7 @@ class Machine:
             words += ["--object", f"tls-creds-x509,id=t,endpoint=client,dir={self.certificates.folder}"]
         asked = [word for command in commands for word in ("-c", command)]
         inside = ["nsenter", f"--net={self.host.path}", "qemu-io", "--image-opts", *words, *asked]
-        return subprocess.run(inside, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(inside, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
     def reads(self, at: Machine, **how: Any) -> bool:
         done = self.qemu_io(at, "read -P 0xab 0 1M", **how)
@@ -119,7 +119,7 @@ def export(host: Machine, allowed: str, size: str = "8M", *, again: bool = False
          "--export", f"nbd,id=e,node-name=v,name={EXPORT},writable=on"],
     )  # fmt: skip
     try:
-        until(lambda: host.host.connects("127.0.0.1", PORT), "the daemon listens", 20)
+        until(lambda: host.host.connects("127.0.0.1", PORT), "the daemon listens")
         yield disk
     finally:
         process.kill()

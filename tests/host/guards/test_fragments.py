@@ -16,6 +16,7 @@ from tests.host.guards.conftest import SERVICE_MAC, Guard
 from tests.host.guards.test_identity import ANY4, ANY6, OUT6
 from tests.host.lab import (
     ALL_NODES,
+    PATIENCE,
     Interface,
     arp_frame,
     checksum,
@@ -159,7 +160,7 @@ def arrivals(one: Interface, two: Interface, packets: list[list[bytes]]) -> list
             for frame in packet:
                 one.send(frame)
         one.send(end)
-        assert two.hears(note, 5)
+        assert two.hears(note, PATIENCE)
         found.remove(end)
     return found
 
@@ -208,11 +209,11 @@ def test_large_packets_pass(pair: tuple[Interface, Interface], size: int) -> Non
         two.drain()
         for piece in pieces_six(frame, step):
             one.send(piece)
-        assert two.hears(is_last, 5), frame[20]
+        assert two.hears(is_last, PATIENCE), frame[20]
     four = udp_frame((own, one.address, 4000), (two.port.mac_address, two.address, 4001), payload[:1200] + END)
     for piece in split_four(four, 8):
         one.send(piece)
-    assert two.hears(lambda got: END in got, 5)
+    assert two.hears(lambda got: END in got, PATIENCE)
 
 
 def pieces_six(frame: bytes, step: int) -> list[bytes]:
@@ -244,7 +245,7 @@ def test_fragments_of_two_networks_are_not_one_packet(guard: Guard, stateful: bo
     one.send(first)
     evil.send(theirs)
     one.send(last)
-    got = two.hears(lambda got: got[26:34] == frame[26:34] and got[20:22] == last[20:22], 5)
+    got = two.hears(lambda got: got[26:34] == frame[26:34] and got[20:22] == last[20:22], PATIENCE)
     assert got is not None, "the second half"
     assert b"y" not in got
 

@@ -18,7 +18,7 @@ from compute_agent.network.wanted import LocalPort
 from compute_agent.virt.errors import RetryableHostError
 from tests.host.cast import EGRESS, OURS, PING, SSH, THEIRS, network
 from tests.host.guards.conftest import SHARE, Guard, six
-from tests.host.lab import Interface, until
+from tests.host.lab import PATIENCE, Interface, until
 
 SHORT = 0.4
 """Seconds after which a packet that did not come does not come."""
@@ -44,7 +44,7 @@ def test_a_group_that_nobody_told_of_allows_nothing(guard: Guard) -> None:
     with serving(two, 22):
         assert not reaches(one, two, 22)
         guard.allow(EGRESS, SSH)
-        assert reaches(one, two, 22, 5)
+        assert reaches(one, two, 22, PATIENCE)
 
 
 def test_a_rule_lets_in_what_it_says_and_nothing_else(guard: Guard) -> None:
@@ -52,7 +52,7 @@ def test_a_rule_lets_in_what_it_says_and_nothing_else(guard: Guard) -> None:
     guard.allow(EGRESS, group=THEIRS)
     guard.allow(SSH, PING)
     with serving(two, 22), serving(two, 23):
-        assert reaches(one, two, 22, 5)
+        assert reaches(one, two, 22, PATIENCE)
         assert not reaches(one, two, 23)
     assert pings(one, two.address)
     assert not pings(two, one.address), "nothing is allowed out of it"
@@ -64,7 +64,7 @@ def test_what_may_not_go_out_does_not(guard: Guard) -> None:
     with serving(two, 22):
         assert not reaches(one, two, 22)
         guard.allow(SSH, SecurityRule(direction="egress", protocol="tcp", remote_ip_prefix="10.20.0.0/24"))
-        assert reaches(one, two, 22, 5)
+        assert reaches(one, two, 22, PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -86,15 +86,15 @@ def test_each_form_of_a_rule(guard: Guard, rule: SecurityRule, reached: bool) ->
     one, two = guard.plug(1), guard.plug(2)
     guard.allow(EGRESS, rule)
     with serving(two, 22):
-        assert reaches(one, two, 22, 5 if reached else SHORT) is reached
+        assert reaches(one, two, 22, PATIENCE if reached else SHORT) is reached
 
 
 def test_ipv6_is_filtered_as_ipv4(guard: Guard) -> None:
     one, two = guard.plug(1), guard.plug(2)
     target = f"{six(two)}%eth0"
     guard.allow(EGRESS, OUT6)
-    until(lambda: six(two) in two.space.run("ip", "-6", "addr", "show", "dev", "eth0", "-tentative"), "DAD", 5)
-    until(lambda: six(one) in one.space.run("ip", "-6", "addr", "show", "dev", "eth0", "-tentative"), "DAD", 5)
+    until(lambda: six(two) in two.space.run("ip", "-6", "addr", "show", "dev", "eth0", "-tentative"), "DAD")
+    until(lambda: six(one) in one.space.run("ip", "-6", "addr", "show", "dev", "eth0", "-tentative"), "DAD")
     assert not pings(one, target)
     guard.allow(EGRESS, OUT6, SecurityRule(direction="ingress", ethertype="IPv6", protocol="icmp", port_range_min=128))
     assert pings(one, target)
@@ -122,14 +122,14 @@ def test_a_rule_lets_in_the_ranges_of_an_address_group(guard: Guard) -> None:
             ([f"{one.address}/32", "10.20.0.0/24 }; accept"], False),
         ):
             among(*addresses)
-            assert reaches(one, two, 22, 5 if reached else SHORT) is reached, addresses
+            assert reaches(one, two, 22, PATIENCE if reached else SHORT) is reached, addresses
         guard.allow(EGRESS, rule)
         assert not reaches(one, two, 22), "its ranges are unknown"
         among(f"{one.address}/32")
-        client = one.space.do(lambda: socket.create_connection((two.address, 23), 5))
+        client = one.space.do(lambda: socket.create_connection((two.address, 23), PATIENCE))
         peer, _ = server.accept()
         with client, peer:
-            peer.settimeout(5)
+            peer.settimeout(PATIENCE)
             among(f"{one.address}/32", *others)
             client.sendall(b"a")
             assert peer.recv(1) == b"a"
@@ -147,11 +147,11 @@ def test_members_of_a_group_reach_each_other_here_and_elsewhere(guard: Guard) ->
     guard.allow(EGRESS, group=THEIRS)
     guard.allow(EGRESS, theirs)
     with serving(served, 22):
-        assert reaches(member, served, 22, 5), "a member on this host counts before the document says so"
+        assert reaches(member, served, 22, PATIENCE), "a member on this host counts before the document says so"
         assert not reaches(stranger, served, 22)
         elsewhere = GroupMember(network_id=network().id, address=stranger.address)
         guard.allow(EGRESS, group=THEIRS, members=[elsewhere])
-        assert reaches(stranger, served, 22, 5)
+        assert reaches(stranger, served, 22, PATIENCE)
 
 
 def test_an_equal_address_on_another_network_is_no_member_unless_a_router_joins_them(guard: Guard) -> None:
@@ -165,7 +165,7 @@ def test_an_equal_address_on_another_network_is_no_member_unless_a_router_joins_
     with serving(served, 22):
         assert not reaches(one, served, 22)
         guard.join(network(), other)
-        assert reaches(one, served, 22, 5)
+        assert reaches(one, served, 22, PATIENCE)
 
 
 def test_equal_ranges_of_two_networks_are_apart(guard: Guard) -> None:
@@ -176,22 +176,22 @@ def test_equal_ranges_of_two_networks_are_apart(guard: Guard) -> None:
     assert (one.address, two.address) == (first.address, second.address)
     guard.allow(EGRESS, SSH)
     with serving(two, 22):
-        assert reaches(one, two, 22, 5)
+        assert reaches(one, two, 22, PATIENCE)
         assert not reaches(first, second, 22)
         with serving(second, 22):
-            assert reaches(first, second, 22, 5)
+            assert reaches(first, second, 22, PATIENCE)
 
 
 def test_a_connection_goes_on_over_changes_and_ends_when_it_is_allowed_no_more(guard: Guard) -> None:
     one, two = guard.plug(1), guard.plug(2)
     guard.allow(EGRESS, SSH)
     with serving(two, 22) as server:
-        client = one.space.do(lambda: socket.create_connection((two.address, 22), 5))
+        client = one.space.do(lambda: socket.create_connection((two.address, 22), PATIENCE))
         peer, _ = server.accept()
         with client, peer:
             guard.allow(EGRESS, SSH, PING)
             client.sendall(b"a")
-            peer.settimeout(5)
+            peer.settimeout(PATIENCE)
             assert peer.recv(1) == b"a"
             guard.allow(EGRESS, PING)
             client.sendall(b"b")
@@ -199,7 +199,7 @@ def test_a_connection_goes_on_over_changes_and_ends_when_it_is_allowed_no_more(g
             with pytest.raises(TimeoutError):
                 peer.recv(1)
             guard.allow(EGRESS, SSH)
-            peer.settimeout(10)
+            peer.settimeout(PATIENCE)
             assert peer.recv(1) == b"b"
 
 
@@ -209,9 +209,9 @@ def test_a_guest_that_only_receives_goes_on_when_another_right_of_its_is_taken_a
     guard.allow(EGRESS, SSH)
     guard.allow(EGRESS, SSH, PING, group=THEIRS)
     with serving(two, 22) as server, serving(one, 22) as reached:
-        client = one.space.do(lambda: socket.create_connection((two.address, 22), 5))
+        client = one.space.do(lambda: socket.create_connection((two.address, 22), PATIENCE))
         peer, _ = server.accept()
-        other = two.space.do(lambda: socket.create_connection((one.address, 22), 5))
+        other = two.space.do(lambda: socket.create_connection((one.address, 22), PATIENCE))
         taken, _ = reached.accept()
         with client, peer, other, taken:
             guard.allow(EGRESS, PING, group=THEIRS)
@@ -273,7 +273,7 @@ def test_a_stateless_group_asks_its_rules_for_every_packet(guard: Guard) -> None
         guard.allow(EGRESS, SSH, stateful=False)
         assert not reaches(one, two, 22), "the answer is not allowed in"
         guard.allow(EGRESS, SSH, back, stateful=False)
-        assert reaches(one, two, 22, 5)
+        assert reaches(one, two, 22, PATIENCE)
 
 
 def test_a_stateless_group_elsewhere_changes_nothing_for_an_equal_hardware_address(guard: Guard) -> None:
@@ -282,7 +282,7 @@ def test_a_stateless_group_elsewhere_changes_nothing_for_an_equal_hardware_addre
     guard.plug(3, net=network(30), groups=(THEIRS,), mac_address=one.port.mac_address)
     guard.allow(EGRESS, group=THEIRS, stateful=False)
     with serving(two, 22):
-        assert reaches(one, two, 22, 5)
+        assert reaches(one, two, 22, PATIENCE)
 
 
 def test_connections_of_a_guest_that_has_gone_go_with_it(guard: Guard) -> None:
@@ -307,7 +307,7 @@ def test_an_agent_that_comes_back_ends_what_is_allowed_no_more_and_nothing_else(
     guard.allow(EGRESS, SSH, PING)
     assert pings(one, two.address)
     with serving(two, 22) as server:
-        client = one.space.do(lambda: socket.create_connection((two.address, 22), 5))
+        client = one.space.do(lambda: socket.create_connection((two.address, 22), PATIENCE))
         peer, _ = server.accept()
         with client, peer:
             guard.filters = Filters(guard.folder, lambda _: SHARE)
@@ -347,7 +347,7 @@ def test_a_port_that_is_switched_off_passes_nothing(guard: Guard) -> None:
 def test_without_port_security_everything_passes(guard: Guard) -> None:
     one, two = guard.plug(1, port_security=False), guard.plug(2, port_security=False)
     with serving(two, 2222):
-        assert reaches(one, two, 2222, 5)
+        assert reaches(one, two, 2222, PATIENCE)
 
 
 def test_one_bad_rule_neither_opens_nor_blocks_the_others(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,7 +360,7 @@ def test_one_bad_rule_neither_opens_nor_blocks_the_others(guard: Guard, monkeypa
     with pytest.raises(RefusedGroupError, match="allow nothing"):
         guard.filters.check_group(THEIRS)
     with serving(two, 22), serving(three, 22):
-        assert reaches(one, two, 22, 5)
+        assert reaches(one, two, 22, PATIENCE)
         assert not reaches(one, three, 22)
     assert pings(one, three.address)
     guard.allow(PING, group=THEIRS)
@@ -379,7 +379,7 @@ def test_an_interface_whose_own_rules_are_refused_passes_nothing(guard: Guard, m
     one, two, three = guard.plug(1), guard.plug(2), guard.plug(3)
     guard.allow(EGRESS, SSH)
     with serving(one, 22), serving(three, 22):
-        assert reaches(one, three, 22, 5)
+        assert reaches(one, three, 22, PATIENCE)
         assert not reaches(two, three, 22)
 
 
@@ -415,7 +415,7 @@ def test_an_address_pair_widens_exactly_that(guard: Guard) -> None:
     for address, passes in (("10.20.0.100", True), ("10.20.1.7", True), ("10.20.0.101", False), ("10.20.2.7", False)):
         one.space.run("ip", "addr", "add", f"{address}/32", "dev", "eth0")
         with serving(two, 22):
-            assert one.space.connects(two.address, 22, 5 if passes else SHORT, source=address) is passes, address
+            assert one.space.connects(two.address, 22, PATIENCE if passes else SHORT, source=address) is passes, address
 
 
 @pytest.mark.deep
@@ -435,9 +435,9 @@ def test_thousands_of_rules_and_hundreds_of_ports(guard: Guard) -> None:
         guard.ports[key] = LocalPort(instance_id=key, hostname=f"vm-{number}", port=port)
     guard.allow(EGRESS, *rules)
     with serving(two, 13_999), serving(two, 9_999):
-        assert reaches(one, two, 13_999, 5)
+        assert reaches(one, two, 13_999, PATIENCE)
         assert not reaches(one, two, 9_999)
         guard.allow(EGRESS, *rules[:-1])
         assert not reaches(one, two, 13_999)
         guard.allow(EGRESS, *rules)
-        assert reaches(one, two, 13_999, 5)
+        assert reaches(one, two, 13_999, PATIENCE)

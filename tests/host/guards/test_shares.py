@@ -14,7 +14,7 @@ from tests.host.cast import EGRESS, SSH, THEIRS
 from tests.host.guards.conftest import SHARE, Guard
 from tests.host.guards.test_groups import reaches, serving
 from tests.host.guards.test_identity import ANY4
-from tests.host.lab import Interface, checksum, mac, udp_frame
+from tests.host.lab import PATIENCE, Interface, checksum, mac, udp_frame
 
 SYN, SYN_ACK, ACK = 0x02, 0x12, 0x10
 
@@ -56,14 +56,14 @@ def test_a_guest_that_fills_its_share_stops_nobody_else(guard: Guard) -> None:
     quiet(evil, mate)
     before = tracked(guard)
     with serving(four, 22):
-        assert reaches(three, four, 22, 5)
+        assert reaches(three, four, 22, PATIENCE)
         for port in range(2000, 2000 + 3 * SHARE):
             shake(evil, mate, (port, 9))
         assert SHARE - 2 <= tracked(guard) - before <= SHARE + 4
-        assert all(reaches(three, four, 22, 5) for _ in range(3)), "others begin new connections"
+        assert all(reaches(three, four, 22, PATIENCE) for _ in range(3)), "others begin new connections"
     mate.drain()
     evil.send(tcp_frame(evil, mate, (2000, 9), (2, 101), ACK))
-    assert mate.hears(lambda got: got[34:36] == struct.pack("!H", 2000), 5), "established connections still work"
+    assert mate.hears(lambda got: got[34:36] == struct.pack("!H", 2000), PATIENCE), "established connections still work"
     evil.send(tcp_frame(evil, mate, (9999, 9), (1, 0), SYN))
     assert mate.hears(lambda got: got[34:36] == struct.pack("!H", 9999), 0.3) is None
 

@@ -10,12 +10,12 @@ from compute_agent.contract.network import RemotePort
 from compute_agent.network.names import service_mac
 from compute_agent.network.segments import UnreachablePeerError
 from compute_agent.virt.errors import RetryableHostError
-from tests.host.lab import Interface, Space, links, until
+from tests.host.lab import PATIENCE, Interface, Space, links, until
 from tests.host.layer2.rack import Rack, document, interfaces
 
 
-def pings(source: Interface, target: Interface) -> bool:
-    said = source.space.run("busybox", "ping", "-c1", "-W1", target.address, check=False)
+def pings(source: Interface, target: Interface, patience: int = int(PATIENCE)) -> bool:
+    said = source.space.run("busybox", "ping", "-c1", f"-W{patience}", target.address, check=False)
     return " 0% packet loss" in said
 
 
@@ -31,7 +31,7 @@ def test_guests_of_one_network_reach_each_other_across_hosts_and_no_other_networ
     assert pings(mine, there)
     assert pings(there, here)
     assert pings(others[0], others[1])
-    assert not pings(mine, others[1])  # 10.31.0.8 is there, but not in this network
+    assert not pings(mine, others[1], 1)  # 10.31.0.8 is there, but not in this network
     rack.forget(theirs)
     rack.clear()
     rack.forget(ours)
@@ -101,9 +101,9 @@ def test_a_bridge_that_went_is_made_again_with_its_guests(rack: Rack) -> None:
     for interface in (here, there):
         interface.configure()
     one.inside.run("ip", "link", "del", net.bridge)
-    assert not pings(here, there)
+    assert not pings(here, there, 1)
     assert f"bridge of network {net.id}" in one.process.network.check()
-    until(lambda: pings(here, there), "the new bridge", 10)  # a guest that got no answer waits before it asks again
+    until(lambda: pings(here, there, 1), "the new bridge")  # a guest that got no answer waits before it asks again
     rack.forget(net)
 
 
@@ -114,9 +114,9 @@ def test_an_interface_that_was_taken_out_of_its_bridge_is_put_back(rack: Rack) -
     for interface in (here, there):
         interface.configure()
     one.inside.run("ip", "link", "set", here.port.tap, "nomaster")
-    assert not pings(here, there)
+    assert not pings(here, there, 1)
     assert one.process.network.check() == [f"bridge of network {net.id}"]
-    until(lambda: pings(here, there), "the interface in its bridge", 10)
+    until(lambda: pings(here, there, 1), "the interface in its bridge")
     assert one.process.network.check() == []
     rack.forget(net)
 
@@ -127,9 +127,9 @@ def test_a_network_that_is_down_passes_nothing(rack: Rack) -> None:
     for interface in (here, there):
         interface.configure()
     rack.tell(document(36, enabled=False))
-    assert not pings(here, there)
+    assert not pings(here, there, 1)
     rack.tell(document(36))
-    until(lambda: pings(here, there), "the network that is up again", 10)
+    until(lambda: pings(here, there, 1), "the network that is up again")
     rack.forget(document(36))
 
 
@@ -184,7 +184,7 @@ def test_services_of_a_flat_network_are_each_hosts_own(rack: Rack) -> None:
     here, there = rack.plug(one, net, 1), rack.plug(two, net, 2)
     for interface in (here, there):
         interface.configure()
-    until(lambda: pings(here, there), "the wire between the hosts", 10)
+    until(lambda: pings(here, there, 1), "the wire between the hosts")
     service = service_mac(net)
     for host, guest in ((one, here), (two, there)):
         before = known(host.inside, net.bridge, service)

@@ -22,7 +22,7 @@ from compute_agent.contract.network import (
 )
 from compute_agent.network.names import link_local
 from compute_agent.virt.errors import RetryableHostError
-from tests.host.lab import Interface, Space, dns_addresses, dns_question, processes_naming, until
+from tests.host.lab import PATIENCE, Interface, Space, dns_addresses, dns_question, processes_naming, until
 from tests.host.layer2.rack import Machine, Rack, document, interfaces
 
 FIP, ROUTER, OTHER = (f"{letter * 8}-0000-4000-8000-000000000000" for letter in "abc")
@@ -33,14 +33,14 @@ exit 0
 """
 
 
-def asks(interface: Interface, *wanted: str) -> dict[str, str]:
+def asks(interface: Interface, *wanted: str, tries: int = 30) -> dict[str, str]:
     """What DHCP tells the guest; nothing when it does not answer."""
     with tempfile.TemporaryDirectory() as folder:
         script, out = Path(folder, "script"), Path(folder, "out")
         script.write_text(SCRIPT.replace("$OUT", str(out)))
         script.chmod(0o700)
         options = [word for option in ("121", "26", *wanted) for word in ("-O", option)]
-        command = ("busybox", "udhcpc", "-i", "eth0", "-n", "-q", "-t", "3", "-T", "1", "-s", str(script), *options)
+        command = [*f"busybox udhcpc -i eth0 -n -q -t {tries} -T 1 -s {script}".split(), *options]
         interface.space.run(*command, check=False)
         lines = out.read_text().splitlines() if out.exists() else []
         return dict(line.split("=", 1) for line in lines)
@@ -51,7 +51,7 @@ def named(interface: Interface, server: str, name: str) -> set[str]:
 
     def ask() -> set[str]:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-            client.settimeout(2)
+            client.settimeout(10)
             client.sendto(dns_question(name), (server, 53))
             try:
                 return dns_addresses(client.recv(512))
@@ -151,7 +151,7 @@ def test_names_of_guests_on_other_hosts_are_known_as_long_as_they_are_there(rack
     assert named(here, "10.44.0.2", "shared.p1.novalocal") == {"10.44.0.7"}
     assert named(here, "10.44.0.2", "shared.novalocal") == set()
     one.process.network.apply(net, 90)
-    assert until(lambda: not named(here, "10.44.0.2", "there.novalocal"), "the end of the name", 5)
+    assert until(lambda: not named(here, "10.44.0.2", "there.novalocal"), "the end of the name")
     rack.forget(net)
 
 
@@ -276,7 +276,7 @@ def test_without_dhcp_there_is_no_server_and_metadata_all_the_same(rack: Rack) -
     (subnet,) = net.subnets
     net = replace(net, subnets=[replace(subnet, enable_dhcp=False)])
     here = rack.plug(one, net, 1)
-    assert asks(here) == {}
+    assert asks(here, tries=2) == {}
     state = one.lab.settings.state_dir
     assert not [line for line in processes_naming(state) if net.id in line]
     here.configure()
@@ -383,7 +383,7 @@ def test_guests_of_ipv6_get_what_the_subnet_says(rack: Rack) -> None:
     here.space.run("sysctl", "-qw", "net.ipv6.conf.eth0.accept_ra=2")
     here.space.run("ip", "link", "set", "eth0", "down")
     here.space.run("ip", "link", "set", "eth0", "up")
-    assert until(lambda: "fd00:53:0:0:" in addresses() or "fd00:53::" in addresses(), "the address from the prefix", 20)
+    assert until(lambda: "fd00:53:0:0:" in addresses() or "fd00:53::" in addresses(), "the address from the prefix")
     assert "default" not in here.space.run("ip", "-6", "route")  # no router has been announced
     rack.forget(net)
 
@@ -397,13 +397,11 @@ def test_guests_ask_for_their_metadata_where_their_network_is_served(rack: Rack)
     here.space.run("ip", "route", "add", "169.254.169.254/32", "dev", "eth0")
     six = f"fe80::a9fe:a9fe%{here.space.do(lambda: socket.if_nametoindex('eth0'))}"
     own = link_local(here.port.mac_address)
-    assert here.space.connects("169.254.169.254", 80, 2)
-    until(
-        lambda: "tentative" not in here.space.run("ip", "-6", "addr", "show", "dev", "eth0"), "the guest's address", 9
-    )
+    assert here.space.connects("169.254.169.254", 80)
+    until(lambda: "tentative" not in here.space.run("ip", "-6", "addr", "show", "dev", "eth0"), "the guest's address")
     assert here.space.do(lambda: socket.create_connection((six, 80), 2).close()) is None
     one.restart()
-    assert here.space.connects("169.254.169.254", 80, 2)
+    assert here.space.connects("169.254.169.254", 80)
     assert not here.space.connects("10.53.0.2", 80, 0.5)
     ((spec, _),) = one.guests
     for address in ("10.53.0.5", own):
@@ -443,7 +441,7 @@ def test_a_tunnel_leads_to_the_guest_of_its_own_network(rack: Rack) -> None:
         with guest.space.listens(guest.address, 22) as listening:
             connection, target = one.process.network.guest_socket(spec.uuid, guest.port.id, guest.address, 22)
             with connection:
-                connection.settimeout(60)
+                connection.settimeout(PATIENCE)
                 connection.connect(target)
                 served, (source, _) = listening.accept()
                 with served:

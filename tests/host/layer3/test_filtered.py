@@ -8,7 +8,7 @@ import pytest
 
 from compute_agent.contract.build import SecurityRule
 from tests.host.cast import EGRESS, OURS, THEIRS
-from tests.host.lab import NOBODY, Interface, Space
+from tests.host.lab import NOBODY, PATIENCE, Interface, Space
 from tests.host.layer3.test_outside import caller, seen_as
 from tests.host.layer3.test_routed import pings
 from tests.host.layer3.town import WORLD, Town, inner
@@ -27,7 +27,7 @@ def let_in(prefix: str | None = None, group: str | None = None) -> SecurityRule:
     )  # fmt: skip
 
 
-def sees(client: Space, server: Interface, address: str, patience: float = 3) -> str | None:
+def sees(client: Space, server: Interface, address: str, patience: float = PATIENCE) -> str | None:
     """Return whom a guest sees when somebody connects to its port by an address; None when nobody arrives."""
     with server.space.listens(NOBODY, WEB) as listener:
         return caller(listener) if client.connects(address, WEB, patience) else None
@@ -76,7 +76,7 @@ def test_a_rule_that_goes_ends_connections_through_a_floating_ip(town: Town) -> 
     guest = town.guest(0, one, 1, OURS)
     floating = town.float(1, router, guest)
     with guest.space.listens(NOBODY, WEB) as listener:
-        client = town.outside.do(lambda: socket.create_connection((floating.address, WEB), timeout=5))
+        client = town.outside.do(lambda: socket.create_connection((floating.address, WEB), timeout=PATIENCE))
         server, _ = listener.accept()
         with client, server:
             server.settimeout(1)
@@ -129,8 +129,8 @@ def test_a_filtered_guest_passes_itself_off_as_nobody_to_a_router(town: Town) ->
     lie = "10.1.0.77"
     liar.space.run("ip", "addr", "add", f"{lie}/32", "dev", "lo")
     with second.space.listens(NOBODY, WEB), town.outside.listens(WORLD, WEB):
-        assert liar.space.connects(second.address, WEB, 3)
-        assert liar.space.connects(WORLD, WEB, 3)
+        assert liar.space.connects(second.address, WEB)
+        assert liar.space.connects(WORLD, WEB)
         assert not liar.space.connects(second.address, WEB, SHORT, source=lie)
         assert not liar.space.connects(WORLD, WEB, SHORT, source=lie)
 

@@ -16,7 +16,7 @@ import pytest
 from compute_agent.contract.build import SecurityRule
 from compute_agent.network.routers import kernel
 from tests.host.cast import EGRESS, OURS, PING
-from tests.host.lab import NOBODY, Interface, Space, until
+from tests.host.lab import NOBODY, PATIENCE, Interface, Space, until
 from tests.host.layer3.test_outside import seen_as
 from tests.host.layer3.test_routed import pings
 from tests.host.layer3.town import WORLD, Town, inner
@@ -72,9 +72,9 @@ def test_a_restart_of_the_agent_cuts_no_connection_and_loses_no_packet(town: Tow
 def connected(space: Space, address: str, guest: Interface) -> tuple[socket.socket, socket.socket]:
     """Connect to a guest; return both ends."""
     with guest.space.listens(NOBODY, 8080) as listener:
-        client = space.do(lambda: socket.create_connection((address, 8080), timeout=5))
+        client = space.do(lambda: socket.create_connection((address, 8080), timeout=PATIENCE))
         server, _ = listener.accept()
-    server.settimeout(5)
+    server.settimeout(PATIENCE)
     return client, server
 
 
@@ -174,7 +174,7 @@ def test_a_killed_advertiser_comes_back(town: Town) -> None:
     path = Path(host.lab.settings.state_dir) / "network" / "routers" / router.id / "dnsmasq.pid"
     pid = int(path.read_text())
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not Path(f"/proc/{pid}/exe").exists(), "the end of a process", 5)
+    until(lambda: not Path(f"/proc/{pid}/exe").exists(), "the end of a process")
     assert host.process.network.check() == [f"router {router.id}"]
     assert int(path.read_text()) != pid
     assert "Seccomp:\t2" in Path(f"/proc/{int(path.read_text())}/status").read_text().splitlines()

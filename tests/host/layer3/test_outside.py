@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 
 import pytest
 
 from compute_agent.contract.network import Route
-from tests.host.lab import NOBODY, Interface, Space, until
+from tests.host.lab import NOBODY, PATIENCE, Interface, Space, until
 from tests.host.layer2.rack import MTU
 from tests.host.layer3.test_routed import pings
 from tests.host.layer3.town import WORLD, FloatingWish, Town, inner
@@ -22,7 +21,7 @@ def seen_as(space: Space, server: Space, address: str) -> str | None:
     """Return the address that a server at ``address`` sees when ``space`` connects to it, None when it cannot."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with server.do(lambda: socket.create_server((address, 7777), family=family)) as listener:
-        return caller(listener) if space.connects(address, 7777, patience=3, family=family) else None
+        return caller(listener) if space.connects(address, 7777, family=family) else None
 
 
 def caller(listener: socket.socket) -> str:
@@ -50,7 +49,7 @@ def test_a_floating_ip_is_its_guest_in_both_directions(town: Town, home: int) ->
     assert seen_as(guest.space, town.outside, WORLD) == floating.address
     assert pings(town.outside, floating.address)
     with guest.space.listens(NOBODY, 80) as listener:
-        assert town.outside.connects(floating.address, 80, patience=3, source=WORLD)
+        assert town.outside.connects(floating.address, 80, source=WORLD)
         assert caller(listener) == WORLD
 
 
@@ -75,7 +74,7 @@ def answering(client: Space, floating: FloatingWish, *guests: Interface) -> Inte
     """Return the guest that a connection to the floating IP arrives at."""
     listeners = [guest.space.listens(NOBODY, 81) for guest in guests]
     try:
-        assert client.connects(floating.address, 81, patience=3)
+        assert client.connects(floating.address, 81)
         for listener, guest in zip(listeners, guests, strict=True):
             listener.settimeout(0)
             try:
@@ -165,7 +164,7 @@ def test_an_established_connection_outlives_changes_of_others(town: Town) -> Non
     floating = town.float(1, router, guests[0])
     other = town.float(2, router, guests[1])
     with guests[0].space.listens(NOBODY, 82) as listener:
-        client = town.outside.do(lambda: socket.create_connection((floating.address, 82), timeout=5))
+        client = town.outside.do(lambda: socket.create_connection((floating.address, 82), timeout=PATIENCE))
         server, _ = listener.accept()
         with client, server:
             town.floating.remove(other)
@@ -173,7 +172,7 @@ def test_an_established_connection_outlives_changes_of_others(town: Town) -> Non
             town.sync()
             town.float(3, router, guests[1])
             client.sendall(b"still there?")
-            server.settimeout(5)
+            server.settimeout(PATIENCE)
             assert server.recv(100) == b"still there?"
 
 
@@ -183,7 +182,7 @@ def test_connections_of_a_lost_floating_ip_end(town: Town) -> None:
     guest = town.guest(0, one, 1)
     floating = town.float(1, router, guest)
     with guest.space.listens(NOBODY, 83) as listener:
-        client = town.outside.do(lambda: socket.create_connection((floating.address, 83), timeout=5))
+        client = town.outside.do(lambda: socket.create_connection((floating.address, 83), timeout=PATIENCE))
         server, _ = listener.accept()
         with client, server:
             town.floating.remove(floating)
@@ -223,15 +222,14 @@ def test_a_guest_hears_how_large_its_packets_may_be(town: Town) -> None:
 
 
 def path_mtu(space: Space, address: str) -> int:
-    """Return the largest packet on the way to an address, once an error has said so; the interface's before that."""
+    """Return the largest packet on the way to an address, once an error has said so."""
 
     def ask() -> int:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
             client.connect((address, 9))
             client.send(bytes(1300))
-            with contextlib.suppress(AssertionError):
-                until(lambda: client.getsockopt(socket.IPPROTO_IP, IP_MTU) < MTU, "an error", 3)
+            until(lambda: client.getsockopt(socket.IPPROTO_IP, IP_MTU) < MTU, "an error")
             return client.getsockopt(socket.IPPROTO_IP, IP_MTU)
 
     return space.do(ask)
@@ -240,4 +238,4 @@ def path_mtu(space: Space, address: str) -> int:
 def seen_through(client: Interface, server: Interface, floating: FloatingWish) -> str | None:
     """Return the address that a guest sees another one connect from, by a floating IP; None when it cannot."""
     with server.space.listens(NOBODY, 84) as listener:
-        return caller(listener) if client.space.connects(floating.address, 84, patience=3) else None
+        return caller(listener) if client.space.connects(floating.address, 84) else None

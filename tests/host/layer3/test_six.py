@@ -32,7 +32,7 @@ def test_guests_find_address_and_gateway_by_themselves(town: Town) -> None:
     router = town.router(1, one, two, gateway=False)
     guests = [learning(town.plugged(0, one, 1)), learning(town.plugged(1, two, 2))]
     for guest in guests:
-        until(lambda guest=guest: guest.port.fixed_ips[1].address in addresses(guest), "an address", 10)  # type: ignore[misc]
+        until(lambda guest=guest: guest.port.fixed_ips[1].address in addresses(guest), "an address")  # type: ignore[misc]
     assert talk(guests[0].space, guests[1].space, guests[1].port.fixed_ips[1].address)
     assert "default via fe80::f816:3eff:fef0:101" in guests[0].space.run("ip", "-6", "route")
     assert router.mac(one).endswith("f0:01:01")
@@ -44,7 +44,7 @@ def test_a_router_tells_guests_their_mtu_and_that_it_has_gone(town: Town) -> Non
     guest = town.plugged(0, one, 1)
     guest.space.run("ip", "link", "set", "eth0", "mtu", "1500")
     learning(guest)
-    until(lambda: "default" in guest.space.run("ip", "-6", "route"), "a gateway", 10)
+    until(lambda: "default" in guest.space.run("ip", "-6", "route"), "a gateway")
     assert guest.space.run("cat", "/proc/sys/net/ipv6/conf/eth0/mtu").strip() == "1450"
     town.routers.remove(router)
     town.sync()
@@ -56,13 +56,13 @@ def test_a_router_that_visits_a_network_is_nobody_s_gateway_there(town: Town) ->
     shared, own = inner(1, six=True), inner(2, six=True)
     visitor = town.router(2, own, shared, gateway=False, visits={shared.id: ["10.1.0.77/24", "2001:db8:1::77/64"]})
     settled, guest = learning(town.plugged(0, own, 1)), town.plugged(0, shared, 2)
-    until(lambda: "default" in settled.space.run("ip", "-6", "route"), "a gateway", 10)
+    until(lambda: "default" in settled.space.run("ip", "-6", "route"), "a gateway")
     guest.drain()
     guest.send(solicitation(guest.port.mac_address))
     assert guest.hears(advertises, patience=1) is None
     town.router(1, shared, gateway=False)
     learning(guest)
-    until(lambda: "default" in guest.space.run("ip", "-6", "route"), "a gateway", 10)
+    until(lambda: "default" in guest.space.run("ip", "-6", "route"), "a gateway")
     assert visitor.mac(shared).endswith("f0:02:01")
     assert "via fe80::f816:3eff:fef0:201" not in guest.space.run("ip", "-6", "route")
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from compute_agent.contract.build import SecurityRule, SubnetRef
 from compute_agent.contract.network import NetworkDocument, Route
 from tests.host.cast import EGRESS, OURS, THEIRS
-from tests.host.lab import Interface, Space
+from tests.host.lab import PATIENCE, Interface, Space
 from tests.host.layer3.town import OUTSIDE_SIX, Town, inner, uuid_of
 
 TRANSPARENT = {socket.AF_INET: (socket.IPPROTO_IP, 19), socket.AF_INET6: (socket.IPPROTO_IPV6, 75)}
@@ -37,7 +37,7 @@ def heard(sender: Space, receiver: Interface, target: str, source: str, own: str
 
     with receiver.space.do(lambda: socket.socket(family, socket.SOCK_DGRAM)) as listener:
         listener.bind((target, PORT))
-        listener.settimeout(5)
+        listener.settimeout(PATIENCE)
         sender.do(send)
         said = [listener.recv(100)]
         if said == [LIE]:
@@ -89,7 +89,7 @@ def test_nobody_is_a_member_of_a_group_beyond_somebody_else_s_router(town: Town,
     liar = town.guest(0, own, 1)
     with server.space.do(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as listener:
         listener.bind((server.address, PORT))
-        listener.settimeout(5)
+        listener.settimeout(PATIENCE)
         member.space.do(lambda: say(member.address, TRUTH, server.address))
         assert listener.recv(100) == TRUTH
         for _ in range(2):  # the second one finds its way known

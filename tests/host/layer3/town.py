@@ -180,8 +180,10 @@ class Town(Rack):
         interface.configure()
         for fixed in interface.port.fixed_ips:
             if ":" in fixed.address:
-                interface.space.run("ip", "addr", "replace", f"{fixed.address}/64", "dev", "eth0", "nodad")
-                interface.space.run("ip", "route", "replace", "default", "via", fixed.gateway or "", "dev", "eth0")
+                interface.space.ip(
+                    f"addr replace {fixed.address}/64 dev eth0 nodad",
+                    f"route replace default via {fixed.gateway} dev eth0",
+                )
         self.sync()
         return interface
 
@@ -209,8 +211,7 @@ class Town(Rack):
         interface = Interface(machine.inside, spec.ports[0], f"{self._name}-g{network.segment.id}-{number}")
         interface.space.run("sysctl", "-qw", "net.ipv6.conf.eth0.accept_ra=0")
         # An announcement that came first has given the same address, still to be proven unique.
-        interface.space.run("ip", "-6", "addr", "flush", "dev", "eth0", "scope", "global")
-        interface.space.run("ip", "link", "set", "eth0", "mtu", str(MTU))
+        interface.space.ip("addr flush dev eth0 scope global", f"link set eth0 mtu {MTU}")
         machine.guests.append((spec, interface))
         self.sync()
         return interface
