@@ -11,6 +11,7 @@ import pytest
 
 from tests.host import woken
 from tests.host.lab import Lab, make_lab, remove_lab
+from tests.host.small_guest import small_image
 from tests.support.guest_image import GuestImage, guest_image
 from tests.support.stale import sweep
 
@@ -26,6 +27,12 @@ def _root() -> None:
 def image() -> GuestImage:
     """The guest image, built once."""
     return guest_image()
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> GuestImage:
+    """The image of guests that boot nothing."""
+    return small_image(tmp_path_factory.mktemp("small"))
 
 
 @pytest.fixture(scope="module")

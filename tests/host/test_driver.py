@@ -22,8 +22,8 @@ from tests.support.guest_image import GuestImage
 
 
 @pytest.fixture(scope="module")
-def host(lab: Lab, image: GuestImage) -> Iterator[HostProcess]:
-    host = HostProcess(lab.settings, lab.machine.path, image.path)
+def host(lab: Lab, small: GuestImage) -> Iterator[HostProcess]:
+    host = HostProcess(lab.settings, lab.machine.path, small.path)
     host.driver.init_host()
     yield host
     host.kill()
@@ -38,9 +38,9 @@ def driver(host: HostProcess) -> Iterator[ComputeDriver]:
 
 
 @pytest.fixture
-def spec(image: GuestImage) -> InstanceSpec:
+def spec(small: GuestImage) -> InstanceSpec:
     """A guest without an interface: its network is not the driver's business."""
-    return replace(Wish(1, image=image.ref).spec(), ports=[])
+    return replace(Wish(1, image=small.ref).spec(), ports=[])
 
 
 @pytest.fixture
@@ -111,9 +111,9 @@ def test_an_image_larger_than_the_flavors_disk_is_refused(
 
 
 @pytest.mark.deep
-def test_a_deep_state_folder_is_no_obstacle_to_sockets(tmp_path: Path, image: GuestImage, spec: InstanceSpec) -> None:
+def test_a_deep_state_folder_is_no_obstacle_to_sockets(tmp_path: Path, small: GuestImage, spec: InstanceSpec) -> None:
     lab = make_lab(tmp_path / ("deep" * 20), f"nvt-{os.getpid()}-deep")
-    host = HostProcess(lab.settings, lab.machine.path, image.path)
+    host = HostProcess(lab.settings, lab.machine.path, small.path)
     short = HostPaths(lab.settings.state_dir).short
     try:
         host.driver.init_host()

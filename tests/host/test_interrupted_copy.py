@@ -16,7 +16,7 @@ import pytest
 
 from tests.host.cast import Wish
 from tests.host.host_process import HostProcess
-from tests.host.lab import Lab, until
+from tests.host.lab import PATIENCE, Lab, until
 from tests.host.test_guest import launch
 from tests.support.guest_image import GuestImage
 
@@ -25,7 +25,7 @@ SLOW = 65536
 
 
 class Guest:
-    """A running guest; whether its system has booted does not matter."""
+    """A running guest, in which nothing happens."""
 
     def __init__(self, lab: Lab, image: GuestImage) -> None:
         self.lab, self.folder = lab, lab.settings.state_dir / "outgoing"
@@ -81,8 +81,8 @@ class Guest:
 
 
 @pytest.fixture(scope="module")
-def guest(lab: Lab, image: GuestImage) -> Iterator[Guest]:
-    guest = Guest(lab, image)
+def guest(lab: Lab, small: GuestImage) -> Iterator[Guest]:
+    guest = Guest(lab, small)
     yield guest
     guest.agent_dies()
 
@@ -156,7 +156,7 @@ def test_an_agent_that_dies_before_libvirt_has_noted_the_copy_copies_again(guest
 
     copying = threading.Thread(target=copy)
     copying.start()
-    assert between.begun.wait(60)
+    assert between.begun.wait(PATIENCE)
     assert "async='backup'" in guest.note.read_text()
     assert "<domainbackup" not in guest.note.read_text()
     guest.host.process.kill()

@@ -18,8 +18,8 @@ Told = set[tuple[str, str, str]]
 
 
 @pytest.fixture(scope="module")
-def host(lab: Lab, image: GuestImage) -> Iterator[HostProcess]:
-    host = HostProcess(lab.settings, lab.machine.path, image.path)
+def host(lab: Lab, small: GuestImage) -> Iterator[HostProcess]:
+    host = HostProcess(lab.settings, lab.machine.path, small.path)
     host.network.init_host()
     host.driver.init_host()
     yield host
@@ -27,9 +27,9 @@ def host(lab: Lab, image: GuestImage) -> Iterator[HostProcess]:
 
 
 @pytest.fixture
-def guest(host: HostProcess, image: GuestImage) -> Iterator[InstanceSpec]:
+def guest(host: HostProcess, small: GuestImage) -> Iterator[InstanceSpec]:
     """A guest that runs, with an interface."""
-    spec = Wish(1, image=image.ref).spec()
+    spec = Wish(1, image=small.ref).spec()
     host.tell(spec)
     host.network.plug(spec)
     host.driver.create_disk(spec, host.images.get(spec.image, spec.uuid).path)
