@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pyroute2 import IPRoute, netns
 
@@ -43,11 +43,16 @@ def until(question: Callable[[], T], what: str, patience: float = PATIENCE) -> T
 class Space:
     """A network namespace of the tests."""
 
+    _seen: ClassVar[set[tuple[str, int]]] = set()
+    """The namespaces whose loopback interface is up."""
+
     def __init__(self, name: str) -> None:
         self.name = name
-        namespace.ensure(name)
         self.path = namespace.FOLDER / name
-        self.run("ip", "link", "set", "lo", "up")
+        namespace.ensure(name)
+        if (found := (name, self.path.stat().st_ino)) not in self._seen:
+            self.run("ip", "link", "set", "lo", "up")
+            self._seen.add(found)
 
     def run(self, *command: str, check: bool = True) -> str:
         """Run a program inside."""
@@ -56,6 +61,12 @@ class Space:
         )
         assert not check or done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
+
+    def ip(self, *commands: str) -> None:
+        """Run commands of iproute2 inside, in one program."""
+        words = ["nsenter", f"--net={self.path}", "ip", "-batch", "-"]
+        done = subprocess.run(words, input="\n".join(commands), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{commands}: {done.stderr}"
 
     def do(self, work: Callable[[], T]) -> T:
         """Call ``work`` with this thread inside; sockets it opens stay inside."""
@@ -125,11 +136,23 @@ class Lab:
         return Space(names.namespace_name(self.settings.netns, names.SERVICE, network_id))
 
     def ssh(self, key: Path, guest: InstanceSpec, command: str, *, check: bool = True) -> str:
-        """Run a command in a guest, over its first interface and from where its network is served."""
-        options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=10"]
-        address = guest.ports[0].fixed_ips[0].address
-        words = ["ssh", "-i", str(key), "-q", "-o", "BatchMode=yes", *options, f"root@{address}", command]
-        return self.served(guest.ports[0].network.id).run(*words, check=check)
+        """Run a command in a guest, over its first interface and from where its network is served.
+
+        The connection stays for the next commands: to agree on keys costs a guest under emulation more than they do.
+        Who starts the guest again calls ``hang_up``.
+        """
+        port, space = guest.ports[0], self.served(guest.ports[0].network.id)
+        way = self.settings.state_dir.parent / f"ssh-{port.id[:8]}"
+        options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "ConnectTimeout=60"]
+        options += ["-o", f"ControlPath={way}", "-o", "ControlMaster=auto", "-o", f"ControlPersist={PATIENCE:.0f}"]
+        words = ["ssh", "-i", str(key), "-q", "-o", "BatchMode=yes", *options, f"root@{port.fixed_ips[0].address}"]
+        return space.run(*words, command, check=check)
+
+    def hang_up(self) -> None:
+        """End the connections to guests."""
+        for way in self.settings.state_dir.parent.glob("ssh-*"):
+            self.machine.run("ssh", "-o", f"ControlPath={way}", "-O", "exit", "guest", check=False)
+            way.unlink(missing_ok=True)
 
     def clean(self) -> list[str]:
         """Remove all that the agent made, as ``--clean`` does, in the machine's namespace."""
@@ -165,8 +188,10 @@ class Interface:
     def __init__(self, host: Space, port: PortRef, name: str) -> None:
         self.port = port
         self.space = Space(name)
-        host.run("ip", "link", "add", port.tap, "type", "veth", "peer", "name", "eth0", "netns", str(self.space.path))
-        host.run("ip", "link", "set", port.tap, "master", port.network.bridge, "up")
+        host.ip(
+            f"link add {port.tap} type veth peer name eth0 netns {self.space.path}",
+            f"link set {port.tap} master {port.network.bridge} up",
+        )
         # IPv6 is left on: the filters must stop it, not the guest.
         self.space.run("ip", "link", "set", "eth0", "address", port.mac_address, "up")
         self.raw = self.space.do(lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)))
@@ -178,9 +203,9 @@ class Interface:
 
     def configure(self) -> None:
         """Take the fixed address, as DHCP would give it."""
-        self.space.run("ip", "addr", "add", f"{self.address}/24", "dev", "eth0")
-        if self.port.network.gateway:
-            self.space.run("ip", "route", "add", "default", "via", self.port.network.gateway)
+        gateway = self.port.network.gateway
+        ways = [f"route add default via {gateway}"] if gateway else []
+        self.space.ip(f"addr add {self.address}/24 dev eth0", *ways)
 
     def send(self, frame: bytes) -> None:
         self.raw.send(frame)
@@ -299,6 +324,7 @@ def dhcp_offer(frame: bytes) -> str | None:
 
 
 def remove_lab(lab: Lab, folder: Path) -> None:
+    lab.hang_up()
     lab.clean()
     lab.machine.remove()
     shutil.rmtree(folder, ignore_errors=True)

@@ -15,6 +15,7 @@ from compute_agent.contract.build import ImageRef, InstanceSpec, RescueImage
 from compute_agent.contract.power import PowerState
 from compute_agent.virt.driver import BootFiles
 from tests.host.cast import EGRESS, OURS, SSH, Wish
+from tests.host.disks import file_on
 from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Lab, processes_naming, until
 from tests.host.woken import wake
@@ -97,14 +98,18 @@ class Stage:
         self.host.driver.rescue(replace(self.spec, rescue=rescue), 1, disk, files)
         self.start()
 
-    def unrescue(self) -> None:
+    def leave_rescue(self) -> None:
         self.host.driver.stop(self.spec.uuid, 0.0)
         self.host.driver.unrescue(self.spec, 1)
+
+    def unrescue(self) -> None:
+        self.leave_rescue()
         self.start()
 
     def start(self) -> None:
         """Start the guest and wait until it prints another login prompt than before."""
         before = self.console().count("login:")
+        self.lab.hang_up()
         self.host.driver.start(self.spec.uuid)
         assert self.host.driver.wait_for_boot(self.spec.uuid, PATIENCE) == PowerState.RUNNING
         until(lambda: self.console().count("login:") > before, "the guest's login prompt")
@@ -156,9 +161,20 @@ def test_a_rescued_guest_finds_its_own_disk_behind_the_other(stage: Stage) -> No
     stage.host.driver.init_host()
     stage.host.network.restore([stage.spec])
     assert stage.ssh("cat /root/gone") == "lost"
-    stage.unrescue()
+    stage.leave_rescue()
     assert folder_of(stage) == {"disk.qcow2", "seed.iso"}
-    assert stage.ssh("cat /root/mark; ls /dev/vdb*; ls /root").splitlines() == ["repaired", "mark"]
+    disk = stage.lab.settings.state_dir / "instances" / stage.spec.uuid / "disk.qcow2"
+    assert file_on(disk, "/root/mark") == "repaired\n"
+
+
+@pytest.mark.deep
+def test_a_guest_that_was_rescued_boots_from_its_own_disk(stage: Stage) -> None:
+    wake(stage.host, stage.spec)
+    stage.ssh("echo precious >/root/mark; sync")
+    stage.rescue(RescueImage(image=stage.spec.image))
+    stage.ssh("echo lost >/root/gone; sync")
+    stage.unrescue()
+    assert stage.ssh("cat /root/mark; ls /dev/vdb*; ls /root").splitlines() == ["precious", "mark"]
 
 
 @pytest.mark.deep

@@ -21,6 +21,7 @@ from compute_agent.contract.build import ImageRef, InstanceSpec
 from compute_agent.contract.power import PowerState
 from compute_agent.images.cache import ImageCache
 from tests.host.cast import EGRESS, SSH, Wish
+from tests.host.disks import file_on
 from tests.host.host_process import HostProcess
 from tests.host.lab import PATIENCE, Lab, until
 from tests.host.test_guest import console
@@ -79,6 +80,7 @@ class Stage:
         driver.create_seed(spec)
         driver.define(spec, attempt)
         self.host.network.apply_firewall(spec)
+        self.lab.hang_up()
         driver.start(spec.uuid)
         assert driver.wait_for_boot(spec.uuid, PATIENCE) == PowerState.RUNNING
         until(lambda: "login:" in console(self.host, spec), "the guest's login prompt")
@@ -90,18 +92,27 @@ def stage(lab: Lab, image: GuestImage, key: Path) -> Iterator[Stage]:
     host.network.init_host()
     host.driver.init_host()
     public = key.with_suffix(".pub").read_text()
-    spec = Wish(1, rules=(EGRESS, SSH), image=image.ref, public_key=public, user_data=USER_DATA).spec()
+    spec = Wish(1, rules=(EGRESS, SSH), image=image.ref, public_key=public).spec()
     wake(host, spec)
     yield Stage(lab, host, spec, key, lab.settings.state_dir / "outgoing")
     host.kill()
 
 
-def test_the_guest_goes_on_and_another_one_boots_from_the_copy(stage: Stage) -> None:
+def test_the_guest_goes_on_and_the_copy_has_what_was_written_before(stage: Stage) -> None:
     began = float(stage.ssh("cut -d' ' -f1 /proc/uptime; echo before >/root/proof; sync").splitlines()[0])
     path = stage.copy("running.qcow2")
     stage.ssh("echo after >>/root/proof; sync")
     assert float(stage.ssh("cut -d' ' -f1 /proc/uptime")) > began
     assert stage.host.driver.power_state(stage.spec.uuid) == PowerState.RUNNING
+    assert file_on(stage.base_of(path), "/root/proof") == "before\n"
+    assert stage.ssh("cat /root/proof").splitlines() == ["before", "after"]
+
+
+@pytest.mark.deep
+def test_another_guest_boots_from_the_copy(stage: Stage) -> None:
+    stage.ssh("echo before >/root/proof; sync")
+    path = stage.copy("running.qcow2")
+    stage.ssh("echo after >>/root/proof; sync")
     other = replace(Wish(2, rules=(EGRESS, SSH), public_key=stage.spec.key_pair.public_key).spec())  # type: ignore[union-attr]
     there = Stage(stage.lab, stage.host, other, stage.key, stage.folder)
     there.boot(other, stage.base_of(path), 1)
@@ -150,12 +161,12 @@ def test_what_was_asleep_when_it_was_copied_wakes_where_it_was(stage: Stage) -> 
 
 @pytest.mark.deep
 def test_a_guest_leaves_its_host_and_comes_back_as_itself(stage: Stage) -> None:
-    stage.ssh("echo kept >/root/kept")
-    stage.host.driver.stop(stage.spec.uuid, 20.0)
+    stage.ssh("echo kept >/root/kept; echo first boot >/root/first")
+    stage.host.driver.stop(stage.spec.uuid, PATIENCE)
     path = stage.copy("shelved.qcow2")
     stage.host.driver.destroy(stage.spec.uuid)
     stage.host.network.unplug(stage.spec.uuid)
     assert stage.host.driver.guests() == []
-    stage.boot(stage.spec, stage.base_of(path), 2)
+    stage.boot(replace(stage.spec, user_data=USER_DATA), stage.base_of(path), 2)
     said = stage.ssh("cat /root/kept /root/first; hostname; cat /sys/class/net/eth0/address").splitlines()
     assert said == ["kept", "first boot", "web-1", stage.spec.ports[0].mac_address]

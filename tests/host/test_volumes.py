@@ -34,13 +34,13 @@ cat >/run/writer <<'END'
 i=0
 while [ ! -e /run/stop ]; do
   printf '%4096d' $i | dd of=/dev/$1 bs=4096 seek=$i conv=notrunc,fsync 2>/dev/null || exec touch /run/failed
-  i=$((i+1)); echo $i >/run/written
+  i=$((i+1)); echo $i >/run/written; usleep 50000
 done
 echo done >/run/stopped
 END
 rm -f /run/stop /run/stopped /run/failed; echo 0 >/run/written
 """
-"""Writes its blocks one after the other, each with its number, and waits until each is on the disk."""
+"""Writes its blocks one after the other, each with its number, waits until each is on the disk, and rests a moment."""
 
 
 @dataclass
@@ -418,6 +418,7 @@ def test_a_volume_whose_daemon_is_dead_is_taken_by_force(stage: Stage, volume: S
     assert stage.power() == PowerState.RUNNING
     assert driver.volumes()[uuid] == []
     until(lambda: "failed" in stage.ssh("ls /run"), "the error that the guest sees")
+    stage.lab.hang_up()
     driver.reboot(uuid, hard=True, timeout=0)
     until(lambda: console(stage.host, stage.web).count("login:") > 1, "another login prompt")
 
@@ -435,6 +436,7 @@ def test_a_stopped_guest_has_its_volumes_when_it_starts(stage: Stage, volume: St
     volume.export("e2")
     driver.refresh_volume(spec, volume.disk())
     before = console(stage.host, stage.web).count("login:")
+    stage.lab.hang_up()
     driver.start(uuid)
     until(lambda: console(stage.host, stage.web).count("login:") > before, "another login prompt")
     assert stage.size() == 2 * GIB
@@ -444,6 +446,7 @@ def test_a_stopped_guest_has_its_volumes_when_it_starts(stage: Stage, volume: St
     driver.stop(uuid, 20.0)
     for disk in disks:
         driver.detach_volume(stage.web, disk)
+    stage.lab.hang_up()
     driver.start(uuid)
     scsi.stop()
     ide.stop()
@@ -465,6 +468,7 @@ def test_a_guest_boots_from_a_volume_and_leaves_it_behind(stage: Stage, image: G
         driver.create_seed(spec)
         driver.define(spec, 1)
         host.network.apply_firewall(spec)
+        stage.lab.hang_up()
         driver.start(spec.uuid)
         until(lambda: "login:" in console(host, spec), "the guest's login prompt")
         folder = stage.lab.settings.state_dir / "instances" / spec.uuid
