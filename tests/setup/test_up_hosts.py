@@ -15,11 +15,11 @@ from up.processes import children, command_line
 pytestmark = [pytest.mark.libvirt, pytest.mark.compat, pytest.mark.slow]
 
 
-@pytest.fixture
-def cloud(tmp_path: Path) -> Iterator[OneMachine]:
+@pytest.fixture(params=[2, pytest.param(3, marks=pytest.mark.deep)])
+def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OneMachine]:
     if os.geteuid() != 0:
         pytest.skip("needs root: network namespaces")
-    cloud = OneMachine(tmp_path / "data", hosts=3, settings={"NOVELLA_AGENT_DRIVER": "fake"})
+    cloud = OneMachine(tmp_path / "data", hosts=request.param, settings={"NOVELLA_AGENT_DRIVER": "fake"})
     yield cloud
     cloud.end()
     assert namespace.listed(cloud.netns) == []
@@ -27,17 +27,18 @@ def cloud(tmp_path: Path) -> Iterator[OneMachine]:
 
 def test_simulated_guests_run_on_several_hosts(cloud: OneMachine) -> None:
     cloud.up()
+    numbers = range(1, cloud.hosts + 1)
     agents = [line for pid in children(cloud.runs[-1].process.pid) if "compute_agent" in (line := command_line(pid))]
-    assert len(agents) == 3
+    assert len(agents) == cloud.hosts
     rows = cloud.openstack_json("hypervisor", "list", "--long", cloud="admin")
     found = {row["Hypervisor Hostname"]: (row["State"], row["Host IP"]) for row in rows}
-    assert found == {f"host-{number}": ("up", f"192.0.2.{number}") for number in (1, 2, 3)}
+    assert found == {f"host-{number}": ("up", f"192.0.2.{number}") for number in numbers}
     create = ("server", "create", "--image", "novella-guest", "--flavor", "m1.nano", "--network", "demo-net", "--wait")
-    for number in range(3):
+    for number in numbers:
         cloud.openstack(*create, f"server-{number}")
     rows = cloud.openstack_json("server", "list", "--all-projects", "--long", cloud="admin")
-    assert sorted((row["Host"], row["Status"]) for row in rows) == [(f"host-{n}", "ACTIVE") for n in (1, 2, 3)]
-    assert sorted(path.name for path in (cloud.data / "hosts").iterdir()) == ["host-1", "host-2", "host-3"]
-    for number in (1, 2, 3):
+    assert sorted((row["Host"], row["Status"]) for row in rows) == [(f"host-{n}", "ACTIVE") for n in numbers]
+    assert sorted(path.name for path in (cloud.data / "hosts").iterdir()) == [f"host-{number}" for number in numbers]
+    for number in numbers:
         assert (cloud.data / f"log/agent-host-{number}.log").stat().st_size
-    assert cloud.switch.machine(3) in namespace.listed(cloud.netns)
+    assert cloud.switch.machine(cloud.hosts) in namespace.listed(cloud.netns)

@@ -47,6 +47,9 @@ def options() -> argparse.Namespace:
         action="store_true",
         help="give the hosts real networks, and send packets between their guests (needs root)",
     )
+    parser.add_argument(
+        "--small", action="store_true", help="one web process, one worker group, and no hosts on which builds fail"
+    )
     parser.add_argument("--restore", action="store_true", help="put a copy of the database back once")
     parser.add_argument(
         "--failover", action="store_true", help="lose the primary of PostgreSQL once, with what its standby did not get"
@@ -78,7 +81,7 @@ def main() -> int:
     beside = Path(tempfile.mkdtemp(prefix="nv-chaos-pg-")) if given.database == "postgresql" else folder
     database = tools.chaos.database.make(given.database, folder / "cloud", beside, standby=given.failover)
     ports = (free_port(), free_port())
-    cloud = Cloud(folder / "cloud", database, given.hosts, ports, packets=given.packets)
+    cloud = Cloud(folder / "cloud", database, given.hosts, ports, packets=given.packets, small=given.small)
     cloud.claim()
     django.setup()
     whole = import_module("tools.chaos.whole")  # the plan is made of the cloud's actions, which need Django

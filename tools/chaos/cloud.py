@@ -83,17 +83,26 @@ class Cloud:
     """All processes of the cloud.  Only the main thread calls ``step``; other threads give it work by ``do``."""
 
     def __init__(
-        self, folder: Path, database: Database, hosts: int, ports: tuple[int, int], *, packets: bool = False
+        self,
+        folder: Path,
+        database: Database,
+        hosts: int,
+        ports: tuple[int, int],
+        *,
+        packets: bool = False,
+        small: bool = False,
     ) -> None:
         """Plan the programs without starting any; ``ports`` are those of the web and of the proxy before it.
 
-        With ``packets`` each host has a network of its own.
+        With ``packets`` each host has a network of its own, with ``small`` there is one process of each kind.
         """
         self.folder, self.database = folder, database
         self.port, self.proxy_port = ports
         each = 1 if packets else HOSTS_OF_AGENT
         counts = [min(each, hosts - at) for at in range(0, hosts, each)]
-        self._agents = {f"chaos-{at + 1}": count for at, count in enumerate(counts)} | dict.fromkeys(BAD, 1)
+        self._agents = {f"chaos-{at + 1}": count for at, count in enumerate(counts)}
+        self._agents |= dict.fromkeys(BAD, 1) if not small else {}
+        self._groups, self._webs = (1, 1) if small else (GROUPS, WEB)
         self.hosts = [f"{name}-{at + 1}" for name, count in self._agents.items() for at in range(count)]
         self.data = DataFolder(folder, CHECKOUT / "var")
         self.wired = PacketHosts(Places(self.data.netns), self.hosts, folder / "hosts") if packets else None
@@ -146,9 +155,9 @@ class Cloud:
         self._supervisor.prepare()
 
     def _make_programs(self) -> list[Program]:
-        web = manage("web", "--port", str(self.port), "--processes", str(WEB))
+        web = manage("web", "--port", str(self.port), "--processes", str(self._webs))
         programs = [Program("web", web, environment(self.data, self.port, "web"), stop_within=8)]
-        for number in range(1, GROUPS + 1):
+        for number in range(1, self._groups + 1):
             command = manage("qworker", "--periodic")
             programs.append(Program(f"worker-{number}", command, environment(self.data, self.port, "worker")))
         for name, count in self._agents.items():
@@ -238,7 +247,7 @@ class Cloud:
 
     def _is_ready(self) -> bool:
         found = health.ask(self.port)
-        return found is not None and found.ok and found.workers >= GROUPS and found.hosts_up >= len(self.hosts)
+        return found is not None and found.ok and found.workers >= self._groups and found.hosts_up >= len(self.hosts)
 
     def answers(self, within: float) -> str:
         """Wait until the portal works again by itself, and say after how long.  Raises CloudError."""

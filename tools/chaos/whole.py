@@ -17,7 +17,7 @@ from tools.chaos.users import UsersError
 from tools.postgresql import PostgresqlError
 from up.prepare import PreparationError
 
-SWITCHES = ("packets", "volumes", "ec2", "restore", "failover")
+SWITCHES = ("packets", "small", "volumes", "ec2", "restore", "failover")
 
 
 def _plan(given: argparse.Namespace) -> Plan:
