@@ -21,6 +21,7 @@ from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 from tests.support.ports import guest_ports
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
@@ -33,6 +34,7 @@ def told(agent: ScriptedAgent) -> RefreshPortsRequest:
 
 
 @pytest.fixture
+@standing
 def instance(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("one")
     return cloud.running(alice)

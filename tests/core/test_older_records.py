@@ -27,6 +27,7 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.copies import Copy
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 NAMED = pytest.mark.doctor_finds("newer_guests")
 ACTIVE, OFFLOADED, STOPPED = ("active", None), ("shelved_offloaded", None), ("stopped", None)
@@ -38,11 +39,13 @@ def _nobody_works(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+@standing
 def a(cloud: Cloud) -> ScriptedAgent:
     return cloud.add_host("a")
 
 
 @pytest.fixture
+@standing
 def server(cloud: Cloud, a: ScriptedAgent, alice: RequestContext) -> Instance:
     return cloud.running(alice)
 

@@ -21,14 +21,17 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.copies import Copy
 from tests.support.landing import diagonal
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def a(cloud: Cloud) -> ScriptedAgent:
     return cloud.add_host("a")
 
 
 @pytest.fixture
+@standing
 def server(cloud: Cloud, a: ScriptedAgent, alice: RequestContext) -> Instance:
     return cloud.running(alice)
 

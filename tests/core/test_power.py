@@ -18,11 +18,13 @@ from provisioning.compute.models import Instance, InstanceAction
 from provisioning.compute.states import PowerState
 from provisioning.hosts.models import Host
 from tests.support.clouds import Cloud, context, state_of
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def running(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)

@@ -25,11 +25,13 @@ from provisioning.hosts.models import Host, HostCommand
 from provisioning.quotas.services.repair import examine
 from tests.support.actions import service
 from tests.support.clouds import ADMIN, Cloud, context, state_of
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def running(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)

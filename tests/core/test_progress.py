@@ -25,14 +25,20 @@ from provisioning.hosts.models import Host, HostCommand
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain, nobody_looked
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 BUILDING, ACTIVE = ("building", "spawning"), ("active", None)
 
 
-@pytest.fixture
-def agent(cloud: Cloud, settings: Any) -> ScriptedAgent:
+@pytest.fixture(autouse=True)
+def _limits(settings: Any) -> None:
     settings.BUILD_TIMEOUT, settings.PROGRESS_LIMIT, settings.HOST_QUEUE_TIMEOUT = 600, 4, 3600
+
+
+@pytest.fixture
+@standing
+def agent(cloud: Cloud) -> ScriptedAgent:
     return cloud.add_host("kelvin")
 
 

@@ -31,6 +31,7 @@ from tests.core.test_parallel import in_threads, unexpected
 from tests.support import invariants
 from tests.support.clouds import ADMIN, Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
@@ -39,6 +40,7 @@ BIG = {"cores": 4, "ram": 4096}
 
 
 @pytest.fixture
+@standing
 def running(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)

@@ -29,6 +29,7 @@ from tests.support.clouds import Cloud, context
 from tests.support.jobs import drain
 from tests.support.landing import one_in
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 STEPS = ["plug_network", "define_domain", "start_guest", "wait_for_boot"]
 Ran = set[tuple[str, int]]
@@ -70,6 +71,7 @@ def back(folder: Path, agent: ScriptedAgent) -> Ran:
 
 
 @pytest.fixture
+@standing
 def lost(cloud: Cloud, alice: RequestContext) -> tuple[Instance, ScriptedAgent, list[Command]]:
     """A launch whose order its host has taken."""
     agent = cloud.add_host("one")

@@ -28,14 +28,17 @@ from provisioning.images.models import Image
 from provisioning.quotas.services.limits import set_limit
 from tests.support.clouds import Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def host(cloud: Cloud) -> ScriptedAgent:
     return cloud.add_host("h1")
 
 
 @pytest.fixture
+@standing
 def server(cloud: Cloud, host: ScriptedAgent, alice: RequestContext) -> Instance:
     return cloud.running(alice)
 

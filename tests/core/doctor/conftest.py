@@ -7,13 +7,25 @@ from django.utils import timezone
 
 from provisioning.jobs.models import WorkerBeat
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
+
+
+@pytest.fixture(autouse=True)
+def _examined() -> None:
+    """Clouds are not examined at the end: a test may leave what it breaks."""
 
 
 @pytest.fixture
-def cloud(db: None) -> Cloud:
-    """A cloud with two hosts and a worker; what a test breaks and does not mend stays broken."""
+@standing
+def two_hosts(db: None) -> Cloud:
     made = Cloud.make()
     made.add_host("one")
     made.add_host("two")
-    WorkerBeat.objects.create(name="m:b:1", topics="scheduler,conductor", beat_at=timezone.now())
     return made
+
+
+@pytest.fixture
+def cloud(two_hosts: Cloud) -> Cloud:
+    """A cloud with two hosts and a worker, which has been alive until now."""
+    WorkerBeat.objects.create(name="m:b:1", topics="scheduler,conductor", beat_at=timezone.now())
+    return two_hosts

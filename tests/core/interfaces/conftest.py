@@ -8,9 +8,11 @@ from provisioning.common.context import RequestContext
 from provisioning.compute.models import Instance
 from tests.support.clouds import Cloud
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import derived, standing
 
 
 @pytest.fixture
+@standing
 def running(cloud: Cloud, alice: RequestContext) -> Instance:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
@@ -19,5 +21,6 @@ def running(cloud: Cloud, alice: RequestContext) -> Instance:
 
 
 @pytest.fixture
+@derived
 def agent(cloud: Cloud, running: Instance) -> ScriptedAgent:
     return cloud.agents["kelvin"]

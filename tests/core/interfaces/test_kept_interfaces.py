@@ -27,6 +27,7 @@ from tests.support.clouds import Cloud, context
 from tests.support.copies import Copy
 from tests.support.landing import one_in
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 PAIRS = [{"ip_address": "10.9.9.9"}]
@@ -40,6 +41,7 @@ def _nobody_works(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+@standing
 def agent(cloud: Cloud, alice: RequestContext) -> ScriptedAgent:
     agent = cloud.add_host("kelvin")
     agent.specs = {}
@@ -47,6 +49,7 @@ def agent(cloud: Cloud, alice: RequestContext) -> ScriptedAgent:
 
 
 @pytest.fixture
+@standing
 def running(cloud: Cloud, agent: ScriptedAgent, alice: RequestContext) -> Instance:
     instance = cloud.launch(alice)
     cloud.run()

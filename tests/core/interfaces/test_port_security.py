@@ -16,11 +16,13 @@ from provisioning.network import services as network
 from provisioning.network.group_errors import SecurityGroupCannotBeAppliedError
 from provisioning.network.models import Network, Port, SecurityGroup
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def unfiltered(alice: RequestContext) -> Network:
     made = network.create_network(alice.project_id or uuid.uuid4(), "unfiltered", port_security_enabled=False)
     network.create_subnet(made, "10.31.0.0/24")
@@ -28,6 +30,7 @@ def unfiltered(alice: RequestContext) -> Network:
 
 
 @pytest.fixture
+@standing
 def web(alice: RequestContext) -> SecurityGroup:
     return network.create_security_group(alice.project_id or uuid.uuid4(), "web")
 
