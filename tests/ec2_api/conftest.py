@@ -17,7 +17,7 @@ from django.test import Client
 from provisioning.identity.services.ec2 import create_ec2_credential
 from tests.support.cast import People, Person
 from tests.support.clouds import Cloud
-from tests.support.standing import standing
+from tests.support.standing import derived, standing
 
 URL = "http://testserver/ec2/"
 Boto = Callable[[Person], Any]
@@ -71,32 +71,43 @@ def _shared(number: int) -> Any:
 
 
 @pytest.fixture
-def boto(people: People) -> Boto:
+@standing
+def key_pairs(people: People) -> dict[uuid.UUID, tuple[str, str]]:
+    """Access key and secret of each person of the cast."""
+    return {each.user_id: create_ec2_credential(each.user, each.project) for each in people.everybody()}
+
+
+@pytest.fixture
+@derived
+def boto(key_pairs: dict[uuid.UUID, tuple[str, str]]) -> Boto:
     """Make a client for somebody, with a key pair of its own."""
-    known: dict[str, Any] = {}
+    known: dict[uuid.UUID, Any] = {}
 
     def of(person: Person) -> Any:
-        if str(person.user_id) not in known:
-            made = _shared(len(known))
+        if person.user_id not in known:
+            made = known[person.user_id] = _shared(len(known))
+            pair = key_pairs.get(person.user_id) or create_ec2_credential(person.user, person.project)
             keys = made._request_signer._credentials
-            keys.access_key, keys.secret_key = create_ec2_credential(person.user, person.project)
-            known[str(person.user_id)] = made
-        return known[str(person.user_id)]
+            keys.access_key, keys.secret_key = pair
+        return known[person.user_id]
 
     return of
 
 
 @pytest.fixture
+@derived
 def alice(boto: Boto, people: People) -> Any:
     return boto(people.alice)
 
 
 @pytest.fixture
+@derived
 def bob(boto: Boto, people: People) -> Any:
     return boto(people.bob)
 
 
 @pytest.fixture
+@derived
 def charlie(boto: Boto, people: People) -> Any:
     return boto(people.charlie)
 

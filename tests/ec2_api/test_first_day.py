@@ -15,9 +15,11 @@ from provisioning.network.models import Port
 from tests.ec2_api.conftest import refused
 from tests.ec2_api.test_instances import launched, run, shown
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def instance(alice: Any, cloud: Cloud) -> str:
     return launched(alice, cloud)
 

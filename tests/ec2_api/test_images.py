@@ -32,6 +32,7 @@ def cloud(people: People) -> Cloud:
 
 
 @pytest.fixture
+@standing
 def snapshot(alice: Any, cloud: Cloud) -> str:
     volume = alice.create_volume(AvailabilityZone="nova", Size=2)["VolumeId"]
     cloud.run()

@@ -42,6 +42,7 @@ def subnet(net: Network) -> str:
 
 
 @pytest.fixture
+@standing
 def eni(alice: Any, subnet: str) -> str:
     return str(alice.create_network_interface(SubnetId=subnet)["NetworkInterface"]["NetworkInterfaceId"])
 
@@ -197,7 +198,8 @@ def test_an_interface_is_attached_and_detached(alice: Any, server: Instance, eni
     assert made["PrivateDnsName"].startswith(server.hostname)
     assert refused(alice.delete_network_interface, NetworkInterfaceId=eni) == "InvalidNetworkInterface.InUse"
     filters = [{"Name": "attachment.instance-id", "Values": [instance]}]
-    first, second = alice.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
+    both = alice.describe_network_interfaces(Filters=filters)["NetworkInterfaces"]
+    first, second = sorted(both, key=lambda each: int(each["Attachment"]["DeviceIndex"]))
     assert (first["Attachment"]["DeviceIndex"], second["NetworkInterfaceId"]) == (0, eni)
     (seen,) = alice.describe_instances(InstanceIds=[instance])["Reservations"][0]["Instances"]
     assert [each["NetworkInterfaceId"] for each in seen["NetworkInterfaces"]] == [first["NetworkInterfaceId"], eni]

@@ -27,6 +27,7 @@ def external(people: People) -> Network:
 
 
 @pytest.fixture
+@standing
 def vpc(alice: Any, external: Network) -> str:
     made = str(alice.create_vpc(CidrBlock="10.40.0.0/16")["Vpc"]["VpcId"])
     alice.create_subnet(VpcId=made, CidrBlock="10.40.1.0/24")
@@ -34,17 +35,20 @@ def vpc(alice: Any, external: Network) -> str:
 
 
 @pytest.fixture
+@standing
 def igw(alice: Any) -> str:
     return str(alice.create_internet_gateway()["InternetGateway"]["InternetGatewayId"])
 
 
 @pytest.fixture
+@standing
 def attached(alice: Any, vpc: str, igw: str) -> str:
     alice.attach_internet_gateway(InternetGatewayId=igw, VpcId=vpc)
     return igw
 
 
 @pytest.fixture
+@standing
 def table(alice: Any, vpc: str) -> str:
     return str(table_of(alice, vpc)["RouteTableId"])
 

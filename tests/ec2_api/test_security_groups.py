@@ -12,6 +12,7 @@ from provisioning.network.flows import checked
 from provisioning.network.models import AddressGroup, RbacPolicy, SecurityGroup, SecurityGroupRule
 from tests.ec2_api.conftest import Boto, refused
 from tests.support.cast import People
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 SSH = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "10.0.0.0/8", "Description": "us"}]}
@@ -19,6 +20,7 @@ NOWHERE = "sg-0123456789abcdef0"
 
 
 @pytest.fixture
+@standing
 def web(alice: Any) -> str:
     return str(alice.create_security_group(GroupName="web", Description="the web")["GroupId"])
 

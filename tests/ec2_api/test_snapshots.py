@@ -26,6 +26,7 @@ def cloud(people: People) -> Cloud:
 
 
 @pytest.fixture
+@standing
 def volume(alice: Any, cloud: Cloud) -> str:
     made = alice.create_volume(AvailabilityZone="nova", Size=2)["VolumeId"]
     cloud.run()

@@ -23,6 +23,7 @@ NOTHING = "vpc-0123456789abcdef0"
 
 
 @pytest.fixture
+@standing
 def vpc(alice: Any) -> str:
     return str(alice.create_vpc(CidrBlock="10.40.0.0/16")["Vpc"]["VpcId"])
 
