@@ -7,9 +7,11 @@ import pytest
 from provisioning.network import services
 from provisioning.network.models import Network
 from tests.support.cast import Person
+from tests.support.standing import standing
 
 
 @pytest.fixture
+@standing
 def net(alice: Person) -> Network:
     """10.20.0.1 is the gateway, .2 to .254 are given out."""
     network = services.create_network(alice.project_id, "net")

@@ -11,11 +11,13 @@ from provisioning.network.models import FloatingIP, Network, Port, PortForwardin
 from provisioning.network.services.port_forwardings import MOST_ELEMENTS
 from tests.network.test_security_groups_api import V2, refused
 from tests.support.cast import Api, Person
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def floating(alice: Person, operator: Person, net: Network) -> FloatingIP:
     """A floating IP of alice's on a network that her router leads to."""
     external = services.create_network(operator.project_id, "public", external=True)
@@ -26,6 +28,7 @@ def floating(alice: Person, operator: Person, net: Network) -> FloatingIP:
 
 
 @pytest.fixture
+@standing
 def port(alice: Person, net: Network) -> Port:
     return services.create_port(alice.project_id, net)
 

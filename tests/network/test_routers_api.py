@@ -13,16 +13,19 @@ from provisioning.network.models import FloatingIP, Network, Router
 from tests.network.test_security_groups_api import V2, made, refused
 from tests.support.cast import Api, Person
 from tests.support.ports import guest_ports
+from tests.support.standing import derived, standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@derived
 def api(alice: Person) -> Api:
     return Api(alice)
 
 
 @pytest.fixture
+@standing
 def external(operator: Person) -> Network:
     network = services.create_network(operator.project_id, "public")
     services.create_subnet(network, "203.0.113.0/24", enable_dhcp=False)
@@ -31,12 +34,14 @@ def external(operator: Person) -> Network:
 
 
 @pytest.fixture
+@standing
 def router(api: Api, external: Network) -> str:
     """A router of alice's that leads out."""
     return str(made(api, "router", name="r", external_gateway_info={"network_id": str(external.id)})["id"])
 
 
 @pytest.fixture
+@standing
 def joined(api: Api, router: str, net: Network) -> str:
     answer = api.put(f"{V2}/routers/{router}/add_router_interface", {"subnet_id": str(net.subnets.get().id)})
     assert answer.status_code == 200, answer.content

@@ -15,6 +15,7 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.network import services
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from tests.support.cast import Api, Person
+from tests.support.standing import standing
 
 V2 = "/network/v2.0"
 
@@ -38,6 +39,7 @@ def subnet(person: Person, network: Network, **values: Any) -> tuple[int, Any]:
 
 
 @pytest.fixture
+@standing
 def bare(alice: Person) -> Network:
     return services.create_network(alice.project_id, "bare")
 

@@ -28,27 +28,32 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 from tests.support.ports import guest_addresses, guest_ports
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import derived, standing
 
 pytestmark = pytest.mark.django_db
 PROJECT = context("alice").project_id or uuid.UUID(int=0)
 
 
 @pytest.fixture
-def cloud() -> Cloud:
+@standing
+def cloud(db: None) -> Cloud:
     return Cloud.make()
 
 
 @pytest.fixture
+@derived
 def alice() -> RequestContext:
     return context("alice")
 
 
 @pytest.fixture
+@standing
 def kelvin(cloud: Cloud) -> ScriptedAgent:
     return cloud.add_host("kelvin")
 
 
 @pytest.fixture
+@standing
 def running(cloud: Cloud, alice: RequestContext, kelvin: ScriptedAgent) -> Instance:
     return cloud.running(alice)
 

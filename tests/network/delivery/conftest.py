@@ -13,14 +13,17 @@ from provisioning.network.models import Delivery, FixedIP, Network, Port, Router
 from provisioning.network.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from tests.support.clouds import Cloud, context
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import derived, standing
 
 
 @pytest.fixture
+@derived
 def alice() -> RequestContext:
     return context("alice")
 
 
 @pytest.fixture
+@standing
 def cloud(db: None) -> Cloud:
     made = Cloud.make()
     for number, name in enumerate(("one", "two"), start=1):

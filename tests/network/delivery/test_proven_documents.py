@@ -21,11 +21,13 @@ from provisioning.network.models import Delivery, DeliveryMark, Network, Port
 from tests.network.delivery.conftest import knew, known
 from tests.support.clouds import Cloud
 from tests.support.scripted_agent import ScriptedAgent
+from tests.support.standing import standing
 
 Claim = Callable[[uuid.UUID, ScriptedAgent, ScriptedAgent], str]
 
 
 @pytest.fixture
+@standing
 def hosts(cloud: Cloud, alice: RequestContext) -> tuple[ScriptedAgent, ScriptedAgent]:
     """Return the host of a guest on the cloud's network, and one that has nothing there."""
     mine = cloud.agent_of(cloud.running(alice))

@@ -22,11 +22,13 @@ from provisioning.network.services.port_forwardings import Wanted
 from provisioning.quotas.selectors import usage_of
 from tests.support.cast import Person
 from tests.support.ports import guest_addresses, guest_ports
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
+@standing
 def external(operator: Person) -> Network:
     network = services.create_network(operator.project_id, "public")
     services.create_subnet(network, "203.0.113.0/29", enable_dhcp=False)
@@ -36,6 +38,7 @@ def external(operator: Person) -> Network:
 
 
 @pytest.fixture
+@standing
 def router(alice: Person, external: Network, net: Network) -> Router:
     router = services.create_router(alice.project_id, gateway=Gateway(external))
     services.add_interface_by_subnet(router, net.subnets.get())
@@ -43,6 +46,7 @@ def router(alice: Person, external: Network, net: Network) -> Router:
 
 
 @pytest.fixture
+@standing
 def port(alice: Person, net: Network) -> Port:
     return services.create_port(alice.project_id, net)
 

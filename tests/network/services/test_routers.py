@@ -28,17 +28,20 @@ from provisioning.network.services import Gateway
 from provisioning.quotas.selectors import usage_of
 from tests.support.cast import Person
 from tests.support.ports import guest_ports
+from tests.support.standing import standing
 
 pytestmark = pytest.mark.django_db
 MakeSubnet = Callable[[str], Subnet]
 
 
 @pytest.fixture
+@standing
 def router(alice: Person) -> Router:
     return services.create_router(alice.project_id, name="r")
 
 
 @pytest.fixture
+@standing
 def external(operator: Person) -> Network:
     network = services.create_network(operator.project_id, "public")
     services.create_subnet(network, "203.0.113.0/24", enable_dhcp=False)
