@@ -50,6 +50,8 @@ class _DebugCursor(_Preparing, base.CursorDebugWrapper):
 
 
 class _Operations(operations.DatabaseOperations):
+    compiler_module = "provisioning.common.postgresql.compiler"
+
     def last_executed_query(self, cursor: Any, sql: Any, params: Any) -> str:
         """Return the statement for a log; without its values where psycopg does not keep what it has sent."""
         return super().last_executed_query(cursor, sql, params) or str(sql)

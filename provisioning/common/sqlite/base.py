@@ -85,6 +85,8 @@ def _uuid(text: str) -> uuid.UUID:
 class DatabaseOperations(operations.DatabaseOperations):
     """Django's, with quick ways for what stands in every row."""
 
+    compiler_module = "provisioning.common.sqlite.compiler"
+
     def convert_uuidfield_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return value if value is None else _uuid(value)
 

@@ -1,0 +1,75 @@
+"""Two shortcuts in how Django makes a SELECT: both give exactly what Django gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import F
+from django.db.models.expressions import Col, OrderBy
+
+_CONVERTERS = "_converters_of_columns"
+"""Attribute of a connection: id of a field → the field, and what converts its values.
+
+Half of these are methods of the connection.
+"""
+
+
+class QuickSelect:
+    """Goes before Django's SQLCompiler.
+
+    Django compares every term of ORDER BY with every selected expression, for which it hashes all of them by the
+    arguments they were made with.  A name can only be that of an alias, so that is looked at first.  It also asks each
+    selected column each time for the converters of its field.
+    """
+
+    connection: Any
+    query: Any
+    select: Any
+
+    def _order_by_pairs(self) -> Any:
+        pairs: Any = super()._order_by_pairs  # type: ignore[misc] # Django's
+        select = self.select
+        if not select or self.query.combinator or not _is_apart(self._ordering(), {alias for *_, alias in select}):
+            return list(pairs())
+        self.select = None
+        try:
+            return list(pairs())
+        finally:
+            self.select = select
+
+    def _ordering(self) -> Iterable[Any]:
+        query = self.query
+        if query.extra_order_by:
+            return tuple(query.extra_order_by)
+        return tuple(query.order_by or (query.get_meta().ordering if query.default_ordering else ()))
+
+    def get_converters(self, expressions: Iterable[Any]) -> dict[int, Any]:
+        """Return position → converters and expression; Django's own for anything but plain columns."""
+        columns = list(expressions)
+        if not all(type(each) is Col and each.target is each.output_field for each in columns):
+            found: dict[int, Any] = super().get_converters(columns)  # type: ignore[misc] # Django's
+            return found
+        known = getattr(self.connection, _CONVERTERS, None)
+        if known is None:
+            known = {}
+            setattr(self.connection, _CONVERTERS, known)
+        converters = {}
+        for position, column in enumerate(columns):
+            field = column.target
+            if id(field) not in known:
+                of_backend = self.connection.ops.get_db_converters(column)
+                known[id(field)] = field, of_backend + column.get_db_converters(self.connection)
+            if known[id(field)][1]:
+                converters[position] = known[id(field)][1], column
+        return converters
+
+
+def _is_apart(ordering: Iterable[Any], aliases: set[str | None]) -> bool:
+    """Whether none of the terms can stand for something that is selected."""
+    for term in ordering:
+        source = term.expression if isinstance(term, OrderBy) else term
+        name: Any = source.name if type(source) is F else source  # type: ignore[attr-defined] # the stubs leave it out
+        if not isinstance(name, str) or name.lstrip("-+") in aliases:
+            return False
+    return True
