@@ -7,7 +7,7 @@ from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 
 from tests.support.command_line import batch, refused
-from tests.support.one_machine import OneMachine
+from tests.support.one_machine import PATIENCE, OneMachine
 
 pytestmark = [
     pytest.mark.compat,
@@ -368,12 +368,18 @@ def test_a_server_with_an_automatic_floating_ip(cloud: OneMachine) -> None:
     config = OpenStackConfig(config_files=[str(cloud.data / "clouds.yaml")])
     with Connection(config=config.get_one("demo")) as sdk:
         server = sdk.create_server(
-            "auto", image="novella-guest", flavor="m1.nano", network="demo-net", auto_ip=True, wait=True, timeout=60
+            "auto",
+            image="novella-guest",
+            flavor="m1.nano",
+            network="demo-net",
+            auto_ip=True,
+            wait=True,
+            timeout=int(PATIENCE),
         )
         address = sdk.get_server(server.id).public_v4  # it is new unless an earlier test has left a free one
         [floating] = sdk.network.ips(floating_ip_address=address)
         kinds = {each["addr"]: each["OS-EXT-IPS:type"] for each in server.addresses["demo-net"]}
         assert kinds[floating.floating_ip_address] == "floating"
         assert kinds[floating.fixed_ip_address] == "fixed"
-        assert sdk.delete_server(server.id, wait=True, timeout=60, delete_ips=True)
+        assert sdk.delete_server(server.id, wait=True, timeout=int(PATIENCE), delete_ips=True)
         assert list(sdk.network.ips(floating_ip_address=address)) == []

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.one_machine import PATIENCE
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -26,7 +28,7 @@ def up(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             [CHECKOUT / "bin" / "up", *arguments],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             cwd=tmp_path,
             env={name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")},
             check=False,

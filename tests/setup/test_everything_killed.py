@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.one_machine import CHECKOUT, ENVIRONMENT, OneMachine, wait_for
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, wait_for
 from up.processes import children
 
 COUNT = 10
@@ -65,7 +65,7 @@ def kill_everything(cloud: OneMachine) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    run.process.communicate(timeout=30)
+    run.process.communicate(timeout=PATIENCE)
     wait_for("all processes are gone", lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in pids))
 
 
@@ -126,7 +126,7 @@ def test_everything_killed_in_the_middle_of_launches(cloud: OneMachine, held: st
     wait_for("the launches are where they are held", lambda: states(cloud)["building", "spawning"] == on_hosts)
     kill_everything(cloud)
     assert all(task for _, task in states(cloud)), "they were done before they could be killed"
-    client.wait(60)
+    client.wait(PATIENCE)
     cloud.up()
     all_end(cloud, COUNT)
 
@@ -143,7 +143,7 @@ def test_each_process_in_turn_in_the_middle_of_launches(cloud: OneMachine, how: 
         os.kill(ended, how)
         run.read_until(r"starting it again")
         wait_for(f"{word} is back", lambda word=word, ended=ended: _started(cloud, word) not in {0, ended})
-        client.wait(60)
+        client.wait(PATIENCE)
     all_end(cloud, 15)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.one_machine import ENVIRONMENT, wait_for
+from tests.support.one_machine import ENVIRONMENT, PATIENCE, wait_for
 from up import kept
 from up.data_folder import DataFolder
 from up.health import free_port
@@ -30,7 +30,7 @@ def test_the_log_of_the_shell_half_is_taken_away(tmp_path: Path, number: int, st
     wait_for("its work", lambda: any(command_line(child).startswith("sleep 30") for child in children(shell.pid)))
     assert any(tmp_path.glob("novella-setup.*"))
     os.killpg(shell.pid, number)
-    assert shell.wait(timeout=60) == status
+    assert shell.wait(timeout=PATIENCE) == status
     assert list(tmp_path.iterdir()) == []
 
 
@@ -48,7 +48,7 @@ def test_a_signal_while_preparing_ends_what_was_begun(tmp_path: Path, number: in
     )
     (child,) = wait_for("the first program", lambda: children(up.pid))
     up.send_signal(number)
-    said, _ = up.communicate(timeout=60)
+    said, _ = up.communicate(timeout=PATIENCE)
     assert up.returncode == 130
     assert "bin/up: stopped before the services started." in said
     assert "Traceback" not in said
