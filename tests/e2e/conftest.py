@@ -64,6 +64,7 @@ def chromium() -> Iterator[Browser]:
             executable_path=shutil.which("chromium"),
             args=["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"],
         )
+        browser.on("context", lambda context: context.set_default_timeout(1000 * PATIENCE))
         yield browser
         browser.close()
 

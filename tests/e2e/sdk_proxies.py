@@ -10,7 +10,7 @@ from openstack import exceptions
 from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 
-from tests.support.one_machine import OneMachine, wait_for
+from tests.support.one_machine import PATIENCE, OneMachine, wait_for
 
 SHARES = "shared file systems came with 2.97"
 VOLUMES = "volumes come with the volume service"
@@ -100,9 +100,9 @@ def methods(proxy: type) -> set[str]:
     return {name for name, value in vars(proxy).items() if not name.startswith("_") and callable(value)}
 
 
-def connect(cloud: OneMachine, **more: Any) -> Connection:
+def connect(cloud: OneMachine, name: str = "admin", **more: Any) -> Connection:
     config = OpenStackConfig(config_files=[str(cloud.data / "clouds.yaml")])
-    return Connection(config=config.get_one("admin", **more))
+    return Connection(config=config.get_one(name, **more))
 
 
 class Parts:
@@ -123,7 +123,7 @@ class Parts:
             networks=[{"uuid": self.network.id}],
             **more,
         )
-        return self.compute.wait_for_server(made, interval=0.2)
+        return self.compute.wait_for_server(made, interval=0.2, wait=int(PATIENCE))
 
     def until(self, server: Any, status: str) -> Any:
         def there() -> Any:

@@ -14,18 +14,29 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import Key
-from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine, running
+from tests.e2e.sdk_proxies import connect
+from tests.support.one_machine import CHECKOUT, ENVIRONMENT, PATIENCE, OneMachine
 
-pytestmark = pytest.mark.compat
+pytestmark = [
+    pytest.mark.compat,
+    pytest.mark.filterwarnings(
+        "ignore::DeprecationWarning",
+        "ignore::openstack.warnings.OpenStackDeprecationWarning",
+        "ignore::PendingDeprecationWarning",
+    ),
+]
 PAGES = CHECKOUT / "docs/clients"
 PROGRAMS = CHECKOUT / ".venv/bin"
 
 
 @pytest.fixture(scope="module")
-def plain() -> Iterator[OneMachine]:
-    """A running cloud as bin/up makes it, with hosts that boot nothing."""
-    with running(simulate=2) as cloud:
-        yield cloud
+def plain(simulated: OneMachine) -> Iterator[OneMachine]:
+    """A running cloud as bin/up makes it, with hosts that boot nothing; what the first playbook leaves is deleted."""
+    yield simulated
+    conn = connect(simulated, name="demo")
+    conn.delete_server("ansible-first", wait=True)
+    conn.delete_server_group("web")
+    conn.delete_keypair("ansible")
 
 
 def blocks(page: str, language: str) -> list[str]:

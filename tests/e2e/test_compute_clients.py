@@ -12,7 +12,7 @@ from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 
 from tests.support.command_line import batch, refused
-from tests.support.one_machine import OneMachine, running, wait_for
+from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = [
     pytest.mark.compat,
@@ -28,11 +28,8 @@ NEW = "server create --image novella-guest --flavor m1.nano --network demo-net -
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Iterator[OneMachine]:
-    """A running cloud of three hosts that boot nothing, where deleted servers can be restored."""
-    settings = {"NOVELLA_RECLAIM_INSTANCE_INTERVAL": "3600", "NOVELLA_SHELVED_OFFLOAD_TIME": "-1"}
-    with running(simulate=len(HOSTS), settings=settings) as cloud:
-        yield cloud
+def simulated(restoring: OneMachine) -> OneMachine:
+    return restoring
 
 
 @functools.cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,7 +14,7 @@ from openstack.connection import Connection
 from openstack.image.v2 import _proxy as image_proxy
 
 from tests.e2e.sdk_proxies import NOT_CALLED, NOT_CALLED_IMAGE, Parts, Spy, connect, methods, refused
-from tests.support.one_machine import OneMachine, running, wait_for
+from tests.support.one_machine import OneMachine, wait_for
 
 pytestmark = [
     pytest.mark.compat,
@@ -30,10 +29,8 @@ PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHb5vYb1vJr1cUu7yN2d6y2N0v1m3o
 
 
 @pytest.fixture(scope="module")
-def simulated() -> Iterator[OneMachine]:
-    settings = {"NOVELLA_RECLAIM_INSTANCE_INTERVAL": "3600", "NOVELLA_SHELVED_OFFLOAD_TIME": "-1"}
-    with running(simulate=2, settings=settings) as cloud:
-        yield cloud
+def simulated(restoring: OneMachine) -> OneMachine:
+    return restoring
 
 
 @pytest.mark.parametrize("microversion", [pytest.param(None, marks=pytest.mark.deep), "2.96"])

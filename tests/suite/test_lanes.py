@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -82,3 +83,20 @@ def test_each_file_of_the_ledger_has_a_worker(sliced: tuple[int, int] | None, mo
         for n in range(9)
     ]
     assert all(len(each) == 1 for each in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "piece"),
+    [
+        ("def test_one(cloud: OneMachine): ...", "cloud"),
+        ("def cloud(simulated: OneMachine) -> OneMachine: ...\ndef test_one(cloud: OneMachine): ...", "simulated"),
+        ("def simulated(restoring: OneMachine): ...\ndef test_one(simulated: OneMachine): ...", "restoring"),
+        ("def cloud() -> Iterator[OneMachine]: ...\ndef test_one(cloud: OneMachine): ...", "tests/e2e/test_one.py"),
+        ("def test_one(): ...", "tests/e2e/test_one.py"),
+    ],
+)
+def test_files_that_share_a_cloud_are_one_piece_of_work(text: str, piece: str, tmp_path: Path) -> None:
+    file = tmp_path / "tests/e2e/test_one.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert lanes._piece("tests/e2e/test_one.py", tmp_path) == piece
