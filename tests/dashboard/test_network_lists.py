@@ -17,6 +17,7 @@ from provisioning.network import services
 from provisioning.network.models import Network
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.landing import one_in
 from tests.support.standing import standing
 
 PATHS = ("/networks/", "/routers/", "/floating-ips/", "/security-groups/")
@@ -41,7 +42,7 @@ def one_more(alice: Person, outside: Network, number: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", PATHS)
+@one_in(2, "path", PATHS)
 def test_a_longer_list_needs_no_more_queries(
     at_alice: Client, alice: Person, cloud: Cloud, outside: Network, path: str
 ) -> None:

@@ -308,6 +308,7 @@ def test_a_second_router_is_a_second_table(alice: Any, people: People, vpc: str,
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_tables_of_others_are_not_there(
     alice: Any, charlie: Any, bob: Any, vpc: str, attached: str, table: str
 ) -> None:

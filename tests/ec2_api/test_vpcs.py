@@ -252,6 +252,7 @@ def test_a_group_remembers_its_vpc(alice: Any, vpc: str, foreign: Network) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_vpcs_of_others_are_not_there(alice: Any, charlie: Any, bob: Any, vpc: str) -> None:
     subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")["Subnet"]["SubnetId"]
     assert charlie.describe_vpcs()["Vpcs"] == charlie.describe_subnets()["Subnets"] == []

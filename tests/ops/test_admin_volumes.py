@@ -69,6 +69,7 @@ def one_of_each(town: Town, number: int) -> Volume:
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_list_costs_as_much_with_one_row_as_with_many(admin: Client, town: Town) -> None:
     def cost() -> dict[str, int]:
         found = {}

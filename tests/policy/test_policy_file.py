@@ -320,6 +320,7 @@ print(*(f"{name} {policy._current().enforcer.rules[name]}" for name in policy.RU
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_a_worker_knows_every_rule_and_takes_the_file_s_for_actions(tmp_path: Path) -> None:
     """Server actions bring their rules: a process that serves no page has them all, and refuses none of the file's."""
     path = tmp_path / "policy.yaml"

@@ -132,7 +132,9 @@ class Scene:
 
     def api(self, who: str) -> Api:
         """A client of a person; at the oldest microversion unless its headers say otherwise."""
-        return self._apis.setdefault(who, Api(self.person(who)))
+        if who not in self._apis:
+            self._apis[who] = Api(self.person(who))
+        return self._apis[who]
 
     def let(self, name: str, value: Any) -> Any:
         """Give a value its name, in addresses (``{name}``) and in what is kept (``<name>``)."""
