@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, prefetch_related_objects
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,6 +17,7 @@ from portal.api.network.frame.kinds import Many, Text
 from portal.api.network.frame.query import FIELDS, fields_of, page_links, query_of, read_query
 from portal.api.network.frame.resource import Create, Delete, Resource, Update, Values
 from portal.api.network.frame.schemas import TAGS_BODY, changes_body, new_body
+from provisioning.common.errors import NotFoundError
 from provisioning.common.listed import part_of
 from provisioning.common.listing import Part
 from provisioning.identity import policy
@@ -116,12 +117,26 @@ class ListView(ResourceView):
             if resource.quota and resource.in_quota(values):
                 asked.setdefault(target["project_id"], Counter())[resource.quota] += 1
         made = services.create_all([partial(create, self.context, values) for values in items], asked)
-        every = resource.many(self.context, all_projects=True)
-        if isinstance(every, QuerySet):
-            every = every.prefetch_related(*resource.related).filter(pk__in=[row.pk for row in made])
-        rows = {row.pk: row for row in every}
-        shapes = self.shapes([rows.get(row.pk, row) for row in made])
+        shapes = self.shapes([self._as_it_is(made[0])] if len(made) == 1 else self._as_they_are(made))
         return Response({resource.plural: shapes} if many else {resource.name: shapes[0]}, status=201)
+
+    def _as_it_is(self, row: Any) -> Any:
+        """Return a row that was made as its caller sees it now."""
+        one = cast("Callable[..., Any]", self.resource.one)
+        try:
+            found = one(self.context, row.pk, all_projects=True)
+        except NotFoundError:
+            return row
+        if self.resource.related:
+            prefetch_related_objects([found], *self.resource.related)
+        return found
+
+    def _as_they_are(self, made: Sequence[Any]) -> list[Any]:
+        every = self.resource.many(self.context, all_projects=True)
+        if isinstance(every, QuerySet):
+            every = every.prefetch_related(*self.resource.related).filter(pk__in=[row.pk for row in made])
+        rows = {row.pk: row for row in every}
+        return [rows.get(row.pk, row) for row in made]
 
     def _own(self, values: Values) -> None:
         """Fill in the project; for another one only operators ask."""
