@@ -25,9 +25,11 @@ from typing import Any, TypeVar
 import pytest
 from django.core.cache import caches
 from django.db import connection, transaction
+from django.db.models import DateTimeField
 from django.utils import timezone
 from pytest_django.plugin import blocking_manager_key
 
+from provisioning.common.prepared import PreparedUpdate
 from provisioning.hosts.models import Host
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,7 +115,12 @@ _stage = _Stage()
 
 def _let_hosts_be_up() -> None:
     """Let no host be down because it stands for long."""
-    Host.objects.filter(last_seen_at__isnull=False).update(last_seen_at=timezone.now())
+    _SEEN(now=timezone.now())
+
+
+_SEEN = PreparedUpdate(
+    lambda now: (Host.objects.filter(last_seen_at__isnull=False), {"last_seen_at": now}), now=DateTimeField()
+)
 
 
 def _name(make: Callable[..., Any]) -> str:
