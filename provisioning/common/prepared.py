@@ -8,13 +8,13 @@ PostgreSQL plans it once for a connection.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models import Field, QuerySet, Value, prefetch_related_objects
+from django.db.models import AutoField, Field, Model, QuerySet, Value, prefetch_related_objects
 from django.db.models.sql import UpdateQuery
 
 from provisioning.common.repeated import Repeated
@@ -119,6 +119,52 @@ class PreparedUpdate:
         query.add_update_values(columns)
         sql, parameters = query.get_compiler(DEFAULT_DB_ALIAS).as_sql()
         return _Statement(queryset, None, Repeated(sql), tuple(parameters))
+
+
+class PreparedInsert:
+    """An INSERT of rows of a model::
+
+        ADD = PreparedInsert(Event)
+        ADD([Event(topic=…), Event(topic=…)])
+
+    As ``bulk_create``, but the rows do not learn the keys that the database gives them, and no value is an expression.
+    """
+
+    MOST = 20
+    """Rows of one statement; more are left to ``bulk_create``."""
+
+    def __init__(self, model: type[Model]) -> None:
+        self._model = model
+        self._statements: dict[tuple[str, int], Repeated] = {}
+
+    def __call__(self, rows: Iterable[Model]) -> None:
+        """Write the rows, in one statement."""
+        fresh = list(rows)
+        if not 0 < len(fresh) <= self.MOST:
+            self._model._default_manager.bulk_create(fresh)
+            return
+        connection = connections[DEFAULT_DB_ALIAS]
+        sql = self._statements.get((connection.vendor, len(fresh)))
+        if sql is None:
+            sql = self._statements[connection.vendor, len(fresh)] = self._statement(connection, len(fresh))
+        values = [
+            field.get_db_prep_save(field.pre_save(row, add=True), connection)
+            for row in fresh
+            for field in self._columns()
+        ]
+        with connection.cursor() as cursor:
+            cursor.execute(sql, values)
+
+    def _columns(self) -> list[Field[Any, Any]]:
+        return [each for each in self._model._meta.local_concrete_fields if not isinstance(each, AutoField)]
+
+    def _statement(self, connection: Any, rows: int) -> Repeated:
+        quote, columns = connection.ops.quote_name, self._columns()
+        names = ", ".join(quote(each.column) for each in columns)
+        row = f"({', '.join(['%s'] * len(columns))})"
+        return Repeated(
+            f"INSERT INTO {quote(self._model._meta.db_table)} ({names}) VALUES {', '.join([row] * rows)}"  # noqa: S608 - names of columns
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

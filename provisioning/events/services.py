@@ -10,6 +10,7 @@ from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
 
+from provisioning.common.prepared import PreparedInsert
 from provisioning.events import wake
 from provisioning.events.models import Event
 
@@ -27,8 +28,11 @@ def record(topic: str, kind: str, payload: dict[str, Any]) -> None:
 
 def record_all(entries: Sequence[Entry]) -> None:
     """Append events in their order, in one statement; else as ``record``."""
-    Event.objects.bulk_create(Event(topic=topic, kind=kind, payload=payload) for topic, kind, payload in entries)
+    _APPEND(Event(topic=topic, kind=kind, payload=payload) for topic, kind, payload in entries)
     wake.announce(wake.EVENTS)
+
+
+_APPEND = PreparedInsert(Event)
 
 
 def prune() -> int:

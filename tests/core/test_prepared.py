@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,11 +12,13 @@ from django.db import connection
 from django.db.models import CharField, F, IntegerField, Model, UUIDField
 from django.db.models.sql.compiler import SQLUpdateCompiler
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from provisioning.common.context import RequestContext
 from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedUpdate
+from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
 from provisioning.compute.models import Instance, InstanceAction
+from provisioning.events.models import Event
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
 from tests.support.clouds import Cloud, state_of
@@ -29,6 +32,7 @@ NAMES = Prepared(
     project_id=UUIDField(),
     name=CharField(),
 )
+ADD = PreparedInsert(Event)
 WITH_ADDRESSES = Prepared(
     lambda device_id: Port.objects.filter(device_id=device_id).prefetch_related("fixed_ips"), device_id=UUIDField()
 )
@@ -98,6 +102,17 @@ def test_many_ids_are_one_parameter(cloud: Cloud, alice: RequestContext) -> None
     assert {key for (key,) in prepared(ids=asked)} == made & set(asked)
     assert prepared(ids=[]) == []
     assert not Instance.objects.filter(Among("id", [])).exists()
+
+
+def test_rows_are_written_as_by_bulk_create() -> None:
+    for many in (0, 1, 3, 3, PreparedInsert.MOST + 1):
+        before = set(Event.objects.values_list("id", flat=True))
+        ADD(Event(topic=f"topic {number}", kind="%s", payload={"a": [number, None]}) for number in range(many))
+        made = Event.objects.exclude(id__in=before).order_by("id")
+        assert [(each.topic, each.kind, each.payload) for each in made] == [
+            (f"topic {number}", "%s", {"a": [number, None]}) for number in range(many)
+        ]
+        assert all(timezone.now() - each.created_at < timedelta(minutes=5) for each in made)
 
 
 def test_threads_that_ask_together_get_their_own_rows(shared_cloud: Cloud, alice: RequestContext) -> None:

@@ -24,7 +24,7 @@ from django.db import connection, transaction
 from django.db.models import BigIntegerField, Case, F, Q, QuerySet, UUIDField, Value, When
 
 from provisioning.common.errors import OverQuotaError
-from provisioning.common.prepared import Prepared, PreparedUpdate
+from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
 from provisioning.identity import owner_locks
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import LEDGER, OF_USERS, PER_USER, UNLIMITED, is_per_type
@@ -102,7 +102,7 @@ def _claim(
             wanted = _missing(holdings)
         if wanted:
             raise_counters(scope_id, wanted, bounds, "in_use" if committed else "reserved", user_id)
-            Reservation.objects.bulk_create(
+            _RESERVE(
                 Reservation(
                     project_id=scope_id,
                     user_id=user_id if resource in OF_USERS else None,
@@ -113,6 +113,9 @@ def _claim(
                 )
                 for (owner, resource), amount in wanted.items()
             )
+
+
+_RESERVE = PreparedInsert(Reservation)
 
 
 def raise_counters(
