@@ -105,8 +105,7 @@ class Playbooks:
             *("-e", json.dumps(variables), *(f"{number}.yml" for number in numbers)),
         )
         settings = {"ANSIBLE_HOME": str(self.folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
-        # Every task is a process that imports openstacksdk: it is compiled once.
-        settings |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(self.folder / "compiled")}
+        settings |= {"PYTHONDONTWRITEBYTECODE": ""}  # every task is a process that imports openstacksdk
         said = run(self.cloud, self.folder, *command, **settings)
         return int(re.findall(r"changed=(\d+)", said)[-1])
 
