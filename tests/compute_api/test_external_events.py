@@ -106,12 +106,6 @@ def test_services_switch_servers_of_every_project(people: People, api: Api, clou
     assert status_of(api, server) == "SHUTOFF"
 
 
-def test_only_operators_tell(people: People, api: Api, cloud: Cloud) -> None:
-    event = {"name": "network-changed", "server_uuid": NOBODY}
-    for person in (people.alice, people.bob, people.charlie):
-        assert tell(Api(person), event).status_code == 403
-
-
 @pytest.mark.parametrize(
     "event",
     [

@@ -35,11 +35,6 @@ def test_operators_make_and_delete(people: People, cloud: Cloud) -> None:
     )
 
 
-def test_members_do_not(api: Api, cloud: Cloud) -> None:
-    assert api.post(f"{V21}/flavors", {"flavor": {"name": "x", "ram": 1, "vcpus": 1, "disk": 1}}).status_code == 403
-    assert api.delete(f"{V21}/flavors/1").status_code == 403
-
-
 def test_a_private_flavor_is_invisible_and_unusable(api: Api, cloud: Cloud, people: People) -> None:
     operator = Api(people.operator)
     private = operator.post(

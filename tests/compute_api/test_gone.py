@@ -40,10 +40,6 @@ def test_what_was_removed_is_410_at_every_version(api: Api, method: str, address
         }
 
 
-def test_strangers_learn_nothing_of_what_was_removed() -> None:
-    assert Api(None).get(f"{V21}/os-cells").status_code == 401
-
-
 def test_methods_that_never_were_are_405(api: Api) -> None:
     assert api.delete(f"{V21}/os-agents").status_code == 405
     assert api.post(f"{V21}/os-fping", {}).status_code == 405

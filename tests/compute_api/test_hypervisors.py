@@ -224,13 +224,6 @@ def test_statistics_sum_up_what_is_enabled_up_to_2_87(people: People, host: Host
     assert nothing.keys() == found.keys()
 
 
-def test_only_operators_see_hypervisors(people: People, host: Host) -> None:
-    for person in (people.alice, people.bob, people.charlie):
-        api = Api(person)
-        for tail in ("", "/detail", "/statistics", "/1", "/1/uptime", "/h/search", "/h/servers"):
-            assert api.get(f"{HYPERVISORS}{tail}").status_code == 403
-
-
 @pytest.mark.parametrize("tail", ["", "/detail"])
 def test_a_list_costs_the_same_however_many_there_are(
     people: People, host: Host, cloud: Cloud, tail: str, django_assert_max_num_queries: Any

@@ -303,11 +303,6 @@ def test_a_locked_a_busy_and_a_paused_server_are_409(api: Api, cloud: Cloud, ser
     assert rebuild(api, server, cloud).status_code == 409
 
 
-def test_others_find_no_server_and_readers_may_not(api: Api, cloud: Cloud, people: People, server: str) -> None:
-    assert rebuild(Api(people.charlie), server, cloud).status_code == 404
-    assert rebuild(Api(people.bob), server, cloud).status_code == 403
-
-
 def test_no_password_is_said_where_guests_get_none(api: Api, cloud: Cloud, settings: Settings) -> None:
     settings.ENABLE_INSTANCE_PASSWORD = False
     ident = launch(api, cloud)

@@ -178,15 +178,6 @@ def test_what_is_wrong_with_the_new_form_is_said(
     assert answer.status_code == status, answer.content
 
 
-def test_only_operators_see_and_change_services(people: People, api: Api, cloud: Cloud) -> None:
-    ident = Host.objects.get().id
-    for person in (people.alice, people.bob, people.charlie):
-        api = Api(person, **{"OpenStack-API-Version": "compute 2.53"})
-        assert api.get(SERVICES).status_code == 403
-        assert api.put(f"{SERVICES}/{ident}", {"status": "disabled"}).status_code == 403
-        assert api.delete(f"{SERVICES}/{ident}").status_code == 403
-
-
 # ----- forced down ----------------------------------------------------------------------------------------------------
 
 

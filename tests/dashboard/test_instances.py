@@ -249,12 +249,6 @@ def test_without_scripts_the_menu_is_a_page_of_links(at_alice: Client, web: Inst
     assert f'href="/instances/{web.id}/stop/"' in page
 
 
-def test_the_menu_of_another_projects_instance_is_not_found(
-    signed_in: SignedIn, charlie: Person, web: Instance
-) -> None:
-    assert signed_in(charlie).get(f"/instances/{web.id}/actions/").status_code == 404
-
-
 def test_a_row_of_the_list_is_small(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     cloud.launch(alice.context, min_count=1, max_count=1)
     one = len(at_alice.get("/instances/").content)

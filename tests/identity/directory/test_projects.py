@@ -269,17 +269,6 @@ def test_wrong_tags_are_refused_and_leave_the_present_ones(people: People) -> No
     assert api.get(tags).json()["tags"] == full
 
 
-def test_members_read_tags_and_change_nothing(people: People) -> None:
-    path = f"{V3}/projects/{people.alice.project.id.hex}"
-    for person, seen in ((people.alice, 200), (people.bob, 200), (people.charlie, 403)):
-        api = Api(person)
-        assert status(api.get(f"{path}/tags")) == seen
-        assert status(api.put(f"{path}/tags/x")) == 403
-        assert status(api.patch(path, {"project": {"name": "x"}})) == 403
-        assert status(api.delete(path)) == 403
-        assert status(api.post(f"{V3}/projects", {"project": {"name": "x"}})) == 403
-
-
 def test_a_domain_is_shown_as_a_project_too(people: People) -> None:
     make_realm()
     api = Api(people.operator)
