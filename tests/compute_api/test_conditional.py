@@ -24,6 +24,7 @@ from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.compute_api.test_proxies import make_image
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 LISTS = [f"{V21}/servers", f"{V21}/servers/detail", f"{V21}/flavors", f"{V21}/flavors/detail", "/image/v2/images"]
@@ -196,7 +197,7 @@ def test_much_is_not_remembered(new_api: Api, cloud: Cloud, monkeypatch: pytest.
     assert len(kept) == before
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "tagged"),
     [
         ("/compute/", True),

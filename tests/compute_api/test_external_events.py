@@ -13,6 +13,7 @@ from tests.compute_api.conftest import V21, launch, put_server
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.standing import derived
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -64,7 +65,7 @@ def test_events_for_nobody_at_all(root: Api, cloud: Cloud) -> None:
     assert (answer.status_code, answer.json()["events"][0]["code"]) == (207, 404)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "before", "since"),
     [
         ("volume-extended", "2.50", "2.51"),
@@ -106,7 +107,7 @@ def test_services_switch_servers_of_every_project(people: People, api: Api, clou
     assert status_of(api, server) == "SHUTOFF"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "event",
     [
         {},

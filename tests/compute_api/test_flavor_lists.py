@@ -16,6 +16,7 @@ from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.standing import derived
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 FLAVORS = f"{V21}/flavors"
@@ -41,7 +42,7 @@ def operator(people: People) -> Api:
     return Api(people.operator)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "expected"),
     [
         ("", ["a", "b", "c"]),
@@ -81,7 +82,7 @@ def test_pages_are_linked(api: Api) -> None:
     assert seen == [["a", "b"], ["c"]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "word"),
     [
         ("limit=x", "limit"),
@@ -101,7 +102,7 @@ def test_wrong_queries_are_named(api: Api, query: str, word: str) -> None:
         assert word in answer.json()["badRequest"]["message"]
 
 
-@pytest.mark.parametrize(("version", "status"), [("2.1", 200), ("2.74", 200), ("2.75", 400), ("2.96", 400)])
+@each_row(("version", "status"), [("2.1", 200), ("2.74", 200), ("2.75", 400), ("2.96", 400)])
 def test_unknown_parameters_are_refused_from_2_75(api: Api, version: str, status: int) -> None:
     for path in (FLAVORS, f"{FLAVORS}/detail"):
         assert api.get(f"{path}?colour=red&limit=1", **at(version)).status_code == status
@@ -129,7 +130,7 @@ ALWAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "more", "swap"),
     [
         ("2.1", set(), ""),
@@ -167,7 +168,7 @@ def test_extra_specs_are_for_those_who_may_see_them(api: Api, tmp_path: Path, se
     policy.load()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "word"),
     [
         ({"ram": "9" * 5000}, "ram"),
@@ -212,7 +213,7 @@ def test_names_and_ids_are_taken_once(operator: Api) -> None:
     assert operator.post(FLAVORS, body).json()["conflictingRequest"]["message"] == "Flavor with ID 5 already exists."
 
 
-@pytest.mark.parametrize(("version", "status"), [("2.1", 404), ("2.54", 404), ("2.55", 200), ("2.96", 200)])
+@each_row(("version", "status"), [("2.1", 404), ("2.54", 404), ("2.55", 200), ("2.96", 200)])
 def test_the_description_changes_from_2_55(operator: Api, api: Api, version: str, status: int) -> None:
     make("a")
     body = {"flavor": {"description": "for tests"}}

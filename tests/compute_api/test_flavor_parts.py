@@ -13,6 +13,7 @@ from provisioning.compute.models import Flavor
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 F = f"{V21}/flavors/f"
@@ -53,7 +54,7 @@ def test_extra_specs_are_added_changed_and_removed(operator: Api) -> None:
         assert answer.json()["itemNotFound"]["message"] == "Flavor f has no extra specs with key old."
 
 
-@pytest.mark.parametrize(
+@each_row(
     "specs",
     [{"a/b": "x"}, {"": "x"}, {"a" * 256: "x"}, {"a": "x" * 256}, {"a": None}, {"a": True}, {"a": {}}, [], "x"],
 )
@@ -101,7 +102,7 @@ RIGHT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("key", "value", "sentence"), WRONG)
+@each_row(("key", "value", "sentence"), WRONG)
 def test_known_namespaces_are_checked_from_2_86(operator: Api, key: str, value: str, sentence: str) -> None:
     for answer in (
         operator.post(SPECS, {"extra_specs": {key: value}}, **at("2.86")),
@@ -114,13 +115,13 @@ def test_known_namespaces_are_checked_from_2_86(operator: Api, key: str, value: 
     assert operator.post(SPECS, {"extra_specs": {key: value}}, **at("2.85")).status_code == 200
 
 
-@pytest.mark.parametrize(("key", "value"), RIGHT)
+@each_row(("key", "value"), RIGHT)
 def test_right_extra_specs_pass_in_2_86(operator: Api, key: str, value: object) -> None:
     assert operator.put(f"{SPECS}/{key}", {key: value}, **at("2.86")).status_code == 200
 
 
-@pytest.mark.parametrize("key", ["hw:numa_cpus.0", "hw:pmem", "pci_passthrough:alias", "hw:mem_page_size"])
-@pytest.mark.parametrize("unit", ["1", "1-1", "1-1,", "1,1-1,", "a", "a,", "a:1,", " ", "1 "])
+@each_row("key", ["hw:numa_cpus.0", "hw:pmem", "pci_passthrough:alias", "hw:mem_page_size"])
+@each_row("unit", ["1", "1-1", "1-1,", "1,1-1,", "a", "a,", "a:1,", " ", "1 "])
 def test_no_text_keeps_the_check_busy(key: str, unit: str) -> None:
     """A pattern that tries every way to read a text would not come back for these."""
     text = (unit * 255)[:254] + "!"
@@ -147,7 +148,7 @@ def test_a_project_gets_access_and_loses_it(operator: Api, people: People) -> No
         assert operator.post(f"{F}/action", {"removeTenantAccess": {"tenant": tenant}}).status_code == 404
 
 
-@pytest.mark.parametrize(("version", "status"), [("2.1", 200), ("2.6", 200), ("2.7", 409), ("2.96", 409)])
+@each_row(("version", "status"), [("2.1", 200), ("2.6", 200), ("2.7", 409), ("2.96", 409)])
 def test_public_flavors_need_no_access_from_2_7(
     operator: Api, flavor: Flavor, people: People, version: str, status: int
 ) -> None:
@@ -157,7 +158,7 @@ def test_public_flavors_need_no_access_from_2_7(
     assert operator.get(f"{F}/os-flavor-access").status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "status"),
     [
         ({}, 400),

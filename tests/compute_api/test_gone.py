@@ -13,6 +13,7 @@ from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.roles import ensure_role
 from tests.compute_api.conftest import V21, put_server
 from tests.support.cast import Api, People
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 GONE = [
@@ -27,7 +28,8 @@ def at(version: str) -> dict[str, str]:
     return {"OpenStack_API_Version": f"compute {version}"}
 
 
-@pytest.mark.parametrize(("method", "address"), GONE)
+@pytest.mark.slow
+@each_row(("method", "address"), GONE)
 def test_what_was_removed_is_410_at_every_version(api: Api, method: str, address: str) -> None:
     for version in ("2.1", "2.35", "2.36", "2.96"):
         answer = api._send(method, f"{V21}/{address}", {} if method in ("POST", "PUT") else None, **at(version))
@@ -48,7 +50,7 @@ def test_methods_that_never_were_are_405(api: Api) -> None:
 INFO = {"snapshot_id": "s", "type": "qcow2", "new_file": "f"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("snapshot", "word"),
     [
         ({"volume_id": "v", "create_info": INFO}, "No volume Block Device Mapping with id v."),
@@ -66,7 +68,7 @@ def test_assisted_snapshots_need_a_volume(people: People, snapshot: dict[str, ob
     assert Api(people.alice).post(path, {"snapshot": snapshot}).status_code == 403
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "word"),
     [
         ("", "delete_info"),

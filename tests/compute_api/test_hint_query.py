@@ -11,6 +11,7 @@ from provisioning.compute.models import Instance
 from tests.compute_api.conftest import V21, server_body
 from tests.support.cast import Api
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 KEYS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
@@ -42,7 +43,7 @@ def test_a_query_that_no_host_meets_is_told_in_the_fault(api: Api, cloud: Cloud)
     assert message.endswith("1 host → 0 are as the query says: 1 host is not as the hint query says.")
 
 
-@pytest.mark.parametrize("query", ["", "nonsense", "[]", [], {}, {"=": 1}, ["=", "$host", "h1"], [[[[[[[[[[1]]]]]]]]]]])
+@each_row("query", ["", "nonsense", "[]", [], {}, {"=": 1}, ["=", "$host", "h1"], [[[[[[[[[[1]]]]]]]]]]])
 def test_a_wrong_query_is_400_and_named(api: Api, cloud: Cloud, query: object) -> None:
     answer = asked(api, cloud, query)
     assert answer.status_code == 400

@@ -11,6 +11,7 @@ from provisioning.jobs import worker_groups
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 HOSTS = f"{V21}/os-hosts"
@@ -66,7 +67,7 @@ def test_a_host_is_disabled_and_enabled(people: People, cloud: Cloud, word: str)
     assert Host.objects.get().enabled is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "body", "status"),
     [
         ("h1", {}, 400),

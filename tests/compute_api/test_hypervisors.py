@@ -15,6 +15,7 @@ from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 HYPERVISORS = f"{V21}/os-hypervisors"
@@ -44,7 +45,7 @@ def shown(api: Api, ident: object, query: str = "") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "fields"),
     [
         ("2.1", WHOLE | RESOURCES | {"cpu_info"}),

@@ -12,6 +12,7 @@ from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -60,7 +61,7 @@ def test_a_backup_that_is_not_kept_has_no_address(people: People, api: Api, clou
     assert not Image.objects.filter(name="copy").exclude(status="deleted").exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("action", "body"),
     [
         ("createImage", {}),
@@ -109,8 +110,8 @@ def test_metadata_stands_in_the_image(api: Api, cloud: Cloud, server: str) -> No
     assert (image.properties["purpose"], image.properties["image_type"]) == ("test", "mine")
 
 
-@pytest.mark.parametrize("action", ["createImage", "createBackup"])
-@pytest.mark.parametrize("state", ["error", "rescued", "resized", "shelved", "shelved_offloaded", "building"])
+@each_row("action", ["createImage", "createBackup"])
+@each_row("state", ["error", "rescued", "resized", "shelved", "shelved_offloaded", "building"])
 def test_other_states_are_a_conflict(api: Api, cloud: Cloud, action: str, state: str, server: str) -> None:
     Instance.objects.filter(id=server).update(vm_state=state)
     answer = act(api, server, action, {"name": "copy"} if action == "createImage" else BACKUP)

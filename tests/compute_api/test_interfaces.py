@@ -16,6 +16,7 @@ from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_addresses, guest_ports
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -299,7 +300,7 @@ def test_a_floating_ip_that_is_not_the_projects_is_not_found(api: Api, cloud: Cl
         message(act(api, server, "addFloatingIp", wrong), 400)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "body"),
     [
         ("addFixedIp", {"networkId": NOBODY}),

@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 KEYS = f"{V21}/os-keypairs"
@@ -27,7 +28,7 @@ def names(answer: Any) -> list[str]:
     return [entry["keypair"]["name"] for entry in answer.json()["keypairs"]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "created", "deleted", "typed"),
     [("2.1", 200, 202, False), ("2.2", 201, 204, True), ("2.91", 201, 204, True), ("2.96", 201, 204, True)],
 )
@@ -45,7 +46,7 @@ def test_statuses_and_shapes(api: Api, people: People, version: str, created: in
     assert (gone.status_code, gone.content) == (deleted, b"")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "keypair", "status"),
     [
         ("2.1", {"type": "ssh"}, 400),

@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 KEYS = f"{V21}/os-keypairs"
@@ -46,7 +47,7 @@ def test_import_list_and_delete(api: Api, people: People) -> None:
     assert api.get(f"{KEYS}/mine").status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     "keypair",
     [
         {},

@@ -17,6 +17,7 @@ from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.support.cast import Api, People, Person
 from tests.support.clouds import Cloud
 from tests.support.standing import derived, standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -67,7 +68,7 @@ OLD_LIVE = {"host": None, "block_migration": False, "disk_over_commit": "true"}
 # ----- schemas --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "body", "version", "good"),
     [
         ("migrate", None, "2.1", True),
@@ -207,7 +208,7 @@ def test_a_resize_is_listed(operator_api: Api, people: People, cloud: Cloud, mig
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "missing"),
     [
         ("2.1", {"migration_type", "uuid", "user_id", "project_id"}),
@@ -223,7 +224,7 @@ def test_fields_appear_at_their_microversions(
     assert {"migration_type", "uuid", "user_id", "project_id"} - row.keys() == missing
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "status=finished",
@@ -247,7 +248,7 @@ def test_filters(operator_api: Api, people: People, migration: Migration, server
     assert listed(operator_api, f"?{name}={wrong.get(name, 'other')}") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "version", "status"),
     [
         ("unknown=1", "2.58", 200),
@@ -322,7 +323,7 @@ def make_manager(*persons: Person) -> None:
         assign_role(person.user, person.project, "manager")
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.58", "2.80", "2.96"])
+@each_row("version", ["2.1", "2.58", "2.80", "2.96"])
 def test_managers_see_those_of_their_project_without_hosts(
     people: People, migration: Migration, operator_api: Api, version: str
 ) -> None:
@@ -378,7 +379,7 @@ def test_no_server_is_in_a_live_migration(operator_api: Api, migration: Migratio
         assert operator_api.post(f"{url}/{migration.id}/action", body).status_code == 400
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "tail", "since"),
     [("get", "", "2.23"), ("get", "/1", "2.23"), ("delete", "/1", "2.24"), ("post", "/1/action", "2.22")],
 )

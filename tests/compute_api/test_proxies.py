@@ -15,6 +15,7 @@ from provisioning.quotas.services.limits import set_limits
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 GIB = 1 << 30
@@ -33,7 +34,7 @@ def make_image(person: Any, name: str, **columns: Any) -> Image:
     return Image.objects.create(project_id=person.project_id, name=name, **(values | columns))
 
 
-@pytest.mark.parametrize("path", SHOWN)
+@each_row("path", SHOWN)
 def test_each_is_gone_from_2_36(api: Api, cloud: Cloud, path: str) -> None:
     assert api.get(f"{V21}/{path}").status_code == 200
     assert api.get(f"{V21}/{path}", **at("2.35")).status_code == 200
@@ -43,7 +44,7 @@ def test_each_is_gone_from_2_36(api: Api, cloud: Cloud, path: str) -> None:
         assert answer.json()["itemNotFound"]["message"] == "The resource could not be found."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "status"),
     [
         ("GET", "os-networks/x", 404),
@@ -70,7 +71,7 @@ def test_what_is_not_there_or_not_done_here(api: Api, method: str, path: str, st
     assert api._send(method, f"{V21}/{path}", body, **at("2.36")).status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "status"),
     [
         ("GET", "os-baremetal-nodes", 501),
@@ -242,7 +243,7 @@ def test_a_snapshot_names_its_server(api: Api, people: People) -> None:
     assert (shown["server"]["id"], len(shown["server"]["links"])) == ("s1", 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "expected"),
     [
         ("name=a", ["a"]),
@@ -263,7 +264,7 @@ def test_images_are_filtered(api: Api, people: People, query: str, expected: lis
     assert ("images_links" in answer.json()) == ("limit" in query)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     ["limit=x", "minRam=much", "marker=nothing", "changes-since=yesterday", "changes-since=0001-01-01T00:00:00Z"],
 )
@@ -271,7 +272,7 @@ def test_wrong_image_filters_are_400(api: Api, query: str) -> None:
     assert api.get(f"{V21}/images?{query}").status_code == 400
 
 
-@pytest.mark.parametrize(("version", "there"), [("2.1", True), ("2.36", True), ("2.38", True), ("2.39", False)])
+@each_row(("version", "there"), [("2.1", True), ("2.36", True), ("2.38", True), ("2.39", False)])
 def test_image_metadata_is_read_up_to_2_38(api: Api, people: People, version: str, there: bool) -> None:
     image = make_image(people.alice, "mine", properties={"colour": "red"})
     path = f"{V21}/images/{image.id}/metadata"

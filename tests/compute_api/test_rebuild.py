@@ -20,6 +20,7 @@ from tests.compute_api.conftest import NEWEST, V21, launch
 from tests.compute_api.test_rescue import act, make_image, ordered, status
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -237,7 +238,7 @@ def test_a_delete_in_the_middle_of_a_rebuild_wins(api: Api, cloud: Cloud, server
     assert api.get(f"{V21}/servers/{server}").status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "said"),
     [
         ({"status": "queued"}, "not active"),
@@ -265,7 +266,7 @@ def test_too_much_metadata_is_403(api: Api, cloud: Cloud, server: str) -> None:
     assert Instance.objects.get(id=server).task_state is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         None,

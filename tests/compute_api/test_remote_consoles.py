@@ -20,6 +20,7 @@ from tests.compute_api.conftest import V21
 from tests.support.cast import People, Person
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 ACTIONS = [
     ("os-getVNCConsole", "novnc"),
@@ -80,8 +81,8 @@ def test_before_2_6_there_is_no_such_resource_and_after_it_no_such_action(people
     assert send(people.alice, f"/servers/{server.id}/action", body, "2.6").status_code in {400, 404}
 
 
-@pytest.mark.parametrize(("action", "kind"), ACTIONS)
-@pytest.mark.parametrize("version", ["2.1", "2.5"])
+@each_row(("action", "kind"), ACTIONS)
+@each_row("version", ["2.1", "2.5"])
 def test_older_actions(people: People, server: Instance, action: str, kind: str, version: str) -> None:
     answer = send(people.alice, f"/servers/{server.id}/action", {action: {"type": kind}}, version)
     if kind in {"novnc", "serial"}:
@@ -95,7 +96,7 @@ def test_older_actions(people: People, server: Instance, action: str, kind: str,
         assert answer.json()["badRequest"]["message"] == f"Unavailable console type {kind}."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("protocol", "kind"),
     [("vnc", "xvpvnc"), ("spice", "spice-html5"), ("rdp", "rdp-html5"), ("mks", "webmks"), ("vnc", "serial")],
 )
@@ -105,7 +106,7 @@ def test_consoles_that_are_not_offered(people: People, server: Instance, protoco
     assert answer.json()["badRequest"]["message"] == f"Unavailable console type {kind}."
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         {},
@@ -129,7 +130,7 @@ def test_mks_came_with_2_8(people: People, server: Instance) -> None:
     assert ask(people.alice, server, "mks", "webmks", "2.8").json()["badRequest"]["message"].startswith("Unavailable")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "columns",
     [
         {"power_state": 4, "vm_state": "stopped"},

@@ -16,6 +16,8 @@ from provisioning.images.models import Image
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -102,7 +104,7 @@ def test_no_password_is_said_where_guests_get_none(api: Api, cloud: Cloud, setti
     assert ordered(cloud).body.instance.admin_password is None  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "changes",
     [
         {"status": "queued"},
@@ -122,11 +124,11 @@ def test_an_image_that_cannot_boot_is_400(api: Api, cloud: Cloud, changes: dict[
     assert Instance.objects.get(id=server).task_state is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body", [{"rescue_image_ref": "small"}, {"rescue_image_ref": None}, {"adminPass": 5}, {"image": "x"}, [], "now"]
 )
-def test_wrong_bodies_are_400(api: Api, cloud: Cloud, body: object) -> None:
-    assert act(api, launch(api, cloud), "rescue", body).status_code == 400
+def test_wrong_bodies_are_400(api: Api, server: str, body: object) -> None:
+    assert act(api, server, "rescue", body).status_code == 400
 
 
 def test_a_stopped_server_and_one_in_error_can_be_rescued(api: Api, cloud: Cloud, people: People, server: str) -> None:
@@ -144,14 +146,20 @@ def test_a_stopped_server_and_one_in_error_can_be_rescued(api: Api, cloud: Cloud
     assert status(api, server) == "RESCUE"
 
 
-@pytest.mark.parametrize("action", ["rescue", "os-stop", "os-start", "pause", "suspend", "reboot", "rebuild"])
-def test_what_a_rescued_server_does_not_do_is_409(api: Api, cloud: Cloud, action: str, server: str) -> None:
+@pytest.fixture
+@standing
+def rescued(api: Api, cloud: Cloud, server: str) -> str:
     act(api, server, "rescue")
     cloud.run()
+    return server
+
+
+@each_row("action", ["rescue", "os-stop", "os-start", "pause", "suspend", "reboot", "rebuild"])
+def test_what_a_rescued_server_does_not_do_is_409(api: Api, cloud: Cloud, action: str, rescued: str) -> None:
     bodies = {"reboot": {"type": "HARD"}, "rebuild": {"imageRef": str(cloud.image.id)}}
-    answer = act(api, server, action, bodies.get(action))
+    answer = act(api, rescued, action, bodies.get(action))
     assert answer.status_code == 409
-    assert f"instance {server} while it is in vm_state rescued" in answer.json()["conflictingRequest"]["message"]
+    assert f"instance {rescued} while it is in vm_state rescued" in answer.json()["conflictingRequest"]["message"]
 
 
 def test_a_server_that_is_not_rescued_is_not_unrescued(api: Api, cloud: Cloud, server: str) -> None:

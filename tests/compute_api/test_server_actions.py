@@ -11,6 +11,7 @@ from provisioning.hosts import calls
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -35,7 +36,7 @@ def test_a_wrong_state_is_409_in_novas_words(api: Api, cloud: Cloud, server: str
     assert "while it is in vm_state active" in answer.json()["conflictingRequest"]["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body", [{}, {"os-stop": None, "os-start": None}, {"fly": None}, {"reboot": {}}, {"reboot": {"type": "GENTLE"}}, []]
 )
 def test_wrong_actions_are_400(api: Api, cloud: Cloud, body: object, server: str) -> None:

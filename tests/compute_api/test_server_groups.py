@@ -16,6 +16,7 @@ from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 GROUPS = f"{V21}/os-server-groups"
@@ -36,7 +37,7 @@ OLD, NEW = {"id", "name", "members", "policies", "metadata"}, {"id", "name", "me
 OWNER = {"project_id", "user_id"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "fields"),
     [
         ("2.1", OLD), ("2.12", OLD), ("2.13", OLD | OWNER), ("2.63", OLD | OWNER), ("2.64", NEW | OWNER),
@@ -67,7 +68,7 @@ def test_a_rule_is_shown(people: People) -> None:
     assert at(people, "2.63").get(f"{GROUPS}/{made['id']}").json()["server_group"]["policies"] == ["anti-affinity"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "fields", "status"),
     [
         ("2.14", {"policies": ["soft-affinity"]}, 400),
@@ -239,7 +240,7 @@ def test_hints_that_are_obeyed_are_kept_in_one_form() -> None:
     assert check_hints({}) == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hints", "field"),
     [
         ({"group": "x"}, "group"),

@@ -12,6 +12,7 @@ from provisioning.compute.models import Instance
 from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud, base64_of
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +55,7 @@ def test_an_operator_sees_the_host(api: Api, cloud: Cloud, people: People) -> No
     assert server["OS-EXT-SRV-ATTR:host"] == "h1"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("microversion", "field"),
     [
         ("2.9", "locked"),
@@ -143,7 +144,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each_row("case", BAD)
 def test_wrong_input_is_a_400_that_names_it_and_keeps_nothing(api: Api, cloud: Cloud, case: str) -> None:
     changes, named = BAD[case]
     answer = api.post(f"{V21}/servers", server_body(cloud, **changes))
@@ -155,7 +156,7 @@ def test_wrong_input_is_a_400_that_names_it_and_keeps_nothing(api: Api, cloud: C
     assert Instance.objects.count() == 0
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b"null", b'{"server": 5}', b"\xff\xfe"])
+@each_row("body", [b"{", b"[]", b'"x"', b"null", b'{"server": 5}', b"\xff\xfe"])
 def test_malformed_bodies_are_400(api: Api, cloud: Cloud, body: bytes) -> None:
     answer = api.client.post(f"{V21}/servers", data=body, content_type="application/json", headers=api.headers)
     assert answer.status_code == 400
@@ -220,7 +221,7 @@ def test_list_is_paged_filtered_and_sorted(api: Api, cloud: Cloud) -> None:
     assert api.get(f"{V21}/servers/detail?status=ERROR").json()["servers"] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "limit=-1",
@@ -261,7 +262,7 @@ def test_delete_is_204_and_then_404(api: Api, cloud: Cloud, server: str) -> None
     assert api.delete(f"{V21}/servers/{server}").status_code == 404
 
 
-@pytest.mark.parametrize("method", ["get", "put", "delete", "post"])
+@each_row("method", ["get", "put", "delete", "post"])
 def test_another_projects_server_does_not_exist(
     api: Api, cloud: Cloud, people: People, method: str, server: str
 ) -> None:

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.compute_api.conftest import V21, put_server
 from tests.support.cast import Api, People
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -28,11 +29,9 @@ def plan_of(statement: str) -> str:
         return "\n".join(str(row[-1]) for row in cursor.fetchall())
 
 
-@pytest.mark.parametrize("part", ["servers", "servers/detail"])
-@pytest.mark.parametrize(
-    ("everywhere", "index"), [(False, "instance_kept_of_project"), (True, "instance_kept")], ids=["project", "all"]
-)
-@pytest.mark.parametrize("later", [False, True], ids=["first page", "later page"])
+@each_row("part", ["servers", "servers/detail"])
+@each_row(("everywhere", "index"), [(False, "instance_kept_of_project"), (True, "instance_kept")])
+@each_row("later", [False, True])
 def test_a_page_is_found_by_an_index(people: People, part: str, everywhere: bool, index: str, later: bool) -> None:
     servers = [put_server(people.operator, age=number) for number in range(3)]
     query = f"limit=100{'&all_tenants=1' if everywhere else ''}{f'&marker={servers[1].id}' if later else ''}"

@@ -23,6 +23,7 @@ from tests.compute_api.conftest import V21, launch, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +67,7 @@ FIELDS: dict[str, tuple[int, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("case", FIELDS)
+@each_row("case", FIELDS)
 def test_fields_are_taken_from_their_microversion(cloud: Cloud, people: People, case: str) -> None:
     since, changes = FIELDS[case]
     admin = Api(people.operator)
@@ -75,7 +76,7 @@ def test_fields_are_taken_from_their_microversion(cloud: Cloud, people: People, 
     accepted(admin, cloud, f"2.{since}", **changes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "taken"),
     [("2.31", False), ("2.32", True), ("2.36", True), ("2.37", False), ("2.41", False), ("2.42", True)],
 )
@@ -113,7 +114,7 @@ def test_personality_is_limited_by_the_quota(
     assert Instance.objects.count() == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     "file",
     [{"path": "/a"}, {"path": "/a", "contents": "!!"}, {"path": "", "contents": ""}, {"path": "/a\nb", "contents": ""}],
 )
@@ -228,7 +229,7 @@ def test_an_operator_may_ask_for_a_host(cloud: Cloud, people: People, field: str
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "rule"),
     [
         ({"availability_zone": "nova:h1"}, "os_compute_api:servers:create:forced_host"),
@@ -267,7 +268,7 @@ def test_a_group_is_joined_by_either_name_of_the_hints(api: Api, cloud: Cloud, p
     assert shown["server_groups"] == [str(group.id)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hints",
     [
         {"group": "x"},
@@ -310,7 +311,7 @@ def test_empty_disks_are_what_the_flavor_allows(api: Api, cloud: Cloud) -> None:
         accepted(api, cloud, "2.1", block_device_mapping=[{"virtual_name": name} for name in names])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("devices", "sentence"),
     [
         ([SWAP], "Swap drive requested is larger"),

@@ -16,6 +16,7 @@ from tests.compute_api.conftest import EPOCH, FLAVOR, V21, put_server
 from tests.support.cast import Api, People
 from tests.support.ports import guest_ports
 from tests.support.standing import derived, standing
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("sql")]
 
@@ -95,7 +96,8 @@ def two(people: People, columns: dict[str, Any], host: Host) -> None:
     put_server(people.alice, name, **{"availability_zone": "west", **changes, "id": uuid.uuid4()})
 
 
-@pytest.mark.parametrize("name", OF_OPERATORS)
+@pytest.mark.slow
+@each_row("name", OF_OPERATORS)
 def test_operators_filter_by_every_column(people: People, admin: Api, host: Host, name: str) -> None:
     columns, value = OF_OPERATORS[name]
     two(people, columns, host)
@@ -104,7 +106,7 @@ def test_operators_filter_by_every_column(people: People, admin: Api, host: Host
     assert names(admin, **{name: "nonsense"}) == []
 
 
-@pytest.mark.parametrize("name", FILTERS)
+@each_row("name", FILTERS)
 @pytest.mark.both_databases
 def test_what_everybody_may_filter_by_from_2_83(people: People, alice_api: Api, host: Host, name: str) -> None:
     columns, value = FILTERS[name]
@@ -113,7 +115,7 @@ def test_what_everybody_may_filter_by_from_2_83(people: People, alice_api: Api, 
     assert names(alice_api, "2.83", **{name: value}) == ["chosen"]
 
 
-@pytest.mark.parametrize("name", ["host", "node", "description", "display_name", "uuid", "launch_index", "kernel_id"])
+@each_row("name", ["host", "node", "description", "display_name", "uuid", "launch_index", "kernel_id"])
 @pytest.mark.both_databases
 def test_what_only_operators_may_filter_by_is_ignored_from_others(
     people: People, alice_api: Api, host: Host, name: str
@@ -123,7 +125,7 @@ def test_what_only_operators_may_filter_by_is_ignored_from_others(
     assert names(alice_api, **{name: value}) == ["chosen", "other"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "since", "value"),
     [("hostname", 90, "special"), ("ip6", 5, "2001:db8::5"), ("locked", 73, "true"), ("tags", 26, "red")],
 )
@@ -160,7 +162,7 @@ def test_addresses_are_patterns(people: People, alice_api: Api) -> None:
     assert names(alice_api, "2.5", ip6="10") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "found"),
     [
         ("web", ["web-1", "web-2"]),
@@ -184,7 +186,7 @@ def test_names_are_patterns(people: People, alice_api: Api, pattern: str, found:
 
 
 @pytest.mark.both_databases
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "found"),
     [
         ("(.|a)" * 49 + "b", ["aaaa"]),
@@ -204,9 +206,7 @@ def test_a_pattern_takes_no_longer_than_its_text(
     assert there == found
 
 
-@pytest.mark.parametrize(
-    "pattern", ["(", "(a+)+$", "a**", "[", "x{999}", "(?i)a", "\\1", "a.*b.*c.*d", "[[a]", "." * 256]
-)
+@each_row("pattern", ["(", "(a+)+$", "a**", "[", "x{999}", "(?i)a", "\\1", "a.*b.*c.*d", "[[a]", "." * 256])
 @pytest.mark.both_databases
 def test_patterns_out_of_bounds_are_refused(people: People, alice_api: Api, pattern: str) -> None:
     put_server(people.alice, "a" * 200)
@@ -278,7 +278,7 @@ def test_changes_show_deleted_ones_to_everybody(people: People, alice_api: Api) 
     assert "less than or equal" in answer.json()["badRequest"]["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "found"),
     [
         ({"tags": "red"}, ["both", "red"]),
@@ -341,10 +341,9 @@ def test_unknown_parameters_are_ignored_and_from_2_75_wrong(people: People, alic
         assert alice_api.get(f"{V21}/servers?{name}=1").status_code == 200
 
 
-@pytest.mark.parametrize(
-    "name", ["name", "image", "flavor", "user_id", "tags", "changes-since", "ip", "marker", "limit"]
-)
-@pytest.mark.parametrize("value", ["%00", "9" * 400, "'", "%F0%9F%98%80", "[]", "-1"])
+@each_row("name", ["name", "image", "flavor", "user_id", "tags", "changes-since", "ip", "marker", "limit"])
+@each_row("value", ["%00", "9" * 400, "'", "%F0%9F%98%80", "[]", "-1"])
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_no_value_makes_a_500(people: People, alice_api: Api, admin: Api, name: str, value: str) -> None:
     put_server(people.alice)
@@ -378,7 +377,7 @@ def three(people: People) -> None:
     put_server(people.operator, "c", age=1, description="y", key_name=None, launched_at=None, power_state=1)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "found"),
     [
         ("", "abc"),
@@ -401,7 +400,7 @@ def test_the_order_holds_over_pages(admin: Api, three: None, query: str, found: 
     assert in_order(admin, query) == list(found)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "key",
     [
         "access_ip_v4",
@@ -436,6 +435,7 @@ def test_the_order_holds_over_pages(admin: Api, three: None, query: str, found: 
         "locked",
     ],
 )
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_every_sort_key_of_the_reference_is_taken(admin: Api, three: None, key: str) -> None:
     for direction in ("asc", "desc"):
@@ -458,7 +458,7 @@ def test_locked_sorts_from_2_73(admin: Api, people: People) -> None:
     assert in_order(admin, query, "2.73") == ["locked", "open"]
 
 
-@pytest.mark.parametrize("query", ["sort_key=uuid&sort_dir=up", "sort_dir=asc&sort_dir=asc", "sort_key=color"])
+@each_row("query", ["sort_key=uuid&sort_dir=up", "sort_dir=asc&sort_dir=asc", "sort_key=color"])
 @pytest.mark.both_databases
 def test_a_wrong_order_is_400(alice_api: Api, query: str) -> None:
     assert alice_api.get(f"{V21}/servers?{query}").status_code == 400

@@ -12,6 +12,7 @@ from provisioning.compute.models import Instance, InstanceAction, InstanceAction
 from tests.compute_api.conftest import EPOCH, V21, put_server
 from tests.support.cast import Api, People
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -72,7 +73,7 @@ def test_fields_of_an_action(api: Api, server: Instance, minor: int, more: set[s
         assert action["updated_at"] == "2026-01-01T00:00:05.000000"
 
 
-@pytest.mark.parametrize("minor", [50, 51, 61, 62, 83, 84])
+@each_row("minor", [50, 51, 61, 62, 83, 84])
 def test_fields_of_an_event(people: People, server: Instance, minor: int) -> None:
     def event(api: Api) -> dict[str, Any] | None:
         shown = api.get(path_of(server, "req-stop"), OpenStack_API_Version=f"compute 2.{minor}").json()

@@ -11,6 +11,7 @@ from provisioning.compute.models import Instance
 from tests.compute_api.conftest import V21, launch, put_server
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +67,7 @@ def test_no_volume_is_attached_and_none_can_be(api: Api, people: People) -> None
     assert api.put(f"{path}/{volume}", {"volumeAttachment": {"volumeId": volume}}).status_code == 403, "an operator's"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "field", "since", "value"),
     [
         ("post", "tag", 49, "data"),
@@ -103,7 +104,7 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize(("method", "part"), PARTS)
+@each_row(("method", "part"), PARTS)
 def test_the_parts_of_another_projects_server_do_not_exist(people: People, method: str, part: str) -> None:
     foreign = Api(people.charlie, **{"OpenStack-API-Version": "compute 2.96"})
     server = put_server(people.alice)
@@ -113,7 +114,7 @@ def test_the_parts_of_another_projects_server_do_not_exist(people: People, metho
         assert "itemNotFound" in answer.json()
 
 
-@pytest.mark.parametrize(("method", "part"), [(method, part) for method, part in PARTS if method != "get"])
+@each_row(("method", "part"), [(method, part) for method, part in PARTS if method != "get"])
 def test_a_reader_changes_none_of_them(people: People, method: str, part: str) -> None:
     reader = Api(people.bob, **{"OpenStack-API-Version": "compute 2.96"})
     assert getattr(reader, method)(f"{V21}/servers/{put_server(people.alice).id}/{part}").status_code == 403

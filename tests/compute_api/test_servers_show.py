@@ -12,6 +12,7 @@ from provisioning.compute.models import InstanceFault, ServerGroup
 from provisioning.hosts.models import Host
 from tests.compute_api.conftest import EPOCH, V21, put_server
 from tests.support.cast import Api, People
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -91,14 +92,14 @@ BOUNDARIES = sorted(
 )
 
 
-@pytest.mark.parametrize("minor", BOUNDARIES)
+@each_row("minor", BOUNDARIES)
 def test_every_field_at_its_microversion(people: People, minor: int) -> None:
     server = put_server(people.alice)
     assert shown(Api(people.alice), server.id, minor).keys() == expected(minor, operator=False)
     assert shown(Api(people.operator), server.id, minor).keys() == expected(minor, operator=True)
 
 
-@pytest.mark.parametrize("minor", BOUNDARIES)
+@each_row("minor", BOUNDARIES)
 def test_lists_show_the_same_but_for_groups(people: People, minor: int) -> None:
     put_server(people.operator)
     put_server(people.alice)
@@ -108,7 +109,7 @@ def test_lists_show_the_same_but_for_groups(people: People, minor: int) -> None:
         assert server.keys() == expected(minor, operator=operator) - {"server_groups"}
 
 
-@pytest.mark.parametrize("minor", [1, 9, 18, 19, 26, 71, 73, 74, 75, 90, 96])
+@each_row("minor", [1, 9, 18, 19, 26, 71, 73, 74, 75, 90, 96])
 def test_a_change_shows_the_server_whole_from_2_75(people: People, minor: int) -> None:
     server = put_server(people.alice)
     for person, operator in ((people.alice, False), (people.operator, True)):
@@ -162,7 +163,7 @@ def test_what_operators_see(people: People) -> None:
     assert shown(Api(people.alice), server.id)["OS-EXT-SRV-ATTR:hostname"] == "web"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("columns", "status"),
     [
         ({}, "UP"),
@@ -179,7 +180,7 @@ def test_the_status_of_its_host(people: People, columns: dict[str, Any], status:
     assert shown(Api(people.operator), put_server(people.alice).id, 16)["host_status"] == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("vm_state", "task_state", "status", "progress"),
     [
         ("active", None, "ACTIVE", 100),

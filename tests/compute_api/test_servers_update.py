@@ -14,6 +14,7 @@ from provisioning.quotas.services.limits import set_limit
 from tests.compute_api.conftest import V21, put_server
 from tests.support.cast import Api, People
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +54,7 @@ def test_fields_change_from_their_microversion(api: Api, server: Instance, field
     assert put(api, server, f"2.{since}", **{field: value}).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [
         {"name": ""},
@@ -107,7 +108,7 @@ def test_metadata_items(api: Api, server: Instance) -> None:
         assert answer.json()["itemNotFound"]["message"] == "Metadata item was not found"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         {"meta": {"other": "1"}},
@@ -132,7 +133,7 @@ def test_too_much_metadata_is_403(api: Api, server: Instance, people: People) ->
     assert api.get(path).json() == {"metadata": {"a": "1", "b": "2"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("vm_state", "task_state", "locked", "status"),
     [
         ("active", None, False, 200),
@@ -213,7 +214,7 @@ def test_wrong_tags_are_400(tag_api: Api, server: Instance) -> None:
     assert len(rows(server)) == 50
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("vm_state", "task_state", "allowed"),
     [("active", "rebooting", True), ("stopped", None, True), ("building", None, False), ("error", None, False)],
 )

@@ -18,6 +18,7 @@ from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.scripted_pool import ScriptedPool
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -174,7 +175,7 @@ def test_a_server_set_in_error_on_its_way_to_the_shelf_keeps_its_volumes_until_i
     invariants.check_empty()
 
 
-@pytest.mark.parametrize(("device", "bus"), [("floppy", ""), ("disk", "sata"), ("cdrom", "virtio"), ("", "nvme")])
+@each_row(("device", "bus"), [("floppy", ""), ("disk", "sata"), ("cdrom", "virtio"), ("", "nvme")])
 def test_rescue_disks_that_there_are_not(api: Api, cloud: Cloud, device: str, bus: str, server: str) -> None:
     said = {"hw_rescue_device": device, "hw_rescue_bus": bus}
     Image.objects.filter(id=cloud.image.id).update(properties={name: value for name, value in said.items() if value})

@@ -21,6 +21,7 @@ from tests.compute_api.conftest import V21, launch
 from tests.support import invariants
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 SERVICES = f"{V21}/os-services"
@@ -39,7 +40,7 @@ def listed(api: Api, **query: str) -> list[dict[str, Any]]:
 FIELDS = {"id", "binary", "host", "zone", "status", "state", "updated_at", "disabled_reason"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "more", "kind"),
     [("2.1", set(), int), ("2.10", set(), int), ("2.11", {"forced_down"}, int), ("2.53", {"forced_down"}, str)],
 )
@@ -115,7 +116,7 @@ def test_force_down_is_there_from_2_11(people: People, cloud: Cloud) -> None:
     assert Host.objects.get().forced_down is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verb", "body", "status"),
     [
         ("disable", NAMED | {"host": "nowhere"}, 404),
@@ -156,7 +157,7 @@ def test_a_host_is_changed_by_its_uuid(people: People, cloud: Cloud) -> None:
     assert (answer["status"], answer["disabled_reason"]) == ("enabled", None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ident", "body", "status"),
     [
         (None, {}, 400),
@@ -218,9 +219,7 @@ def test_a_host_with_servers_is_not_forgotten(people: People, cloud: Cloud, api:
     assert "hosting instances" in answer.json()["conflictingRequest"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("status", "answer"), [("migrating", 409), ("finished", 409), ("confirmed", 204), ("reverted", 204)]
-)
+@each_row(("status", "answer"), [("migrating", 409), ("finished", 409), ("confirmed", 204), ("reverted", 204)])
 def test_a_host_that_a_server_may_go_back_to_is_not_forgotten(
     people: People, cloud: Cloud, api: Api, status: str, answer: int
 ) -> None:

@@ -18,6 +18,7 @@ from tests.support import invariants
 from tests.support.cast import Api, Person
 from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports
+from tests.support.tables import each_row
 
 SERVERS = f"{V21}/servers"
 
@@ -115,8 +116,8 @@ def test_what_only_one_can_have_is_not_for_several(api: Api, cloud: Cloud, inter
     assert Instance.objects.count() == 1
 
 
-@pytest.mark.parametrize("wrong", [0, -1, "x", 101, 10**30, None, [], 1.5])
-@pytest.mark.parametrize("field", ["min_count", "max_count"])
+@each_row("wrong", [0, -1, "x", 101, 10**30, None, [], 1.5])
+@each_row("field", ["min_count", "max_count"])
 def test_a_wrong_count_is_400(api: Api, cloud: Cloud, field: str, wrong: Any) -> None:
     body = server_body(cloud)
     body["server"][field] = wrong

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from portal.api.compute.server_actions.shelve import unshelve_schema
 from provisioning.compute.models import Instance
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.standing import standing
+from tests.support.tables import each_row, taken
 
 pytestmark = pytest.mark.django_db
 
@@ -55,38 +58,80 @@ def test_a_server_goes_onto_its_shelf_and_comes_back(people: People, api: Api, c
     assert [row["action"] for row in done] == ["unshelve", "shelveOffload", "shelve", "create"]
 
 
-@pytest.mark.parametrize(
-    ("version", "body", "code"),
+@each_row(
+    ("version", "body"),
     [
-        ("2.1", None, 202),
-        ("2.76", {"availability_zone": "nowhere"}, 202),  # passed over before 2.77
-        ("2.77", None, 202),
-        ("2.77", {"availability_zone": "nova"}, 202),
-        ("2.77", {"availability_zone": "nowhere"}, 400),
-        ("2.77", {"availability_zone": None}, 400),
-        ("2.77", {}, 400),
-        ("2.77", {"host": "h1"}, 400),
-        ("2.90", {"availability_zone": "nova", "host": "h1"}, 400),
-        ("2.91", {"availability_zone": None}, 202),
-        ("2.91", {"availability_zone": "nova"}, 202),
-        ("2.91", {"host": "h1"}, 403),
-        ("2.91", {"host": ""}, 400),
-        ("2.91", {"host": 7}, 400),
-        ("2.91", {"availability_zone": "a\0b"}, 400),
-        ("2.91", {"more": 1}, 400),
-        ("2.91", "h1", 400),
+        ((2, 77), {"availability_zone": None}),
+        ((2, 77), {}),
+        ((2, 77), {"host": "h1"}),
+        ((2, 90), {"availability_zone": "nova", "host": "h1"}),
+        ((2, 91), {"host": ""}),
+        ((2, 91), {"host": 7}),
+        ((2, 91), {"availability_zone": "a\0b"}),
+        ((2, 91), {"more": 1}),
+        ((2, 91), "h1"),
     ],
 )
-def test_what_may_be_said_at_each_microversion(
-    people: People, api: Api, cloud: Cloud, version: str, body: object, code: int, server: str
-) -> None:
+def test_bodies_that_the_schema_of_the_version_refuses(version: tuple[int, int], body: object) -> None:
+    assert taken(unshelve_schema(version), [body]) == []
+
+
+@pytest.fixture
+@standing
+def shelved(api: Api, cloud: Cloud, server: str) -> str:
     act(api, server, "shelve")
     cloud.run()
     assert show(api, server)["status"] == "SHELVED_OFFLOADED"
-    answer = act(at(people.alice, version), server, "unshelve", body)
+    return server
+
+
+@pytest.mark.parametrize(
+    ("version", "body"),
+    [
+        ("2.1", None),
+        ("2.76", {"availability_zone": "nowhere"}),  # passed over before 2.77
+        ("2.77", None),
+        ("2.77", {"availability_zone": "nova"}),
+        ("2.91", {"availability_zone": None}),
+        ("2.91", {"availability_zone": "nova"}),
+    ],
+)
+def test_what_may_be_said_at_each_microversion(
+    people: People, api: Api, cloud: Cloud, version: str, body: object, shelved: str
+) -> None:
+    answer = act(at(people.alice, version), shelved, "unshelve", body)
+    assert answer.status_code == 202, answer.content
+    cloud.run()
+    assert show(api, shelved)["status"] == "ACTIVE"
+
+
+@each_row(
+    ("version", "body", "code"),
+    [
+        ("2.77", {"availability_zone": "nowhere"}, 400),
+        ("2.77", {"host": "h1"}, 400),
+        ("2.91", {"host": "h1"}, 403),
+        ("2.91", {"more": 1}, 400),
+    ],
+)
+def test_a_refused_unshelve_leaves_it_on_its_shelf(
+    people: People, api: Api, cloud: Cloud, version: str, body: object, code: int, shelved: str
+) -> None:
+    answer = act(at(people.alice, version), shelved, "unshelve", body)
     assert answer.status_code == code, answer.content
     cloud.run()
-    assert show(api, server)["status"] == ("ACTIVE" if code == 202 else "SHELVED_OFFLOADED")
+    assert show(api, shelved)["status"] == "SHELVED_OFFLOADED"
+
+
+@pytest.fixture
+@standing
+def shelved_in_a_zone(api: Api, cloud: Cloud) -> str:
+    """A shelved server that was asked for in its zone, in a cloud of two zones."""
+    cloud.add_host("h2", zone="far")
+    ident = launch(api, cloud, availability_zone="nova")
+    act(api, ident, "shelve")
+    cloud.run()
+    return ident
 
 
 @pytest.mark.parametrize(
@@ -99,17 +144,16 @@ def test_what_may_be_said_at_each_microversion(
         ({"host": "h1", "availability_zone": "far"}, 409),
     ],
 )
-def test_an_operator_says_on_which_host(people: People, api: Api, cloud: Cloud, body: object, code: int) -> None:
-    cloud.add_host("h2", zone="far")
-    ident = launch(api, cloud, availability_zone="nova")
-    act(api, ident, "shelve")
-    cloud.run()
-    answer = act(at(people.operator, "2.91"), ident, "unshelve", body)
+def test_an_operator_says_on_which_host(
+    people: People, cloud: Cloud, body: object, code: int, shelved_in_a_zone: str
+) -> None:
+    answer = act(at(people.operator, "2.91"), shelved_in_a_zone, "unshelve", body)
     assert answer.status_code == code, answer.content
     cloud.run()
 
 
-@pytest.mark.parametrize(
+@pytest.mark.parametrize("action", ["shelve", "shelveOffload", "unshelve"])
+@each_row(
     ("state", "allowed"),
     [
         ("active", {"shelve"}),
@@ -123,7 +167,6 @@ def test_an_operator_says_on_which_host(people: People, api: Api, cloud: Cloud, 
         ("resized", set()),
     ],
 )
-@pytest.mark.parametrize("action", ["shelve", "shelveOffload", "unshelve"])
 def test_every_action_has_its_states(
     people: People, api: Api, cloud: Cloud, state: str, allowed: set[str], action: str, server: str
 ) -> None:

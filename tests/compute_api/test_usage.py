@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from provisioning.compute.models import Instance
 from tests.compute_api.conftest import V21
 from tests.support.cast import Api, People
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 USAGE = f"{V21}/os-simple-tenant-usage"
@@ -129,7 +130,7 @@ def test_details_are_shown_when_asked_for(people: People) -> None:
             assert (server["state"], server["ended_at"], server["uptime"]) == ("stopped", None, 3 * 3600)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "hours"),
     [
         ("", None),
@@ -150,7 +151,7 @@ def test_periods(people: People, query: str, hours: float | None) -> None:
         assert found[people.alice.project_id.hex] == pytest.approx(hours)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "start=yesterday",

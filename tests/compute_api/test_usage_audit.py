@@ -20,6 +20,7 @@ from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.jobs import run_periodic
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 LOG = f"{V21}/os-instance_usage_audit_log"
@@ -29,7 +30,7 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("unit", "beginning", "ending"),
     [
         ("hour", "2026-03-10 10:00", "2026-03-10 11:00"),
@@ -108,7 +109,7 @@ def test_an_earlier_period_is_named_by_a_time(cloud: Cloud, people: People, befo
     assert (shown["num_hosts_not_run"], shown["hosts_not_run"], shown["log"]) == (1, ["h1"], {})
 
 
-@pytest.mark.parametrize(
+@each_row(
     "before", ["yesterday", "2020-06-15", "2020-06-31 00:00:00", "0001-01-01 00:00:00", "2020-06-15 10:00:00.x", "5"]
 )
 def test_other_times_are_400(people: People, before: str) -> None:

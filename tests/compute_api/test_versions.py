@@ -9,6 +9,7 @@ from portal.api.compute.legacy import pruned
 from tests.compute_api.conftest import V21, server_body
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 V20 = "/compute/v2"
@@ -26,7 +27,7 @@ def test_both_versions_are_listed() -> None:
         assert [len(each["links"]) for each in (old, new)] == [1, 1]
 
 
-@pytest.mark.parametrize(("path", "ident"), [(V20, "v2.0"), (f"{V20}/", "v2.0"), (V21, "v2.1"), (f"{V21}/", "v2.1")])
+@each_row(("path", "ident"), [(V20, "v2.0"), (f"{V20}/", "v2.0"), (V21, "v2.1"), (f"{V21}/", "v2.1")])
 def test_each_version_has_a_document(path: str, ident: str) -> None:
     shown = Api(None).get(path).json()["version"]
     assert shown["id"] == ident
@@ -34,7 +35,7 @@ def test_each_version_has_a_document(path: str, ident: str) -> None:
     assert shown["media-types"][0]["base"] == "application/json"
 
 
-@pytest.mark.parametrize("path", ["/v3", "/v2.5/servers", "/v2.0", "/v1.1/", "/nothing", "/v2.10/servers/x"])
+@each_row("path", ["/v3", "/v2.5/servers", "/v2.0", "/v1.1/", "/nothing", "/v2.10/servers/x"])
 def test_what_is_of_no_version_is_a_choice(api: Api, path: str) -> None:
     for send in (Api(None).get, api.get, api.delete, lambda url: api.post(url, {"server": {}}), api.put):
         answer = send(f"/compute{path}")
@@ -49,7 +50,7 @@ def test_what_is_of_no_version_is_a_choice(api: Api, path: str) -> None:
     assert api.head(f"/compute{path}").status_code == 300
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "status"),
     [
         ("/compute/", 200),
@@ -77,7 +78,7 @@ def test_every_service_answers_in_json_whatever_is_accepted(people: People, path
         assert answer.json()
 
 
-@pytest.mark.parametrize("service", ["compute", "identity", "image", "network", "volume"])
+@each_row("service", ["compute", "identity", "image", "network", "volume"])
 def test_no_service_reads_xml(people: People, service: str) -> None:
     path = {
         "compute": "/compute/v2.1/servers",
@@ -91,7 +92,7 @@ def test_no_service_reads_xml(people: People, service: str) -> None:
     assert answer.json()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("service", "wrong", "status"),
     [
         ("compute", "2.97", 406),
@@ -112,7 +113,7 @@ def test_unknown_microversions(people: People, service: str, wrong: str, status:
     assert fault["code"] == status
 
 
-@pytest.mark.parametrize("asked", ["", "compute 2.96", "compute 2.9999", "compute nonsense"])
+@each_row("asked", ["", "compute 2.96", "compute 2.9999", "compute nonsense"])
 def test_v2_has_no_microversions(api: Api, cloud: Cloud, asked: str) -> None:
     answer = api.get(f"{V20}/flavors/1", OpenStack_API_Version=asked)
     assert answer.status_code == 200
@@ -162,7 +163,7 @@ def test_only_names_that_a_closed_object_lacks_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("version", ["v2.1", "v2"])
-@pytest.mark.parametrize("dashed", [False, True])
+@each_row("dashed", [False, True])
 def test_the_project_may_stand_in_the_address(
     api: Api, cloud: Cloud, people: People, version: str, dashed: bool
 ) -> None:

@@ -34,6 +34,7 @@ from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -296,7 +297,7 @@ def test_disks_on_the_host_are_what_was_asked_for(api: Api, cloud: Cloud) -> Non
     assert answer.status_code == 202
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("device", "sentence"),
     [
         ({"source_type": "blank", "destination_type": "volume"}, "need to have non-zero size"),

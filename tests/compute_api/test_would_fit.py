@@ -14,6 +14,7 @@ from provisioning.images.models import Image
 from tests.compute_api.conftest import V21, launch
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 PATH = f"{V21}/novella-would-fit"
@@ -106,7 +107,7 @@ def test_hosts_are_for_operators(api: Api, people: People, cloud: Cloud) -> None
     assert "nowhere" in refused(operator, flavorRef="1", host="nowhere")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "word"),
     [
         ({}, "flavorRef"),
@@ -134,7 +135,7 @@ def test_what_is_wrong_is_named(api: Api, cloud: Cloud, fields: dict[str, Any], 
     assert word in refused(api, **fields)
 
 
-@pytest.mark.parametrize("body", [None, [], {}, {"would_fit": None}, {"would_fit": []}, {"other": {}}, "x"])
+@each_row("body", [None, [], {}, {"would_fit": None}, {"would_fit": []}, {"other": {}}, "x"])
 def test_a_body_that_is_none(api: Api, cloud: Cloud, body: Any) -> None:
     assert api.post(PATH, body).status_code == 400
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from django.test import Client
 
 from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.passwords import set_password
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import PASSWORD, People, Person, make_project, make_user
+from tests.support.tables import each_row
 
 
 def sign_in(client: Client, name: str, password: str = PASSWORD, **more: str) -> object:
@@ -32,7 +32,7 @@ def test_sign_in_leads_on_to_where_one_wanted_to_go(people: People) -> None:
     assert sign_in(Client(), "alice", next="/images/").headers["Location"] == "/images/"
 
 
-@pytest.mark.parametrize("away", ["https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)"])
+@each_row("away", ["https://evil.example/", "//evil.example/", "/\\evil.example", "javascript:alert(1)"])
 def test_sign_in_leads_to_no_other_site(people: People, away: str) -> None:
     assert sign_in(Client(), "alice", next=away).headers["Location"] == "/"
 

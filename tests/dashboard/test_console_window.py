@@ -12,6 +12,7 @@ from provisioning.compute.services.remote_consoles import use_token
 from tests.support.cast import PASSWORD, People, Person
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.usefixtures("plain_static")
 
@@ -72,8 +73,6 @@ def test_who_may_not_gets_none(people: People, server: Instance) -> None:
     assert not ConsoleToken.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "query", ["path=%00", "path=ws/console%3Ftoken%3D%00", "instance=%00", f"instance={uuid.UUID(int=1)}"]
-)
+@each_row("query", ["path=%00", "path=ws/console%3Ftoken%3D%00", "instance=%00", f"instance={uuid.UUID(int=1)}"])
 def test_addresses_that_are_none(people: People, query: str) -> None:
     assert enter(people.alice).get(f"/console/vnc?{query}").status_code in {200, 404}

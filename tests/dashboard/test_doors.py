@@ -27,6 +27,7 @@ from provisioning.volumes.models import Message, Volume
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
 
@@ -144,7 +145,7 @@ def test_the_network_of_the_wizard_does_not_change_with_a_new_one(cloud: Cloud, 
     assert str(newer.id) not in chosen()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line"),
     [
         ("#cloud-config\n\tfoo: [bar", "Line 2"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from django.test import Client
 
 from provisioning.compute.models import Flavor
@@ -10,6 +9,7 @@ from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 TYPED = {"name": "m1.new", "vcpus": "2", "memory_mb": "512", "root_gb": "5", "is_public": "on"}
 
@@ -39,7 +39,7 @@ def test_an_operator_makes_one(signed_in: SignedIn, operator: Person, db: None) 
     assert (made.vcpus, made.memory_mb, made.root_gb, made.is_public) == (2, 512, 5, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "field"),
     [
         ({"name": ""}, "name"),

@@ -15,6 +15,7 @@ from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import Person, make_project, make_user, sign_in_browser
 from tests.support.roles import remove_role
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_a_group_is_made_found_and_changed(at_operator: Client, staff: Group) ->
     assert (staff.name, staff.description) == ("crew", "x")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "field"),
     [
         ({"name": ""}, "name"),
@@ -154,7 +155,7 @@ def test_a_role_of_a_domain_is_made(at_operator: Client) -> None:
     assert "Domain <bdi>Other</bdi>" in at_operator.get("/roles/").content.decode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "field"),
     [
         ({"name": ""}, "name"),
@@ -242,7 +243,7 @@ def test_a_domain_is_made_changed_closed_and_deleted(at_operator: Client, signed
     assert not Domain.objects.filter(id=far.id).exists()
 
 
-@pytest.mark.parametrize("name", ["", "Default", "x" * 65, "a\0b"])
+@each_row("name", ["", "Default", "x" * 65, "a\0b"])
 def test_what_is_wrong_with_a_domain_is_said_at_its_field(at_operator: Client, name: str) -> None:
     answer = at_operator.post("/domains/create/", {"name": name})
     assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["name"])

@@ -19,6 +19,7 @@ from tests.image import pictures
 from tests.image.imports.importing import web  # noqa: F401 - a fixture
 from tests.support.cast import Person
 from tests.support.jobs import drain
+from tests.support.tables import each_row
 from tests.support.web import Web
 
 
@@ -76,7 +77,7 @@ def test_why_an_import_failed_is_shown(at_alice: Client, alice: Person, web: Web
     assert 'data-live-say="debian could not be imported"' in live(alice)
 
 
-@pytest.mark.parametrize("uri", ["", "http://127.0.0.1/", "file:///etc/passwd", "http://me:secret@example.org/"])
+@each_row("uri", ["", "http://127.0.0.1/", "file:///etc/passwd", "http://me:secret@example.org/"])
 def test_an_address_that_is_refused_leaves_nothing(at_alice: Client, uri: str) -> None:
     answer = post(at_alice, uri)
     assert (answer.status_code, answer.json()["field"]) == (422, "uri")

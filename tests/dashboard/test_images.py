@@ -23,6 +23,7 @@ from provisioning.images.services import recovery
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 UPLOAD = "/images/upload/"
 
@@ -68,7 +69,7 @@ def test_an_upload_makes_an_image(at_alice: Client, alice: Person, db: None) -> 
     assert "debian is ready." in at_alice.get("/images/").content.decode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "field"),
     [
         ({"min_ram": "-1"}, "min_ram"),
@@ -141,7 +142,7 @@ def test_a_part_begins_where_the_data_ends(at_alice: Client, offset: str, db: No
     assert at_alice.get(path).json()["offset"] == 3000
 
 
-@pytest.mark.parametrize("offset", ["", "-1", "x", "9" * 30])
+@each_row("offset", ["", "-1", "x", "9" * 30])
 def test_an_offset_is_a_number(at_alice: Client, offset: str, db: None) -> None:
     path = record(at_alice).json()["upload"]
     headers = {"Upload-Offset": offset}

@@ -16,6 +16,7 @@ from tests.support.actions import begin, way_to
 from tests.support.cast import Person
 from tests.support.clouds import Cloud, state_of
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 HTMX = {"HX-Request": "true"}
 
@@ -150,7 +151,7 @@ def test_a_reader_is_offered_nothing_and_allowed_nothing(signed_in: SignedIn, bo
     assert state_of(web) == ("active", None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verb", "state"),
     [
         ("stop", ("active", "powering-off")),

@@ -8,6 +8,7 @@ from django.test import Client
 from provisioning.compute.models import KeyPair
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
+from tests.support.tables import each_row
 
 PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@laptop"
 CREATE = "/key-pairs/create/"
@@ -33,7 +34,7 @@ def test_a_public_key_is_imported(at_alice: Client) -> None:
     assert KeyPair.objects.get().public_key == PUBLIC
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "place"),
     [
         ({"name": "", "how": "make"}, "name"),

@@ -24,6 +24,7 @@ from provisioning.identity.models import Role, Service
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import People
 from tests.support.pages import Document, walk
+from tests.support.tables import each_row
 
 TURNED = "\N{RIGHT-TO-LEFT OVERRIDE}"
 APPS = ("compute", "identity", "images", "network", "volumes")
@@ -102,12 +103,12 @@ def test_moments_are_drawn_by_one_tag() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("name", ["web", "", "server 1", "größe", "服务器"])
+@each_row("name", ["web", "", "server 1", "größe", "服务器"])
 def test_ordinary_names_stay_as_they_are_in_sentences(name: str) -> None:
     assert bdi(name) == name
 
 
-@pytest.mark.parametrize("name", ["سرور", f"{TURNED}gnp.exe", "\u2069\u2069x\u202e", "\u2067open"])
+@each_row("name", ["سرور", f"{TURNED}gnp.exe", "\u2069\u2069x\u202e", "\u2067open"])
 def test_a_name_that_turns_is_closed_in_sentences(name: str) -> None:
     made = bdi(name)
     depth = 0

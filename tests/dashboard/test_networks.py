@@ -16,6 +16,7 @@ from tests.dashboard.conftest import SignedIn, ticked
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 
 @pytest.fixture
@@ -157,7 +158,7 @@ def test_a_subnet_in_full(at_alice: Client, net: Network) -> None:
     assert not Subnet.objects.filter(id=made.id).exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "places"),
     [
         (

@@ -10,11 +10,12 @@ from portal.dashboard.plain import NOT_ALLOWED, plain
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 ID = uuid.UUID(int=7)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said"),
     [
         ("Policy doesn't allow identity:list_projects to be performed.", NOT_ALLOWED),

@@ -19,6 +19,7 @@ from provisioning.network.models import Network, Router
 from tests.dashboard.conftest import SignedIn, offered, ticked
 from tests.support.cast import People, Person, make_domain, make_project, make_user
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ def test_a_project_is_made_and_its_page_shown(at_operator: Client, alice: Person
         assert words in page
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "field"),
     [
         ({"name": ""}, "name"),
@@ -222,7 +223,7 @@ def test_a_group_is_added(at_operator: Client, alice: Person, charlie: Person) -
     assert "member" in roles_of(charlie.user_id, alice.project_id)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("typed", "field"),
     [
         ({"roles": "member"}, "who"),

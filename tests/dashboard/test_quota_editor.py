@@ -16,6 +16,7 @@ from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes.services.types import create_type
 from tests.dashboard.conftest import SignedIn, offered
 from tests.support.cast import Person
+from tests.support.tables import each_row
 
 
 @pytest.fixture
@@ -141,7 +142,7 @@ def test_the_defaults_are_those_of_projects_without_their_own(
     assert limits_of(alice.project_id)["cores"] == DEFAULTS["cores"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("bar", "tone", "widths", "said"),
     [
         (Bar("cores", 20, 5, 5), "this", ("25.00", "25.00"), "vCPUs: 10 of 20, 5 of it reserved"),

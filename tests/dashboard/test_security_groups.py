@@ -15,6 +15,7 @@ from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 Said = list[tuple[object, ...]]
 
@@ -74,7 +75,7 @@ def test_rules_are_sentences(at_alice: Client, group: SecurityGroup) -> None:
     assert "web &lt;1&gt;" in shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("template", "expected"),
     [
         ("ssh", [("tcp", 22, 22)]),

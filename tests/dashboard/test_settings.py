@@ -15,6 +15,7 @@ from provisioning.identity.services.roles import ensure_role
 from provisioning.identity.services.users import update_user
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import PASSWORD, Api, People, Person, make_domain, make_project
+from tests.support.tables import each_row
 
 PROFILE, CHANGE, SESSIONS = "/settings/", "/settings/password/", "/settings/sessions/"
 NEW = "another good password"
@@ -56,7 +57,7 @@ def test_the_profile_is_changed(at_alice: Client, alice: Person) -> None:
     assert 'value="alice@example.org"' in words(at_alice.get(PROFILE))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("field", "value"),
     [
         ("email", "no address"),
@@ -237,7 +238,7 @@ def test_a_client_cannot_write_into_the_page(people: People) -> None:
     assert "<script>alert" not in page
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "icon"),
     [
         (FIREFOX, "Firefox on Linux", "window"),
@@ -251,7 +252,7 @@ def test_browsers_have_names(text: str, name: str, icon: str) -> None:
     assert programs.browser(text) == programs.ClientWords(name, icon)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("python-openstackclient/8.1.0 keystoneauth1/5.10.0", "openstack command 8.1"),
@@ -281,7 +282,7 @@ def test_changing_the_project_keeps_the_list_one_is_on(at_alice: Client, alice: 
     assert at_alice.post(f"/auth/project/{other.id}/", {"next": "/images/"}).headers["Location"] == "/images/"
 
 
-@pytest.mark.parametrize("place", ["//evil.example/", "https://evil.example/", "/admin/", "/instances/delete/", ""])
+@each_row("place", ["//evil.example/", "https://evil.example/", "/admin/", "/instances/delete/", ""])
 def test_changing_the_project_leads_to_no_other_page(at_alice: Client, alice: Person, place: str) -> None:
     assert at_alice.post(f"/auth/project/{alice.project_id}/", {"next": place}).headers["Location"] == "/"
 
@@ -360,7 +361,7 @@ def test_a_form_after_the_sign_out_leads_to_the_sign_in(signed_in: SignedIn, ali
     assert "You were signed out in the meantime" in words(browser.get("/auth/login/"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "referer", ["", "http://evil.example/instances/", "http://[", "not an address", "http://testserver/auth/login/"]
 )
 def test_only_a_page_of_this_portal_is_led_back_to(signed_in: SignedIn, alice: Person, referer: str) -> None:

@@ -16,6 +16,7 @@ from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 NOTHING = "eipalloc-0123456789abcdef0"
@@ -182,7 +183,7 @@ def test_addresses_of_others_are_not_there(
     assert len(bob.describe_addresses()["Addresses"]) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code"),
     [
         ({}, "MissingParameter"),

@@ -18,6 +18,7 @@ from tests.ec2_api.test_volumes import refused
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 MIXED = "InvalidParameterCombination"
 TAGS = [{"Key": "team", "Value": "red"}]
@@ -92,7 +93,15 @@ def test_an_operator_sees_what_its_project_may_use(boto: Boto, cloud: Cloud, peo
     assert refused(boto(people.operator).deregister_image, ImageId=image) == "InvalidAMIID.NotFound"
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def several(alice: Any, cloud: Cloud, people: People) -> None:
+    own = people.alice.project_id
+    alice.create_tags(Resources=[make(own, "web-1")], Tags=TAGS)
+    make(own, "web-2", status="saving")
+    make(own, "db", properties={"description": "a store", "hw_architecture": "aarch64"})
+
+
+@each_row(
     ("name", "values", "found"),
     [
         ("name", ["web-*"], ["web-1", "web-2"]),
@@ -108,17 +117,11 @@ def test_an_operator_sees_what_its_project_may_use(boto: Boto, cloud: Cloud, peo
         ("tag-key", ["team"], ["web-1"]),
     ],
 )
-def test_images_are_filtered(
-    alice: Any, cloud: Cloud, people: People, name: str, values: list[str], found: list[str]
-) -> None:
-    own = people.alice.project_id
-    alice.create_tags(Resources=[make(own, "web-1")], Tags=TAGS)
-    make(own, "web-2", status="saving")
-    make(own, "db", properties={"description": "a store", "hw_architecture": "aarch64"})
+def test_images_are_filtered(alice: Any, several: None, name: str, values: list[str], found: list[str]) -> None:
     assert names_of(alice, Filters=[{"Name": name, "Values": values}]) == found
 
 
-@pytest.mark.parametrize("text", ["7", "[7]", '[{"volume_size": Infinity}]', "[" * 5000, r'["\ud800"]', ""])
+@each_row("text", ["7", "[7]", '[{"volume_size": Infinity}]', "[" * 5000, r'["\ud800"]', ""])
 def test_what_an_owner_writes_of_its_disks_breaks_no_list(alice: Any, cloud: Cloud, people: People, text: str) -> None:
     image = make(people.alice.project_id, "odd", properties={"block_device_mapping": text})
     filters = [{"Name": "block-device-mapping.device-name", "Values": ["*"]}]
@@ -137,7 +140,7 @@ def test_pages_ids_and_queries(alice: Any, cloud: Cloud, people: People, django_
     assert refused(alice.describe_images, ImageIds=["vol-12345678"]) == "InvalidAMIID.Malformed"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "state"),
     [("queued", "pending"), ("importing", "pending"), ("active", "available"), ("killed", "failed")],
 )
@@ -190,7 +193,12 @@ def test_an_image_of_a_server_on_a_volume_names_its_snapshots(alice: Any, cloud:
     assert answer["DeleteSnapshotResults"] == expected
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def running(cloud: Cloud, people: People) -> str:
+    return ids.id_of("i", cloud.running(people.alice.context).id)
+
+
+@each_row(
     ("arguments", "code"),
     [
         ({"Name": "x"}, "InvalidAMIName.Malformed"),
@@ -203,13 +211,17 @@ def test_an_image_of_a_server_on_a_volume_names_its_snapshots(alice: Any, cloud:
     ],
 )
 def test_what_cannot_be_made_of_an_instance_leaves_nothing(
-    alice: Any, bob: Any, charlie: Any, cloud: Cloud, people: People, arguments: dict[str, Any], code: str
+    alice: Any, running: str, arguments: dict[str, Any], code: str
 ) -> None:
-    instance = ids.id_of("i", cloud.running(people.alice.context).id)
-    given = {"InstanceId": instance, "Name": "golden", **arguments}
+    given = {"InstanceId": running, "Name": "golden", **arguments}
     assert refused(alice.create_image, **given) == code
-    assert refused(bob.create_image, InstanceId=instance, Name="golden") == "UnauthorizedOperation"
-    assert refused(charlie.create_image, InstanceId=instance, Name="golden") == "InvalidInstanceID.NotFound"
+    assert Image.objects.count() == 1
+    assert Instance.objects.get().task_state is None
+
+
+def test_an_image_is_made_by_members_of_the_instances_project(bob: Any, charlie: Any, running: str) -> None:
+    assert refused(bob.create_image, InstanceId=running, Name="golden") == "UnauthorizedOperation"
+    assert refused(charlie.create_image, InstanceId=running, Name="golden") == "InvalidInstanceID.NotFound"
     assert Image.objects.count() == 1
     assert Instance.objects.get().task_state is None
 
@@ -245,7 +257,7 @@ def test_an_image_is_registered_of_a_snapshot_and_launched(alice: Any, cloud: Cl
     assert Snapshot.objects.exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code"),
     [
         ({"ImageLocation": "bucket/manifest.xml"}, "UnsupportedOperation"),
@@ -341,7 +353,7 @@ def test_who_may_make_images_public_does_so(alice: Any, boto: Boto, cloud: Cloud
     assert permissions(operator, theirs) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code"),
     [
         ({}, MIXED),

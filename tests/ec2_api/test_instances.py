@@ -20,6 +20,7 @@ from tests.ec2_api.conftest import client, code_of
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.jobs import drain
+from tests.support.tables import each_row
 
 
 def run(boto: Any, cloud: Cloud, **arguments: Any) -> dict[str, Any]:
@@ -109,7 +110,7 @@ def test_a_refused_launch_leaves_its_token_free(alice: Any, cloud: Cloud) -> Non
     assert run(alice, cloud, ClientToken="abc")["Instances"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code"),
     [
         ({"ImageId": "ami-0123456789abcdef0"}, "InvalidAMIID.NotFound"),
@@ -187,7 +188,7 @@ def test_all_of_the_instances_change_or_none(alice: Any, people: People, cloud: 
     assert shown(alice, good)["State"]["Name"] == "running"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("columns", "state"),
     [
         ({"vm_state": "building", "task_state": "spawning"}, "pending"),
@@ -391,7 +392,12 @@ def test_hosts_know_which_metadata_need_a_token(alice: Any, cloud: Cloud) -> Non
     assert (command.body.instance.metadata_token, command.body.instance.metadata_hops) == (False, 1)
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def identity(alice: Any, cloud: Cloud) -> str:
+    return str(run(alice, cloud)["Instances"][0]["InstanceId"])
+
+
+@each_row(
     ("options", "code"),
     [
         ({"HttpEndpoint": "disabled"}, "UnsupportedOperation"),
@@ -401,9 +407,8 @@ def test_hosts_know_which_metadata_need_a_token(alice: Any, cloud: Cloud) -> Non
     ],
 )
 def test_metadata_options_without_effect_are_refused(
-    alice: Any, charlie: Any, cloud: Cloud, options: dict[str, Any], code: str
+    alice: Any, charlie: Any, cloud: Cloud, identity: str, options: dict[str, Any], code: str
 ) -> None:
-    identity = run(alice, cloud)["Instances"][0]["InstanceId"]
     assert refused(lambda: run(alice, cloud, MetadataOptions=options)) == code
     assert refused(alice.modify_instance_metadata_options, InstanceId=identity, **options) == code
     assert Instance.objects.count() == 1

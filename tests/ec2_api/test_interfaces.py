@@ -17,6 +17,7 @@ from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 NOTHING = "eni-0123456789abcdef0"
@@ -127,7 +128,13 @@ def test_an_interface_begins_with_several_addresses(
     assert [each["Primary"] for each in made["PrivateIpAddresses"]] == [True] + [False] * (len(has) - 1)
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def taken(alice: Any, subnet: str) -> None:
+    alice.create_network_interface(SubnetId=subnet, PrivateIpAddress="10.44.0.10")
+
+
+@pytest.mark.slow
+@each_row(
     ("arguments", "code"),
     [
         ({"SubnetId": "subnet-0123456789abcdef0"}, "InvalidSubnetID.NotFound"),
@@ -146,8 +153,7 @@ def test_an_interface_begins_with_several_addresses(
         ({"InterfaceType": "efa"}, "UnsupportedOperation"),
     ],
 )  # fmt: skip
-def test_interfaces_that_cannot_be(alice: Any, subnet: str, arguments: dict[str, Any], code: str) -> None:
-    alice.create_network_interface(SubnetId=subnet, PrivateIpAddress="10.44.0.10")
+def test_interfaces_that_cannot_be(alice: Any, subnet: str, taken: None, arguments: dict[str, Any], code: str) -> None:
     assert refused(alice.create_network_interface, **{"SubnetId": subnet, **arguments}) == code
     assert Port.objects.filter(device_owner="").count() == 1
 

@@ -18,6 +18,7 @@ from provisioning.ec2.models import Ec2Id, Ec2Tag
 from provisioning.jobs import retention
 from tests.ec2_api.conftest import Boto, code_of
 from tests.support.cast import People
+from tests.support.tables import each_row
 
 OPENSSH = (serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
 DER = (serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
@@ -83,7 +84,7 @@ def test_a_security_key_is_imported_as_sent(alice: Any, form: str) -> None:
     assert found["KeyFingerprint"] == made["KeyFingerprint"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "material",
     [
         b"rubbish", b"\xff\xfe", b"ssh-rsa AAAA", b"---- BEGIN SSH2 PUBLIC KEY ----\nAA=\n----", base64.b64encode(b"x"),

@@ -12,11 +12,12 @@ from portal.api.ec2.registry import actions
 from provisioning.network.models import AddressGroup
 from tests.ec2_api.conftest import refused
 from tests.support.cast import People
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("name", _LISTS)
+@each_row("name", _LISTS)
 def test_a_list_of_what_is_not_there_is_empty(alice: Any, name: str) -> None:
     method = re.sub("(?<!^)(?=[A-Z])", "_", name).lower()
     assert getattr(alice, method)()[_LISTS[name][1]] == []

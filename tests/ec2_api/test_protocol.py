@@ -13,6 +13,7 @@ from botocore.serialize import EC2Serializer
 
 from portal.api.ec2.protocol import model, parse, render
 from portal.api.ec2.protocol.errors import Ec2Error
+from tests.support.tables import each_row
 
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 _VALUES: dict[str, Any] = {
@@ -99,7 +100,7 @@ def test_what_xml_cannot_say_is_replaced() -> None:
     assert "<volumeId>a�b�</volumeId>" in body
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "pairs", "code"),
     [
         ("CreateVolume", {"Size": "1"}, None),

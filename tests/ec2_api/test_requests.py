@@ -30,6 +30,7 @@ from tests.identity.trusts.giving import give, token, with_token
 from tests.support.cast import People
 from tests.support.roles import remove_role
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 VERSION = {"Version": "2016-11-15"}
 KEYS = tuple[str, str]
@@ -226,7 +227,7 @@ def test_other_methods_and_bodies_without_end_are_refused_in_xml() -> None:
     assert (kind, b"<Code>RequestEntityTooLarge</Code>" in content) == ("text/xml;charset=UTF-8", True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parameters", "code"),
     [
         ({"Action": "LaunchRocket"}, "InvalidAction"),

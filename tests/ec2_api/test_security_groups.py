@@ -13,6 +13,7 @@ from provisioning.network.models import AddressGroup, RbacPolicy, SecurityGroup,
 from tests.ec2_api.conftest import Boto, refused
 from tests.support.cast import People
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 SSH = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": "10.0.0.0/8", "Description": "us"}]}
@@ -62,7 +63,7 @@ def test_the_default_group_is_there_and_stays(alice: Any) -> None:
     assert refused(alice.create_security_group, GroupName="default", Description="x") == "InvalidGroup.Reserved"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code"),
     [
         ({"GroupName": "web"}, "InvalidGroup.Duplicate"),
@@ -203,7 +204,8 @@ WRONG: list[tuple[list[dict[str, Any]], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("permissions", "code"), WRONG)
+@pytest.mark.slow
+@each_row(("permissions", "code"), WRONG)
 def test_permissions_that_cannot_be(alice: Any, web: str, permissions: list[dict[str, Any]], code: str) -> None:
     assert refused(alice.authorize_security_group_ingress, GroupId=web, IpPermissions=permissions) == code
     assert ingress(alice, web) == []

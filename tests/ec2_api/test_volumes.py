@@ -26,6 +26,7 @@ from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.scripted_pool import ScriptedPool
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 NAME = [{"ResourceType": "volume", "Tags": [{"Key": "Name", "Value": "data"}, {"Key": "team", "Value": "red"}]}]
 Make = Callable[..., str]
@@ -89,7 +90,7 @@ def test_a_volume_is_made_waited_for_and_deleted(alice: Any, cloud: Cloud, peopl
     assert refused(alice.describe_volumes, VolumeIds=[made["VolumeId"]]) == "InvalidVolume.NotFound"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code"),
     [
         ({"Size": None}, "MissingParameter"),

@@ -16,6 +16,7 @@ from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 COMBINATION = "InvalidParameterCombination"
@@ -70,7 +71,7 @@ def test_a_vpc_is_a_network_with_a_router(alice: Any, people: People) -> None:
     assert refused(alice.delete_vpc, VpcId=made["VpcId"]) == "InvalidVpcID.NotFound"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "code"),
     [
         ({}, "MissingParameter"),
@@ -165,7 +166,13 @@ def test_a_subnet_is_on_the_router_at_once(alice: Any, people: People, vpc: str,
     assert not Router.objects.exists()
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def taken(alice: Any, vpc: str) -> None:
+    alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")
+
+
+@pytest.mark.slow
+@each_row(
     ("arguments", "code"),
     [
         ({}, "MissingParameter"),
@@ -184,8 +191,7 @@ def test_a_subnet_is_on_the_router_at_once(alice: Any, people: People, vpc: str,
         ({"Ipv6Native": True, "Ipv6CidrBlock": "fd00::/64", "CidrBlock": "10.40.2.0/24"}, COMBINATION),
     ],
 )  # fmt: skip
-def test_subnets_that_cannot_be(alice: Any, vpc: str, arguments: dict[str, Any], code: str) -> None:
-    alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")
+def test_subnets_that_cannot_be(alice: Any, vpc: str, taken: None, arguments: dict[str, Any], code: str) -> None:
     assert refused(alice.create_subnet, **{"VpcId": vpc, **arguments}) == code
     assert Subnet.objects.count() == 1
 

@@ -11,6 +11,7 @@ from provisioning.identity.services.projects import set_project_enabled
 from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_password
 from tests.support.cast import PASSWORD, Api, People, make_domain, make_project, make_user
+from tests.support.tables import each_row
 
 V3 = "/identity/v3"
 LISTS = ["users", "projects", "domains", "roles", "role_assignments", "services", "endpoints"]
@@ -28,7 +29,7 @@ def test_versions_need_no_token() -> None:
     assert Api(None).get(f"{V3}/").json() == shown.json()
 
 
-@pytest.mark.parametrize("name", LISTS)
+@each_row("name", LISTS)
 def test_whole_lists_are_for_operators(people: People, name: str) -> None:
     assert Api(None).get(f"{V3}/{name}").status_code == 401
     for person in (people.alice, people.bob, people.charlie):
@@ -101,10 +102,8 @@ def test_others_are_not_shown_known_or_not(people: People) -> None:
     assert {Api(charlie).get(f"{V3}/{path}").status_code for path in paths} == {403}
 
 
-@pytest.mark.parametrize(
-    "path", ["users/{}", "projects/{}", "roles/{}", "domains/{}", "services/{}", "endpoints/{}", "regions/{}"]
-)
-@pytest.mark.parametrize("key", ["0" * 32, "no-id", "x" * 300])
+@each_row("path", ["users/{}", "projects/{}", "roles/{}", "domains/{}", "services/{}", "endpoints/{}", "regions/{}"])
+@each_row("key", ["0" * 32, "no-id", "x" * 300])
 def test_operator_gets_404_for_what_is_not_there(people: People, path: str, key: str) -> None:
     response = Api(people.operator).get(f"{V3}/{path.format(key)}")
     assert response.status_code == 404
@@ -182,9 +181,7 @@ def test_changing_a_password_wants_the_right_one_and_a_good_one(people: People) 
     assert Api(None).post(TOKENS, by_password(alice)).status_code == 201
 
 
-@pytest.mark.parametrize(
-    "path", ["", "/nothing", "/v2.0", "/v3/nothing", "/v3/auth", "/v3/users/a/b/c", "/v3/auth/tokens/x"]
-)
+@each_row("path", ["", "/nothing", "/v2.0", "/v3/nothing", "/v3/auth", "/v3/users/a/b/c", "/v3/auth/tokens/x"])
 def test_anything_else_is_404_in_keystones_shape(path: str) -> None:
     response = Api(None).post(f"/identity{path}x" if path else "/identity/x", {})
     assert response.status_code == 404

@@ -14,6 +14,7 @@ from rest_framework.response import Response
 from portal.api.common.views import ServiceView
 from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.identity.api")]
 SERVICES = ("identity", "compute", "image", "network", "volume")
@@ -57,8 +58,8 @@ def message_in(service: str, body: Any, status: int) -> str:
     return str(body["message"])
 
 
-@pytest.mark.parametrize("service", SERVICES)
-@pytest.mark.parametrize("error", STATUS)
+@each_row("service", SERVICES)
+@each_row("error", STATUS)
 def test_anticipated_errors(people: People, service: str, error: str) -> None:
     response = Api(people.alice).get(f"/{service}/errors?error={error}")
     status = {("network", "quota"): 409, ("image", "quota"): 413, ("volume", "quota"): 413}.get(
@@ -110,7 +111,7 @@ def test_401_is_keystones_everywhere(people: People, service: str, settings: Set
         message_in("identity", response.json(), 401)
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@each_row("service", SERVICES)
 def test_no_such_resource_and_no_such_method(people: People, service: str) -> None:
     for method in ("get", "post", "put", "patch", "delete"):
         response = getattr(Api(None), method)(f"/{service}/nothing")
@@ -142,7 +143,7 @@ def test_compute_says_its_own_request_id_too(people: People) -> None:
     assert "X-Compute-Request-Id" not in Api(people.alice).get("/network/errors?error=missing")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("server", "wording"),
     [
         ({"name": ""}, "Invalid input for field/attribute name. Value: ''. '' should be non-empty"),
@@ -164,7 +165,7 @@ def test_wrong_field_is_named_in_novas_words(people: People, server: Any, wordin
     assert wording in response.json()["badRequest"]["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "server",
     [
         {"name": "web", "adminPass": ["hunter2"]},
@@ -197,7 +198,7 @@ def test_json_by_type_or_without_one(people: People, kind: str) -> None:
     assert response.json()["server"]["name"] == "wéb"
 
 
-@pytest.mark.parametrize("accept", ["text/html", "application/xml", "*/*", ""])
+@each_row("accept", ["text/html", "application/xml", "*/*", ""])
 def test_answers_are_json_whatever_is_accepted(people: People, accept: str) -> None:
     response = Api(people.alice).get("/compute/errors?error=missing", Accept=accept)
     assert response.status_code == 404
@@ -211,7 +212,7 @@ def test_huge_body_is_413_in_the_services_shape(people: People, settings: Settin
     assert "1000 bytes" in response.json()["overLimit"]["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "status", "version"),
     [
         ({}, 200, "2.1"),
@@ -260,12 +261,12 @@ def test_pages_give_everything_once(people: People) -> None:
     assert len(seen) == len(set(seen)) == 7
 
 
-@pytest.mark.parametrize(("limit", "count"), [("0", 3), ("1", 1), ("3", 3), ("1000000000", 3)])
+@each_row(("limit", "count"), [("0", 3), ("1", 1), ("3", 3), ("1000000000", 3)])
 def test_limits_of_a_page(people: People, limit: str, count: int) -> None:
     assert len(Api(people.alice).get(f"/paged?limit={limit}").json()["items"]) == count
 
 
-@pytest.mark.parametrize("limit", ["-1", "x", "1.5", "", "٣", "1" * 5000])
+@each_row("limit", ["-1", "x", "1.5", "", "٣", "1" * 5000])
 def test_limit_that_is_no_number_is_400(people: People, limit: str) -> None:
     assert Api(people.alice).get(f"/paged?limit={limit}").status_code == 400
 

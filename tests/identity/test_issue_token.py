@@ -15,6 +15,7 @@ from provisioning.identity.services.projects import set_project_enabled
 from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import Api, People, make_domain, make_project, make_user
+from tests.support.tables import each_row
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
@@ -23,8 +24,8 @@ def issue(body: Any, **headers: str) -> Any:
     return Api(None).post(TOKENS, body, **headers)
 
 
-@pytest.mark.parametrize("user_by", ["name", "id"])
-@pytest.mark.parametrize("project_by", ["name", "id"])
+@each_row("user_by", ["name", "id"])
+@each_row("project_by", ["name", "id"])
 def test_token_for_a_project_has_keystones_shape(people: People, user_by: str, project_by: str) -> None:
     alice = people.alice
     response = issue(by_password(alice, in_project(alice, project_by), by=user_by))
@@ -145,7 +146,7 @@ def test_chain_of_tokens_has_an_end(people: People) -> None:
     assert seen == [201] * 15 + [403]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "scope",
     [
         {"project": {"id": "0" * 32}},
@@ -157,7 +158,6 @@ def test_chain_of_tokens_has_an_end(people: People) -> None:
         {"system": {"all": True}},
         {"OS-TRUST:trust": {"id": "0" * 32}},
     ],
-    ids=["unknown", "no id", "not hers", "other domain", "no name", "domain", "system", "trust"],
 )
 def test_scope_without_a_role_is_refused_like_a_wrong_password(people: People, scope: Any) -> None:
     refused = issue(by_password(people.alice, scope))
@@ -200,7 +200,7 @@ def test_names_are_of_a_domain(people: People) -> None:
     assert issue(by_password(people.alice)).status_code == 201
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         lambda auth: auth["identity"].pop("methods"),
@@ -239,9 +239,7 @@ def test_body_that_cannot_be_right_is_400(people: People, change: Any) -> None:
     assert len(response.content) < 600
 
 
-@pytest.mark.parametrize(
-    "body", ["", "{", "[]", "null", "7", '"auth"', "{}", '{"auth": null}', '{"auth": NaN}', "\xff"]
-)
+@each_row("body", ["", "{", "[]", "null", "7", '"auth"', "{}", '{"auth": null}', '{"auth": NaN}', "\xff"])
 def test_body_that_is_no_object_is_400(people: People, body: str) -> None:
     response = Api(None).client.generic("POST", TOKENS, body.encode("latin-1"), content_type="application/json")
     assert response.status_code == 400
@@ -273,7 +271,7 @@ def test_unknown_method_is_refused(people: People) -> None:
     assert "unsupported method" in response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("value", ["x", "gAAAAAB" + "a" * 100, "é", "a" * 3000, "\n"])
+@each_row("value", ["x", "gAAAAAB" + "a" * 100, "é", "a" * 3000, "\n"])
 def test_value_that_is_no_token_is_401(people: People, value: str) -> None:
     assert issue(by_token(value)).status_code == 401
 

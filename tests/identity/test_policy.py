@@ -17,7 +17,7 @@ from provisioning.common.errors import ForbiddenError
 from provisioning.identity import policies, policy, policy_file
 from provisioning.identity.policies import GUARDING
 from provisioning.identity.policies.base import EVERY_SCOPE, PROJECT
-from tests.support.tables import check_each
+from tests.support.tables import check_each, each_row
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = re.compile(r'"((?:os_compute_api|novella|identity|compute:servers?|get_network|get_port):[\w:-]+)"')
@@ -73,7 +73,7 @@ def test_names_are_there_once() -> None:
     assert sorted(names) == sorted(policy.RULES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "reader", "member", "admin"),
     [
         ("os_compute_api:servers:detail", True, True, True),

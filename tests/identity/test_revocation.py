@@ -24,6 +24,7 @@ from provisioning.identity.services.tokens import issue_token, revoke_token
 from provisioning.identity.services.users import delete_user, revoke_all, set_user_enabled
 from tests.support.cast import PASSWORD, People, Person
 from tests.support.roles import remove_role
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.both_databases
 
@@ -80,7 +81,7 @@ WAYS: dict[str, Callable[[Person], None]] = {
 OF_THE_PROJECT = {"project closed", "project closed and opened", "role taken away", "project deleted"}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@each_row("way", WAYS)
 def test_token_ends(alice: Person, way: str) -> None:
     value = alice.token
     unscoped = issue_token(alice.user, None, ("password",)).value
@@ -95,9 +96,7 @@ def test_token_ends(alice: Person, way: str) -> None:
             context_for_token(unscoped)
 
 
-@pytest.mark.parametrize(
-    "way", sorted(WAYS.keys() - {"domain closed", "project deleted", "password changed by Django's form"})
-)
+@each_row("way", sorted(WAYS.keys() - {"domain closed", "project deleted", "password changed by Django's form"}))
 def test_open_connections_are_woken(alice: Person, way: str) -> None:
     WAYS[way](alice)
     last = Event.objects.filter(topic="auth", kind="revoked").last()
@@ -155,7 +154,7 @@ def test_looking_at_a_token_is_one_query_and_no_write(
         assert captured.captured_queries[0]["sql"].startswith(("SELECT", "WITH RECURSIVE"))
 
 
-@pytest.mark.parametrize("position", [0, 20, 60, 120, -1])
+@each_row("position", [0, 20, 60, 120, -1])
 def test_altered_token_is_worth_nothing(alice: Person, position: int) -> None:
     value = alice.token
     other = "A" if value[position] != "A" else "B"

@@ -24,6 +24,7 @@ from provisioning.identity.services.tokens import revoke_token
 from provisioning.identity.services.users import revoke_all, set_user_enabled
 from tests.support.cast import PASSWORD, Api, People, Person
 from tests.support.roles import remove_role
+from tests.support.tables import each_row
 
 pytestmark = [
     pytest.mark.django_db,
@@ -79,7 +80,7 @@ def test_anonymous_requests_write_nothing_and_set_no_cookie(people: People) -> N
     assert captured.captured_queries == []
 
 
-@pytest.mark.parametrize("cookie", ["", "x", "a:b:c", "." * 4000, "gAAAA"])
+@each_row("cookie", ["", "x", "a:b:c", "." * 4000, "gAAAA"])
 def test_cookie_that_is_not_ours_is_nobody(people: People, cookie: str) -> None:
     client = Client()
     client.cookies[COOKIE] = cookie
@@ -103,7 +104,7 @@ def test_planted_session_does_not_become_the_victims(people: People) -> None:
     assert who(attacker)["name"] in {"charlie", None}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "password", "more"),
     [
         ("alice", "wrong", {}),
@@ -173,7 +174,7 @@ def test_switching_to_anybody_elses_project_is_refused(people: People) -> None:
     assert Client().post(f"/switch/{people.alice.project.id.hex}").json()["code"] == "not_authenticated"
 
 
-@pytest.mark.parametrize("way", ["password", "locked out", "role", "everywhere", "by the API"])
+@each_row("way", ["password", "locked out", "role", "everywhere", "by the API"])
 def test_open_browser_is_out_at_its_next_request(people: People, way: str) -> None:
     alice, client = people.alice, Client()
     enter(client, alice)
@@ -192,7 +193,7 @@ def test_open_browser_is_out_at_its_next_request(people: People, way: str) -> No
     assert client.cookies[COOKIE].value == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     "target",
     [
         "https://evil.example/",
@@ -214,7 +215,7 @@ def test_next_leads_nowhere_else(target: str) -> None:
     assert safe_next(request) == "/"
 
 
-@pytest.mark.parametrize("target", ["/", "/instances/", "/instances/?page=2", "/images/#top"])
+@each_row("target", ["/", "/instances/", "/instances/?page=2", "/images/#top"])
 def test_next_leads_to_pages_of_ours(target: str) -> None:
     assert safe_next(RequestFactory().post("/in", {"next": target})) == target
     assert safe_next(RequestFactory().get("/in", {"next": target})) == target

@@ -11,6 +11,7 @@ from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.tokens import issue_token
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import Api, People, Person, make_user
+from tests.support.tables import each_row
 
 
 def headers(value: str) -> dict[str, str]:
@@ -29,10 +30,8 @@ def test_own_token_reads_as_it_was_issued(people: People) -> None:
     assert head.content == b""
 
 
-@pytest.mark.parametrize("method", ["get", "head", "delete"])
-@pytest.mark.parametrize(
-    ("asker", "status"), [("alice", 200), ("bob", 403), ("charlie", 403), ("operator", 200), (None, 401)]
-)
+@each_row("method", ["get", "head", "delete"])
+@each_row(("asker", "status"), [("alice", 200), ("bob", 403), ("charlie", 403), ("operator", 200), (None, 401)])
 def test_who_may_touch_alices_token(people: People, method: str, asker: str | None, status: int) -> None:
     value = people.alice.token
     api = Api(getattr(people, asker) if asker else None)
@@ -42,8 +41,8 @@ def test_who_may_touch_alices_token(people: People, method: str, asker: str | No
     assert still_good is not (method == "delete" and status == 200)
 
 
-@pytest.mark.parametrize("method", ["get", "head", "delete"])
-@pytest.mark.parametrize("subject", ["", "nonsense", "gAAAA" + "b" * 180])
+@each_row("method", ["get", "head", "delete"])
+@each_row("subject", ["", "nonsense", "gAAAA" + "b" * 180])
 def test_what_is_no_token_is_404(people: People, method: str, subject: str) -> None:
     response = getattr(Api(people.operator), method)(TOKENS, **headers(subject))
     assert response.status_code == 404

@@ -20,6 +20,7 @@ from provisioning.images.properties import NULLABLE, text_of
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.support.cast import Api, People, Person
+from tests.support.tables import each_row
 
 V2 = "/image/v2"
 PATCH_TYPE = "application/openstack-images-v2.1-json-patch"
@@ -120,7 +121,12 @@ def test_create_show_upload_download_delete(alice: Person, store: Path) -> None:
     assert api.get(path).status_code == api.delete(path).status_code == api.get(f"{path}/file").status_code == 404
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def image(make: MakeImage) -> Image:
+    return make(data=pictures.raw())
+
+
+@each_row(
     ("asked", "status", "start", "end"),
     [
         ("bytes=0-9", 206, 0, 10),
@@ -134,8 +140,7 @@ def test_create_show_upload_download_delete(alice: Person, store: Path) -> None:
         ("bytes=0-1,5-6", 400, 0, 0),
     ],
 )
-def test_ranges(alice: Person, make: MakeImage, store: Path, asked: str, status: int, start: int, end: int) -> None:
-    image = make(data=pictures.raw())
+def test_ranges(alice: Person, image: Image, asked: str, status: int, start: int, end: int) -> None:
     answer = Api(alice, Range=asked).get(f"{V2}/images/{image.id}/file")
     assert answer.status_code == status
     if status >= 400:
@@ -146,7 +151,7 @@ def test_ranges(alice: Person, make: MakeImage, store: Path, asked: str, status:
         assert answer["Content-Range"] == f"bytes {start}-{end - 1}/{pictures.MIB}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "status"),
     [
         ({"disk_format": "floppy"}, 400),
@@ -299,7 +304,7 @@ def test_the_older_patch(alice: Person, make: MakeImage) -> None:
     assert answer.json()["name"] == "new"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("operation", "status"),
     [
         (replace("/status", "active"), 403),
@@ -320,8 +325,7 @@ def test_the_older_patch(alice: Person, make: MakeImage) -> None:
         (replace("/tags", {}), 400),
     ],
 )
-def test_a_wrong_patch_changes_nothing(alice: Person, make: MakeImage, operation: dict[str, Any], status: int) -> None:
-    image = make(data=pictures.raw())
+def test_a_wrong_patch_changes_nothing(alice: Person, image: Image, operation: dict[str, Any], status: int) -> None:
     before = Api(alice).get(f"{V2}/images/{image.id}").json()
     answer = patch(alice, str(image.id), replace("/name", "changed"), operation)
     assert answer.status_code == status, answer.content
@@ -392,7 +396,7 @@ def test_filters(alice: Person, operator: Person, make: MakeImage) -> None:
     assert names("id=nonsense") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "visibility=secret",
@@ -475,7 +479,7 @@ def test_queries_do_not_grow_with_the_list(alice: Person, make: MakeImage) -> No
     assert counts == [2, 2]
 
 
-@pytest.mark.parametrize("name", ["", None, "né 🙂", "  two  blanks  "])
+@each_row("name", ["", None, "né 🙂", "  two  blanks  "])
 def test_a_name_is_returned_as_sent(alice: Person, name: str | None) -> None:
     image = created(alice, name=name)
     assert Api(alice).get(f"{V2}/images/{image}").json()["name"] == name

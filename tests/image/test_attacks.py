@@ -30,6 +30,7 @@ from tests.image.asking import V2, add, patch
 from tests.image.conftest import MakeImage, files
 from tests.support.cast import Api, Person
 from tests.support.small_disk import small_disk
+from tests.support.tables import each_row
 from tests.support.web import answers_of
 
 FULL = MAX_PROPERTIES_SIZE // MAX_VALUE
@@ -198,7 +199,7 @@ HEAVY = {
 }
 
 
-@pytest.mark.parametrize("what", HEAVY)
+@each_row("what", HEAVY)
 def test_a_list_is_narrowed_and_sorted_by_few_things(alice: Person, make: MakeImage, what: str) -> None:
     """Hundreds of sort keys behind a marker made a statement that SQLite refuses: a 500 for anybody with a token."""
     marker = make().id

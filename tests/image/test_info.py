@@ -12,6 +12,7 @@ from tests.image import pictures
 from tests.image.conftest import MakeImage
 from tests.image.imports.importing import put
 from tests.support.cast import Api, Person
+from tests.support.tables import each_row
 
 V2 = "/image/v2"
 pytestmark = pytest.mark.django_db
@@ -91,7 +92,7 @@ def test_the_copy_in_the_only_store_stays(alice: Person, operator: Person, make:
     assert download(operator, f"{V2}/images/{image.id}/file") == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path"),
     [
         ("GET", "cache"),

@@ -16,6 +16,7 @@ from tests.image import pictures
 from tests.image.asking import V2, names, patch, replace
 from tests.image.conftest import MakeImage
 from tests.support.cast import Api, People, Person, make_project
+from tests.support.tables import each_row
 
 
 def members_of(image: Any) -> str:
@@ -138,7 +139,7 @@ def test_only_shared_images_have_members(people: People, make: MakeImage, visibi
     assert operator.get(path).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body", [{}, [], {"member": ""}, {"member": None}, {"member": 5}, {"member": ["x"]}, {"member": "x" * 300}, "x"]
 )
 def test_a_wrong_member_is_refused(alice: Person, make: MakeImage, body: Any) -> None:
@@ -158,7 +159,7 @@ def test_a_member_is_a_project_and_comes_once(people: People, make: MakeImage, s
     assert ImageMember.objects.count() == 1
 
 
-@pytest.mark.parametrize("body", [{}, [], {"status": "perhaps"}, {"status": None}, {"status": ["accepted"]}])
+@each_row("body", [{}, [], {"status": "perhaps"}, {"status": None}, {"status": ["accepted"]}])
 def test_a_wrong_answer_is_refused(people: People, make: MakeImage, body: Any) -> None:
     image = make()
     mine = people.charlie.project_id

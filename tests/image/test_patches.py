@@ -18,6 +18,7 @@ from tests.image import pictures
 from tests.image.asking import OLD_PATCH_TYPE, PATCH_TYPE, V2, add, patch, remove, replace
 from tests.image.conftest import MakeImage
 from tests.support.cast import Api, People, Person
+from tests.support.tables import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
@@ -97,7 +98,13 @@ def test_the_last_value_of_an_attribute_counts(values: list[str]) -> None:
         apply(system_context(), Image(), [*changes, Change("remove", "name")])
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def image(make: MakeImage) -> Image:
+    return make(data=pictures.raw(512), properties={"there": "1"})
+
+
+@pytest.mark.slow
+@each_row(
     ("operation", "status", "words"),
     [
         (replace("/id", str(uuid.UUID(int=1))), 403, "Attribute 'id' is read-only."),
@@ -140,8 +147,7 @@ def test_the_last_value_of_an_attribute_counts(values: list[str]) -> None:
         (replace("/tags", [str(number) for number in range(129)]), 413, "Attempted: 129, Maximum: 128"),
     ],
 )
-def test_refusals(alice: Person, make: MakeImage, operation: Any, status: int, words: str) -> None:
-    image = make(data=pictures.raw(512), properties={"there": "1"})
+def test_refusals(alice: Person, image: Image, operation: Any, status: int, words: str) -> None:
     before = Api(alice).get(f"{V2}/images/{image.id}").json()
     answer = patch(alice, image.id, replace("/name", "changed"), operation)
     assert answer.status_code == status, answer.content

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.one_machine import CHECKOUT
+from tests.support.tables import each_row
 from up.health import free_port
 
 OCTETS = {"Content-Type": "application/octet-stream"}
@@ -153,7 +154,7 @@ def test_any_other_body_is_bounded(server: Server) -> None:
     assert server.state()["peak"] - before["peak"] < ROOM
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "size", "status"),
     [
         ({}, 65_536, 200),

@@ -18,6 +18,7 @@ from tests.image.conftest import MakeImage
 from tests.image.imports.importing import ask, web  # noqa: F401 - a fixture
 from tests.support.cast import Api, Person
 from tests.support.jobs import drain, run_periodic
+from tests.support.tables import each_row
 from tests.support.web import Web
 
 V2 = "/image/v2"
@@ -83,7 +84,7 @@ def test_filters_and_orders(alice: Person, operator: Person) -> None:
     assert ids(api.get(f"{V2}/tasks?sort_key=status&sort_dir=desc")) == [str(pending[0].id), str(failed[0].id)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "status=done",
@@ -201,7 +202,7 @@ def test_an_operator_makes_an_image_by_a_task(operator: Person, web: Web) -> Non
     assert (image["name"], image["status"], image["os_distro"]) == ("made", "active", "debian")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         {},

@@ -22,6 +22,7 @@ from provisioning.images.models import Image
 from tests.image import pictures
 from tests.image.conftest import MakeImage, files
 from tests.support.cast import Person
+from tests.support.tables import each_row
 
 BLOCK, HEADER = 32 << 10, 256
 GOOD = [
@@ -103,8 +104,9 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("pieces", [dribbled, whole])
-@pytest.mark.parametrize("case", BAD)
+@pytest.mark.slow
+@each_row("pieces", [dribbled, whole])
+@each_row("case", BAD)
 def test_bad_data_is_refused_and_nothing_is_kept(
     alice: Person, make: MakeImage, store: Path, case: str, pieces: Callable[[bytes], Iterator[bytes]]
 ) -> None:

@@ -10,6 +10,7 @@ from tests.image import pictures
 from tests.image.asking import V2
 from tests.image.conftest import MakeImage
 from tests.support.cast import Api, Person
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 BY_TYPE = "application/vnd.openstack.images-"
@@ -26,10 +27,8 @@ def test_the_list_is_newest_first_and_for_anybody(alice: Person) -> None:
     assert all(answer.json() == answers[0].json() for answer in answers)
 
 
-@pytest.mark.parametrize(
-    "path", ["v1/images", "v3/images", "v2.14/images", "v2.99/images", "images", "v", "x/y/z", "%"]
-)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+@each_row("path", ["v1/images", "v3/images", "v2.14/images", "v2.99/images", "images", "v", "x/y/z", "%"])
+@each_row("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_what_is_of_no_version_gets_the_list(alice: Person, path: str, method: str) -> None:
     answer = Api(alice).client.generic(method, f"/image/{path}", b"{", content_type="application/json")
     assert answer.status_code == 300
@@ -58,7 +57,7 @@ def test_a_version_by_type(alice: Person, make: MakeImage) -> None:
     assert api.get("/image/versions", Accept=BY_TYPE + "v3").status_code == 200
 
 
-@pytest.mark.parametrize("accept", ["application/xml", "text/html", "*/*", "application/json;q=0.1", ";;"])
+@each_row("accept", ["application/xml", "text/html", "*/*", "application/json;q=0.1", ";;"])
 def test_answers_are_json_whatever_is_accepted(alice: Person, make: MakeImage, accept: str) -> None:
     image = make()
     answer = Api(alice).get(f"{V2}/images/{image.id}", Accept=accept)

@@ -21,6 +21,7 @@ from provisioning.images import web_download
 from provisioning.images.errors import DownloadError, ImportUriError
 from provisioning.images.web_address import is_allowed, read_uri
 from provisioning.images.web_download import web_file
+from tests.support.tables import each_row
 from tests.support.web import Handler, Web, answers_of, web_server
 
 BITS = bytes(range(256)) * 5000
@@ -86,7 +87,7 @@ def test_a_file_in_chunks_has_no_size_before_its_end(web: Web) -> None:
         assert b"".join(file) == BITS
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@each_row("status", [301, 302, 303, 307, 308])
 def test_redirects_are_followed(web: Web, status: int) -> None:
     web.serve("/mirror/disk.img", BITS)
     web.redirect("/b", "mirror/disk.img", status)
@@ -102,7 +103,7 @@ def test_five_redirects_are_enough(web: Web) -> None:
         fetch(web.url("/6"))
 
 
-@pytest.mark.parametrize("status", [204, 206, 404, 500])
+@each_row("status", [204, 206, 404, 500])
 def test_only_a_whole_file_is_taken(web: Web, status: int) -> None:
     web.answers["/x"] = lambda handler: handler.say(status)
     with pytest.raises(DownloadError, match=f"HTTP {status}"):
@@ -349,12 +350,12 @@ INSIDE = [
 ]
 
 
-@pytest.mark.parametrize("address", INSIDE)
+@each_row("address", INSIDE)
 def test_no_address_inside_is_allowed(address: str) -> None:
     assert not is_allowed(ipaddress.ip_address(address))
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "151.101.2.132", "2606:4700::1111", "::ffff:1.1.1.1"])
+@each_row("address", ["1.1.1.1", "151.101.2.132", "2606:4700::1111", "::ffff:1.1.1.1"])
 def test_addresses_outside_are(address: str) -> None:
     assert is_allowed(ipaddress.ip_address(address))
 

@@ -24,6 +24,7 @@ from provisioning.quotas.selectors import usage_of
 from provisioning.quotas.services.ledger import reserve
 from tests.support.cast import Person
 from tests.support.ports import guest_addresses, guest_ports
+from tests.support.tables import each_row
 
 HOST, AZ = "host-1", "nova"
 
@@ -154,7 +155,7 @@ def test_wanted_address_is_given(alice: Person, net: Network) -> None:
     assert address(allocate(alice, on(net, "10.20.0.77"))[0]) == "10.20.0.77"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wanted", "sentence"),
     [
         ("10.20.0.1", "is reserved"),

@@ -12,6 +12,7 @@ from provisioning.network.models import Network, Router, SecurityGroupRule, Subn
 from provisioning.network.selectors.host_refs import subnet_refs
 from tests.network.test_security_groups_api import V2, made, refused, rule
 from tests.support.cast import Api, Person
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +22,12 @@ def api(alice: Person) -> Api:
     return Api(alice)
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def group(api: Api) -> str:
+    return str(made(api, "security_group", name="g")["id"])
+
+
+@each_row(
     ("sent", "shown", "normalized"),
     [
         ("10.0.0.5/24", "10.0.0.5/24", "10.0.0.0/24"),
@@ -31,8 +37,9 @@ def api(alice: Person) -> Api:
         ("2001:DB8::5/64", "2001:db8::5/64", "2001:db8::/64"),
     ],
 )
-def test_a_rule_keeps_its_prefix_and_shows_the_range(api: Api, sent: str, shown: str, normalized: str) -> None:
-    group = made(api, "security_group", name="g")["id"]
+def test_a_rule_keeps_its_prefix_and_shows_the_range(
+    api: Api, group: str, sent: str, shown: str, normalized: str
+) -> None:
     more = {"ethertype": "IPv6" if ":" in sent else "IPv4", "remote_ip_prefix": sent}
     first = rule(api, group, **more).json()["security_group_rule"]
     assert (first["remote_ip_prefix"], first["normalized_cidr"]) == (shown, normalized)

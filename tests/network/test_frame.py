@@ -14,6 +14,7 @@ from provisioning.network import services
 from provisioning.network.models import Network, Tag
 from provisioning.quotas.models import QuotaLimit
 from tests.support.cast import Api, Person
+from tests.support.tables import each_row
 
 V2 = "/network/v2.0"
 
@@ -71,7 +72,7 @@ def test_too_many_at_once_are_refused_before_the_first_is_made(
     assert "Requested 4, but already used 0 of 3" in error["message"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "words"),
     [
         ({}, "Resource body required"),

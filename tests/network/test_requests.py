@@ -11,6 +11,7 @@ from provisioning.network import selectors, services
 from provisioning.network.errors import AmbiguousNetworkError
 from provisioning.network.models import Network, RbacPolicy, SecurityGroup
 from tests.support.cast import Person
+from tests.support.tables import each_row
 
 
 def test_the_only_network_is_chosen(alice: Person, net: Network) -> None:
@@ -109,7 +110,7 @@ def test_interfaces_as_the_host_is_told(alice: Person, net: Network) -> None:
     assert selectors.security_group_names_of([instance]) == {instance: ["default"]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cidr", "more", "field"),
     [
         ("10.30.0.0", {}, "cidr"),

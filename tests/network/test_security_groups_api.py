@@ -10,6 +10,7 @@ import pytest
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.services import security_group_rules
 from tests.support.cast import Api, Person
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 V2 = "/network/v2.0"
@@ -77,7 +78,7 @@ def test_a_rule_is_made_shown_and_deleted(api: Api) -> None:
     refused(api.delete(url), 404, "SecurityGroupRuleNotFound")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "kind"),
     [
         ({"protocol": "tcp", "port_range_min": 2, "port_range_max": 1}, "SecurityGroupInvalidPortRange"),

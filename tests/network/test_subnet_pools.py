@@ -10,6 +10,7 @@ from provisioning.network import services
 from provisioning.network.models import AddressScope, Subnet, SubnetPool
 from tests.network.test_subnets import send, subnet
 from tests.support.cast import Person
+from tests.support.tables import each_row
 
 
 def pool(person: Person, **values: Any) -> tuple[int, Any]:
@@ -31,7 +32,7 @@ def test_a_pool_has_what_follows_from_its_prefixes(alice: Person) -> None:
     assert (six["ip_version"], six["min_prefixlen"], six["max_prefixlen"]) == (6, 64, 128)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "kind"),
     [
         ({"prefixes": []}, "InvalidInput"),

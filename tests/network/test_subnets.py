@@ -16,6 +16,7 @@ from provisioning.network import services
 from provisioning.network.models import FixedIP, Network, Port, Subnet
 from tests.support.cast import Api, Person
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 V2 = "/network/v2.0"
 
@@ -55,7 +56,8 @@ def test_a_subnet_has_what_follows_from_its_range(alice: Person, bare: Network) 
     assert set(send(alice, "GET", f"/networks/{bare.id}")[1]["network"]["subnets"]) == {made["id"], six["id"]}
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each_row(
     ("values", "status", "kind"),
     [
         ({"cidr": "10.9.0.0/24", "ip_version": 6}, 400, "InvalidInput"),
@@ -104,7 +106,7 @@ def test_a_wrong_subnet_is_refused(alice: Person, bare: Network, values: Any, st
     assert not Port.objects.exists()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "cidr",
     ["127.0.0.0/8", "224.0.0.0/24", "240.0.0.0/8", "169.254.0.0/16", "fe80::/64", "ff02::/64", "::ffff:a00:0/120"],
 )

@@ -11,6 +11,7 @@ from provisioning.network import services
 from provisioning.network.models import Network
 from provisioning.network.services import Gateway
 from tests.support.cast import Api, Person
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 V2 = "/network/v2.0"
@@ -119,13 +120,15 @@ OF_PREFIXES: dict[str, Send] = {
 }
 
 
-@pytest.mark.parametrize("field", OF_ADDRESSES)
+@pytest.mark.slow
+@each_row("field", OF_ADDRESSES)
 def test_what_is_no_address_is_refused(place: Place, field: str) -> None:
     taken = [it for it in ADDRESSES if OF_ADDRESSES[field](place, it).status_code != 400]
     assert taken == []
 
 
-@pytest.mark.parametrize("field", OF_PREFIXES)
+@pytest.mark.slow
+@each_row("field", OF_PREFIXES)
 def test_what_is_no_range_is_refused(place: Place, field: str) -> None:
     taken = [it for it in PREFIXES if OF_PREFIXES[field](place, it).status_code != 400]
     assert taken == []

@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from provisioning.volumes.models import Message, PoolHost
+from tests.support.tables import each_row
 from tests.volume_api.conftest import V3, World, at
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +32,7 @@ def test_pairs_of_metadata_are_taken_as_they_are_said(world: World) -> None:
     assert _found(world, "{'4': 'cpu'}") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         "cpu", "{cpu: 4}", "{'cpu': 4}", "{'cpu'}", "['cpu']", "{'cpu': '4'", "{[]: '4'}", "{'a': '\\0'}",

@@ -13,6 +13,7 @@ from provisioning.quotas.selectors import usage_of
 from provisioning.volumes.models import StoragePool, Volume
 from tests.support.clouds import GIB
 from tests.support.scripted_pool import ScriptedPool
+from tests.support.tables import each_row
 from tests.volume_api.conftest import V3, World, at
 
 pytestmark = pytest.mark.django_db
@@ -82,7 +83,17 @@ def test_a_disk_becomes_a_volume_and_a_volume_a_disk(world: World, pool: str) ->
     assert [str(each) for each in drift.find()] == []
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def types(world: World) -> None:
+    """One of another pool, and one that encrypts."""
+    specs = {"volume_backend_name": "other"}
+    world.operator.post(f"{V3}/types", {"volume_type": {"name": "elsewhere", "extra_specs": specs}})
+    kind = world.operator.post(f"{V3}/types", {"volume_type": {"name": "luks"}}).json()["volume_type"]["id"]
+    encrypted = {"encryption": {"provider": "luks", "control_location": "front-end"}}
+    world.operator.post(f"{V3}/types/{kind}/encryption", encrypted)
+
+
+@each_row(
     "changes",
     [
         {"ref": {"source-name": "../volumes"}},
@@ -101,12 +112,7 @@ def test_a_disk_becomes_a_volume_and_a_volume_a_disk(world: World, pool: str) ->
         {"bogus": 1},
     ],
 )
-def test_what_cannot_be_taken_over_is_refused(world: World, pool: str, changes: dict[str, Any]) -> None:
-    specs = {"volume_backend_name": "other"}
-    world.operator.post(f"{V3}/types", {"volume_type": {"name": "elsewhere", "extra_specs": specs}})
-    kind = world.operator.post(f"{V3}/types", {"volume_type": {"name": "luks"}}).json()["volume_type"]["id"]
-    encrypted = {"encryption": {"provider": "luks", "control_location": "front-end"}}
-    world.operator.post(f"{V3}/types/{kind}/encryption", encrypted)
+def test_what_cannot_be_taken_over_is_refused(world: World, pool: str, types: None, changes: dict[str, Any]) -> None:
     answer = managed(world, pool, **changes)
     assert answer.status_code == 400, answer.content
     assert Volume.objects.count() == 0

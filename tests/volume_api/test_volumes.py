@@ -17,6 +17,7 @@ from provisioning.quotas.services.limits import set_limit
 from provisioning.volumes.models import Attachment, Snapshot
 from tests.support.cast import Api
 from tests.support.jobs import drain
+from tests.support.tables import each_row
 from tests.volume_api.conftest import V3, World, at
 
 pytestmark = pytest.mark.django_db
@@ -77,7 +78,7 @@ def test_fields_come_with_their_versions(world: World) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         {},

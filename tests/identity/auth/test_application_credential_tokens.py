@@ -25,6 +25,7 @@ from provisioning.identity.services.users import revoke_all, set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import Api, People, Person
 from tests.support.roles import remove_role
+from tests.support.tables import each_row
 
 PROJECTS = "/identity/v3/auth/projects"
 
@@ -106,9 +107,7 @@ def test_what_is_wrong_is_refused_alike(people: People, what: str) -> None:
     assert response.json() == wrong.json()
 
 
-@pytest.mark.parametrize(
-    "scope", ["unscoped", {"system": {"all": True}}, {"domain": {"id": "default"}}, "own", "other"]
-)
+@each_row("scope", ["unscoped", {"system": {"all": True}}, {"domain": {"id": "default"}}, "own", "other"])
 def test_takes_no_scope(people: People, scope: Any) -> None:
     assign_role(people.alice.user, people.charlie.project, "member")
     record, secret = make(people.alice)
@@ -186,7 +185,7 @@ def test_guessing_secrets_is_slowed_down(people: People) -> None:
     assert statuses == [401] * 5 + [429]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "named",
     [
         {},

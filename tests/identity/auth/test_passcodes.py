@@ -17,6 +17,7 @@ from pytest_django import Settings
 from provisioning.identity.services.credentials import create_credential, update_credential
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import PASSWORD, Api, People, Person
+from tests.support.tables import each_row
 
 SECRET = b"twenty bytes of key!"
 BOTH = [["password", "totp"]]
@@ -79,7 +80,7 @@ def test_method_is_not_there_unless_the_operator_wants_it(alice: Person, clock: 
     assert response.json()["error"]["identity"] == {"methods": ["application_credential", "password", "token"]}
 
 
-@pytest.mark.parametrize(("steps", "status"), [(-3, 401), (-2, 401), (-1, 201), (0, 201), (1, 401)])
+@each_row(("steps", "status"), [(-3, 401), (-2, 401), (-1, 201), (0, 201), (1, 401)])
 def test_passcode_is_good_for_its_time_and_the_step_after(alice: Person, clock: Any, steps: int, status: int) -> None:
     assert issue(by_passcode(alice, passcode(clock, steps))).status_code == status
 

@@ -19,6 +19,7 @@ from provisioning.identity.services.passwords import authenticate_password, set_
 from provisioning.identity.services.users import create_user, set_user_enabled
 from tests.identity.bodies import TOKENS, by_password, in_project
 from tests.support.cast import PASSWORD, Api, People, Person
+from tests.support.tables import each_row
 
 NEW = "another horse"
 
@@ -40,9 +41,7 @@ def issue(person: Person, password: str = PASSWORD) -> Any:
     return Api(None).post(TOKENS, by_password(person, in_project(person), password=password))
 
 
-@pytest.mark.parametrize(
-    ("password", "good"), [("a" * 7, False), ("a" * 8, True), ("a" * 1024, True), ("a" * 1025, False)]
-)
+@each_row(("password", "good"), [("a" * 7, False), ("a" * 8, True), ("a" * 1024, True), ("a" * 1025, False)])
 def test_length(people: People, password: str, good: bool) -> None:
     response = change(people.alice, password=password)
     assert response.status_code == (204 if good else 400)
@@ -75,7 +74,7 @@ def test_changing_needs_no_token_and_ends_every_token(people: People) -> None:
     assert issue(people.alice, NEW).status_code == 201
 
 
-@pytest.mark.parametrize("who", ["alice", "nobody", "0" * 32, "%00", "a" * 300])
+@each_row("who", ["alice", "nobody", "0" * 32, "%00", "a" * 300])
 def test_changing_with_a_wrong_password_tells_nothing(people: People, who: str) -> None:
     response = change(people.alice if who == "alice" else who, original="wrong")
     assert response.status_code == 401
@@ -87,7 +86,7 @@ def test_changing_is_slowed_down_like_signing_in(people: People) -> None:
     assert statuses == [401] * 5 + [429]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [{}, {"user": {}}, {"user": {"password": NEW}}, {"user": {"original_password": PASSWORD, "password": 7}}, []],
 )

@@ -19,6 +19,7 @@ from provisioning.identity.services.groups import add_to_group, create_group, re
 from provisioning.identity.services.tokens import issue_token, revoke_token
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import Api, People, Person, make_domain
+from tests.support.tables import each_row
 
 ALL = {"system": {"all": True}}
 DEFAULT = {"id": "default", "name": "Default"}
@@ -76,7 +77,7 @@ def test_role_on_a_domain_opens_no_project_of_it_unless_inherited(people: People
     assert [each["name"] for each in token["roles"]] == ["reader"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "scope",
     [
         {"system": {}},

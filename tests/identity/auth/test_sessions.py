@@ -32,6 +32,7 @@ from provisioning.identity.services.users import revoke_all, set_user_enabled
 from provisioning.identity.tokens import KEPT_AFTER_END
 from tests.identity.bodies import TOKENS, by_password, by_token, in_project
 from tests.support.cast import PASSWORD, Api, People, Person
+from tests.support.tables import each_row
 
 WRITES = ("INSERT", "UPDATE", "DELETE")
 
@@ -167,7 +168,7 @@ def test_rows_of_a_user_are_bounded(alice: Person, monkeypatch: pytest.MonkeyPat
     assert SignIn.objects.filter(user=alice.user).count() == 8
 
 
-@pytest.mark.parametrize(("address", "program"), [("x" * 500, "y" * 5000), ("", ""), ("a\0", "b\0"), ("é", "\ud800x")])
+@each_row(("address", "program"), [("x" * 500, "y" * 5000), ("", ""), ("a\0", "b\0"), ("é", "\ud800x")])
 def test_whatever_a_client_calls_itself_is_kept(alice: Person, address: str, program: str) -> None:
     row = record_client(alice.user, ("password",), Client.of(address, program))
     row.refresh_from_db()

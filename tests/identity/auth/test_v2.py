@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from pytest_django import Settings
 
 from provisioning.identity.selectors.lookups import role_records
@@ -14,6 +13,7 @@ from provisioning.identity.services.assignments import assign_role, grant
 from provisioning.identity.services.tokens import issue_token
 from tests.identity.bodies import TOKENS, by_password
 from tests.support.cast import PASSWORD, Api, People, Person, make_domain, make_project, make_user
+from tests.support.tables import each_row
 
 V2 = "/identity/v2.0"
 
@@ -30,8 +30,8 @@ def token(person: Person) -> str:
     return str(password(person, tenantName=person.project.name).json()["access"]["token"]["id"])
 
 
-@pytest.mark.parametrize("by", ["tenantName", "tenantId"])
-@pytest.mark.parametrize("user_by", ["username", "userId"])
+@each_row("by", ["tenantName", "tenantId"])
+@each_row("user_by", ["username", "userId"])
 def test_token_for_a_tenant(people: People, by: str, user_by: str) -> None:
     alice = people.alice
     tenant = {"tenantName": "wonderland", "tenantId": alice.project.id.hex}[by]
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_refused_as_in_version_3(people: People) -> None:
         assert (response.status_code, response.json()) == (401, wrong.json())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("auth", "field"),
     [
         ({}, "passwordCredentials"),
@@ -115,7 +115,7 @@ def test_body_that_cannot_be_right_is_400_and_names_the_field(people: People, au
     assert field in response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("body", [None, [], {"auth": []}, {"auth": None}, {"token": {}}])
+@each_row("body", [None, [], {"auth": []}, {"auth": None}, {"token": {}}])
 def test_body_of_another_form_is_400(people: People, body: Any) -> None:
     response = Api(None).post(f"{V2}/tokens", body if body is not None else "null")
     assert response.status_code == 400

@@ -21,6 +21,7 @@ from provisioning.identity.services.application_credentials import (
 from provisioning.identity.services.assignments import assign_role
 from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People, Person, make_project
+from tests.support.tables import each_row
 
 RULE = {"service": "compute", "method": "GET", "path": "/v2.1/servers/*"}
 
@@ -124,7 +125,7 @@ def test_only_roles_that_one_has_can_be_passed_on(alice: Person) -> None:
     assert ApplicationCredential.objects.count() == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "word"),
     [
         ({"name": ""}, "name"),

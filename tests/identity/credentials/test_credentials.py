@@ -31,6 +31,7 @@ from provisioning.identity.services.credentials import (
 )
 from provisioning.identity.services.tokens import issue_token
 from tests.support.cast import Api, People, Person
+from tests.support.tables import each_row
 
 WHERE = "/identity/v3/credentials"
 KEYS = json.dumps({"access": "AKID", "secret": "s3cr3t"})
@@ -77,7 +78,7 @@ def test_id_of_an_ec2_credential_is_the_digest_of_its_access_key(alice: Person, 
     assert blob_of(Credential.objects.get()) == KEYS
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "word"),
     [
         ({"type": "ec2", "blob": KEYS}, "project_id"),

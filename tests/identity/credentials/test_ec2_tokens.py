@@ -30,6 +30,7 @@ from provisioning.identity.services.users import set_user_enabled
 from tests.identity.bodies import TOKENS, by_token, in_project
 from tests.support.cast import Api, People, Person, make_user
 from tests.support.roles import remove_role
+from tests.support.tables import each_row
 
 EC2, S3 = "/identity/v3/ec2tokens", "/identity/v3/s3tokens"
 
@@ -117,7 +118,7 @@ def test_only_operators_and_services_may_ask(people: People, where: str, sign: A
     assert Api(gateway).post(where, body).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         {},

@@ -26,6 +26,7 @@ from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import delete_user, set_user_enabled
 from tests.support.cast import Person, make_user
 from tests.support.roles import remove_role
+from tests.support.tables import each_row
 
 WAYS: dict[str, Callable[[ApplicationCredential], object]] = {
     "deleted": delete_application_credential,
@@ -44,7 +45,7 @@ def make(person: Person, *roles: str) -> tuple[ApplicationCredential, str]:
     return record, issued.value
 
 
-@pytest.mark.parametrize("way", WAYS)
+@each_row("way", WAYS)
 def test_token_ends_and_connections_are_woken(alice: Person, way: str) -> None:
     record, value = make(alice)
     assert "member" in context_for_token(value).roles

@@ -11,6 +11,7 @@ from provisioning.identity.services.tokens import issue_token
 from tests.identity.directory.people_of_domains import V3, Realm, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, make_project, make_user
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 
 @pytest.fixture
@@ -104,8 +105,8 @@ def test_nothing_is_made_in_or_below_other_domains(people: People, realm: Realm)
     assert not User.objects.filter(name="x").exists()
 
 
-@pytest.mark.parametrize("by", ["user", "group"])
-@pytest.mark.parametrize("where", ["project", "system", "another domain"])
+@each_row("by", ["user", "group"])
+@each_row("where", ["project", "system", "another domain"])
 def test_no_power_over_who_has_more_power(people: People, realm: Realm, by: str, where: str) -> None:
     target = {
         "project": {"project": people.operator.project},

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-import pytest
-
 from provisioning.identity.models import Domain, Group, Project, Role, User
 from provisioning.identity.services.assignments import grant
 from provisioning.identity.services.domains import set_domain_enabled
@@ -16,6 +14,7 @@ from provisioning.identity.services.tokens import issue_token
 from provisioning.network.models import Network
 from tests.identity.directory.people_of_domains import V3, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, make_user
+from tests.support.tables import each_row
 
 
 def test_a_domain_is_made_shown_changed_and_removed(people: People) -> None:
@@ -111,7 +110,7 @@ def test_an_immutable_domain_is_left_alone_until_that_is_lifted(people: People) 
     assert status(api.delete(path)) == 204
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [
         {},

@@ -13,6 +13,7 @@ from provisioning.identity.services.groups import add_to_group, create_group
 from provisioning.identity.services.users import delete_user
 from tests.identity.directory.people_of_domains import V3, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, Person, make_project
+from tests.support.tables import each_row
 
 
 def test_a_group_is_made_shown_changed_and_removed(people: People) -> None:
@@ -36,7 +37,7 @@ def test_the_name_of_a_group_is_taken_once_in_its_domain(people: People) -> None
     assert status(api.post(f"{V3}/groups", {"group": {"name": "g"}})) == 409
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [{}, {"name": "x" * 65}, {"name": ""}, {"name": "x", "description": 1}],
 )

@@ -13,6 +13,7 @@ from provisioning.identity.services.projects import delete_project, update_proje
 from provisioning.identity.services.users import delete_user, update_user
 from tests.identity.directory.people_of_domains import V3, make_realm, status
 from tests.support.cast import Api, People, make_project
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.both_databases
 
@@ -20,7 +21,8 @@ IDS = ["%00", "x" * 300, "%F0%9F%A6%80", "%FF", "..", "0" * 31, "{}", "-1", "' O
 PATHS = ["users/{}", "projects/{}", "domains/{}", "groups/{}", "users/{}/groups", "projects/{}/tags", "groups/{}/users"]
 
 
-@pytest.mark.parametrize("key", IDS)
+@pytest.mark.slow
+@each_row("key", IDS)
 def test_an_id_that_is_none_is_not_found(people: People, key: str) -> None:
     group = create_group(people.alice.user.domain, "g")
     paths = [*PATHS, f"groups/{group.id.hex}/users/{{}}", f"projects/{people.alice.project.id.hex}/tags/{{}}"]
@@ -52,8 +54,8 @@ def test_a_value_that_cannot_be_kept_is_refused(people: People, kind: str, value
     assert status(Api(people.operator).post(f"{V3}/{kind}s", {kind: value})) == 400
 
 
-@pytest.mark.parametrize("query", ["limit=9" * 5, "sort_key=", "marker=%F0%9F%A6%80", "marker=" + "x" * 5000])
-@pytest.mark.parametrize("what", ["users", "projects", "groups", "domains"])
+@each_row("query", ["limit=9" * 5, "sort_key=", "marker=%F0%9F%A6%80", "marker=" + "x" * 5000])
+@each_row("what", ["users", "projects", "groups", "domains"])
 def test_a_part_of_a_list_that_cannot_be_is_refused(people: People, what: str, query: str) -> None:
     assert status(Api(people.operator).get(f"{V3}/{what}?{query}")) == 400
 

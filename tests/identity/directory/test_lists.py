@@ -16,6 +16,7 @@ from provisioning.identity.services.projects import create_project, set_project_
 from tests.identity.directory.people_of_domains import V3, fault, make_realm, role, status
 from tests.support.cast import Api, People, make_domain, make_project, make_user
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 NAMES = ["Apple", "apple pie", "banana", "Cherry", "cherry_%"]
 
@@ -38,7 +39,7 @@ def names(api: Api, query: str, what: str = "projects") -> list[str]:
     return [each["name"] for each in response.json()[what]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "found"),
     [
         ("", [0, 3, 1, 2, 4]),
@@ -74,7 +75,7 @@ def test_projects_are_narrowed_and_sorted(fruit: Api, query: str, found: list[in
     assert names(fruit, f"domain_id=other{query}") == [NAMES[number] for number in found]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         "enabled=perhaps",

@@ -19,6 +19,7 @@ from provisioning.network.models import Network, Port, SecurityGroup
 from provisioning.quotas.models import QuotaLimit
 from tests.identity.directory.people_of_domains import V3, fault, made, make_realm, status
 from tests.support.cast import Api, People, make_domain, make_project
+from tests.support.tables import each_row
 
 
 def chain(length: int) -> list[Project]:
@@ -74,7 +75,7 @@ def test_the_name_of_a_project_is_taken_once_in_its_domain(people: People) -> No
     assert (code, "p already" in message) == (409, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "fields",
     [
         {},
@@ -107,7 +108,7 @@ def test_a_parent_that_is_not_there_is_named(people: People) -> None:
     assert (code, message) == (400, "There is no project none in this domain.")
 
 
-@pytest.mark.parametrize("body", [[], {}, {"project": []}, {"project": {"name": "x"}, "more": 1}, "x", None])
+@each_row("body", [[], {}, {"project": []}, {"project": {"name": "x"}, "more": 1}, "x", None])
 def test_a_body_that_is_no_project_is_refused(people: People, body: Any) -> None:
     assert status(Api(people.operator).post(f"{V3}/projects", body)) == 400
 
@@ -200,7 +201,7 @@ OWNED = {
 }
 
 
-@pytest.mark.parametrize("kind", OWNED)
+@each_row("kind", OWNED)
 def test_a_project_stays_while_it_owns_something(people: People, kind: str) -> None:
     project = make_project("p")
     OWNED[kind](project)

@@ -13,6 +13,7 @@ from provisioning.identity.services.groups import add_to_group, create_group
 from tests.identity.bodies import TOKENS, by_password
 from tests.identity.directory.people_of_domains import V3, fault, made, make_realm, role, status
 from tests.support.cast import Api, People, Person, make_project, make_user
+from tests.support.tables import each_row
 
 SECRET = "a password of hers"
 
@@ -116,7 +117,7 @@ def test_the_name_of_a_user_is_taken_once_in_its_domain(people: People) -> None:
     assert made(api, "user", name=long)["name"] == long
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "named"),
     [
         ({}, "name"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from provisioning.identity.models import Endpoint, Region, Service
@@ -21,6 +20,7 @@ from provisioning.identity.services.catalog import (
 from provisioning.identity.services.endpoint_filters import add_endpoint_to_project
 from tests.identity.grants.conftest import V3
 from tests.support.cast import Api, People, make_project
+from tests.support.tables import each_row
 
 PROJECT = uuid.UUID(int=7)
 
@@ -170,7 +170,7 @@ def test_a_catalog_takes_one_query(db: None, django_assert_num_queries: DjangoAs
         assert len(catalog_for(PROJECT)) == 27
 
 
-@pytest.mark.parametrize("type_", ["identity", "compute", "image", "network"])
+@each_row("type_", ["identity", "compute", "image", "network"])
 def test_own_services_are_where_the_catalog_says(people: People, type_: str) -> None:
     url = urls(catalog_for(people.alice.project_id), type_)["public"].removeprefix("http://127.0.0.1:8000")
     assert Api(people.alice).get(url).status_code in {200, 300}

@@ -19,6 +19,7 @@ from provisioning.identity.services.projects import delete_project
 from tests.identity.grants.conftest import V3, api_of
 from tests.support.cast import Api, People, make_project, make_user
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 FILTER = f"{V3}/OS-EP-FILTER"
@@ -90,7 +91,7 @@ def test_groups_are_made_listed_changed_and_deleted(filters: Filters) -> None:
     assert api.get(path).status_code == api.delete(path).status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         {"filters": {}},

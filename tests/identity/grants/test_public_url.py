@@ -11,6 +11,7 @@ from pytest_django import Settings
 from tests.identity.bodies import TOKENS, by_password
 from tests.identity.grants.conftest import V3
 from tests.support.cast import People, sign_in_browser
+from tests.support.tables import each_row
 
 HOST = "cloud.example:8443"
 VERSIONS = ("/identity", "/identity/v3", "/identity/v2.0", "/compute", "/compute/v2.1", "/image", "/network", "/volume")
@@ -35,7 +36,7 @@ def addresses(found: Any) -> list[str]:
     return [found] if isinstance(found, str) and "://" in found else []
 
 
-@pytest.mark.parametrize("path", VERSIONS)
+@each_row("path", VERSIONS)
 def test_version_documents(people: People, path: str) -> None:
     found = [each for each in addresses(client(people).get(path).json()) if "docs.openstack.org" not in each]
     assert found

@@ -26,6 +26,7 @@ from provisioning.identity.services.roles import (
 from tests.identity.grants.conftest import V3, Acme, role_named
 from tests.support.cast import Api, People
 from tests.support.roles import remove_role
+from tests.support.tables import each_row
 
 ROLES = f"{V3}/roles"
 
@@ -107,7 +108,7 @@ def test_a_list_cannot_be_asked_for_like_this(people: People) -> None:
         assert api.get(f"{ROLES}?{query}").status_code == 400, query
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@each_row("name", BUILT_IN)
 def test_the_roles_that_rules_ask_for_stay_as_they_are(people: People, name: str) -> None:
     role = role_named(name)
     role.options = {}  # as a cloud of an earlier version has it

@@ -15,6 +15,7 @@ from provisioning.identity.services.tokens import issue_token
 from tests.identity.directory.people_of_domains import V3, fault, make_realm, status
 from tests.support.cast import Api, People, make_project, make_user
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 NOWHERE = "0" * 32
@@ -143,7 +144,7 @@ def test_a_limit_needs_a_registered_one_which_stays_as_long_as_it(limits: Limits
     assert status(limits.api.delete(path)) == 204
 
 
-@pytest.mark.parametrize(
+@each_row(
     "wrong",
     [
         {"service_id": NOWHERE},

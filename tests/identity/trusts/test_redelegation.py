@@ -15,6 +15,7 @@ from provisioning.identity.services.users import delete_user, set_user_enabled
 from tests.identity.trusts.giving import TRUSTS, body, enter, give, token, with_token
 from tests.support.cast import Api, People, Person, make_user
 from tests.support.roles import remove_role
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 FOR_GOOD: dict[str, Any] = {"impersonation": True, "allow_redelegation": True}
@@ -58,7 +59,8 @@ def test_not_unless_allowed(people: People, first: dict[str, Any]) -> None:
     assert further(people, people.charlie, made, people.bob).status_code == 403
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each_row(
     ("changes", "status"),
     [
         ({"roles": [{"name": "member"}]}, 403),
@@ -106,7 +108,8 @@ def test_without_impersonation_the_trustee_hands_on_the_trustor_s_roles(people: 
     assert enter(people.bob, second).status_code == 403
 
 
-@pytest.mark.parametrize("what", ["first deleted", "middle disabled", "middle deleted", "trustor lost the role"])
+@pytest.mark.slow
+@each_row("what", ["first deleted", "middle disabled", "middle deleted", "trustor lost the role"])
 def test_all_that_was_handed_on_falls_with_it(people: People, what: str) -> None:
     dora = Person(make_user("dora"), people.alice.project)
     first = give(people.alice, people.charlie, **FOR_GOOD)

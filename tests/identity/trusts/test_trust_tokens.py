@@ -31,6 +31,7 @@ from tests.identity.credentials.test_ec2_tokens import EC2, signed
 from tests.identity.trusts.giving import TRUSTS, body, enter, give, token, with_token
 from tests.support.cast import Api, People, Person
 from tests.support.roles import remove_role
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 SERVERS = "/compute/v2.1/servers"
@@ -78,7 +79,7 @@ def test_by_a_token_of_the_trustees(people: People) -> None:
     assert with_token(answer["X-Subject-Token"]).get(SERVERS).status_code == 401
 
 
-@pytest.mark.parametrize(("scope", "status"), [({}, 400), ("", 400), ({"id": ""}, 400), ({"id": "x" * 32}, 401)])
+@each_row(("scope", "status"), [({}, 400), ("", 400), ({"id": ""}, 400), ({"id": "x" * 32}, 401)])
 def test_trust_that_is_none(people: People, scope: Any, status: int) -> None:
     assert Api(None).post(TOKENS, by_password(people.charlie, {"OS-TRUST:trust": scope})).status_code == status
 
@@ -132,8 +133,9 @@ WAYS: dict[str, tuple[Callable[[People], object], int]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("impersonation", [True, False])
+@pytest.mark.slow
+@each_row("way", WAYS)
+@each_row("impersonation", [True, False])
 def test_worth_nothing_at_once(people: People, way: str, impersonation: bool) -> None:
     made = give(people.alice, people.charlie, impersonation=impersonation)
     value = token(people.charlie, made)

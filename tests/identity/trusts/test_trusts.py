@@ -20,6 +20,7 @@ from provisioning.identity.services.tokens import issue_token
 from provisioning.identity.services.users import delete_user
 from tests.identity.trusts.giving import TRUSTS, body, enter, give, with_token
 from tests.support.cast import Api, People, make_domain, make_project
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 
@@ -105,7 +106,7 @@ def test_only_trustor_and_operator_delete(people: People) -> None:
     assert Api(people.operator).get(f"{TRUSTS}/nonsense").status_code == 404
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "status"),
     [
         ({"trustor_user_id": None}, 400),
@@ -142,7 +143,7 @@ def test_what_cannot_be(people: People, changes: dict[str, Any], status: int) ->
     assert (answer.status_code, Trust.objects.count()) == (status, 0), answer.content
 
 
-@pytest.mark.parametrize("sent", [None, [], {}, {"trust": []}, {"trust": {}}, {"trust": {}, "more": 1}])
+@each_row("sent", [None, [], {}, {"trust": []}, {"trust": {}}, {"trust": {}, "more": 1}])
 def test_bodies_that_are_none(people: People, sent: Any) -> None:
     assert Api(people.alice).post(TRUSTS, sent).status_code in {400, 403}
 

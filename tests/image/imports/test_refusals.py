@@ -18,12 +18,13 @@ from tests.image.conftest import MakeImage, files
 from tests.image.imports.importing import V2, ask, put, show, task_id, task_of
 from tests.support.cast import Api, Person
 from tests.support.jobs import drain
+from tests.support.tables import each_row
 from tests.support.web import Web
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "status", "words"),
     [
         ({}, 400, "method"),

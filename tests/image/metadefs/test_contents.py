@@ -9,6 +9,7 @@ import pytest
 from tests.image.metadefs.defining import NAMESPACES, STRING, V2, define
 from tests.support.cast import Api, Person
 from tests.support.standing import standing
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
@@ -128,7 +129,17 @@ def test_for_which_things_a_namespace_is_meant(operator: Person, alice: Person, 
     assert names(api.get(f"{V2}/resource_types"), "resource_types") == ["OS::Nova::Flavor", "Secret"], "it stays known"
 
 
-@pytest.mark.parametrize(
+@pytest.fixture
+def filled(operator: Person, path: str) -> Api:
+    """The operator, beside an object and a property that are named ``taken``."""
+    api = Api(operator)
+    api.post(f"{path}/objects", {"name": "taken"})
+    api.post(f"{path}/properties", {"name": "taken", **STRING})
+    return api
+
+
+@pytest.mark.slow
+@each_row(
     ("end", "body", "status"),
     [
         ("objects", {}, 400),
@@ -152,10 +163,8 @@ def test_for_which_things_a_namespace_is_meant(operator: Person, alice: Person, 
         ("resource_types", {"name": "x", "created_at": "now"}, 403),
     ],
 )
-def test_what_is_wrong_is_refused(operator: Person, path: str, end: str, body: Any, status: int) -> None:
-    api = Api(operator)
-    api.post(f"{path}/objects", {"name": "taken"})
-    api.post(f"{path}/properties", {"name": "taken", **STRING})
+def test_what_is_wrong_is_refused(filled: Api, path: str, end: str, body: Any, status: int) -> None:
+    api = filled
     before = api.get(path).json()
     assert api.post(f"{path}/{end}", body).status_code == status
     assert api.get(path).json() == before

@@ -21,6 +21,7 @@ from provisioning.metadefs.models import (
 from provisioning.metadefs.services import bounds
 from tests.image.metadefs.defining import FULL, NAMESPACES, STRING, V2, define, listed
 from tests.support.cast import Api, People, Person, make_project
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 INSIDE = (MetadefAssociation, MetadefObject, MetadefProperty, MetadefTag)
@@ -93,7 +94,7 @@ def test_filters_orders_and_pages(operator: Person) -> None:
     assert listed(operator, "limit=0") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "status"),
     [
         ("visibility=shared", 400),
@@ -112,7 +113,8 @@ def test_a_wrong_query(operator: Person, query: str, status: int) -> None:
     assert Api(operator).get(f"{NAMESPACES}?{query}").status_code == status
 
 
-@pytest.mark.parametrize(
+@pytest.mark.slow
+@each_row(
     ("body", "status"),
     [
         ({}, 400),
@@ -243,7 +245,7 @@ def test_lists_cost_the_same_whatever_their_length(operator: Person, alice: Pers
     assert len(set(counts)) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "title"),
     [
         ("namespace", "namespace"),
@@ -263,7 +265,7 @@ def test_schemas(alice: Person, name: str, title: str) -> None:
     assert V2 in NAMESPACES
 
 
-@pytest.mark.parametrize(
+@each_row(
     "end", ["%00", "%00/tags", "N/objects/%00", "N/tags/N%00", "N/properties/%00", "N/properties/p_%00?resource_type=T"]
 )
 def test_a_name_with_a_nul_is_that_of_nothing(operator: Person, alice: Person, end: str) -> None:

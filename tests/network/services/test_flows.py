@@ -9,6 +9,7 @@ import pytest
 from provisioning.common.errors import InvalidInputError
 from provisioning.network import flows
 from provisioning.network.flows import Flow
+from tests.support.tables import each_row
 
 
 def flow(**changes: Any) -> Flow:
@@ -19,7 +20,7 @@ def flow(**changes: Any) -> Flow:
     return flows.checked(**values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "kept"),
     [
         ({"protocol": "TCP", "port_min": 22, "port_max": 22}, {"protocol": "tcp"}),
@@ -42,7 +43,7 @@ def test_what_may_be_said_is_kept_in_one_form(changes: dict[str, Any], kept: dic
     assert {name: getattr(made, name) for name in kept} == kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "error", "field"),
     [
         ({"protocol": "tcpp"}, "SecurityGroupRuleInvalidProtocolError", "protocol"),
@@ -68,7 +69,7 @@ def test_what_cannot_be_is_refused_by_neutron_s_name(changes: dict[str, Any], er
     assert (type(raised.value).__name__, raised.value.field) == (error, field)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "same"),
     [
         ({"protocol": "tcp"}, {"protocol": "6"}, True),
