@@ -80,7 +80,7 @@ class Watched:
 @pytest.fixture
 def signed_in(cloud: OneMachine, chromium: Browser) -> Iterator[BrowserContext]:
     """A browser in which the demo user has signed in."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     page.goto(cloud.url)
     page.get_by_label("User name").fill("demo")

@@ -41,7 +41,7 @@ def sign_in(page: Page, cloud: OneMachine, name: str, password: str) -> None:
 @pytest.fixture
 def at_operator(cloud: OneMachine, chromium: Browser) -> Iterator[BrowserContext]:
     """A browser in which the seeded operator has signed in."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     sign_in(page, cloud, "admin", cloud.password("admin"))
     page.close()
@@ -52,7 +52,7 @@ def at_operator(cloud: OneMachine, chromium: Browser) -> Iterator[BrowserContext
 @pytest.fixture
 def elsewhere(chromium: Browser) -> Iterator[Page]:
     """A browser of somebody else."""
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     yield context.new_page()
     context.close()
 

@@ -69,7 +69,7 @@ def picture(page: Page, name: str, *, full_page: bool = False) -> None:
 
 
 def signed_in(cloud: OneMachine, chromium: Browser, name: str) -> Page:
-    page = chromium.new_context(viewport={"width": 1440, "height": 900}).new_page()
+    page = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce").new_page()
     page.goto(cloud.url)
     page.get_by_label("User name").fill(name)
     page.get_by_label("Password").fill(cloud.password(name))

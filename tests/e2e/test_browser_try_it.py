@@ -21,7 +21,7 @@ def picture(page: Page, name: str) -> None:
 
 
 def test_an_operation_is_tried(simulated: OneMachine, chromium: Browser) -> None:
-    context = chromium.new_context(viewport={"width": 1440, "height": 900})
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     page.goto(simulated.url)
     page.get_by_label("User name").fill("demo")

@@ -30,7 +30,9 @@ def enter(cloud: OneMachine, chromium: Browser) -> Iterator[Enter]:
     contexts = []
 
     def make(**settings: object) -> BrowserContext:
-        context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **settings})  # type: ignore[arg-type]
+        context = chromium.new_context(
+            **{"viewport": {"width": 1440, "height": 900}, "reduced_motion": "reduce", **settings}
+        )  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
         page.goto(cloud.url)

@@ -34,7 +34,7 @@ def sign_in(cloud: OneMachine, chromium: Browser) -> Iterator[SignIn]:
     contexts = []
 
     def enter(name: str) -> Visitor:
-        context = chromium.new_context(viewport={"width": 1440, "height": 900})
+        context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
         contexts.append(context)
         visitor = Visitor(context.new_page(), cloud.url)
         password = cloud.password(name)
