@@ -30,6 +30,8 @@ from tests.support.guest_image import GuestImage
 
 USER_DATA = base64.b64encode(b"#!/bin/sh\necho first boot >>/root/first\n").decode()
 
+BOOTED = "/var/lib/novella/instance-id"
+"""Where our guests note for which server they have run the user data."""
 EMPTY = 512 << 10
 """Bytes on the disk; a copy that was only made has fewer."""
 
@@ -161,7 +163,8 @@ def test_what_was_asleep_when_it_was_copied_wakes_where_it_was(stage: Stage) -> 
 
 @pytest.mark.deep
 def test_a_guest_leaves_its_host_and_comes_back_as_itself(stage: Stage) -> None:
-    stage.ssh("echo kept >/root/kept; echo first boot >/root/first")
+    # A guest that woke remembers the id of the one that booted: as itself it has run its user data.
+    stage.ssh(f"echo kept >/root/kept; echo first boot >/root/first; echo {stage.spec.uuid} >{BOOTED}")
     stage.host.driver.stop(stage.spec.uuid, PATIENCE)
     path = stage.copy("shelved.qcow2")
     stage.host.driver.destroy(stage.spec.uuid)
