@@ -135,6 +135,7 @@ def stage(lab: Lab, image: GuestImage, key: Path, tmp_path_factory: pytest.TempP
     spec = Wish(1, rules=(EGRESS, SSH), groups=(OURS,), image=image.ref, public_key=public).spec()
     stage = Stage(lab, host, kernel, spec, key)
     yield stage
+    lab.hang_up()
     host.driver.destroy(spec.uuid)
     host.network.unplug(spec.uuid)
     host.kill()

@@ -76,7 +76,7 @@ class Stage:
 
     def writes_on(self) -> None:
         before = self.written()
-        until(lambda: self.written() > before + 2, "blocks that the guest writes")
+        until(lambda: self.written() > before + 5, "blocks that the guest writes")
 
     def end_writing(self) -> int:
         """Return how many blocks the guest knows to be on its disk."""
