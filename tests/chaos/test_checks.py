@@ -28,6 +28,7 @@ from provisioning.quotas.models import QuotaUsage
 from provisioning.volumes.models import Volume
 from tests.support.clouds import Cloud, context
 from tests.support.ports import guest_ports
+from tests.support.standing import standing
 from tools.chaos import checks, ec2, logs, outcomes, story
 from tools.chaos.client import Answer
 from tools.chaos.ec2_user import Ec2, Ids
@@ -55,13 +56,16 @@ class Scene:
 
 
 @pytest.fixture
-def scene(db: None) -> Scene:
-    cloud, alice = Cloud.make(), context("alice")
+@standing
+def server(db: None) -> Instance:
+    cloud = Cloud.make()
     cloud.add_host("sim-1")
+    return cloud.running(context("alice"))
+
+
+@pytest.fixture
+def scene(server: Instance) -> Scene:
     WorkerBeat.objects.create(name="m:b:1", topics="scheduler,conductor", beat_at=timezone.now())
-    server = cloud.launch(alice)
-    cloud.run()
-    server = cloud.fresh(server)
     macs = list(guest_ports().values_list("mac_address", flat=True))
     domain = {"power": 1, "attempt": server.attempt, "interfaces": macs, "vcpus": 1, "memory_mb": 1024}
     return Scene(server, Seen({str(server.id): ("sim-1", domain)}, {str(server.id): "sim-1"}, {}))

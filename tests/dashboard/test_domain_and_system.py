@@ -55,6 +55,7 @@ def domains(people: People) -> Domains:
 
 
 @pytest.fixture
+@standing
 def at_auditor(people: People) -> Client:
     user = make_user("auditor")
     grant(role("reader"), user=user, system=True)
@@ -62,6 +63,7 @@ def at_auditor(people: People) -> Client:
 
 
 @pytest.fixture
+@standing
 def at_chief(people: People) -> Client:
     user = make_user("chief")
     grant(role("admin"), user=user, system=True)

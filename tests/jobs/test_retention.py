@@ -41,6 +41,7 @@ from provisioning.jobs.models import WorkerBeat
 from tests.support import invariants
 from tests.support.cast import People
 from tests.support.clouds import Cloud, context
+from tests.support.standing import standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +49,7 @@ LONG_AGO = timedelta(days=200)
 
 
 @pytest.fixture
+@standing
 def cloud(db: None) -> Cloud:
     made = Cloud.make()
     made.add_host("one")

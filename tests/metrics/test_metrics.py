@@ -29,6 +29,7 @@ from provisioning.jobs.registry import periodic_jobs
 from provisioning.notifications.models import Delivery
 from tests.support.cast import People, sign_in_browser
 from tests.support.clouds import Cloud, context
+from tests.support.standing import derived, standing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 TOKEN = "for prometheus"
@@ -36,11 +37,13 @@ Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @pytest.fixture
+@standing
 def cloud(db: None) -> Cloud:
     return Cloud.make()
 
 
 @pytest.fixture
+@derived
 def alice() -> RequestContext:
     return context("alice")
 

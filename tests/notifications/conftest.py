@@ -14,6 +14,7 @@ import pytest
 from provisioning.common.context import RequestContext
 from provisioning.events.models import Event
 from tests.support.clouds import Cloud, context
+from tests.support.standing import derived, standing
 
 
 @dataclass
@@ -80,11 +81,13 @@ def webhook(receiver: Receiver, settings: Any) -> Receiver:
 
 
 @pytest.fixture
+@derived
 def alice() -> RequestContext:
     return context("alice")
 
 
 @pytest.fixture
+@standing
 def cloud(db: None) -> Cloud:
     return Cloud.make()
 

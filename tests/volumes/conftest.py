@@ -18,6 +18,7 @@ from provisioning.volumes.services import attachments, create_volume
 from tests.support.clouds import ADMIN, Cloud, context
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
+from tests.support.standing import standing
 
 
 @dataclass
@@ -107,17 +108,30 @@ class Town:
 
 
 def build(monkeypatch: pytest.MonkeyPatch) -> Town:
-    guests = Guests()
-    monkeypatch.setattr(uses, "_user", [guests])
-    alice = context("alice")
+    return open_(make_town(), monkeypatch)
+
+
+def make_town() -> Town:
     cloud = Cloud.make()
     agent = cloud.add_host("kelvin")
-    return Town(cloud, agent, agent.serve(), guests, alice)
+    return Town(cloud, agent, agent.serve(), Guests(), context("alice"))
+
+
+def open_(town: Town, monkeypatch: pytest.MonkeyPatch) -> Town:
+    """Let the town's guests hear of their volumes."""
+    monkeypatch.setattr(uses, "_user", [town.guests])
+    return town
 
 
 @pytest.fixture
-def town(db: None, monkeypatch: pytest.MonkeyPatch) -> Town:
-    return build(monkeypatch)
+@standing
+def built(db: None) -> Town:
+    return make_town()
+
+
+@pytest.fixture
+def town(built: Town, monkeypatch: pytest.MonkeyPatch) -> Town:
+    return open_(built, monkeypatch)
 
 
 @pytest.fixture
