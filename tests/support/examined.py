@@ -17,7 +17,7 @@ from typing import Any
 
 from django.conf import UserSettingsHolder, settings
 from django.db import connection
-from django.db.backends.sqlite3.base import SQLiteCursorWrapper
+from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX
 from django.utils import timezone
 
 from provisioning.doctor.examination import findings
@@ -49,7 +49,7 @@ class Question:
     @functools.cached_property
     def for_sqlite(self) -> str:
         """The statement as the driver of SQLite has it: hundreds are asked at the end of each test."""
-        return SQLiteCursorWrapper.convert_query(None, self.sql)
+        return FORMAT_QMARK_REGEX.sub("?", self.sql).replace("%%", "%")
 
 
 @dataclass(frozen=True)
