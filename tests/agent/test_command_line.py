@@ -189,6 +189,7 @@ async def test_clean_removes_one_simulated_host_without_being_told_its_driver(tm
     assert (await run("clean", "--state-dir", str(state_dir)))[0] == 0
 
 
+@pytest.mark.slow
 async def test_clean_leaves_a_folder_alone_that_is_not_an_agents(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("keep me")
     code, said = await run("clean", "--state-dir", str(tmp_path))
@@ -207,6 +208,7 @@ async def test_a_machine_that_nobody_has_made_is_named(tmp_path: Path) -> None:
     assert not [name for name in names if namespace.listed(name)]
 
 
+@pytest.mark.slow
 async def test_a_new_host_without_a_token_ends_with_a_sentence(tmp_path: Path) -> None:
     code, said = await run("--host", "new", "--driver", "fake", "--state-dir", str(tmp_path / "s"))
     assert code == 2

@@ -158,6 +158,7 @@ async def test_how_far_a_copy_is_goes_with_the_reports(tmp_path: Path, clock: Cl
         assert (await stage.end_of(command)).kind == "finished"
 
 
+@pytest.mark.slow
 def test_a_program_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("compute_agent.virt.programs.POLL", 0.02)
     size, heard = 32 << 20, list[progress.Amount]()

@@ -64,6 +64,7 @@ def being_built(cloud: Cloud) -> tuple[Instance, str]:
     return instance, credential
 
 
+@pytest.mark.slow
 def test_the_builder_gets_the_bits_and_nobody_else(cloud: Cloud, client: Client) -> None:
     instance, credential = being_built(cloud)
     response = fetch(client, instance.id, cloud.image.id, "h1", credential)

@@ -280,6 +280,7 @@ async def test_a_newer_link_ends_the_older_and_the_host_stays_connected(open_soc
 # ----- orders ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_an_order_is_delivered_when_it_commits_and_no_more_once_acknowledged(open_socket: Open) -> None:
     host = await enrol(open_socket)
     socket = await connect(open_socket, host)
@@ -486,6 +487,7 @@ async def test_a_link_that_ends_itself_keeps_the_task_that_ends_it(
 # ----- certificates ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_host_without_certificates_is_asked_for_requests_and_told_what_is_signed(
     open_socket: Open, tmp_path: Path
 ) -> None:

@@ -36,6 +36,8 @@ from tools.chaos.journals import Seen
 from tools.chaos.plan import Operation
 from tools.chaos.world import Outcome, World
 
+pytestmark = pytest.mark.slow
+
 NOBODY = str(uuid.UUID(int=7))
 
 

@@ -206,6 +206,7 @@ def test_no_host_is_in_two_zones(cloud: Cloud, operator: Api) -> None:
     assert zone_of("h1") == "moon", "the first aggregate keeps it there"
 
 
+@pytest.mark.slow
 def test_no_server_changes_its_zone(cloud: Cloud, operator: Api, api: Api) -> None:
     zoned, plain = make(operator, "a", "moon"), make(operator, "b", hosts=("h1",))
     server = launch(api, cloud)
@@ -271,6 +272,7 @@ def test_fetching_images_beforehand_is_answered_as_not_offered(
     )
 
 
+@pytest.mark.slow
 def test_a_list_costs_the_same_however_many_there_are(
     cloud: Cloud, operator: Api, django_assert_max_num_queries: Any
 ) -> None:

@@ -36,6 +36,7 @@ def refused(answer: Any, status: int, word: str) -> None:
     assert word in fault["message"]
 
 
+@pytest.mark.slow
 def test_one_server_does_not_empty_a_network(api: Api, cloud: Cloud, server: str) -> None:
     for _ in range(MAX_ADDRESSES - 1):
         assert act(api, server, "addFixedIp", {"networkId": str(cloud.network.id)}).status_code == 202
@@ -87,6 +88,7 @@ def test_an_operator_s_rebuild_does_not_fetch_a_kernel_for_who_may_not(
     refused(answer, 400, "which is not there or is no kernel")
 
 
+@pytest.mark.slow
 def test_one_refresh_of_the_interfaces_waits_for_a_host_however_often_they_change(
     api: Api, cloud: Cloud, people: People, server: str
 ) -> None:

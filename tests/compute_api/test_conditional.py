@@ -26,7 +26,7 @@ from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
 from tests.support.tables import each_row
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.slow]
 LISTS = [f"{V21}/servers", f"{V21}/servers/detail", f"{V21}/flavors", f"{V21}/flavors/detail", "/image/v2/images"]
 
 
@@ -104,7 +104,6 @@ CHANGES: list[Callable[[str, People], Any]] = [
 ]
 
 
-@pytest.mark.slow
 def test_whatever_changes_a_list_is_seen_at_once_whoever_did_it(new_api: Api, cloud: Cloud, people: People) -> None:
     ident = launch(Api(people.alice), cloud)
     clients = [Client(new_api, f"{V21}/servers/detail"), Client(new_api, f"{V21}/servers/detail?limit=1&name=.*")]

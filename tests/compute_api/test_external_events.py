@@ -80,6 +80,7 @@ def test_names_come_with_microversions(root: Api, cloud: Cloud, name: str, befor
     assert tell(root, event, version=since).status_code == 207
 
 
+@pytest.mark.slow
 def test_the_power_of_a_server_follows(api: Api, root: Api, cloud: Cloud, server: str) -> None:
     off, on = ({"name": "power-update", "server_uuid": server, "tag": f"POWER_{way}"} for way in ("OFF", "ON"))
     assert tell(root, on).status_code == 200

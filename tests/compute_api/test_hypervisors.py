@@ -153,6 +153,7 @@ def test_a_pattern_from_2_53(people: People, host: Host, cloud: Cloud) -> None:
     assert len(old.json()["hypervisors"]) == 2
 
 
+@pytest.mark.slow
 def test_servers_from_2_53_and_always_a_list_from_2_75(people: People, host: Host, cloud: Cloud, api: Api) -> None:
     server = launch(api, cloud, name="web")
     gone = launch(api, cloud, name="gone")

@@ -164,6 +164,7 @@ def test_what_cannot_be_attached(api: Api, cloud: Cloud, people: People, server:
     assert Port.objects.filter(device_id=server).count() == 1
 
 
+@pytest.mark.slow
 def test_quota_states_lock_and_strangers(api: Api, cloud: Cloud, people: People, server: str) -> None:
     url = f"{V21}/servers/{server}/os-interface"
     port = guest_ports().get().id
@@ -201,6 +202,7 @@ def test_an_operator_acts_within_the_servers_project(api: Api, cloud: Cloud, peo
 # ----- security groups ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_groups_come_and_go(api: Api, cloud: Cloud, people: People, server: str) -> None:
     web = SecurityGroup.objects.create(project_id=people.alice.project_id, name="web")
     answer = act(api, server, "addSecurityGroup", {"name": "web"})
@@ -229,6 +231,7 @@ def test_groups_come_and_go(api: Api, cloud: Cloud, people: People, server: str)
 # ----- addresses ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_fixed_addresses_come_and_go_up_to_2_43(api: Api, cloud: Cloud, people: People, server: str) -> None:
     (first,) = guest_addresses().all()
     answer = act(api, server, "addFixedIp", {"networkId": str(cloud.network.id)})

@@ -19,6 +19,8 @@ from tests.support.copies import Copy
 from tests.support.landing import diagonal
 from tests.support.scripted_pool import ScriptedPool
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["cloud"]
 
 
@@ -41,7 +43,6 @@ def taken_out(cloud: Cloud) -> list[str]:
     return [each.body.disk.id for each in commands if isinstance(each.body, DetachVolumeRequest)]
 
 
-@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
 @pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
@@ -73,7 +74,6 @@ def test_a_volume_attached_since_the_copy_is_its_servers_again(
     assert (status(volume), BlockDevice.objects.count()) == ("available", 0)
 
 
-@pytest.mark.slow
 @pytest.mark.doctor_finds("newer_volumes")
 def test_a_volume_attached_again_since_the_copy_has_one_disk(
     api: Api, cloud: Cloud, people: People, server: str, volume: Volume
@@ -156,7 +156,6 @@ def test_a_host_does_not_give_a_server_another_projects_volume(
     assert not BlockDevice.objects.exists()
 
 
-@pytest.mark.slow
 @pytest.mark.both_databases
 @pytest.mark.doctor_finds("newer_volumes")
 @diagonal(first=["h1", "h2"], told=[False, True])

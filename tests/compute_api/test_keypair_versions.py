@@ -124,6 +124,7 @@ def test_unknown_parameters_are_refused_from_2_75(api: Api, version: str, status
     assert api.delete(f"{KEYS}/k?colour=red", **at(version)).status_code == (204 if status == 200 else 400)
 
 
+@pytest.mark.slow
 def test_a_certificate_is_made_and_imported(api: Api) -> None:
     made = api.post(KEYS, {"keypair": {"name": "w", "type": "x509"}}, **at("2.2")).json()["keypair"]
     certificate = x509.load_pem_x509_certificate(made["public_key"].encode())

@@ -18,6 +18,7 @@ PUBLIC = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("algorithm", "kind"), [("ed25519", Ed25519PrivateKey), ("rsa", RSAPrivateKey)])
 def test_a_made_pair_belongs_together_and_is_shown_once(api: Api, algorithm: str, kind: type) -> None:
     answer = api.post(KEYS, {"keypair": {"name": "k", "novella:algorithm": algorithm}})

@@ -177,6 +177,7 @@ def test_data_without_its_key_is_named_and_left_alone(guest: Guest, monkeypatch:
     assert "The key" in found.sentence
 
 
+@pytest.mark.slow
 @pytest.mark.doctor_finds("newer_volumes")
 def test_a_host_alone_gives_a_volume_no_other_data(guest: Guest) -> None:
     """Nobody attests that records are lost, or those of the disk are newer than the restore."""
@@ -189,6 +190,7 @@ def test_a_host_alone_gives_a_volume_no_other_data(guest: Guest) -> None:
     assert (Attachment.objects.get().id, BlockDevice.objects.get().attachment_id) == (before, before)
 
 
+@pytest.mark.slow
 @pytest.mark.doctor_finds("newer_volumes")
 def test_an_older_audit_after_a_move_changes_nothing(guest: Guest) -> None:
     restored.after_restore()

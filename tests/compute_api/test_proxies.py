@@ -191,6 +191,7 @@ def external(people: People, name: str = "public", cidr: str = "203.0.113.0/29")
     return made
 
 
+@pytest.mark.slow
 def test_floating_ips_are_taken_from_pools_and_given_back(api: Api, people: People) -> None:
     path = f"{V21}/os-floating-ips"
     assert api.post(path, {}).status_code == 404
@@ -317,6 +318,7 @@ def test_an_image_is_deleted_by_its_project_alone(api: Api, people: People) -> N
     assert api.get(path).status_code == 404
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["images/detail", "os-networks", "os-security-groups", "os-floating-ips"])
 def test_lists_cost_the_same_whatever_their_size(api: Api, people: People, path: str) -> None:
     counts, pool = [], external(people, cidr="203.0.113.0/24")

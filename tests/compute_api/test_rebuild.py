@@ -157,6 +157,7 @@ def test_operators_see_user_data_once(api: Api, cloud: Cloud, people: People) ->
     assert shown["OS-EXT-SRV-ATTR:user_data"] == "IyEvYmluL3No"
 
 
+@pytest.mark.slow
 def test_the_answer_is_whole_from_2_75_on(api: Api, cloud: Cloud, people: People, server: str) -> None:
     seen = {}
     for minor in (1, 53, 54, 57, 71, 74, 75):
@@ -191,6 +192,7 @@ def test_a_stopped_server_stays_stopped(api: Api, cloud: Cloud, server: str) -> 
     assert status(api, server) == "SHUTOFF"
 
 
+@pytest.mark.slow
 def test_a_failed_rebuild_is_an_error_from_which_another_leads(api: Api, cloud: Cloud) -> None:
     ident = launch(api, cloud)
     rebuild(api, ident, cloud, adminPass="x")

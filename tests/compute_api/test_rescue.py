@@ -52,6 +52,7 @@ def ordered(cloud: Cloud) -> Command:
     return command
 
 
+@pytest.mark.slow
 def test_a_server_is_rescued_with_its_own_image_and_comes_back(api: Api, cloud: Cloud, server: str) -> None:
     answer = act(api, server, "rescue", {"adminPass": "secret words"})
     assert (answer.status_code, answer.json()) == (200, {"adminPass": "secret words"})
@@ -230,6 +231,7 @@ def test_an_unrescue_that_fails_can_be_tried_again(api: Api, cloud: Cloud, serve
     assert status(api, server) == "ACTIVE"
 
 
+@pytest.mark.slow
 def test_a_rescued_server_that_powers_off_stays_rescued_and_is_deleted_at_once(
     api: Api, cloud: Cloud, settings: Settings
 ) -> None:

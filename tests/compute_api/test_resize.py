@@ -39,6 +39,7 @@ def message(answer: Any, status: int) -> str:
     return str(fault["message"])
 
 
+@pytest.mark.slow
 def test_from_active_to_active(api: Api, new_api: Api, cloud: Cloud) -> None:
     ident = launch(api, cloud)
     answer = act(api, ident, "resize", {"flavorRef": "2", "OS-DCF:diskConfig": "AUTO"})
@@ -60,6 +61,7 @@ def test_from_active_to_active(api: Api, new_api: Api, cloud: Cloud) -> None:
     assert states(shown(api, ident)) == ("ACTIVE", "active", None)
 
 
+@pytest.mark.slow
 def test_back_to_shutoff(api: Api, cloud: Cloud) -> None:
     ident = launch(api, cloud)
     act(api, ident, "os-stop")

@@ -207,6 +207,7 @@ def test_a_group_has_no_more_members_than_the_quota_says(people: People, cloud: 
     assert api.post(f"{V21}/servers", server_body(cloud)).status_code == 202
 
 
+@pytest.mark.slow
 def test_members_are_the_servers_that_are_not_deleted(people: People, cloud: Cloud, api: Api) -> None:
     group = make(at(people))
     kept, gone = (join(launch(api, cloud), group) for _ in range(2))
@@ -259,6 +260,7 @@ def test_hints_that_are_wrong_or_not_offered_are_refused(hints: dict[str, object
     assert refused.value.field == field
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hint", "together"), [("same_host", True), ("different_host", False)])
 def test_a_hint_names_servers_to_be_with_or_apart_from(
     people: People, cloud: Cloud, api: Api, hint: str, together: bool

@@ -208,6 +208,7 @@ def test_several_servers_share_a_reservation(api: Api, cloud: Cloud) -> None:
     assert sorted(server["name"] for server in found) == ["web-1", "web-2", "web-3"]
 
 
+@pytest.mark.slow
 def test_list_is_paged_filtered_and_sorted(api: Api, cloud: Cloud) -> None:
     idents = [launch(api, cloud, name=f"n{index}") for index in range(3)]
     first = api.get(f"{V21}/servers?limit=2&sort_key=display_name&sort_dir=asc").json()
@@ -236,6 +237,7 @@ def test_wrong_query_is_400(api: Api, cloud: Cloud, query: str) -> None:
     assert api.get(f"{V21}/servers?{query}").status_code == 400
 
 
+@pytest.mark.slow
 def test_detail_costs_the_same_queries_for_one_and_for_six(api: Api, cloud: Cloud) -> None:
     launch(api, cloud)
     with CaptureQueriesContext(connection) as one:

@@ -35,6 +35,7 @@ def at(version: str) -> dict[str, str]:
     return {"OpenStack_API_Version": f"compute {version}"}
 
 
+@pytest.mark.slow
 def test_what_a_server_on_a_volume_shows(api: Api, cloud: Cloud, people: People) -> None:
     server = launch(api, cloud, imageRef=None, block_device_mapping_v2=[from_image(cloud, disk_bus="scsi")])
     [root] = BlockDevice.objects.all()
@@ -76,6 +77,7 @@ def test_what_attachments_show(
     assert api.get(f"{url}/{volume.id}", **at(version)).json()["volumeAttachment"] == listed
 
 
+@pytest.mark.slow
 def test_attachments_are_listed_in_parts(api: Api, cloud: Cloud, people: People, server: str) -> None:
     url = f"{V21}/servers/{server}/os-volume_attachments"
     for _ in range(2):

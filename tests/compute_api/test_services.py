@@ -182,6 +182,7 @@ def test_what_is_wrong_with_the_new_form_is_said(
 # ----- forced down ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_host_that_is_forced_down_is_down_everywhere(people: People, cloud: Cloud, api: Api, server: str) -> None:
     operator = at(people, "2.53")
     operator.put(f"{SERVICES}/{Host.objects.get().id}", {"forced_down": True})
@@ -233,6 +234,7 @@ def test_a_host_that_a_server_may_go_back_to_is_not_forgotten(
     assert Host.objects.filter(name="h2").exists() is (answer == 409)
 
 
+@pytest.mark.slow
 def test_a_forgotten_host_leaves_nothing(people: People, cloud: Cloud, api: Api) -> None:
     """Room, addresses and quota of deleted servers that waited for its word, its aggregates, tokens and orders."""
     agent = cloud.agents["h1"]

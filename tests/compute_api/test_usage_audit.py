@@ -54,6 +54,7 @@ def test_a_period_that_ends_now_has_not_ended() -> None:
     assert completed_before("hour", utc("2026-01-01")).ending == utc("2025-12-31 23:00")
 
 
+@pytest.mark.slow
 def test_each_host_is_audited_once_for_each_period(api: Api, cloud: Cloud, settings: Settings) -> None:
     settings.INSTANCE_USAGE_AUDIT_PERIOD = "hour"
     now = utc("2026-03-10 12:20")
@@ -118,6 +119,7 @@ def test_other_times_are_400(people: People, before: str) -> None:
     assert "Invalid timestamp" in answer.json()["badRequest"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", ["week", "day@24", "month@29"])
 def test_a_wrong_period_stops_the_start(period: str, tmp_path: Path) -> None:
     environment = os.environ | {"NOVELLA_INSTANCE_USAGE_AUDIT_PERIOD": period, "NOVELLA_DATA": str(tmp_path)}

@@ -37,7 +37,7 @@ from tests.support.standing import standing
 
 __all__ = ["cloud"]
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @dataclass
@@ -112,7 +112,6 @@ def long_after() -> None:
         drain()
 
 
-@pytest.mark.slow
 def test_a_copy_that_makes_progress_moves_the_deadline_of_the_volume(move: Move) -> None:
     seconds = HostCommand.objects.get(id=move.swap.id).timeout or 0
     for done in range(1, 20):
@@ -130,7 +129,6 @@ def test_a_copy_that_makes_progress_moves_the_deadline_of_the_volume(move: Move)
     move.check(moved=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("well", [True, False])
 def test_silence_does_not_end_a_move_that_a_host_has_begun(move: Move, well: bool) -> None:
     """The portal was down for days, say, or the host was cut off."""
@@ -145,7 +143,6 @@ def reset(move: Move, **said: str) -> None:
     volumes.reset_status(move.people.operator.context, move.volume.id, **said)
 
 
-@pytest.mark.slow
 @diagonal(
     said=[{"status": "in-use"}, {"status": "error"}, {"migration_status": "none"}, {"status": "available"}],
     well=[True, False],
@@ -174,7 +171,6 @@ def test_a_volume_that_is_taken_by_force_has_the_data_that_the_guest_wrote_last(
         assert move.new in removed, "the guest loses its new disk as well"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("well", [True, False])
 def test_a_host_that_was_declared_dead_may_come_back_with_the_new_data(move: Move, well: bool) -> None:
     host, operator = Host.objects.get(), move.people.operator.context
@@ -213,7 +209,6 @@ def decide(move: Move, keep: str) -> None:
         call_command("volume_data", str(move.volume.id), "--keep", keep)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("keep", ["new", "old"])
 def test_an_operator_decides_about_data_of_which_no_host_reports(lost: Move, keep: str) -> None:
     assert (status(lost.volume), Volume.objects.count()) == ("error", 2)
@@ -228,7 +223,6 @@ def test_an_operator_decides_about_data_of_which_no_host_reports(lost: Move, kee
     lost.check(moved=keep == "new", attached=False)
 
 
-@pytest.mark.slow
 def test_a_user_may_delete_a_volume_that_is_undecided(lost: Move) -> None:
     volumes.delete_volume(lost.people.alice.context, lost.volume.id)
     lost.cloud.run()
@@ -237,7 +231,6 @@ def test_a_user_may_delete_a_volume_that_is_undecided(lost: Move) -> None:
     assert [str(found) for found in drift.find()] == []
 
 
-@pytest.mark.slow
 def test_an_operator_decides_for_a_host_that_is_dead_and_waits_for_no_deadline(move: Move) -> None:
     assert undecided() == []
     with pytest.raises(CommandError):
@@ -249,7 +242,6 @@ def test_an_operator_decides_for_a_host_that_is_dead_and_waits_for_no_deadline(m
     assert (str(volume.pool_id), volume.migration_status) == (move.target, "success")
 
 
-@pytest.mark.slow
 def test_only_operators_decide_about_data(lost: Move) -> None:
     with pytest.raises(ForbiddenError):
         keep_data(lost.people.alice.context, lost.volume.id, new=True)

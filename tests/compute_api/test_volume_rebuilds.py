@@ -88,6 +88,7 @@ def stopped(cloud: Cloud, server: str) -> None:
     assert now(server) == ON_THE_WAY
 
 
+@pytest.mark.slow
 def test_up_to_292_the_volume_keeps_its_data(api: Api, cloud: Cloud, server: str, other: Image) -> None:
     assert "different image" in message(rebuild(api, server, other, "2.92"), 400)
     assert rebuild(api, server, cloud.image, "2.92").status_code == 202
@@ -245,6 +246,7 @@ def test_a_volume_that_an_operator_takes_meanwhile(
         assert NO_VOLUME in message(rebuild(api, server, cloud.image, version), 400)
 
 
+@pytest.mark.slow
 def test_bytes_of_a_new_volume_are_on_the_step_of_the_launch(api: Api, cloud: Cloud) -> None:
     body = server_body(cloud, imageRef=None, block_device_mapping_v2=[from_image(cloud)])
     server = api.post(f"{V21}/servers", body).json()["server"]["id"]

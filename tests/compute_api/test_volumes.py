@@ -118,6 +118,7 @@ def test_there_and_back(
     assert sorted(done) == ["attach_volume", "create", "detach_volume"]
 
 
+@pytest.mark.slow
 def test_a_server_boots_from_a_volume_that_is_made_of_an_image(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool
 ) -> None:
@@ -156,6 +157,7 @@ def steps_of(server: str) -> dict[str, tuple[str, dict[str, str]]]:
     return {row.name: (row.result, row.detail) for row in rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [True, False])
 def test_a_volume_that_is_there_is_reserved_with_the_request(api: Api, cloud: Cloud, people: People, old: bool) -> None:
     volume = bootable(people, cloud)
@@ -176,6 +178,7 @@ def test_a_volume_that_is_there_is_reserved_with_the_request(api: Api, cloud: Cl
     assert status(volume) == "available"
 
 
+@pytest.mark.slow
 def test_a_volume_that_cannot_be_made_ends_the_launch(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool
 ) -> None:
@@ -194,6 +197,7 @@ def test_a_volume_that_cannot_be_made_ends_the_launch(
         assert api.delete(f"{V21}/servers/{server}").status_code == 204
 
 
+@pytest.mark.slow
 def test_a_volume_that_cannot_be_connected_ends_the_launch_and_all_is_given_back(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool
 ) -> None:
@@ -207,6 +211,7 @@ def test_a_volume_that_cannot_be_connected_ends_the_launch_and_all_is_given_back
     assert (status(kept), pool.clients) == ("available", {})
 
 
+@pytest.mark.slow
 def test_a_build_that_fails_goes_to_another_host_with_its_volumes(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool
 ) -> None:
@@ -239,6 +244,7 @@ class Died(BaseException):
     """What ends a worker in the middle of a job."""
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_between_the_steps_leaves_a_launch_that_goes_on(
     api: Api, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +270,7 @@ def test_a_worker_that_dies_between_the_steps_leaves_a_launch_that_goes_on(
     assert Volume.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_launch_does_not_wait_for_ever_for_a_storage_host(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool
 ) -> None:
@@ -381,6 +388,7 @@ def commands_of(cloud: Cloud, kind: type) -> list[Command]:
     raise AssertionError(f"There is no {kind}")
 
 
+@pytest.mark.slow
 def test_a_guest_that_does_not_take_or_let_go_of_a_volume(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool, server: str, volume: Volume
 ) -> None:
@@ -403,6 +411,7 @@ def test_a_guest_that_does_not_take_or_let_go_of_a_volume(
     assert status(volume) == "available"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before the connection", "at the guest", "while it is taken out"])
 def test_a_delete_in_the_middle_gives_the_volume_back(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool, moment: str, server: str, volume: Volume
@@ -504,6 +513,7 @@ def test_a_disk_that_is_not_the_servers_any_more_is_taken_from_its_guest(
     assert (again.disk.id, again.force) == (str(volume.id), True)
 
 
+@pytest.mark.slow
 def test_a_locked_server_keeps_its_volumes(api: Api, cloud: Cloud, people: People) -> None:
     server, volume, other = launch(api, cloud), new_volume(people, cloud), new_volume(people, cloud)
     attach(api, server, volume)
@@ -531,6 +541,7 @@ def test_what_becomes_of_a_volume_with_its_server_can_be_changed(
     assert not Volume.objects.exists()
 
 
+@pytest.mark.slow
 def test_an_operator_puts_another_volume_in_its_place(
     api: Api, cloud: Cloud, people: People, pool: ScriptedPool
 ) -> None:
@@ -549,6 +560,7 @@ def test_an_operator_puts_another_volume_in_its_place(
     assert "same size" in message(operator.put(f"{url}/{new.id}", {"volumeAttachment": {"volumeId": str(old.id)}}), 400)
 
 
+@pytest.mark.slow
 def test_a_grown_volume_grows_at_its_guest(api: Api, cloud: Cloud, people: People, server: str, volume: Volume) -> None:
     attach(api, server, volume)
     cloud.run()
@@ -562,6 +574,7 @@ def test_a_grown_volume_grows_at_its_guest(api: Api, cloud: Cloud, people: Peopl
     assert (volume.status, volume.size_gb, BlockDevice.objects.get().size) == ("in-use", 4, 4)
 
 
+@pytest.mark.slow
 def test_a_volume_in_use_moves_to_another_pool(api: Api, cloud: Cloud, people: People, pool: ScriptedPool) -> None:
     agent = cloud.agents["h1"]
     agent.serve(ScriptedPool(name="other"))
@@ -618,6 +631,7 @@ def test_an_image_of_a_server_that_boots_from_a_volume_boots_another_one(
         message(new_api.post(f"{V21}/servers", server_body(cloud, imageRef=str(image.id), networks="auto")), 400)
 
 
+@pytest.mark.slow
 def test_volumes_and_snapshots_are_passed_on_in_the_old_words(api: Api, cloud: Cloud, people: People) -> None:
     made = api.post(f"{V21}/os-volumes", {"volume": {"size": 1, "display_name": "old"}}).json()["volume"]
     cloud.run()
@@ -649,6 +663,7 @@ def test_volumes_and_snapshots_are_passed_on_in_the_old_words(api: Api, cloud: C
     assert not Volume.objects.exists()
 
 
+@pytest.mark.slow
 def test_servers_have_the_address_of_those_that_boot_from_volumes(new_api: Api, cloud: Cloud) -> None:
     """``os-volumes_boot`` is another address of ``servers``, as in Nova, in every microversion."""
     body = server_body(cloud, networks="auto", block_device_mapping_v2=[from_image(cloud)])

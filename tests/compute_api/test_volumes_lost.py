@@ -23,6 +23,8 @@ from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 from tests.support.landing import one_in
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["cloud"]
 
 
@@ -63,7 +65,6 @@ def begin_to_unshelve(api: Api, server: str) -> None:
     drain()
 
 
-@pytest.mark.slow
 def test_a_server_stays_on_its_shelf_with_all_volumes_that_cannot_be_connected(
     api: Api, cloud: Cloud, people: People
 ) -> None:
@@ -110,7 +111,6 @@ def open_actions() -> list[str]:
     return list(InstanceAction.objects.filter(finished_at=None).values_list("action", flat=True))
 
 
-@pytest.mark.slow
 @one_in(2, "spawning", [True, False])
 def test_a_server_keeps_its_volumes_while_the_host_dies_on_which_it_comes_off_its_shelf(
     api: Api, cloud: Cloud, people: People, *, spawning: bool
@@ -131,7 +131,6 @@ def test_a_server_keeps_its_volumes_while_the_host_dies_on_which_it_comes_off_it
     assert set(Volume.objects.values_list("status", flat=True)) == {"in-use"}
 
 
-@pytest.mark.slow
 def test_a_server_whose_attachments_are_gone_comes_off_its_shelf_with_new_ones(
     api: Api, cloud: Cloud, people: People
 ) -> None:

@@ -43,6 +43,7 @@ def test_how_many_of_a_flavor(api: Api, cloud: Cloud) -> None:
     assert ask(api, flavorRef=2)["fits"] == 2
 
 
+@pytest.mark.slow
 def test_it_is_what_launches_then_find(api: Api, cloud: Cloud) -> None:
     """As many as it says find a place, and the next one does not, for the reason it gave."""
     foretold = ask(api, flavorRef="2", count=3)

@@ -117,6 +117,7 @@ def test_a_lost_link_alone_does_not_make_a_host_down(cloud: Cloud, alice: Reques
     assert Host.objects.get().connected
 
 
+@pytest.mark.slow
 def test_a_disabled_host_gets_no_new_servers(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
     agent = cloud.add_host("kelvin")
     assert disable_host(operator, agent.host.id, "broken fan").disabled_reason == "broken fan"
@@ -177,6 +178,7 @@ def test_a_guest_that_is_missing_is_found_stopped(cloud: Cloud, alice: RequestCo
     cloud.run()
 
 
+@pytest.mark.slow
 def test_a_guest_of_a_deleted_server_is_destroyed(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)

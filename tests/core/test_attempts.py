@@ -38,6 +38,7 @@ def fail_once(cloud: Cloud, instance: Instance, message: str, after: str | None 
     return agent.host.name
 
 
+@pytest.mark.slow
 def test_every_failed_host_and_its_reason_is_kept_and_told(
     cloud: Cloud, alice: RequestContext, operator: RequestContext
 ) -> None:
@@ -85,6 +86,7 @@ def test_nothing_more_is_asked_of_a_host_that_failed(cloud: Cloud, alice: Reques
     assert not unfinished(instance.id).exists()
 
 
+@pytest.mark.slow
 def test_a_silent_hosts_try_has_a_reason_too(cloud: Cloud, alice: RequestContext) -> None:
     for name in HOSTS[:2]:
         cloud.add_host(name)
@@ -128,6 +130,7 @@ def test_a_failure_between_host_and_hand_off_has_its_step(cloud: Cloud, alice: R
     assert only.reason
 
 
+@pytest.mark.slow
 def test_only_this_request_avoids_the_failed_host(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     first = cloud.launch(alice)

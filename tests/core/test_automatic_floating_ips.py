@@ -54,6 +54,7 @@ def led_to(server: Instance) -> str:
     return address
 
 
+@pytest.mark.slow
 def test_a_new_server_has_one_until_it_is_deleted(cloud: Cloud, router: Router, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
@@ -66,6 +67,7 @@ def test_a_new_server_has_one_until_it_is_deleted(cloud: Cloud, router: Router, 
     assert used(alice) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_it_follows_to_the_next_host(cloud: Cloud, router: Router, alice: RequestContext) -> None:
     for name in ("kelvin", "ohm"):
@@ -91,6 +93,7 @@ def test_a_name_that_is_no_external_networks_changes_nothing(
     assert not FloatingIP.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_full_quota_refuses_the_launch(cloud: Cloud, router: Router, alice: RequestContext) -> None:
     assert alice.project_id
     set_limits(alice.project_id, {"floatingips": 2})
@@ -101,6 +104,7 @@ def test_a_full_quota_refuses_the_launch(cloud: Cloud, router: Router, alice: Re
     assert (Instance.objects.count(), used(alice)) == (2, 2)
 
 
+@pytest.mark.slow
 def test_no_address_left_refuses_the_launch(cloud: Cloud, router: Router, alice: RequestContext) -> None:
     for _ in range(4):  # of eight: the network's, the gateway, the router's and the last one
         cloud.launch(alice)

@@ -26,6 +26,7 @@ from tools.ec2_client import PATH, Ec2Keys, read
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.slow
 def test_bench_explains_itself() -> None:
     said = subprocess.run(
         [sys.executable, str(CHECKOUT / "bin/libexec"), "tools.bench", "--help"],
@@ -37,6 +38,7 @@ def test_bench_explains_itself() -> None:
     assert "--real-launches" in said
 
 
+@pytest.mark.slow
 def test_bench_refuses_what_it_does_not_know() -> None:
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "bin/libexec"), "tools.bench", "--quick"],
@@ -56,6 +58,7 @@ def code_in_strings() -> Iterator[tuple[str, str]]:
                 yield from re.findall(r"from ((?:provisioning|portal)[\w.]*) import (\w+)", node.value)
 
 
+@pytest.mark.slow
 def test_what_measurements_import_is_there() -> None:
     found = set(code_in_strings())
     assert ("provisioning.quotas.services.limits", "set_limit") in found

@@ -20,6 +20,7 @@ from tests.support.clouds import Cloud, context
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
 
+@pytest.mark.slow
 def test_a_living_server_keeps_its_newest_actions_and_how_it_was_created(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance_actions, "MOST_OF_SERVER", 4)
     cloud = Cloud.make()
@@ -37,6 +38,7 @@ def test_a_living_server_keeps_its_newest_actions_and_how_it_was_created(monkeyp
     assert InstanceAction.objects.filter(instance=other).count() == 1
 
 
+@pytest.mark.slow
 def test_the_rest_of_its_history_is_as_short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance_actions, "MOST_OF_SERVER", 4)
     cloud = Cloud.make()

@@ -20,6 +20,8 @@ from tests.support.copies import Copy
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
+pytestmark = pytest.mark.slow
+
 ACTIVE = ("active", None)
 NAMED = pytest.mark.doctor_finds("newer_guests")
 
@@ -73,7 +75,6 @@ def test_the_record_follows_the_guest_that_was_built(cloud: Cloud, alice: Reques
     assert other.guests[str(server.id)] == guest
 
 
-@pytest.mark.slow
 @NAMED
 @pytest.mark.parametrize("shelved", [False, True], ids=["launch", "unshelve"])
 def test_no_second_guest_is_built_while_one_is_left_alone(

@@ -16,6 +16,7 @@ from tests.support.clouds import Cloud, state_of
 __all__ = ["_nobody_works", "a", "server"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "only",
     [

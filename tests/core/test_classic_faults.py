@@ -40,6 +40,8 @@ from tests.support.jobs import drain
 from tests.support.ports import guest_addresses
 from tests.support.scripted_agent import ScriptedAgent
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 5
 """Deadlines in a row within which anything must be over."""
 
@@ -62,7 +64,6 @@ def fault_of(instance: Instance) -> str:
 class TestStuckInBuildAfterAWorkerDies:
     """The worker dies behind any of its commits, its job is given back, or lost with it: the launch ends ACTIVE."""
 
-    @pytest.mark.slow
     @pytest.mark.parametrize("job", [pytest.param("given back", marks=pytest.mark.deep), "lost"])
     def test_the_launch_goes_on(
         self,
@@ -128,7 +129,6 @@ class TestTaskStateNeverCleared:
     """Whatever an instance is in the middle of, and whatever was lost of it: it comes to rest by deadlines alone."""
 
     @pytest.mark.parametrize("host", [pytest.param("up", marks=pytest.mark.deep), "down"])
-    @pytest.mark.slow
     def test_every_task_ends(self, db: None, alice: RequestContext, host: str) -> None:
         cloud = Cloud.make()
         agent = cloud.add_host("kelvin", vcpus=1000, memory_mb=1 << 20, disk_gb=10_000)

@@ -36,6 +36,8 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.jobs import drain
 from tests.support.ports import guest_addresses
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.django_db
 class TestTheQueueRunningATaskTwice:

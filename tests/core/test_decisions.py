@@ -108,6 +108,7 @@ def test_a_failure_for_another_reason_speaks_of_no_size(cloud: Cloud, alice: Req
     assert "would fit" not in server.faults.get().message
 
 
+@pytest.mark.slow
 def test_an_unshelving_is_a_decision_too(
     cloud: Cloud, alice: RequestContext, operator: RequestContext, settings: Settings
 ) -> None:

@@ -176,6 +176,7 @@ def test_during_each_step_of_the_build(cloud: Cloud, alice: RequestContext, step
     invariants.check_empty()
 
 
+@pytest.mark.slow
 def test_a_build_that_ends_behind_the_delete_does_not_revive_it(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)
@@ -257,6 +258,7 @@ STAGES: list[Callable[[Cloud, RequestContext], Instance]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_in_every_state_with_the_host_up(
     cloud: Cloud, alice: RequestContext, stage: Callable[[Cloud, RequestContext], Instance]

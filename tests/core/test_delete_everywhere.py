@@ -167,6 +167,7 @@ def test_from_every_state(
     nothing_is_left(cloud)
 
 
+@pytest.mark.slow
 def test_a_host_that_comes_back_without_its_orders_is_told_by_its_guests(cloud: Cloud, alice: RequestContext) -> None:
     """It was deleted in the host's absence, and the order was lost: the guest that the host shows is removed."""
     agent = cloud.add_host("kelvin")
@@ -181,6 +182,7 @@ def test_a_host_that_comes_back_without_its_orders_is_told_by_its_guests(cloud: 
     nothing_is_left(cloud)
 
 
+@pytest.mark.slow
 def test_the_owner_waits_no_longer_than_the_host_counts_as_up(cloud: Cloud, alice: RequestContext) -> None:
     """The host went silent before it confirmed: the delete ends in the round after HOST_DOWN_AFTER."""
     agent = cloud.add_host("kelvin")

@@ -138,6 +138,7 @@ def test_rebuild_resize_and_rescue_refuse_as_a_launch_does(
     assert Instance.objects.get(id=server.id).config_drive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", ["flavor", "image"])
 def test_unshelving_refuses_as_a_launch_does(cloud: Cloud, alice: RequestContext, of: str) -> None:
     cloud.add_host("h1").serve()

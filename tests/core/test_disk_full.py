@@ -39,6 +39,7 @@ def counts() -> list[int]:
     return [model._default_manager.count() for model in MODELS]
 
 
+@pytest.mark.slow
 def test_nothing_is_half_written_and_everything_goes_on_afterwards(shared_cloud: Cloud, alice: RequestContext) -> None:
     agent = shared_cloud.add_host("kelvin")
     instance = shared_cloud.launch(alice)

@@ -21,7 +21,7 @@ from provisioning.network.models import DeliveryMark
 from tests.support import examined, invariants
 from tests.support.clouds import Cloud
 
-pytestmark = pytest.mark.both_databases
+pytestmark = [pytest.mark.both_databases, pytest.mark.slow]
 
 
 @pytest.fixture

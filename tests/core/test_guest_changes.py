@@ -122,6 +122,7 @@ def test_a_guest_s_interfaces_are_named_after_it(cloud: Cloud, alice: RequestCon
     assert told(cloud.agent_of(instance)).instance.hostname == "other-name"
 
 
+@pytest.mark.slow
 def test_the_host_is_told_what_the_port_s_owner_has_set(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("one")
     launched = cloud.launch(alice)

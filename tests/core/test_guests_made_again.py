@@ -19,6 +19,8 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.copies import Copy
 from tests.support.scripted_agent import ScriptedAgent
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["_nobody_works", "a", "server"]
 Change = Callable[[Cloud, Instance], None]
 

@@ -75,6 +75,7 @@ def test_it_is_refused_and_changes_nothing(cloud: Cloud, alice: RequestContext, 
     invariants.check_empty()
 
 
+@pytest.mark.slow
 def test_volumes_are_left_as_they_are(cloud: Cloud, alice: RequestContext) -> None:
     host = cloud.add_host("kelvin")
     host.serve()
@@ -96,6 +97,7 @@ def test_volumes_are_left_as_they_are(cloud: Cloud, alice: RequestContext) -> No
     assert set(Volume.objects.values_list("id", "status")) == {(first, "in-use"), (second, "available")}
 
 
+@pytest.mark.slow
 def test_a_shelf_waits_for_the_word_of_the_host(cloud: Cloud, alice: RequestContext, settings: Any) -> None:
     """Its room is free when the host has said that nothing is left there, however long that takes."""
     settings.SHELVED_OFFLOAD_TIME = -1

@@ -107,6 +107,7 @@ def test_the_text_of_a_key_is_kept_as_sent(alice: RequestContext, form: str) -> 
     assert row.public_key == form.format(GOOD)
 
 
+@pytest.mark.slow
 def test_a_certificate_is_kept_as_sent(alice: RequestContext) -> None:
     made, _ = create_key_pair(alice, "made", type="x509")
     sent = "Bag Attributes\r\n" + made.public_key.replace("\n", "\r\n") + "\r\n"

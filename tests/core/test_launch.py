@@ -69,6 +69,7 @@ def test_an_accepted_launch_is_one_record_one_event_one_job(cloud: Cloud, alice:
     assert (action.action, action.request_id, action.events.get().name) == ("create", alice.request_id, "api_create")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ssh", "x509"])
 def test_the_guest_gets_the_key_as_it_was_sent(cloud: Cloud, alice: RequestContext, kind: str) -> None:
     made, _ = create_key_pair(alice, "made", type=kind)
@@ -299,6 +300,7 @@ def test_none_is_a_server_without_an_interface(cloud: Cloud, alice: RequestConte
     assert (cloud.fresh(instance).vm_state, cloud.fresh(instance).requested_networks) == ("active", [])
 
 
+@pytest.mark.slow
 def test_a_fixed_address_and_a_port_are_used(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     port = network.create_port(
@@ -370,6 +372,7 @@ def test_renaming_and_metadata(cloud: Cloud, alice: RequestContext, charlie: Req
 # ----- lists ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_lists_are_narrowed_sorted_and_paged(cloud: Cloud, alice: RequestContext, charlie: RequestContext) -> None:
     names = ["b", "a", "c", "d"]
     rows = {name: cloud.launch(context("alice"), name=name) for name in names}
@@ -394,6 +397,7 @@ def test_lists_are_narrowed_sorted_and_paged(cloud: Cloud, alice: RequestContext
         selectors.instances_for(alice, all_projects=True)
 
 
+@pytest.mark.slow
 def test_a_list_takes_one_query_however_long(
     cloud: Cloud, alice: RequestContext, django_assert_num_queries: Any
 ) -> None:

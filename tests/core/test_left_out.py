@@ -24,6 +24,7 @@ WORKER = (
 SAY = "import sys, json; print(json.dumps([name for name, module in sys.modules.items() if module is not None]))"
 
 
+@pytest.mark.slow
 def test_importing_the_settings_leaves_nothing_out(tmp_path: Path) -> None:
     """Tools do so: type checkers, editors, ``django-admin``."""
     program = "import portal.settings, sys; print([name for name, module in sys.modules.items() if module is None])"

@@ -26,6 +26,7 @@ from tests.support.ports import guest_ports
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_a_launch_becomes_active(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
@@ -144,6 +145,7 @@ def test_a_retryable_failure_goes_to_another_host(cloud: Cloud, alice: RequestCo
     assert SchedulingDecision.objects.filter(instance=instance).count() == 2
 
 
+@pytest.mark.slow
 def test_three_failures_end_in_error(cloud: Cloud, alice: RequestContext) -> None:
     for name in ("kelvin", "ohm", "tesla", "volt"):
         cloud.add_host(name)
@@ -290,6 +292,7 @@ def test_a_job_that_is_delivered_twice_has_one_effect(cloud: Cloud, alice: Reque
     assert Allocation.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_out_of_addresses_ends_in_error_and_gives_the_room_back(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", memory_mb=65536, vcpus=64, disk_gb=1000)
     cloud.network.subnets.update(allocation_pools=[{"start": "10.20.0.10", "end": "10.20.0.11"}])

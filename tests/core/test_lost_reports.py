@@ -24,7 +24,7 @@ from tests.support.jobs import drain, nobody_looked
 from tests.support.ports import guest_addresses
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def let_deadline_pass(instance: Instance) -> None:

@@ -72,6 +72,7 @@ def test_each_message_of_the_older_version_is_read_without_loss(direction: str) 
         assert within(sample, msgspec.to_builtins(message))
 
 
+@pytest.mark.slow
 def test_an_older_agent_reads_each_message_that_is_sent_to_it() -> None:
     """A field may be added, never removed or required; a message that the older version lacks says since when it is."""
     reader = Draft202012Validator(frozen("to_agent")["schema"])
@@ -102,6 +103,7 @@ def test_a_portal_tells_a_newer_agent_that_the_portal_is_upgraded_first(cloud: C
         liveness.connected(host.id, Hello(host="kelvin", contract=OLDEST_CONTRACT - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_a_server_lives_on_a_host_with_an_older_agent(cloud: Cloud, alice: RequestContext) -> None:
     """Each frame is one that the older agent can read."""

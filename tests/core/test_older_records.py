@@ -29,6 +29,8 @@ from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 NAMED = pytest.mark.doctor_finds("newer_guests")
 ACTIVE, OFFLOADED, STOPPED = ("active", None), ("shelved_offloaded", None), ("stopped", None)
 
@@ -84,7 +86,6 @@ def newer() -> list[tuple[str, str, int, int]]:
 # ----- the same host --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.both_databases
 @NAMED
 @pytest.mark.parametrize("told", [False, True], ids=["without the command", "after_restore"])
@@ -212,7 +213,6 @@ def test_a_server_that_moved_since_the_copy_is_followed_after_the_command(
     assert (state_of(server), list(b.guests)) == (ACTIVE, [str(server.id)])
 
 
-@pytest.mark.slow
 @NAMED
 def test_a_server_that_moved_is_named_and_left_alone_until_an_operator_decides(
     cloud: Cloud, server: Instance, operator: RequestContext
@@ -267,7 +267,6 @@ def test_the_last_moments_are_lost_a_guest_wins_over_the_shelf(
     assert not Image.objects.filter(status="active", properties__image_type="snapshot").exists()
 
 
-@pytest.mark.slow
 @NAMED
 def test_no_number_is_given_out_again_after_the_command(cloud: Cloud, server: Instance) -> None:
     b = cloud.add_host("b")

@@ -23,6 +23,8 @@ from tests.support.landing import diagonal
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 @standing
@@ -47,7 +49,6 @@ def a_moment_later() -> None:
         recover_interrupted_uploads()
 
 
-@pytest.mark.slow
 @pytest.mark.doctor_finds("guests")
 @diagonal(command=[False, True], status=[Image.Status.QUEUED, Image.Status.SAVING, Image.Status.ACTIVE])
 def test_the_disk_of_a_server_that_was_being_shelved_is_not_lost(

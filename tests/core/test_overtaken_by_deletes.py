@@ -14,6 +14,7 @@ from provisioning.hosts.models import HostCommand
 from tests.support.clouds import Cloud, context
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_command_of_the_same_number_is_not_sent_again(cloud: Cloud, alice: RequestContext, *, deleted: bool) -> None:
     agent = cloud.add_host("a")

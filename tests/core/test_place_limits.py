@@ -216,6 +216,7 @@ def test_numbers_from_before_that_nobody_can_obey_are_left_out(cloud: Cloud, ope
     assert columns("kelvin") == (None, 2, None, None, None)
 
 
+@pytest.mark.slow
 def test_servers_get_what_an_aggregate_allows(cloud: Cloud, operator: RequestContext, alice: RequestContext) -> None:
     """A host of one gigabyte takes two servers of one when its aggregate says so; the third is told why not."""
     cloud.add_host("kelvin", memory_mb=1024)
@@ -255,6 +256,7 @@ def test_the_claim_itself_counts_servers(cloud: Cloud, operator: RequestContext,
     Host.objects.update(vcpus_allocated=0, memory_mb_allocated=0, disk_gb_allocated=0, instances_allocated=0)
 
 
+@pytest.mark.slow
 def test_a_host_that_is_busy_building_takes_no_more(cloud: Cloud, operator: RequestContext, settings: Settings) -> None:
     cloud.add_host("kelvin")
     aggregate(operator, "slow", "kelvin", max_io_ops_per_host="1")
@@ -302,6 +304,7 @@ def test_the_number_of_statements_does_not_grow_with_the_hosts(cloud: Cloud, ope
     assert len(statements(*every, image_id=cloud.image.id)) == before
 
 
+@pytest.mark.slow
 def test_what_the_facts_say(cloud: Cloud, operator: RequestContext, alice: RequestContext) -> None:
     kelvin, ohm = cloud.add_host("kelvin").host, cloud.add_host("ohm").host
     aggregate(operator, "first", "kelvin", "ohm", ssd="true", rack="1")
@@ -343,6 +346,7 @@ def failed_builds() -> dict[str, int]:
     return dict(Host.objects.values_list("name", "failed_builds"))
 
 
+@pytest.mark.slow
 def test_failed_builds_are_counted_until_one_goes_well(cloud: Cloud, alice: RequestContext) -> None:
     kelvin = cloud.add_host("kelvin")
     for expected, code, retryable in (
@@ -361,6 +365,7 @@ def test_failed_builds_are_counted_until_one_goes_well(cloud: Cloud, alice: Requ
     assert failed_builds() == {"kelvin": 0}
 
 
+@pytest.mark.slow
 def test_operators_leave_hosts_out(cloud: Cloud, operator: RequestContext) -> None:
     for name in ("kelvin", "ohm"):
         cloud.add_host(name)

@@ -38,6 +38,7 @@ def order_of(cloud: Cloud) -> str:
     return command.body.action
 
 
+@pytest.mark.slow
 def test_stop_and_start(cloud: Cloud, running: Instance) -> None:
     stop(context("alice"), running.id)
     assert state_of(running) == ("active", "powering-off")

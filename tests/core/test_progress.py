@@ -27,7 +27,7 @@ from tests.support.jobs import drain, nobody_looked
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import standing
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.slow]
 BUILDING, ACTIVE = ("building", "spawning"), ("active", None)
 
 

@@ -92,6 +92,7 @@ def test_a_job_given_up_by_the_queue_ends_in_error(cloud: Cloud, alice: RequestC
     schedule.give_up("again", instance_id=str(instance.id), attempt=1)
 
 
+@pytest.mark.slow
 def test_a_silent_build_moves_on_only_when_the_host_has_confirmed(cloud: Cloud, alice: RequestContext) -> None:
     for name in ("kelvin", "ohm"):
         cloud.add_host(name)
@@ -129,6 +130,7 @@ def test_a_build_that_was_never_sent_is_withdrawn(cloud: Cloud, alice: RequestCo
     assert [type(command.body) for command in first.take()] == [DestroyRequest]
 
 
+@pytest.mark.slow
 def test_a_host_that_never_confirms_ends_the_launch_and_keeps_the_place(cloud: Cloud, alice: RequestContext) -> None:
     for name in ("kelvin", "ohm"):
         cloud.add_host(name)
@@ -148,6 +150,7 @@ def test_a_host_that_never_confirms_ends_the_launch_and_keeps_the_place(cloud: C
     assert Allocation.objects.count() == 0
 
 
+@pytest.mark.slow
 def test_a_build_on_a_host_that_went_down_ends_in_error(cloud: Cloud, alice: RequestContext) -> None:
     """Another host could make a second guest: the first may run on behind a broken link."""
     for name in ("kelvin", "ohm"):
@@ -195,6 +198,7 @@ def test_a_silent_power_action_gives_the_server_back(cloud: Cloud, alice: Reques
     assert action.message
 
 
+@pytest.mark.slow
 def test_a_place_that_nobody_asks_back_is_asked_back(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("kelvin")
     instance = cloud.launch(alice)

@@ -46,6 +46,7 @@ def destroys() -> int:
     return HostCommand.objects.filter(kind="destroy_request").count()
 
 
+@pytest.mark.slow
 def test_what_is_as_recorded_is_not_read_and_costs_no_statement_for_each_server(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -60,6 +61,7 @@ def test_what_is_as_recorded_is_not_read_and_costs_no_statement_for_each_server(
     assert counts[0] == counts[1]
 
 
+@pytest.mark.slow
 def test_a_host_that_is_to_remove_a_guest_is_still_told_so_when_the_server_is_deleted_elsewhere(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -153,6 +155,7 @@ def test_a_stale_audit_moves_nothing(cloud: Cloud, alice: RequestContext) -> Non
 # ----- what is left ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_deleted_server_is_ordered_away_at_the_second_look(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -239,6 +242,7 @@ def owned(agent: ScriptedAgent) -> dict[str, int]:
     return {each.subject_id: each.generation for each in liveness.ownership(agent.host.id).subjects}
 
 
+@pytest.mark.slow
 def test_a_host_owns_what_is_there_or_on_its_way(cloud: Cloud, alice: RequestContext) -> None:
     row, agent = at_rest(cloud, alice)
     coming = cloud.launch(alice)

@@ -118,6 +118,7 @@ def test_a_build_that_went_well_is_not_repeated_elsewhere(
     assert cloud.fresh(row).vm_state == "active"
 
 
+@pytest.mark.slow
 @pytest.mark.doctor_finds("rejected_reports")
 def test_it_is_given_up_in_the_end_and_the_task_with_it(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch

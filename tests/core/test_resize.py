@@ -77,6 +77,7 @@ def refused(instance: Instance, flavor: str) -> str:
     return caught.value.message
 
 
+@pytest.mark.slow
 def test_a_resize_holds_both_sizes_until_it_is_confirmed(
     cloud: Cloud, running: Instance, alice: RequestContext
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_stopped_server_stays_stopped(cloud: Cloud, running: Instance, *, back
     assert state_of(running) == ("stopped", None)
 
 
+@pytest.mark.slow
 def test_a_host_without_room_leaves_the_server_as_it_was_and_says_why(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin", memory_mb=4000)
     cloud.add_host("ohm", memory_mb=1)
@@ -204,6 +206,7 @@ def test_sizes_that_are_refused(cloud: Cloud, running: Instance, alice: RequestC
     assert held(alice) == SMALL
 
 
+@pytest.mark.slow
 def test_a_disk_of_the_images_size_may_become_a_disk_of_its_own(cloud: Cloud, alice: RequestContext) -> None:
     operator = context("operator", ADMIN)
     create_flavor(operator, FlavorRequest("zero", 1, 512, 0, flavorid="zero"))
@@ -386,6 +389,7 @@ def test_a_delete_at_any_moment_gives_everything_back(
     assert migration_of(running).status == ("confirmed" if done else "error")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("resized_before", [False, True])
 def test_after_a_reset_another_resize_settles_the_first(
     cloud: Cloud, running: Instance, alice: RequestContext, *, resized_before: bool
@@ -458,6 +462,7 @@ class TestManyAtOnce:
         shared_cloud.run()
         assert held(alice) == {"cores": 20, "ram": 20 * 1024}
 
+    @pytest.mark.slow
     def test_one_server_is_resized_once(self, shared_cloud: Cloud, alice: RequestContext) -> None:
         agent: ScriptedAgent = shared_cloud.add_host("kelvin")
         instance = shared_cloud.launch(alice)

@@ -31,6 +31,8 @@ from tests.support.landing import one_in
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 STEPS = ["plug_network", "define_domain", "start_guest", "wait_for_boot"]
 Ran = set[tuple[str, int]]
 
@@ -116,7 +118,6 @@ def test_what_waits_for_the_order_to_destroy_is_not_booted_meanwhile(lost: Lost,
     invariants.check_empty()
 
 
-@pytest.mark.slow
 @one_in(2, "step", STEPS)
 def test_a_server_that_was_built_elsewhere_meanwhile_has_one_guest(
     cloud: Cloud, lost: Lost, tmp_path: Path, step: str

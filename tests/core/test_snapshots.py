@@ -304,6 +304,7 @@ def kept() -> list[str]:
     return list(rows.values_list("name", flat=True))
 
 
+@pytest.mark.slow
 def test_backups_beyond_the_rotation_go_the_oldest_first(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
     made = backups(cloud, server, alice, "abcd", 2)
     assert kept() == ["c", "d"]
@@ -326,12 +327,14 @@ def test_rotation_counts_one_server_and_one_type_alone(cloud: Cloud, server: Ins
     assert status_of(snapshot_id) == "active"
 
 
+@pytest.mark.slow
 def test_rotation_none_keeps_nothing(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
     backups(cloud, server, alice, "ab", 2)
     backups(cloud, server, alice, "c", 0)
     assert kept() == []
 
 
+@pytest.mark.slow
 def test_a_protected_backup_stays(cloud: Cloud, server: Instance, alice: RequestContext) -> None:
     (first,) = backups(cloud, server, alice, "a", 1)
     images.update(alice, first, {"protected": True})

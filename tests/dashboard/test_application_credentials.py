@@ -63,6 +63,7 @@ def test_the_secret_is_shown_once(at_alice: Client, alice: Person) -> None:
     assert secret not in record.secret_hash
 
 
+@pytest.mark.slow
 def test_the_files_sign_a_program_in(at_alice: Client) -> None:
     files = at_alice.post(CREATE, WANTED).context["files"]
     cloud = yaml.safe_load(files.clouds_yaml)["clouds"]["novella"]

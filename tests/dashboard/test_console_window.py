@@ -33,6 +33,7 @@ def server(people: People) -> Instance:
     return cloud.fresh(launched)
 
 
+@pytest.mark.slow
 def test_a_button_leads_to_a_window_that_opens_once(people: People, server: Instance) -> None:
     alice = enter(people.alice)
     assert f"/instances/{server.id}/console/vnc/" in alice.get(f"/instances/{server.id}/").content.decode()
@@ -63,6 +64,7 @@ def test_a_window_of_one_protocol_opens_no_other(people: People, server: Instanc
     assert alice.get(url.replace("/console/serial", "/console/vnc")).status_code == 404
 
 
+@pytest.mark.slow
 def test_who_may_not_gets_none(people: People, server: Instance) -> None:
     bob, charlie = enter(people.bob), enter(people.charlie)
     assert "/console/vnc/" not in bob.get(f"/instances/{server.id}/").content.decode()

@@ -19,6 +19,8 @@ from tests.identity.directory.people_of_domains import Realm, make_realm, role
 from tests.support.cast import PASSWORD, People, make_project, make_user
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 LISTS = ("/projects/", "/users/", "/groups/", "/roles/")
 
 
@@ -360,7 +362,6 @@ def test_a_reader_of_the_domain_looks_and_changes_nothing(domains: Domains) -> N
 # --- the system -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_reader_of_the_system_sees_all_of_identity_and_changes_nothing(at_auditor: Client, people: People) -> None:
     alice, project = people.alice.user.id, people.alice.project.id
     for path in (*LISTS, "/domains/", "/domains/default/", f"/users/{alice}/", f"/projects/{project}/", "/settings/"):

@@ -131,6 +131,7 @@ def test_operators_come_first_and_the_group_of_the_page_is_open(people: People) 
     assert [entry for group in groups for entry in group.entries] == list(entries)
 
 
+@pytest.mark.slow
 def test_the_network_of_the_wizard_does_not_change_with_a_new_one(cloud: Cloud, people: People, site: Client) -> None:
     first = Network.objects.get()
     newer = Network.objects.create(project_id=people.alice.project_id, name="a-backend")
@@ -177,6 +178,7 @@ def test_a_broken_cloud_config_is_launched_only_on_purpose(cloud: Cloud, people:
     assert Instance.objects.get().name == "web"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", [{"forced_down": True}, {"last_seen_at": None}])
 def test_servers_of_a_silent_host_are_not_shown_as_running(
     cloud: Cloud, people: People, site: Client, cause: dict[str, object]
@@ -224,6 +226,7 @@ def test_a_host_that_is_forced_down_is_told_to_open_pages(cloud: Cloud, people: 
     assert announce_silent_hosts() == 1
 
 
+@pytest.mark.slow
 def test_a_new_volume_is_created_and_attached_from_the_page_of_an_instance(
     cloud: Cloud, people: People, site: Client
 ) -> None:
@@ -258,6 +261,7 @@ def test_a_new_volume_is_left_alone_when_its_instance_is_deleted_first(
     assert Message.objects.get().resource_id == volume.id
 
 
+@pytest.mark.slow
 def test_a_failed_instance_offers_only_what_can_be_done_and_another_launch(
     cloud: Cloud, people: People, site: Client
 ) -> None:

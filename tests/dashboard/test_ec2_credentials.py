@@ -149,6 +149,7 @@ def test_a_list_of_many_takes_no_more_queries(
 # --- the files --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_clients_read_what_was_meant(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     files = ec2_files.files(HERE, "the-key", "the-secret")
     for variable, name, text in (
@@ -172,6 +173,7 @@ def test_the_address_is_the_catalogs() -> None:
     assert {endpoint["url"] for endpoint in ec2["endpoints"]} == {ec2_files.endpoint(HERE)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("region", "shown"), [("RegionOne", "RegionOne"), ("Region_One", "Region-One"), ("\N{SNOWMAN}", "novella")]
 )

@@ -20,6 +20,8 @@ from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 
 def page_of(client: Client, instance: Instance) -> Any:
     answer = client.get(f"/instances/{instance.id}/")

@@ -48,6 +48,7 @@ def path(port: Port) -> str:
     return f"/ports/{port.id}/floating-ip/"
 
 
+@pytest.mark.slow
 def test_two_clicks_lead_a_new_one_to_an_instance(
     at_alice: Client, alice: Person, outside: Network, port: Port, router: Router
 ) -> None:
@@ -64,6 +65,7 @@ def test_two_clicks_lead_a_new_one_to_an_instance(
     assert path(port) not in shown
 
 
+@pytest.mark.slow
 def test_one_that_is_there_comes_first_and_one_that_leads_elsewhere_is_moved(
     at_alice: Client, alice: Person, outside: Network, port: Port, router: Router
 ) -> None:
@@ -122,6 +124,7 @@ def test_what_is_not_offered_is_refused(
         assert list(answer.context["form"].errors) == ["floating"]
 
 
+@pytest.mark.slow
 def test_one_is_allocated_led_disassociated_and_released(
     at_alice: Client, alice: Person, outside: Network, port: Port, router: Router
 ) -> None:
@@ -146,6 +149,7 @@ def test_one_is_allocated_led_disassociated_and_released(
     assert not FloatingIP.objects.filter(id=made.id).exists()
 
 
+@pytest.mark.slow
 def test_wrong_networks_and_a_full_quota_are_said_in_the_form(
     at_alice: Client, alice: Person, port: Port, outside: Network
 ) -> None:
@@ -168,6 +172,7 @@ def test_only_operators_choose_the_address(
     assert [row.address for row in FloatingIP.objects.filter(project_id=operator.project_id)] == ["203.0.113.77"]
 
 
+@pytest.mark.slow
 def test_ports_are_forwarded_and_not(
     at_alice: Client, alice: Person, outside: Network, port: Port, router: Router
 ) -> None:
@@ -209,6 +214,7 @@ def test_all_that_is_wrong_with_a_forwarding_is_said_at_once(
     assert set(answer.context["form"].errors) == places
 
 
+@pytest.mark.slow
 def test_those_of_others_are_not_there_and_readers_change_nothing(
     signed_in: SignedIn, alice: Person, bob: Person, charlie: Person, outside: Network, port: Port
 ) -> None:
@@ -234,6 +240,7 @@ def test_the_list_follows(alice: Person, outside: Network) -> None:
     assert "Not associated" in render(f"floating_ip/{made.id}", log, alice.context)
 
 
+@pytest.mark.slow
 def test_the_instance_is_drawn_anew_when_one_is_led_to_it_or_taken_away(
     alice: Person, outside: Network, port: Port, router: Router
 ) -> None:

@@ -68,6 +68,7 @@ def test_what_is_wrong_with_a_group_is_said_at_its_field(
         assert refused.status_code == (303 if changes == {"name": "staff"} else 422)
 
 
+@pytest.mark.slow
 def test_who_leaves_a_group_loses_its_roles_at_once(
     at_operator: Client, signed_in: SignedIn, staff: Group, alice: Person
 ) -> None:
@@ -93,6 +94,7 @@ def test_nobody_is_not_put_into_a_group(at_operator: Client, staff: Group) -> No
         assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["who"])
 
 
+@pytest.mark.slow
 def test_the_users_of_a_group_are_paged_and_searched(at_operator: Client, staff: Group) -> None:
     made = User.objects.bulk_create(User(domain=staff.domain, name=f"u{n:03}", password="!") for n in range(60))
     for user in made:
@@ -114,6 +116,7 @@ def test_a_role_is_given_to_a_group(at_operator: Client, staff: Group, alice: Pe
     assert roles_of(operator.user_id, alice.project_id) == set()
 
 
+@pytest.mark.slow
 def test_a_group_is_deleted_unless_the_last_administrator_is_one_by_it(
     at_operator: Client, staff: Group, operator: Person
 ) -> None:
@@ -186,6 +189,7 @@ def test_immutable_roles_stay_and_say_so(at_operator: Client) -> None:
     assert role("admin")
 
 
+@pytest.mark.slow
 def test_what_a_role_brings_is_changed_at_once(at_operator: Client, alice: Person) -> None:
     auditor = create_role("auditor")
     dora = make_user("dora")
@@ -206,6 +210,7 @@ def test_what_is_implied_in_another_domain_stays(at_operator: Client) -> None:
     assert {each.implied.name for each in here.implies.all()} == {"there", "reader"}
 
 
+@pytest.mark.slow
 def test_no_role_brings_admin_or_itself(at_operator: Client) -> None:
     auditor = create_role("auditor")
     assert "auditor" not in offered(at_operator.get(f"/roles/{auditor.id}/implications/"), "roles")
@@ -220,6 +225,7 @@ def test_no_role_brings_admin_or_itself(at_operator: Client) -> None:
 # --- domains ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_domain_is_made_changed_closed_and_deleted(at_operator: Client, signed_in: SignedIn) -> None:
     assert "Far is created." in at_operator.post("/domains/create/", {"name": "Far"}, follow=True).content.decode()
     far = Domain.objects.get(name="Far")

@@ -21,6 +21,8 @@ from provisioning.quotas.services.limits import set_limit
 from tests.dashboard.conftest import SignedIn
 from tests.support.cast import Person, make_project
 
+pytestmark = pytest.mark.slow
+
 LISTS = ("/projects/", "/users/", "/groups/", "/roles/", "/domains/")
 ENTRIES = ("Projects", "Users", "Groups", "Roles", "Domains")
 FORMS = ("/projects/create/", "/users/create/", "/groups/create/", "/roles/create/", "/domains/create/", "/quotas/")
@@ -61,7 +63,6 @@ def test_an_operator_opens_every_page(at_operator: Client, alice: Person) -> Non
     assert all(f'href="{path}"' in page for path in LISTS)
 
 
-@pytest.mark.slow
 @pytest.mark.deep
 def test_members_and_readers_find_none_of_it(
     signed_in: SignedIn, alice: Person, bob: Person, charlie: Person, db: None
@@ -76,7 +77,6 @@ def test_members_and_readers_find_none_of_it(
             assert client.get(path).status_code == 403, path
 
 
-@pytest.mark.slow
 @pytest.mark.deep
 def test_nothing_is_done_for_who_may_not(signed_in: SignedIn, alice: Person, operator: Person) -> None:
     group, role = create_group(Domain.objects.get(), "staff"), create_role("auditor")
@@ -155,7 +155,6 @@ def test_the_policy_file_opens_a_panel_and_its_entry(
     assert not policy.allows(bob.context, "identity:create_project")
 
 
-@pytest.mark.slow
 def test_names_are_text(at_operator: Client, alice: Person) -> None:
     evil = "<img src=x onerror=alert(1)>"
     update_user(alice.user, name=evil, description=evil)

@@ -38,6 +38,7 @@ def live(person: Person) -> str:
     return render("images", log, person.context)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_an_image_is_made_from_an_address(
     at_alice: Client,

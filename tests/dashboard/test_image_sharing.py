@@ -27,6 +27,7 @@ def browser(person: Any) -> Client:
     return client
 
 
+@pytest.mark.slow
 def test_from_offer_to_end(people: People, gift: Image) -> None:
     alice, charlie = browser(people.alice), browser(people.charlie)
     assert f"/images/{gift.id}/share/" in alice.get("/images/").content.decode()
@@ -60,6 +61,7 @@ def test_refusals_stand_at_the_field(people: People, gift: Image) -> None:
     assert "There is no project nobody." in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_operators_are_not_offered_what_others_share(people: People, gift: Image) -> None:
     services.add_member(people.alice.context, gift.id, people.charlie.project_id)
     page = browser(people.operator).get("/images/").content.decode()

@@ -101,6 +101,7 @@ def test_a_member_publishes_nothing(at_alice: Client, signed_in: SignedIn, opera
     assert Image.objects.get().visibility == "public"
 
 
+@pytest.mark.slow
 def test_an_upload_goes_on_where_it_was_broken_off(at_alice: Client, db: None) -> None:
     data = hashlib.shake_256(b"image").digest(6000)
     path = record(at_alice, 6000).json()["upload"]

@@ -19,6 +19,8 @@ from tests.support.clouds import Cloud
 from tests.support.jobs import drain
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 
 def page_of(client: Client, instance: Instance) -> Any:
     answer = client.get(f"/instances/{instance.id}/")
@@ -196,7 +198,6 @@ def test_a_volume_that_is_made_of_an_image_shows_its_bytes_and_why_it_fails(
     assert "The disk is full." in failed.step.message
 
 
-@pytest.mark.slow
 def test_a_rebuild_that_writes_a_volume_shows_its_bytes(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     host = cloud.agents["host-1"]
     host.serve()

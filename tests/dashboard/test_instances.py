@@ -53,6 +53,7 @@ def test_a_name_is_never_html(at_alice: Client, alice: Person, cloud: Cloud) -> 
     assert "&lt;script&gt;alert(1)" in page
 
 
+@pytest.mark.slow
 def test_found_by_name_status_and_address(at_alice: Client, alice: Person, web: Instance, cloud: Cloud) -> None:
     cloud.launch(alice.context, name="waiting")
     address = at_alice.get("/instances/").context["rows"][1].addresses[0].address
@@ -71,6 +72,7 @@ def test_a_later_page_takes_no_new_rows_from_the_socket(at_alice: Client, web: I
     assert 'id="instance-rows"' not in at_alice.get(f"/instances/?marker={web.id}").content.decode()
 
 
+@pytest.mark.slow
 def test_older_instances_are_on_the_next_page(
     at_alice: Client, alice: Person, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,6 +213,7 @@ def test_an_unknown_verb_is_not_there(at_alice: Client, web: Instance) -> None:
     assert at_alice.post(f"/instances/{web.id}/explode/").status_code == 404
 
 
+@pytest.mark.slow
 def test_the_number_of_queries_does_not_grow(
     at_alice: Client, alice: Person, cloud: Cloud, django_assert_num_queries: Callable[..., object]
 ) -> None:

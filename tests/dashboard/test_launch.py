@@ -59,6 +59,7 @@ def test_it_opens_with_something_that_can_be_launched(at_alice: Client, cloud: C
     assert Instance.objects.get().name == name
 
 
+@pytest.mark.slow
 def test_it_opens_with_what_one_chose_last(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     for name in ("a-key", "b-key"):
         at_alice.post("/key-pairs/create/", {"name": name, "how": "make"})
@@ -74,6 +75,7 @@ def test_it_opens_with_what_one_chose_last(at_alice: Client, alice: Person, clou
     assert at_alice.get(PATH).context["wizard"].image.name == "a-first"
 
 
+@pytest.mark.slow
 def test_it_opens_with_few_queries_however_many_sizes_there_are(
     at_alice: Client, operator: Person, cloud: Cloud, django_assert_num_queries: Callable[..., object]
 ) -> None:
@@ -162,6 +164,7 @@ def test_what_is_wrong_is_said_at_its_field(
     assert list(refused(at_alice, typed(cloud, **changes))) == [place]
 
 
+@pytest.mark.slow
 def test_full_quota_says_what_to_do_before_anything_is_chosen(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     """Nothing is chosen then, and to ask for a choice would be to ask for what cannot be done."""
     set_limit(alice.project_id, "instances", 0)
@@ -184,6 +187,7 @@ def test_over_quota_names_the_limit(at_alice: Client, alice: Person, cloud: Clou
     assert errors == {"quota": "The project's quota has no room. Instances: 0 of 2 used, 3 more wanted."}
 
 
+@pytest.mark.slow
 def test_what_belongs_to_others_does_not_exist(
     at_alice: Client, signed_in: SignedIn, charlie: Person, cloud: Cloud
 ) -> None:
@@ -264,6 +268,7 @@ def sizes(answer: Any) -> dict[str, FlavorChoice]:
     return {choice.flavor.name: choice for choice in answer.context["wizard"].flavors}
 
 
+@pytest.mark.slow
 def test_sizes_say_how_many_find_a_place(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     rooms = {name: choice.room for name, choice in sizes(at_alice.get(PATH)).items()}
     assert rooms == {"m1.small": 8, "m1.big": 2}
@@ -273,6 +278,7 @@ def test_sizes_say_how_many_find_a_place(at_alice: Client, alice: Person, cloud:
     assert rooms == {"m1.small": 4, "m1.big": 1}
 
 
+@pytest.mark.slow
 def test_the_figure_is_the_scheduler_s(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     """As many as it says find a place, and no more."""
     foretold = sizes(at_alice.get(PATH))["m1.big"].room
@@ -307,6 +313,7 @@ def test_a_cloud_without_hosts(at_alice: Client, cloud: Cloud) -> None:
     assert sizes(at_alice.get(PATH))["m1.small"].full == "There are no hosts in this cloud yet."
 
 
+@pytest.mark.slow
 def test_the_figure_follows_image_zone_group_and_count(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     cloud.add_host("second", zone="other")
     group = create_server_group(alice.context, "apart", "anti-affinity")
@@ -334,6 +341,7 @@ def test_a_scheduler_that_fails_does_not_keep_the_wizard_shut(
     assert "could not say what would fit" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_server_group_is_joined(at_alice: Client, alice: Person, charlie: Person, cloud: Cloud) -> None:
     assert "Server group" not in at_alice.get(PATH).content.decode()
     group = create_server_group(alice.context, "apart", "anti-affinity")

@@ -57,6 +57,7 @@ def test_a_longer_list_needs_no_more_queries(
     assert len(many) == len(few), [query["sql"] for query in many.captured_queries]
 
 
+@pytest.mark.slow
 def test_a_network_s_page_needs_no_more_queries_for_more_ports(
     at_alice: Client, alice: Person, cloud: Cloud, outside: Network
 ) -> None:

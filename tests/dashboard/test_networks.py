@@ -47,6 +47,7 @@ def test_the_form_offers_a_range_that_nobody_has(at_alice: Client, alice: Person
     assert not any(proposed.overlaps(each) for each in taken)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_one_form_makes_a_network_with_both_versions(at_alice: Client, alice: Person) -> None:
     answer = create(
         at_alice, cidr="10.78.0.0/24", cidr6="fd00:78::/64", ipv6_mode="slaac", dns_nameservers="9.9.9.9, 2620:fe::fe"
@@ -61,6 +62,7 @@ def test_one_form_makes_a_network_with_both_versions(at_alice: Client, alice: Pe
     assert "10.78.0.2-10.78.0.254" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["charlie", "*"])
 def test_the_list_and_the_page_say_with_whom_a_network_is_shared(
     signed_in: SignedIn, alice: Person, charlie: Person, net: Network, target: str
@@ -119,6 +121,7 @@ def test_a_network_is_edited(at_alice: Client, net: Network) -> None:
     assert list(wrong.context["form"].errors) == ["mtu"]
 
 
+@pytest.mark.slow
 def test_one_in_use_says_by_what_and_stays(at_alice: Client, alice: Person, cloud: Cloud, net: Network) -> None:
     services.create_connected_router(alice.project_id, [net.subnets.get()], name="way-out")
     services.create_port(alice.project_id, net, name="spare")
@@ -135,6 +138,7 @@ def test_a_network_nobody_uses_is_deleted(at_alice: Client, net: Network) -> Non
     assert not Network.objects.filter(id=net.id).exists()
 
 
+@pytest.mark.slow
 def test_a_subnet_in_full(at_alice: Client, net: Network) -> None:
     crumbs = at_alice.get(f"/networks/{net.id}/subnets/create/").content.decode()
     assert f'<li><a href="/networks/{net.id}/"><bdi>front &lt;1&gt;</bdi></a></li>' in crumbs
@@ -187,6 +191,7 @@ def test_a_subnet_in_use_says_by_what(at_alice: Client, alice: Person, net: Netw
     assert Subnet.objects.filter(id=subnet.id).exists()
 
 
+@pytest.mark.slow
 def test_a_port_is_made_changed_and_deleted(at_alice: Client, alice: Person, net: Network) -> None:
     group = services.create_security_group(alice.project_id, "front")
     typed = {
@@ -215,6 +220,7 @@ def test_a_port_is_made_changed_and_deleted(at_alice: Client, alice: Person, net
     assert not Port.objects.filter(id=port.id).exists()
 
 
+@pytest.mark.slow
 def test_all_that_is_wrong_with_a_port_is_said_at_once(at_alice: Client, alice: Person, net: Network) -> None:
     path = f"/networks/{net.id}/ports/create/"
     typed = {"fixed_ips": "x", "mac_address": "y", "groups": "z", "allowed_address_pairs": "0.0.0.0/0"}
@@ -228,6 +234,7 @@ def test_all_that_is_wrong_with_a_port_is_said_at_once(at_alice: Client, alice: 
     assert list(elsewhere.context["form"].errors) == ["fixed_ips"]
 
 
+@pytest.mark.slow
 def test_on_a_network_of_others_only_the_network_s_owner_chooses(at_alice: Client, cloud: Cloud, alice: Person) -> None:
     page = at_alice.get(f"/networks/{cloud.network.id}/ports/create/")
     assert set(page.context["form"].fields) == {"name", "groups", "extra_dhcp_opts", "admin_state_up", "description"}
@@ -239,6 +246,7 @@ def test_on_a_network_of_others_only_the_network_s_owner_chooses(at_alice: Clien
         assert at_alice.get(f"/networks/{cloud.network.id}/{tail}").status_code == 403
 
 
+@pytest.mark.slow
 def test_who_uses_it_is_told_of_one_s_own_project(
     at_alice: Client, signed_in: SignedIn, alice: Person, charlie: Person, cloud: Cloud
 ) -> None:
@@ -283,6 +291,7 @@ def test_pages_follow(at_alice: Client, alice: Person, net: Network) -> None:
     assert "<form" not in html
 
 
+@pytest.mark.slow
 def test_a_new_network_is_connected_to_the_router_there_is(at_alice: Client, alice: Person, operator: Person) -> None:
     assert "router" not in at_alice.get("/networks/create/").context["form"].fields
     outside = services.create_network(operator.project_id, "outside", external=True)
@@ -298,6 +307,7 @@ def test_a_new_network_is_connected_to_the_router_there_is(at_alice: Client, ali
     assert list(wrong.context["form"].errors) == ["router"]
 
 
+@pytest.mark.slow
 def test_one_click_makes_a_network_with_a_way_out(
     at_alice: Client, signed_in: SignedIn, alice: Person, bob: Person, operator: Person
 ) -> None:

@@ -64,6 +64,7 @@ def test_fields_are_called_by_their_labels() -> None:
     assert plain("Set a volume_type or a size_gb.", {"volume_type": "Type", "size_gb": "GiB"}) == "Set a type or a GiB."
 
 
+@pytest.mark.slow
 def test_who_may_not_reads_no_rule(signed_in: SignedIn, bob: Person, alice: Person) -> None:
     for path in ("/instances/launch/", "/projects/create/"):
         answer = signed_in(bob).get(path)

@@ -41,6 +41,7 @@ def own(user: User, project: Project) -> set[str]:
     )
 
 
+@pytest.mark.slow
 def test_projects_are_found_by_a_part_of_the_name_by_id_domain_and_state(at_operator: Client, people: People) -> None:
     other = create_domain("Other", domain_id="other")
     far = make_project("wonder-far", other)
@@ -255,6 +256,7 @@ def test_a_role_of_a_domain_is_not_offered_and_not_given(at_operator: Client, al
     assert "theirs" not in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_the_roles_of_a_member_change_at_once(at_operator: Client, at_alice: Client, alice: Person) -> None:
     address = f"/projects/{alice.project_id}/members/user/{alice.user_id}/"
     assert ticked(at_operator.get(address), "roles") == [str(role("member").id)]
@@ -278,6 +280,7 @@ def test_a_removed_member_is_out_at_once(at_operator: Client, at_alice: Client, 
     assert at_alice.get("/instances/").status_code == 302
 
 
+@pytest.mark.slow
 def test_one_returns_to_where_one_came_from(at_operator: Client, alice: Person, bob: Person) -> None:
     address = f"/projects/{alice.project_id}/members/user/{bob.user_id}/"
     assert f'action="{address}?from=actor"' in at_operator.get(f"{address}?from=actor").content.decode()
@@ -316,6 +319,7 @@ def test_a_list_of_members_that_is_cut_says_so(
     assert "Only the first 1 are shown" in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_a_project_gets_a_network_and_a_router_with_one_click(
     at_operator: Client, alice: Person, people: People
 ) -> None:

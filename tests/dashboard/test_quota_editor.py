@@ -52,6 +52,7 @@ def test_addresses_are_drawn_and_limited(at_operator: Client, signed_in: SignedI
     assert "IP addresses: 2 of 8" in signed_in(alice).get("/project/").content.decode()
 
 
+@pytest.mark.slow
 def test_limits_are_set_lifted_and_reset(at_operator: Client, alice: Person) -> None:
     address = f"/projects/{alice.project_id}/quotas/"
     answer = at_operator.post(address, form(cores="2", ram="unlimited", instances="0"), follow=True)
@@ -67,6 +68,7 @@ def test_limits_are_set_lifted_and_reset(at_operator: Client, alice: Person) -> 
     assert selectors.own_limits(alice.project_id) == {}
 
 
+@pytest.mark.slow
 def test_each_volume_type_has_limits_of_its_own(at_operator: Client, alice: Person) -> None:
     create_type("fast")
     address = f"/projects/{alice.project_id}/quotas/"
@@ -98,6 +100,7 @@ def test_a_wrong_number_is_said_at_its_field_and_nothing_is_saved(
     assert selectors.own_limits(alice.project_id) == {}
 
 
+@pytest.mark.slow
 def test_an_unknown_choice_is_refused(at_operator: Client, alice: Person) -> None:
     answer = at_operator.post(f"/projects/{alice.project_id}/quotas/", form() | {"how-cores": "much"})
     assert answer.status_code == 422
@@ -110,6 +113,7 @@ def test_a_form_that_names_nothing_changes_nothing(at_operator: Client, alice: P
     assert selectors.own_limits(alice.project_id) == {"cores": 3}
 
 
+@pytest.mark.slow
 def test_a_limit_below_usage_is_taken_and_said(at_operator: Client, alice: Person) -> None:
     use(alice.project_id, instances=3, cores=4)
     address = f"/projects/{alice.project_id}/quotas/"
@@ -128,6 +132,7 @@ def test_the_limit_counts_at_the_next_launch(at_operator: Client, alice: Person)
         use(alice.project_id, cores=1)
 
 
+@pytest.mark.slow
 def test_the_defaults_are_those_of_projects_without_their_own(
     at_operator: Client, alice: Person, charlie: Person
 ) -> None:

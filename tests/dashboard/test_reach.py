@@ -21,6 +21,8 @@ from tests.support.clouds import Cloud
 from tests.support.ports import guest_ports
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 @standing

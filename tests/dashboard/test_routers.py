@@ -117,6 +117,7 @@ def test_a_network_is_connected_and_disconnected(at_alice: Client, router: Route
     assert at_alice.post(gone).status_code == 404
 
 
+@pytest.mark.slow
 def test_a_network_is_connected_at_another_address_than_its_gateways(
     at_alice: Client, alice: Person, charlie: Person, router: Router, subnet: Subnet
 ) -> None:
@@ -179,6 +180,7 @@ def test_it_is_renamed_switched_off_and_deleted(at_alice: Client, router: Router
     assert not Router.objects.filter(id=router.id).exists()
 
 
+@pytest.mark.slow
 def test_those_of_others_are_not_there_and_readers_change_nothing(
     signed_in: SignedIn, bob: Person, charlie: Person, router: Router, subnet: Subnet
 ) -> None:

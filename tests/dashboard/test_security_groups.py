@@ -174,6 +174,7 @@ def test_a_rule_is_deleted_after_a_question(at_alice: Client, group: SecurityGro
     assert not ingress(group)
 
 
+@pytest.mark.slow
 def test_another_project_s_groups_are_not_there(signed_in: SignedIn, charlie: Person, group: SecurityGroup) -> None:
     rule = services.allow_ingress(group, "tcp", 22)
     client = signed_in(charlie)

@@ -93,6 +93,7 @@ def strict(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> None
     settings.POLICY_FILE = path
 
 
+@pytest.mark.slow
 def test_what_policy_forbids_has_no_button(people: People, strict: None) -> None:
     browser, other = enter("alice"), enter("alice")
     assert ">Save<" not in words(browser.get(PROFILE))
@@ -106,6 +107,7 @@ def test_what_policy_forbids_has_no_button(people: People, strict: None) -> None
 # --- password --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_new_password_ends_everything_but_this_browser(people: People) -> None:
     here, there, program = enter("alice"), enter("alice"), Api(people.alice)
     answer = here.post(CHANGE, {"original": PASSWORD, "password": NEW, "again": NEW}, follow=True)
@@ -155,6 +157,7 @@ def test_a_password_that_is_refused_stays(people: People, fields: dict[str, str]
     enter("alice")
 
 
+@pytest.mark.slow
 def test_guessing_the_present_password_has_an_end(people: People) -> None:
     here = enter("alice")
     said = [
@@ -201,6 +204,7 @@ def test_a_session_ends_at_once(people: People) -> None:
     assert here.get("/").status_code == 200
 
 
+@pytest.mark.slow
 def test_all_others_end_at_once(people: People) -> None:
     others = [enter("alice"), enter("alice")]
     here, stranger = enter("alice"), enter("charlie")
@@ -295,6 +299,7 @@ def test_a_few_projects_are_simply_listed(at_alice: Client, alice: Person) -> No
     assert "project-02" in page
 
 
+@pytest.mark.slow
 def test_among_many_projects_one_searches(at_alice: Client, alice: Person) -> None:
     projects(alice, 12)
     page = words(at_alice.get("/"))

@@ -132,6 +132,7 @@ def test_another_project_s_networks_and_routers_are_not_there(
     assert "way out" not in shown
 
 
+@pytest.mark.slow
 def test_a_network_that_is_shared_by_name_is_there_to_launch_on(
     signed_in: SignedIn, charlie: Person, alice: Person, cloud: Cloud
 ) -> None:
@@ -163,6 +164,7 @@ def test_the_picture_follows_instances_and_networks(at_alice: Client, alice: Per
     assert render("instances", events.since([f"project:{alice.project_id}"], before), alice.context) == ""
 
 
+@pytest.mark.slow
 def test_the_wizard_begins_on_the_network_that_was_clicked(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     own = services.create_network(alice.project_id, "own")
     services.create_subnet(own, "10.78.0.0/24")
@@ -172,6 +174,7 @@ def test_the_wizard_begins_on_the_network_that_was_clicked(at_alice: Client, ali
         assert at_alice.get(f"/instances/launch/{other}").context["form"]["networks"].value() == [str(own.id)]
 
 
+@pytest.mark.slow
 def test_the_instances_of_a_crowded_network_are_one_box_that_opens(
     at_alice: Client, alice: Person, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def signs_in(name: str, password: str) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_users_are_found_by_name_address_id_domain_and_state(at_operator: Client, people: People) -> None:
     other = create_domain("Other", domain_id="other")
     make_user("alice", domain=other)

@@ -53,6 +53,7 @@ def page_of(client: Client, volume: Volume) -> str:
     return client.get(f"/volumes/{volume.id}/").content.decode()
 
 
+@pytest.mark.slow
 def test_a_form_makes_a_volume_of_what_is_chosen(at_alice: Client, alice: Person, agent: ScriptedAgent) -> None:
     page = at_alice.get("/volumes/create/")
     assert offered(page, "source")[0] == "Nothing"

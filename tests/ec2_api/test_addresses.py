@@ -56,6 +56,7 @@ def led(alice: Any, address: str) -> str | None:
     return shape.get("PrivateIpAddress")
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_an_address_is_allocated_associated_and_released(
     alice: Any, people: People, net: Network, way_out: None
@@ -100,6 +101,7 @@ def test_an_instance_has_its_address(alice: Any, people: People, cloud: Cloud, n
     )
 
 
+@pytest.mark.slow
 def test_what_leads_elsewhere_is_moved_or_refused(alice: Any, people: People, net: Network, way_out: None) -> None:
     (_, one), (_, other) = interface(people, net), interface(people, net)
     first, second = (alice.allocate_address() for _ in range(2))
@@ -123,6 +125,7 @@ def test_what_leads_elsewhere_is_moved_or_refused(alice: Any, people: People, ne
     assert FloatingIP.objects.filter(fixed_port__isnull=False).count() == 1
 
 
+@pytest.mark.slow
 def test_an_interface_with_two_addresses_has_a_first_one(
     alice: Any, people: People, net: Network, way_out: None
 ) -> None:
@@ -143,6 +146,7 @@ def test_without_a_way_out_nothing_is_led(alice: Any, people: People, net: Netwo
     assert led(alice, address) is None
 
 
+@pytest.mark.slow
 def test_addresses_that_cannot_be_had(alice: Any, boto: Any, people: People, external: Network) -> None:
     allocate, operator = alice.allocate_address, boto(people.operator)
     assert refused(allocate, Domain="standard") == "UnsupportedOperation"
@@ -165,6 +169,7 @@ def test_a_cloud_without_an_external_network_has_no_address(alice: Any) -> None:
     assert refused(alice.allocate_address) == "InsufficientAddressCapacity"
 
 
+@pytest.mark.slow
 def test_addresses_of_others_are_not_there(
     alice: Any, charlie: Any, bob: Any, people: People, net: Network, way_out: None
 ) -> None:

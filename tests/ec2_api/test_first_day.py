@@ -17,6 +17,8 @@ from tests.ec2_api.test_instances import launched, run, shown
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 @standing
@@ -29,7 +31,6 @@ def found(boto: Any, name: str, *values: str) -> list[str]:
     return [each["InstanceId"] for reservation in reservations for each in reservation["Instances"]]
 
 
-@pytest.mark.slow
 def test_instances_are_found_by_their_interfaces(alice: Any, instance: str) -> None:
     shape = shown(alice, instance)
     (interface,) = shape["NetworkInterfaces"]

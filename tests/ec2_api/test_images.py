@@ -57,6 +57,7 @@ def shown(client: Any, image: str) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.slow
 def test_images_that_a_project_may_use_are_listed(alice: Any, cloud: Cloud, people: People) -> None:
     own, theirs = people.alice.project_id, people.charlie.project_id
     make(own, "own", properties={"description": "mine", "hw_architecture": "aarch64", "os_type": "windows"})
@@ -148,6 +149,7 @@ def test_states_are_those_of_ec2(alice: Any, cloud: Cloud, people: People, statu
     assert shown(alice, make(people.alice.project_id, "x", status=status))["State"] == state
 
 
+@pytest.mark.slow
 def test_an_image_is_made_of_an_instance_and_waited_for(alice: Any, cloud: Cloud, people: People) -> None:
     instance = ids.id_of("i", cloud.running(people.alice.context).id)
     given = {"InstanceId": instance, "Name": "golden (1)", "Description": "as of today", "NoReboot": True}
@@ -303,6 +305,7 @@ def permissions(client: Any, image: str) -> list[dict[str, str]]:
     return list(found)
 
 
+@pytest.mark.slow
 def test_launch_permissions_are_visibility_and_members(alice: Any, charlie: Any, cloud: Cloud, people: People) -> None:
     image, theirs = make(people.alice.project_id, "web"), people.charlie.project_id.hex
     assert permissions(alice, image) == []
@@ -391,6 +394,7 @@ def test_descriptions_and_the_other_attributes(alice: Any, cloud: Cloud, people:
         assert key in alice.describe_image_attribute(ImageId=image, Attribute=name)
 
 
+@pytest.mark.slow
 def test_an_image_is_disabled_protected_and_ended(alice: Any, bob: Any, cloud: Cloud, people: People) -> None:
     image = make(people.alice.project_id, "web", visibility="shared")
     add_member(people.alice.context, Image.objects.get(name="web").id, people.charlie.project_id.hex)

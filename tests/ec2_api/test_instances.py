@@ -52,6 +52,7 @@ def refused(call: Any, **arguments: Any) -> str:
     return code_of(error)
 
 
+@pytest.mark.slow
 def test_a_launch_is_pending_and_then_runs(alice: Any, cloud: Cloud) -> None:
     tags = [{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "web"}, {"Key": "team", "Value": "red"}]}]
     made = run(alice, cloud, MinCount=2, MaxCount=2, TagSpecifications=tags, UserData="#!/bin/sh\n")
@@ -169,6 +170,7 @@ def test_power_goes_through_ec2s_states(alice: Any, cloud: Cloud) -> None:
     assert ended["CurrentState"]["Name"] == "terminated"
 
 
+@pytest.mark.slow
 def test_hibernation_suspends_and_starting_resumes(alice: Any, cloud: Cloud) -> None:
     instance = launched(alice, cloud)
     alice.stop_instances(InstanceIds=[instance], Hibernate=True)
@@ -206,6 +208,7 @@ def test_every_state_is_one_of_ec2s(alice: Any, people: People, columns: dict[st
     assert shown(alice, ids.id_of("i", instance.id))["State"]["Name"] == state
 
 
+@pytest.mark.slow
 def test_others_instances_are_not_there(alice: Any, charlie: Any, cloud: Cloud) -> None:
     instance = launched(alice, cloud)
     assert charlie.describe_instances()["Reservations"] == []
@@ -226,6 +229,7 @@ def test_others_instances_are_not_there(alice: Any, charlie: Any, cloud: Cloud) 
     assert refused(alice.describe_instances, InstanceIds=["web"]) == "InvalidInstanceID.Malformed"
 
 
+@pytest.mark.slow
 def test_filters_find_by_tag_state_and_pattern(alice: Any, cloud: Cloud) -> None:
     tagged = launched(
         alice, cloud, TagSpecifications=[{"ResourceType": "instance", "Tags": [{"Key": "Name", "Value": "web-eu"}]}]
@@ -252,6 +256,7 @@ def test_pages_have_each_instance_once(alice: Any, people: People) -> None:
     assert set(seen) == made
 
 
+@pytest.mark.slow
 def test_a_list_takes_as_many_queries_for_many_as_for_few(
     alice: Any, people: People, cloud: Cloud, django_assert_max_num_queries: Any
 ) -> None:
@@ -296,6 +301,7 @@ def test_attributes_are_shown_and_changed(alice: Any, cloud: Cloud) -> None:
     )
 
 
+@pytest.mark.slow
 def test_readers_see_and_do_nothing(alice: Any, bob: Any, cloud: Cloud) -> None:
     instance = launched(alice, cloud)
     assert shown(bob, instance)["State"]["Name"] == "running"
@@ -312,6 +318,7 @@ def test_the_password_is_what_the_guest_has_posted(alice: Any, cloud: Cloud) -> 
     assert alice.get_password_data(InstanceId=instance)["PasswordData"] == "c2VjcmV0"
 
 
+@pytest.mark.slow
 def test_resources_of_boto3_work(people: People, cloud: Cloud) -> None:
     ec2 = client(*create_ec2_credential(people.alice.user, people.alice.project), kind="resource")
     (instance,) = ec2.create_instances(
@@ -329,6 +336,7 @@ def test_resources_of_boto3_work(people: People, cloud: Cloud) -> None:
     assert ec2.meta.client.describe_tags()["Tags"] == []
 
 
+@pytest.mark.slow
 def test_tags_of_what_a_launch_does_not_create_are_no_error(alice: Any, cloud: Cloud) -> None:
     tags = [
         {"ResourceType": kind, "Tags": [{"Key": "Env", "Value": "x"}]} for kind in ("volume", "spot-instances-request")

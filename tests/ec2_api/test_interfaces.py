@@ -19,7 +19,7 @@ from tests.support.clouds import Cloud
 from tests.support.standing import standing
 from tests.support.tables import each_row
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 NOTHING = "eni-0123456789abcdef0"
 COMBINATION, WRONG = "InvalidParameterCombination", "InvalidParameterValue"
 
@@ -104,7 +104,6 @@ def test_a_request_with_a_client_token_makes_one(alice: Any, subnet: str) -> Non
     assert Port.objects.filter(device_owner="").count() == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
@@ -186,7 +185,6 @@ def attached(alice: Any, server: Instance, eni: str, cloud: Cloud) -> str:
     return str(attachment["AttachmentId"])
 
 
-@pytest.mark.slow
 def test_an_interface_is_attached_and_detached(alice: Any, server: Instance, eni: str, cloud: Cloud) -> None:
     attachment, instance = attached(alice, server, eni, cloud), ids.id_of("i", server.id)
     made = shown(alice, eni)
@@ -217,7 +215,6 @@ def test_an_interface_is_attached_and_detached(alice: Any, server: Instance, eni
     assert refused(detach, AttachmentId=attachment) == "InvalidAttachmentID.NotFound"
 
 
-@pytest.mark.slow
 def test_attachments_that_cannot_be(alice: Any, server: Instance, eni: str, cloud: Cloud, subnet: str) -> None:
     attach, instance = alice.attach_network_interface, ids.id_of("i", server.id)
     given: dict[str, Any] = {"NetworkInterfaceId": eni, "InstanceId": instance, "DeviceIndex": 1}
@@ -236,7 +233,6 @@ def test_attachments_that_cannot_be(alice: Any, server: Instance, eni: str, clou
     assert refused(attach, **one_more) == "AttachmentLimitExceeded"
 
 
-@pytest.mark.slow
 def test_an_interface_goes_with_its_instance_or_stays(
     alice: Any, people: People, server: Instance, eni: str, cloud: Cloud
 ) -> None:
@@ -292,7 +288,6 @@ def test_the_check_of_sources_is_port_security(alice: Any, eni: str) -> None:
     assert shown(alice, eni)["SourceDestCheck"]
 
 
-@pytest.mark.slow
 def test_further_addresses_come_and_go(alice: Any, eni: str) -> None:
     assign, unassign = alice.assign_private_ip_addresses, alice.unassign_private_ip_addresses
     (first,) = addresses(alice, eni)
@@ -369,7 +364,6 @@ def test_interfaces_of_others_are_not_there(alice: Any, charlie: Any, bob: Any, 
     assert len(bob.describe_network_interfaces()["NetworkInterfaces"]) == 1
 
 
-@pytest.mark.slow
 def test_interfaces_are_filtered_tagged_and_paged(alice: Any, subnet: str) -> None:
     for number in range(3):
         alice.create_network_interface(SubnetId=subnet, Description=f"n{number}")

@@ -99,6 +99,7 @@ def _told(row: Row, person: str, answer: Answer, things: Things, world: World) -
     )
 
 
+@pytest.mark.slow
 def test_every_action_has_its_rows_and_every_row_an_action(things: Things) -> None:
     """One row for each action, and one more for what shows both all and those of some ids."""
     rows, client, wrong = Counter(row.action for row in ROWS), Client(), []
@@ -157,6 +158,7 @@ def _has_dry_run(name: str) -> bool:
     return shape is not None and "DryRun" in model.members_of(shape)
 
 
+@pytest.mark.slow
 def test_every_row_does_something_for_the_member() -> None:
     """What nobody may do, or what does not go, says nothing about who else may."""
     assert {row.action for row in ROWS if row.codes["member"] != OK} == REFUSED_TO_ALL

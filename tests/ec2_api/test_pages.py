@@ -120,6 +120,7 @@ def test_a_token_of_somebody_else_is_refused(boto: Boto, people: People, place: 
 # ----- ids ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_lists_write_nothing(boto: Boto, people: People) -> None:
     volumes(people, 2)
     put_server(people.alice)

@@ -32,6 +32,7 @@ def test_two_groups_of_one_name_are_never_made(alice: Any, people: People, monke
     assert not SecurityGroup.objects.filter(name="web", description="x").exists()
 
 
+@pytest.mark.slow
 def test_two_images_of_one_name_are_never_made(alice: Any, people: People, cloud: Cloud) -> None:
     """Who makes the first holds the name meanwhile; a process that died holds it for some minutes."""
     instance = launched(alice, cloud)

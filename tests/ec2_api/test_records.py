@@ -21,6 +21,7 @@ from tests.support.tables import each_row
 PROJECT = uuid.UUID(int=5)
 
 
+@pytest.mark.slow
 def test_what_no_resource_has_any_more_is_purged(people: People) -> None:
     there, gone = put_server(people.alice).id, uuid.uuid4()
     ids.ids_of("i", [there, gone])

@@ -14,7 +14,7 @@ from tests.ec2_api.conftest import refused
 from tests.support.cast import People
 from tests.support.standing import standing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 EVERYWHERE = "0.0.0.0/0"
 
 
@@ -76,7 +76,6 @@ def attachments(alice: Any, igw: str) -> list[str]:
     return [each["VpcId"] for each in shown["Attachments"]]
 
 
-@pytest.mark.slow
 def test_a_gateway_is_made_attached_detached_and_deleted(
     alice: Any, people: People, vpc: str, external: Network
 ) -> None:
@@ -103,7 +102,6 @@ def test_a_gateway_is_made_attached_detached_and_deleted(
     assert refused(alice.delete_internet_gateway, InternetGatewayId=igw) == "InvalidInternetGatewayID.NotFound"
 
 
-@pytest.mark.slow
 def test_gateways_that_cannot_be_attached(alice: Any, vpc: str, attached: str) -> None:
     attach, detach = alice.attach_internet_gateway, alice.detach_internet_gateway
     other_vpc = alice.create_vpc(CidrBlock="10.50.0.0/16")["Vpc"]["VpcId"]
@@ -115,7 +113,6 @@ def test_gateways_that_cannot_be_attached(alice: Any, vpc: str, attached: str) -
     assert refused(attach, InternetGatewayId=other, VpcId="vpc-12345678") == "InvalidVpcID.NotFound"
 
 
-@pytest.mark.slow
 def test_a_gateway_that_addresses_need_stays(alice: Any, people: People, vpc: str, attached: str) -> None:
     port = services.create_port(people.alice.project_id, Subnet.objects.get(cidr="10.40.1.0/24").network)
     address = alice.allocate_address()["PublicIp"]
@@ -195,7 +192,6 @@ def test_a_route_table_is_the_router(alice: Any, people: People, vpc: str, attac
     assert refused(alice.create_route_table, VpcId=vpc) == "InvalidAction"
 
 
-@pytest.mark.slow
 def test_the_default_route_is_the_gateway(alice: Any, vpc: str, attached: str, table: str) -> None:
     create, delete = alice.create_route, alice.delete_route
     assert create(RouteTableId=table, DestinationCidrBlock=EVERYWHERE, GatewayId=attached)["Return"]
@@ -216,7 +212,6 @@ def interface(people: People) -> str:
     return ids.id_of("eni", port.id)
 
 
-@pytest.mark.slow
 @pytest.mark.both_databases
 def test_routes_through_interfaces(alice: Any, people: People, vpc: str, table: str) -> None:
     one, other = interface(people), interface(people)
@@ -231,7 +226,6 @@ def test_routes_through_interfaces(alice: Any, people: People, vpc: str, table: 
     assert routes(alice, table) == {"10.40.0.0/16": "local"}
 
 
-@pytest.mark.slow
 def test_the_default_route_moves_to_an_interface_and_back(
     alice: Any, people: People, vpc: str, attached: str, table: str
 ) -> None:
@@ -243,7 +237,6 @@ def test_the_default_route_moves_to_an_interface_and_back(
     assert routes(alice, table)[EVERYWHERE] == attached
 
 
-@pytest.mark.slow
 def test_routes_that_cannot_be(
     alice: Any, charlie: Any, people: People, vpc: str, igw: str, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +266,6 @@ def test_routes_that_cannot_be(
     assert refused(charlie.create_route, **one_more, NetworkInterfaceId=eni) == "InvalidRouteTableID.NotFound"
 
 
-@pytest.mark.slow
 def test_a_subnet_is_associated_with_the_table_of_its_router(alice: Any, people: People, vpc: str, table: str) -> None:
     subnet = alice.describe_subnets()["Subnets"][0]["SubnetId"]
     association = alice.associate_route_table(RouteTableId=table, SubnetId=subnet)["AssociationId"]
@@ -307,7 +299,6 @@ def test_a_second_router_is_a_second_table(alice: Any, people: People, vpc: str,
     assert alone.fixed_ips.get(address="10.40.3.1").port.device_id == Router.objects.get(name="vpc 10.40.0.0/16").id  # type: ignore[union-attr]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.deep
 def test_tables_of_others_are_not_there(
     alice: Any, charlie: Any, bob: Any, vpc: str, attached: str, table: str

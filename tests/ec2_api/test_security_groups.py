@@ -78,6 +78,7 @@ def test_groups_that_cannot_be(alice: Any, web: str, arguments: dict[str, str], 
     assert refused(alice.create_security_group, **{"GroupName": "db", "Description": "x", **arguments}) == code
 
 
+@pytest.mark.slow
 def test_a_group_in_use_is_kept(alice: Any, web: str, people: People) -> None:
     group = SecurityGroup.objects.get(name="web")
     network = services.create_network(people.alice.project_id, "net")
@@ -92,6 +93,7 @@ def test_a_group_in_use_is_kept(alice: Any, web: str, people: People) -> None:
     alice.delete_security_group(GroupId=web)
 
 
+@pytest.mark.slow
 def test_groups_of_others_are_not_there(alice: Any, charlie: Any, bob: Any, web: str) -> None:
     assert refused(charlie.describe_security_groups, GroupIds=[web]) == "InvalidGroup.NotFound"
     assert refused(charlie.delete_security_group, GroupId=web) == "InvalidGroup.NotFound"
@@ -114,6 +116,7 @@ def test_a_shared_group_is_seen_and_not_changed(charlie: Any, web: str, people: 
     assert refused(charlie.delete_security_group, GroupId=web) == "UnauthorizedOperation"
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_permissions_are_authorized_and_revoked(alice: Any, web: str) -> None:
     given = [
@@ -136,6 +139,7 @@ def test_permissions_are_authorized_and_revoked(alice: Any, web: str) -> None:
     assert ingress(alice, web) == []
 
 
+@pytest.mark.slow
 def test_a_permission_from_a_group_is_for_both_versions(alice: Any, web: str, people: People) -> None:
     pair = {"IpProtocol": "tcp", "FromPort": 5432, "ToPort": 5432, "UserIdGroupPairs": [{"GroupName": "web"}]}
     (made,) = alice.authorize_security_group_ingress(GroupId=web, IpPermissions=[pair])["SecurityGroupRules"]
@@ -158,6 +162,7 @@ def test_a_permission_from_a_group_is_for_both_versions(alice: Any, web: str, pe
     assert not rows.exists()
 
 
+@pytest.mark.slow
 def test_the_flat_parameters_of_old_clients(alice: Any, web: str) -> None:
     flat = {"IpProtocol": "tcp", "FromPort": 80, "ToPort": 80, "CidrIp": "0.0.0.0/0"}
     alice.authorize_security_group_ingress(GroupName="web", **flat)
@@ -228,6 +233,7 @@ def test_a_full_quota_of_rules(alice: Any, web: str, people: People) -> None:
     assert ingress(alice, web) == []
 
 
+@pytest.mark.slow
 def test_rules_change_and_keep_their_ids(alice: Any, web: str) -> None:
     pair = {"IpProtocol": "tcp", "FromPort": 1, "ToPort": 1, "UserIdGroupPairs": [{"GroupId": web}]}
     made = alice.authorize_security_group_ingress(GroupId=web, IpPermissions=[SSH, pair])["SecurityGroupRules"]
@@ -250,6 +256,7 @@ def test_rules_change_and_keep_their_ids(alice: Any, web: str) -> None:
     assert refused(modify, rule="sgr-0123456789abcdef0", CidrIpv4="0.0.0.0/0") == "InvalidSecurityGroupRuleId.NotFound"
 
 
+@pytest.mark.slow
 def test_descriptions_of_rules(alice: Any, web: str) -> None:
     (made,) = alice.authorize_security_group_ingress(GroupId=web, IpPermissions=[SSH])["SecurityGroupRules"]
     update = alice.update_security_group_rule_descriptions_ingress
@@ -264,6 +271,7 @@ def test_descriptions_of_rules(alice: Any, web: str) -> None:
     assert refused(update, GroupId=web, SecurityGroupRuleDescriptions=named) == "InvalidParameterValue"
 
 
+@pytest.mark.slow
 def test_an_address_group_is_a_prefix_list(alice: Any, web: str, people: People) -> None:
     offices = services.create_address_group(people.alice.project_id, name="offices", addresses=["192.0.2.0/24"])
     group = SecurityGroup.objects.get(name="web")
@@ -277,6 +285,7 @@ def test_an_address_group_is_a_prefix_list(alice: Any, web: str, people: People)
     assert AddressGroup.objects.get().rules.count() == 2
 
 
+@pytest.mark.slow
 def test_groups_are_filtered_tagged_and_paged(alice: Any, web: str) -> None:
     alice.authorize_security_group_ingress(GroupId=web, IpPermissions=[SSH])
     alice.create_security_group(GroupName="db", Description="x")

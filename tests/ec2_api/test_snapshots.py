@@ -33,6 +33,7 @@ def volume(alice: Any, cloud: Cloud) -> str:
     return str(made)
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_taken_waited_for_and_makes_a_volume(
     alice: Any, cloud: Cloud, volume: str, people: People
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_snapshot_is_taken_waited_for_and_makes_a_volume(
     assert small == "InvalidParameterValue"
 
 
+@pytest.mark.slow
 def test_a_volume_in_use_is_snapshotted(alice: Any, cloud: Cloud, volume: str, people: People) -> None:
     instance = ids.id_of("i", cloud.running(people.alice.context).id)
     alice.attach_volume(VolumeId=volume, InstanceId=instance, Device="/dev/sdf")
@@ -64,6 +66,7 @@ def test_a_volume_in_use_is_snapshotted(alice: Any, cloud: Cloud, volume: str, p
     assert alice.describe_snapshots()["Snapshots"][0]["State"] == "completed"
 
 
+@pytest.mark.slow
 def test_snapshots_are_deleted_and_go_before_their_volume(alice: Any, cloud: Cloud, volume: str) -> None:
     one = alice.create_snapshot(VolumeId=volume)["SnapshotId"]
     assert refused(alice.delete_snapshot, SnapshotId=one) == "IncorrectState"
@@ -113,6 +116,7 @@ def test_snapshots_are_found_by_owner_filter_and_page(
     assert refused(alice.delete_snapshot, SnapshotId="vol-1") == "InvalidSnapshotID.Malformed"
 
 
+@pytest.mark.slow
 def test_lists_take_the_same_queries_however_long(alice: Any, volume: str, django_assert_max_num_queries: Any) -> None:
     for _ in range(4):
         alice.create_snapshot(VolumeId=volume, TagSpecifications=NAME)
@@ -120,6 +124,7 @@ def test_lists_take_the_same_queries_however_long(alice: Any, volume: str, djang
         alice.describe_snapshots()
 
 
+@pytest.mark.slow
 def test_rules_limits_and_attributes(alice: Any, bob: Any, volume: str, people: People) -> None:
     made = alice.create_snapshot(VolumeId=volume)["SnapshotId"]
     assert refused(bob.create_snapshot, VolumeId=volume) == "UnauthorizedOperation"

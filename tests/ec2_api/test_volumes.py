@@ -71,6 +71,7 @@ def refused(call: Any, **arguments: Any) -> str:
     return code_of(error)
 
 
+@pytest.mark.slow
 def test_a_volume_is_made_waited_for_and_deleted(alice: Any, cloud: Cloud, people: People) -> None:
     made = alice.create_volume(AvailabilityZone="nova", Size=2, VolumeType="gp3", TagSpecifications=NAME)
     assert (made["State"], made["Size"], made["SnapshotId"], made["Attachments"]) == ("creating", 2, "", [])
@@ -142,6 +143,7 @@ def test_a_token_makes_one_volume(alice: Any, cloud: Cloud) -> None:
     assert (code, Volume.objects.count()) == ("IdempotentParameterMismatch", 1)
 
 
+@pytest.mark.slow
 def test_types_are_this_clouds_and_amazons_names_say_nothing_unless_one_is_called_so(alice: Any, make: Make) -> None:
     VolumeType.objects.create(name="__DEFAULT__")
     VolumeType.objects.create(name="gp2")
@@ -246,6 +248,7 @@ def test_which_attachment_is_detached_and_by_whom(
     assert alice.detach_volume(VolumeId=volume, InstanceId=instance, Device="/dev/sdf")["State"] == "detaching"
 
 
+@pytest.mark.slow
 def test_an_operator_detaches_by_force(boto: Boto, cloud: Cloud, people: People) -> None:
     operator = boto(people.operator)
     instance = ids.id_of("i", cloud.running(people.operator.context).id)
@@ -273,6 +276,7 @@ def test_a_volume_of_several_names_the_instance(
     assert (answer["State"], answer["InstanceId"]) == ("detaching", instances[1])
 
 
+@pytest.mark.slow
 def test_pages_have_each_volume_once_in_the_order_of_their_making(alice: Any, charlie: Any, make: Make) -> None:
     made = [make() for _ in range(3)]
     charlie.create_volume(AvailabilityZone="nova", Size=1)
@@ -369,6 +373,7 @@ def test_a_volume_gets_another_type_and_a_size_at_once(alice: Any, cloud: Cloud,
     assert VolumeModification.objects.get().ended_at is not None
 
 
+@pytest.mark.slow
 def test_a_type_that_moves_the_data_is_given_first_and_the_size_after(alice: Any, cloud: Cloud, make: Make) -> None:
     VolumeType.objects.create(name="ssd", extra_specs={"ssd": "true"})
     cloud.add_host("h2").serve(ScriptedPool(name="fast", total_gb=10, free_gb=10, capabilities={"ssd": "true"}))

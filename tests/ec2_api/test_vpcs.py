@@ -43,6 +43,7 @@ def named(resource_type: str, name: str) -> list[dict[str, Any]]:
     return [{"ResourceType": resource_type, "Tags": [{"Key": "Name", "Value": name}]}]
 
 
+@pytest.mark.slow
 def test_a_vpc_is_a_network_with_a_router(alice: Any, people: People) -> None:
     made = alice.create_vpc(CidrBlock="10.40.1.9/16", TagSpecifications=named("vpc", "inner"))["Vpc"]
     assert made == {
@@ -96,6 +97,7 @@ def test_a_full_quota_leaves_nothing(alice: Any, people: People) -> None:
     assert not Network.objects.exists()
 
 
+@pytest.mark.slow
 def test_networks_of_the_network_api_are_vpcs(alice: Any, foreign: Network) -> None:
     (shown,) = alice.describe_vpcs()["Vpcs"]
     assert (shown["CidrBlock"], shown["IsDefault"]) == ("192.168.7.0/24", True)
@@ -110,6 +112,7 @@ def test_networks_of_the_network_api_are_vpcs(alice: Any, foreign: Network) -> N
     assert alice.describe_vpcs(Filters=[{"Name": "is-default", "Values": ["true"]}])["Vpcs"] == [shown]
 
 
+@pytest.mark.slow
 def test_shared_networks_are_seen_and_not_changed(alice: Any, cloud: Cloud, people: People) -> None:
     """What others share is a VPC of theirs: instances are put there."""
     (shown,) = alice.describe_vpcs()["Vpcs"]
@@ -123,6 +126,7 @@ def test_shared_networks_are_seen_and_not_changed(alice: Any, cloud: Cloud, peop
     assert refused(alice.create_tags, Resources=[shown["VpcId"]], Tags=[{"Key": "a"}]) == "InvalidVpcID.NotFound"
 
 
+@pytest.mark.slow
 def test_external_networks_are_none(alice: Any, people: People) -> None:
     network = services.create_network(people.operator.project_id, "public", external=True)
     services.create_subnet(network, "203.0.113.0/24")
@@ -131,6 +135,7 @@ def test_external_networks_are_none(alice: Any, people: People) -> None:
     assert refused(alice.describe_vpcs, VpcIds=[ids.id_of("vpc", network.id)]) == "InvalidVpcID.NotFound"
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_a_subnet_is_on_the_router_at_once(alice: Any, people: People, vpc: str, cloud: Cloud) -> None:
     given = named("subnet", "front")
@@ -196,6 +201,7 @@ def test_subnets_that_cannot_be(alice: Any, vpc: str, taken: None, arguments: di
     assert Subnet.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_a_subnet_of_ipv6_alone(alice: Any, people: People, vpc: str) -> None:
     made = alice.create_subnet(VpcId=vpc, Ipv6Native=True, Ipv6CidrBlock="fd00:8::/64")["Subnet"]
     assert (made["Ipv6Native"], made["AvailableIpAddressCount"]) == (True, 0)
@@ -210,6 +216,7 @@ def test_a_subnet_in_another_zone_is_refused(alice: Any, vpc: str, cloud: Cloud)
     assert code == "UnsupportedOperation"
 
 
+@pytest.mark.slow
 def test_what_is_so_of_every_vpc(alice: Any, vpc: str) -> None:
     for name, value in (("enableDnsSupport", True), ("enableDnsHostnames", True)):
         key = name[0].upper() + name[1:]
@@ -222,6 +229,7 @@ def test_what_is_so_of_every_vpc(alice: Any, vpc: str) -> None:
     assert refused(alice.describe_network_acls, NetworkAclIds=["acl-1"]) == "InvalidNetworkAclID.NotFound"
 
 
+@pytest.mark.slow
 def test_attributes_of_subnets_are_what_they_are(alice: Any, vpc: str) -> None:
     subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")["Subnet"]["SubnetId"]
     modify = alice.modify_subnet_attribute
@@ -242,6 +250,7 @@ def test_guests_of_a_subnet_that_get_floating_ips(alice: Any, people: People, vp
     assert alice.describe_subnets()["Subnets"][0]["MapPublicIpOnLaunch"]
 
 
+@pytest.mark.slow
 def test_a_group_remembers_its_vpc(alice: Any, vpc: str, foreign: Network) -> None:
     other = ids.id_of("vpc", foreign.id)
     made = alice.create_security_group(GroupName="web", Description="x", VpcId=vpc)["GroupId"]
@@ -296,6 +305,7 @@ def test_the_number_of_queries_does_not_grow(alice: Any, django_assert_max_num_q
         assert len(alice.describe_subnets()["Subnets"]) == 4
 
 
+@pytest.mark.slow
 def test_ranges_have_associations_with_ids_that_stay(alice: Any, foreign: Network) -> None:
     def of(name: str) -> set[str]:
         return {each["AssociationId"] for vpc in alice.describe_vpcs()["Vpcs"] for each in vpc[name]}
@@ -339,6 +349,7 @@ def test_a_vpc_has_a_default_group_of_its_own(alice: Any, people: People, vpc: s
     assert refused(alice.describe_security_groups, GroupIds=[group["GroupId"]]) == "InvalidGroup.NotFound"
 
 
+@pytest.mark.slow
 def test_the_projects_default_group_is_that_of_its_only_vpc(alice: Any, foreign: Network) -> None:
     (first,) = [vpc["VpcId"] for vpc in alice.describe_vpcs()["Vpcs"]]
     (group,) = default_groups(alice, first)
@@ -348,6 +359,7 @@ def test_the_projects_default_group_is_that_of_its_only_vpc(alice: Any, foreign:
     assert alice.describe_security_groups(GroupNames=["default"])["SecurityGroups"][0]["GroupId"] == group["GroupId"]
 
 
+@pytest.mark.slow
 def test_interfaces_on_a_vpc_are_in_its_default_group(alice: Any, vpc: str) -> None:
     subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.1.0/24")["Subnet"]["SubnetId"]
     made = alice.create_network_interface(SubnetId=subnet)["NetworkInterface"]

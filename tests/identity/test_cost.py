@@ -13,7 +13,7 @@ from provisioning.identity.services.projects import add_tag
 from provisioning.identity.services.users import create_user
 from tests.support.cast import Api, People, make_project, sign_in_browser
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.slow]
 V3 = "/identity/v3"
 LISTS = (
     f"{V3}/auth/projects",

@@ -131,6 +131,7 @@ def test_signing_keys_are_compared_too(two: Machine, settings: Any, setting: str
     key_records.agree()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "kind"), [("rotate_token_keys", "tokens"), ("rotate_credential_keys", "credentials")]
 )

@@ -147,6 +147,7 @@ def test_domain_by_name_or_id_and_project(people: People) -> None:
     assert enter(Client(), people.alice, project=people.operator.project.id.hex).json()["code"] == "forbidden"
 
 
+@pytest.mark.slow
 def test_switching_projects_keeps_the_end_and_dies_with_the_session(people: People) -> None:
     assign_role(people.alice.user, people.charlie.project, "reader")
     client = Client()
@@ -225,6 +226,7 @@ def log_in_to_admin(client: Client, name: str, password: str = PASSWORD) -> Any:
     return client.post("/admin/login/?next=/admin/", {"username": name, "password": password, "next": "/admin/"})
 
 
+@pytest.mark.slow
 def test_operator_signs_in_to_the_admin(people: People) -> None:
     client = Client()
     response = log_in_to_admin(client, "operator")
@@ -239,6 +241,7 @@ def test_operator_signs_in_to_the_admin(people: People) -> None:
         context_for_token(value)
 
 
+@pytest.mark.slow
 def test_session_of_the_pages_opens_the_admin_to_operators_only(people: People) -> None:
     for person, status in ((people.operator, 200), (people.alice, 302)):
         client = Client()
@@ -254,6 +257,7 @@ def test_nobody_else_signs_in_to_the_admin(people: People, name: str, password: 
     assert who(client)["name"] is None
 
 
+@pytest.mark.slow
 def test_operator_who_signs_in_over_somebody_elses_session_replaces_it(people: People) -> None:
     client = Client()
     enter(client, people.alice)
@@ -264,6 +268,7 @@ def test_operator_who_signs_in_over_somebody_elses_session_replaces_it(people: P
         context_for_token(old)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["password", "role", "locked out"])
 def test_open_admin_closes_with_the_token(people: People, way: str) -> None:
     client = Client()

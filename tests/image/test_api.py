@@ -361,6 +361,7 @@ def test_tags(alice: Person, make: MakeImage) -> None:
     assert api.delete(f"{path}/tags/red").status_code == 404
 
 
+@pytest.mark.slow
 def test_filters(alice: Person, operator: Person, make: MakeImage) -> None:
     make(name="a", data=pictures.raw())
     make(name="b, c", disk_format="qcow2", data=pictures.qcow2(), properties={"os_distro": "novella"})

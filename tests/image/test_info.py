@@ -63,6 +63,7 @@ def test_a_store_that_there_is_not_is_refused(alice: Person, make: MakeImage, se
     assert download(alice, f"{path}?prefer=local") == 200
 
 
+@pytest.mark.slow
 def test_usage(alice: Person, charlie: Person, make: MakeImage, settings: Settings) -> None:
     make(data=pictures.raw(3 * pictures.MIB))
     make()

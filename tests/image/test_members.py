@@ -31,6 +31,7 @@ def answer_with(person: Person, image: Any, project: object, status: object) -> 
     return Api(person).put(f"{members_of(image)}/{project}", {"status": status})
 
 
+@pytest.mark.slow
 def test_sharing_from_offer_to_end(people: People, make: MakeImage) -> None:
     alice, charlie = people.alice, people.charlie
     image = make(data=pictures.raw(), name="gift")

@@ -50,6 +50,7 @@ def shown(person: Person, image: object) -> dict[str, str]:
     return {name: value for name, value in body.items() if name.startswith(("price", "secret", "free", "else"))}
 
 
+@pytest.mark.slow
 def test_roles_say_who_sees_and_changes_what(people: People, make: MakeImage, rules: Path) -> None:
     alice, bob, operator = people.alice, people.bob, people.operator
     image = make(properties={"free": "1", "secret_a": "mine"}).id

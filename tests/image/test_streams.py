@@ -198,6 +198,7 @@ def test_an_answer_arrives_whole_at_a_client_that_pauses(server: Server) -> None
             left -= len(piece)
 
 
+@pytest.mark.slow
 def test_a_client_cannot_name_an_exchange(server: Server) -> None:
     status, body = server.ask("PUT", "/count", b"12345", OCTETS | {"X-Novella-Exchange": "0" * 32})
     assert (status, json.loads(body)["total"]) == (200, 5)

@@ -108,6 +108,7 @@ def test_a_deleted_server_goes_with_its_history_and_leaves_the_metrics_as_they_w
     assert examine(pause=0) == []
 
 
+@pytest.mark.slow
 def test_a_server_deleted_lately_or_still_on_a_host_stays(cloud: Cloud) -> None:
     lately = deleted(cloud, ago=timedelta(days=1))
     held = deleted(cloud)
@@ -117,6 +118,7 @@ def test_a_server_deleted_lately_or_still_on_a_host_stays(cloud: Cloud) -> None:
     assert InstanceAction.objects.filter(instance=held, action="create").exists()
 
 
+@pytest.mark.slow
 def test_a_living_server_keeps_how_it_was_made_and_what_was_done_last(cloud: Cloud) -> None:
     alice = context("alice")
     server = cloud.launch(alice)
@@ -152,6 +154,7 @@ def test_deleted_images_old_join_tokens_and_old_audits_go(db: None) -> None:
     assert not ImageProperty.objects.exists()
 
 
+@pytest.mark.slow
 def test_access_rules_go_when_no_credential_has_named_them_for_long(people: People) -> None:
     alice = people.alice
     patterns = [RequestPattern("compute", "GET", f"/v2.1/servers/{name}") for name in "ab"]
@@ -196,6 +199,7 @@ def test_the_purge_goes_in_small_transactions_and_goes_on_where_it_was_broken_of
     assert retention.purge(days_ago(90), pause=0)["deleted images"] == 5
 
 
+@pytest.mark.slow
 def test_the_clock_keeps_everything_when_told_to(cloud: Cloud, settings: Any) -> None:
     deleted(cloud)
     settings.RETENTION_DAYS = 0
@@ -228,6 +232,7 @@ def test_the_command_says_what_would_go_and_removes_it(cloud: Cloud, settings: A
             say(*wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("days", "period", "starts"), [("90", "month", True), ("31", "month", False), ("0", "year", True)]
 )

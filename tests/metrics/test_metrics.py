@@ -72,6 +72,7 @@ def of(found: Values, name: str, **labels: str) -> float:
     return found[name, tuple(sorted(labels.items()))]
 
 
+@pytest.mark.slow
 def test_nobody_reads_them_by_default(client: Client, settings: Any) -> None:
     settings.METRICS_TOKEN = ""
     assert client.get("/metrics").status_code == 401
@@ -85,6 +86,7 @@ def test_a_wrong_token_reads_nothing(client: Client, given: str) -> None:
     assert (answer.status_code, b"novella_" in answer.content) == (401, False)
 
 
+@pytest.mark.slow
 def test_operators_read_them_with_a_token_or_a_session(people: People) -> None:
     assert Client().get("/metrics", headers=people.operator.headers).status_code == 200
     browser = Client()
@@ -160,6 +162,7 @@ def test_each_host_alone_for_who_asks(cloud: Cloud) -> None:
     assert of(values(scrape("?hosts=1")), "novella_host_vcpus", host="kelvin") == 8
 
 
+@pytest.mark.slow
 def test_connections_that_hosts_track(cloud: Cloud) -> None:
     for name, entries in (("kelvin", 10), ("nadel", 80)):
         cloud.add_host(name).measured(tracking=Tracking(entries=entries, limit=100, share=5, largest=4, port="x"))
@@ -197,6 +200,7 @@ def test_folding_changes_no_number_and_counts_nothing_twice(cloud: Cloud, alice:
     assert of(after, "novella_launches_total", outcome="success") == 4
 
 
+@pytest.mark.slow
 def test_counters_stay_when_the_history_goes(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     cloud.launch(alice)

@@ -26,6 +26,7 @@ def town(db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Town:
     return build(monkeypatch)
 
 
+@pytest.mark.slow
 def test_pools_and_what_is_in_them(town: Town) -> None:
     StoragePool.objects.update(reserved_percentage=10, max_over_subscription_ratio=2, frozen=True)
     town.pool.free_gb = 80
@@ -77,6 +78,7 @@ def test_commands_are_counted_once_with_their_rows_or_without(town: Town) -> Non
     assert CommandTotal.objects.get(kind="create_volume_request").count == 2
 
 
+@pytest.mark.slow
 def test_more_volumes_cost_no_more_queries(town: Town) -> None:
     def cost() -> int:
         with CaptureQueriesContext(connection) as asked:

@@ -14,7 +14,7 @@ from tests.network.test_security_groups_api import V2, made, refused, rule
 from tests.support.cast import Api, Person
 from tests.support.tables import each_row
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture

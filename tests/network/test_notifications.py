@@ -54,6 +54,7 @@ def test_a_network_is_told_of_as_it_is(alice: Person, net: Network) -> None:
     assert names() == ["subnet.delete.end", "network.delete.end"]
 
 
+@pytest.mark.slow
 def test_every_kind_of_record_is_told_of(alice: Person, operator: Person, net: Network) -> None:
     public = services.create_network(
         operator.project_id, "public", external=True, network_type="flat", physical_network="external"

@@ -57,6 +57,7 @@ def make_three(alice: Person, url: str, port: Port) -> list[dict[str, Any]]:
     return made
 
 
+@pytest.mark.slow
 def test_several_are_made_at_once_all_or_none(alice: Person, url: str, port: Port) -> None:
     assert [row["external_port_range"] for row in make_three(alice, url, port)] == ["2222:2222", "53:53", "9000:9010"]
     again = [wanted(port, 81, 81), wanted(port, 9005, 82)]
@@ -66,6 +67,7 @@ def test_several_are_made_at_once_all_or_none(alice: Person, url: str, port: Por
     assert PortForwarding.objects.count() == 3
 
 
+@pytest.mark.slow
 def test_ranges_end_at_the_last_port_and_are_one_port_or_equally_long(alice: Person, url: str, port: Port) -> None:
     api = Api(alice)
     for external, internal in (("65000:65010", 65530), ("9000:9005", "65530:65535"), (65535, 65535), ("1:10", "1:10")):
@@ -76,6 +78,7 @@ def test_ranges_end_at_the_last_port_and_are_one_port_or_equally_long(alice: Per
         refused(api.post(url, {"port_forwarding": wanted(port, external, internal)}), 400, "BadRequest")
 
 
+@pytest.mark.slow
 def test_a_floating_ip_has_so_many_forwardings_as_hosts_can_load(alice: Person, url: str, port: Port) -> None:
     """Ranges that keep their ports, or lead to one, are one however long; each port that is moved is one."""
     api = Api(alice)
@@ -92,6 +95,7 @@ def test_a_floating_ip_has_so_many_forwardings_as_hosts_can_load(alice: Person, 
     refused(api.post(url, {"port_forwarding": body}), 400, "BadRequest")
 
 
+@pytest.mark.slow
 def test_filters(alice: Person, url: str, port: Port) -> None:
     shell, names, _ = make_three(alice, url, port)
     address = port.fixed_ips.get().address
@@ -110,6 +114,7 @@ def test_filters(alice: Person, url: str, port: Port) -> None:
     refused(Api(alice).get(f"{url}?colour=red"), 400, "InvalidInput")
 
 
+@pytest.mark.slow
 def test_sorting_pages_and_fields(alice: Person, url: str, port: Port) -> None:
     shell = make_three(alice, url, port)[0]
     api = Api(alice)

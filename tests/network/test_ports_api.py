@@ -108,6 +108,7 @@ def test_addresses_are_wanted_by_subnet_by_address_and_by_both(api: Api, net: Ne
     refused(wrong, 400, "AllocationOnAutoAddressSubnet")
 
 
+@pytest.mark.slow
 def test_ports_have_what_guests_make_themselves_of_a_subnet_that_comes_later(
     api: Api, net: Network, charlie: Person
 ) -> None:
@@ -140,6 +141,7 @@ def test_a_port_may_have_no_address(api: Api, net: Network) -> None:
     assert made(api, "port", network_id=bare["id"])["fixed_ips"] == []
 
 
+@pytest.mark.slow
 def test_wrong_addresses_are_refused(api: Api, net: Network, subnet: Subnet) -> None:
     refused(new(api, net, fixed_ips=[{"ip_address": "10.99.0.1"}]), 400, "InvalidIpForNetwork")
     both = {"subnet_id": str(subnet.id), "ip_address": "10.99.0.1"}
@@ -162,6 +164,7 @@ def test_a_mac_address_is_there_once_on_a_network(api: Api, net: Network) -> Non
         refused(new(api, net, mac_address=wrong), 400, "HTTPBadRequest")
 
 
+@pytest.mark.slow
 def test_operators_and_managers_of_the_network_change_a_mac_address(
     api: Api, alice: Person, operator: Person, net: Network
 ) -> None:
@@ -189,6 +192,7 @@ def test_addresses_are_replaced_and_the_quota_follows(api: Api, net: Network, su
     assert held(port["id"]) == {"ports": 1}
 
 
+@pytest.mark.slow
 def test_port_security_groups_and_pairs_go_together(api: Api, net: Network) -> None:
     group = made(api, "security_group", name="web")["id"]
     pair = {"ip_address": "10.20.0.200"}
@@ -256,6 +260,7 @@ def test_groups_are_the_projects_own_or_shared_with_it(api: Api, alice: Person, 
     assert made(api, "port", network_id=str(net.id), security_groups=[foreign])["security_groups"] == [foreign]
 
 
+@pytest.mark.slow
 def test_dhcp_options_are_replaced_one_by_one(api: Api, net: Network) -> None:
     options = [{"opt_name": "bootfile-name", "opt_value": "a"}, {"opt_name": "mtu", "opt_value": "1400"}]
     port = made(api, "port", network_id=str(net.id), extra_dhcp_opts=options)
@@ -318,6 +323,7 @@ def test_a_port_of_another_project_is_unknown(api: Api, charlie: Person, net: Ne
     refused(new(other, net), 404, "NetworkNotFound")
 
 
+@pytest.mark.slow
 def test_on_a_shared_network_only_its_owner_chooses_addresses(api: Api, charlie: Person, net: Network) -> None:
     Network.objects.update(shared=True)
     other = Api(charlie)
@@ -340,6 +346,7 @@ def test_a_change_asks_for_its_revision(api: Api, net: Network) -> None:
     assert api.put(url, body, if_match="revision_number=0").status_code == 200
 
 
+@pytest.mark.slow
 def test_lists_are_filtered_by_every_field(api: Api, net: Network, subnet: Subnet) -> None:
     group = made(api, "security_group", name="web")["id"]
     port = made(
@@ -356,6 +363,7 @@ def test_lists_are_filtered_by_every_field(api: Api, net: Network, subnet: Subne
         assert [each["id"] for each in found["ports"]] == [port["id"]], query
 
 
+@pytest.mark.slow
 def test_names_that_resolve_are_told(api: Api, alice: Person, operator: Person, net: Network) -> None:
     port = made(api, "port", network_id=str(net.id), fixed_ips=[{"ip_address": "10.20.0.9"}], dns_name="Web")
     told = {"ip_address": "10.20.0.9", "hostname": "web", "fqdn": "web.novalocal."}

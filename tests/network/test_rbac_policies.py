@@ -23,6 +23,7 @@ def share(person: Person, kind: str, row: Any, target: str, action: str = "acces
     return status, answer["rbac_policy"] if status == 201 else answer["NeutronError"]["type"]
 
 
+@pytest.mark.slow
 def test_a_network_is_shared_with_one_project_and_only_while_it_is_not_in_use(alice: Person, charlie: Person) -> None:
     network = services.create_network(alice.project_id, "n")
     services.create_subnet(network, "10.70.0.0/24")

@@ -48,6 +48,7 @@ def joined(api: Api, router: str, net: Network) -> str:
     return router
 
 
+@pytest.mark.slow
 def test_a_router_leads_out_and_is_shown_with_its_address(api: Api, router: str, external: Network) -> None:
     shown = api.get(f"{V2}/routers/{router}").json()["router"]
     gateway = shown["external_gateway_info"]
@@ -71,6 +72,7 @@ def test_only_operators_say_which_address_and_whether_guests_are_hidden(
     assert [each["ip_address"] for each in shown["external_fixed_ips"]] == ["203.0.113.99"]
 
 
+@pytest.mark.slow
 def test_nobody_takes_the_gateway_of_anothers_network(
     api: Api, charlie: Person, operator: Person, router: str, external: Network
 ) -> None:
@@ -86,6 +88,7 @@ def test_nobody_takes_the_gateway_of_anothers_network(
     assert Api(operator).put(url, {"subnet_id": str(inner.id)}).status_code == 200
 
 
+@pytest.mark.slow
 def test_interfaces_come_and_go_by_subnet_and_by_port(api: Api, router: str, net: Network, alice: Person) -> None:
     subnet, url = str(net.subnets.get().id), f"{V2}/routers/{router}"
     added = api.put(f"{url}/add_router_interface", {"subnet_id": subnet}).json()
@@ -103,6 +106,7 @@ def test_interfaces_come_and_go_by_subnet_and_by_port(api: Api, router: str, net
         refused(api.put(f"{url}/add_router_interface", wrong), 400, "HTTPBadRequest")
 
 
+@pytest.mark.slow
 def test_routes_are_set_added_and_taken_away(api: Api, joined: str) -> None:
     url = f"{V2}/routers/{joined}"
     way = {"destination": "10.9.0.0/16", "nexthop": "10.20.0.9"}
@@ -136,6 +140,7 @@ def test_another_project_s_routers_networks_and_ports_cannot_be_used(
     assert Router.objects.get(id=router).project_id == alice.project_id
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("joined")
 def test_a_floating_ip_is_taken_led_moved_and_given_back(
     api: Api, external: Network, net: Network, alice: Person
@@ -154,6 +159,7 @@ def test_a_floating_ip_is_taken_led_moved_and_given_back(
     refused(api.get(url), 404, "FloatingIPNotFound")
 
 
+@pytest.mark.slow
 def test_floating_ips_that_cannot_be(
     api: Api, operator: Person, external: Network, net: Network, alice: Person
 ) -> None:
@@ -175,6 +181,7 @@ def test_floating_ips_that_cannot_be(
     assert Api(alice).post(url, chosen).status_code == 201
 
 
+@pytest.mark.slow
 def test_a_router_leaves_a_subnet_to_whose_addresses_no_floating_ip_leads(
     api: Api, joined: str, external: Network, net: Network, alice: Person
 ) -> None:
@@ -211,6 +218,7 @@ def test_a_refused_floating_ip_is_not_named(api: Api, external: Network, net: Ne
     assert "203.0.113." not in answer.json()["NeutronError"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("joined")
 def test_ports_are_forwarded(api: Api, external: Network, net: Network, alice: Person) -> None:
     floating = made(api, "floatingip", floating_network_id=str(external.id))["id"]
@@ -239,6 +247,7 @@ def test_ports_are_forwarded(api: Api, external: Network, net: Network, alice: P
     refused(api.get(f"{url}/{row['id']}"), 404, "PortForwardingNotFound")
 
 
+@pytest.mark.slow
 def test_lists_cost_the_same_however_long_they_are(
     api: Api, external: Network, router: str, django_assert_max_num_queries: Any
 ) -> None:

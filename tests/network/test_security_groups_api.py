@@ -159,6 +159,7 @@ def test_address_groups_grow_and_shrink_and_are_named_by_rules(api: Api) -> None
     assert api.put(url, {"address_group": {"name": "home"}}).json()["address_group"]["name"] == "home"
 
 
+@pytest.mark.slow
 def test_the_rules_of_a_group_name_few_address_groups(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(security_group_rules, "MOST_ADDRESS_GROUPS", 1)
     one, two = (made(api, "address_group", addresses=["192.0.2.7"])["id"] for _ in range(2))

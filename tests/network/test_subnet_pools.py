@@ -85,6 +85,7 @@ def test_ranges_of_one_network_come_from_one_pool(alice: Person) -> None:
     assert subnet(alice, network, cidr="10.9.0.0/24")[1]["type"] == "NetworkSubnetPoolAffinityError"
 
 
+@pytest.mark.slow
 def test_a_pool_s_quota_holds_for_each_project(alice: Person) -> None:
     _, made = pool(alice, default_quota=512, default_prefixlen=24)
     network = services.create_network(alice.project_id, "n")
@@ -116,6 +117,7 @@ def test_prefixes_only_grow(alice: Person) -> None:
     assert send(alice, "DELETE", path)[0] == 204
 
 
+@pytest.mark.slow
 def test_scopes(alice: Person, charlie: Person, operator: Person) -> None:
     _, made = scope(alice)
     assert pool(alice, address_scope_id=made["id"])[0] == 201

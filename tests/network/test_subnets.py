@@ -131,6 +131,7 @@ def test_only_the_owner_of_a_network_makes_subnets_on_it(alice: Person, charlie:
     assert subnet(operator, own, cidr="10.9.0.0/24")[0] == 201
 
 
+@pytest.mark.slow
 def test_a_subnet_is_changed(alice: Person, net: Network) -> None:
     path = f"/subnets/{net.subnets.get().id}"
     changes = {"name": "x", "dns_nameservers": ["1.1.1.1"], "host_routes": [
@@ -196,6 +197,7 @@ def test_addresses_that_are_held_are_not_in_the_way(alice: Person, net: Network)
     assert not FixedIP.every.exists()
 
 
+@pytest.mark.slow
 def test_segments(operator: Person, settings: Any) -> None:
     settings.VNI_FIRST, settings.VNI_LAST = 5000, 5001
 

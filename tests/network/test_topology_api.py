@@ -58,6 +58,7 @@ def test_a_project_gets_a_network_and_a_router_once(alice: Person, outside: Netw
     assert AutoAllocatedTopology.objects.filter(project_id=alice.project_id).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_it_is_deleted_whole_or_not_at_all(alice: Person, outside: Network) -> None:
     topology(alice)
@@ -81,6 +82,7 @@ def test_the_default_subnet_pool_goes_before_the_setting(alice: Person, operator
     assert Network.objects.get(project_id=alice.project_id).subnets.get().cidr == "10.99.0.0/26"
 
 
+@pytest.mark.slow
 def test_who_may_and_what_cannot_be(alice: Person, bob: Person, charlie: Person, operator: Person) -> None:
     assert kind(topology(alice, query="?fields=dry-run"), 409) == "AutoAllocationFailure"
     made = services.create_network(operator.project_id, "public", external=True, is_default=True)

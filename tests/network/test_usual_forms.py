@@ -20,6 +20,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 def test_what_is_made(alice: Person, net: Network) -> None:
     api, (prefix, one, two, three, four) = Api(alice), FORMS
 

@@ -13,7 +13,7 @@ from provisioning.network.services import Gateway
 from tests.support.cast import Api, Person
 from tests.support.tables import each_row
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 V2 = "/network/v2.0"
 ADDRESSES = (
     "fe80::1%eth0", "fe80::1%1", "fe80::1%\nadd rule x", "fd00::9%" + "x" * 40, "10.20.0.9%eth0", "10.20.0.9\n",

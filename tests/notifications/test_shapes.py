@@ -189,6 +189,7 @@ def test_a_delete(cloud: Cloud, alice: RequestContext) -> None:
     assert data(start)["request_id"] == data(end)["request_id"] != alice.request_id
 
 
+@pytest.mark.slow
 def test_a_shelved_server_leaves_its_host_and_comes_back(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
@@ -201,6 +202,7 @@ def test_a_shelved_server_leaves_its_host_and_comes_back(cloud: Cloud, alice: Re
     assert types()[2:] == [*names, "instance.unshelve.start", "instance.unshelve.end"]
 
 
+@pytest.mark.slow
 def test_what_moves_no_state(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     server = cloud.launch(alice)
@@ -241,6 +243,7 @@ def test_every_change_of_state_is_told_to_who_wants_it(cloud: Cloud, alice: Requ
     assert data(told()[-1])["display_name"] == "new"
 
 
+@pytest.mark.slow
 def test_the_audit_of_usage_tells_of_every_server_once(cloud: Cloud, alice: RequestContext, settings: Any) -> None:
     settings.INSTANCE_USAGE_AUDIT_PERIOD = "hour"
     cloud.add_host("kelvin")
@@ -279,6 +282,7 @@ def test_hosts_and_aggregates(cloud: Cloud) -> None:
     assert not Host.objects.exists()
 
 
+@pytest.mark.slow
 def test_no_secret_is_ever_told(cloud: Cloud, settings: Any, alice: RequestContext) -> None:
     settings.NOTIFICATIONS = ["all"]
     cloud.add_host("kelvin")
@@ -296,6 +300,7 @@ def test_no_secret_is_ever_told(cloud: Cloud, settings: Any, alice: RequestConte
         assert secret not in text
 
 
+@pytest.mark.slow
 def test_what_is_undone_is_not_told(
     cloud: Cloud,
     alice: RequestContext,

@@ -66,6 +66,7 @@ def rounds(many: int) -> None:
         delivery.deliver()
 
 
+@pytest.mark.slow
 def test_a_launch_reaches_the_webhook_as_it_stands_in_the_log(
     cloud: Cloud, alice: RequestContext, webhook: Receiver
 ) -> None:
@@ -194,6 +195,7 @@ def test_nobody_listens(settings: Any) -> None:
     assert Delivery.objects.get().last_error.startswith("No answer:")
 
 
+@pytest.mark.slow
 def test_one_that_is_refused_for_good_is_given_up_and_can_be_sent_again(webhook: Receiver) -> None:
     tell("instance.bad.start", subject="bad")
     tell("instance.bad.end", subject="bad")
@@ -264,6 +266,7 @@ def test_the_clock_calls_a_sender_for_what_was_left(webhook: Receiver) -> None:
     assert not queue.is_waiting("notifications")
 
 
+@pytest.mark.slow
 def test_a_stop_is_told_in_order_to_the_webhook(cloud: Cloud, alice: RequestContext, webhook: Receiver) -> None:
     cloud.add_host("kelvin")
     server = cloud.launch(alice)

@@ -177,6 +177,7 @@ def test_it_is_made_once(client: Client, monkeypatch: pytest.MonkeyPatch, path: 
     assert client.get(path).content == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["microversion=2.50", "microversion=2.1&service=compute"])
 def test_an_older_edition_needs_a_token(
     people: People, client: Client, monkeypatch: pytest.MonkeyPatch, query: str
@@ -197,6 +198,7 @@ def test_a_page_gets_an_older_edition_by_its_session(people: People, client: Cli
     assert client.get("/openapi.json?microversion=2.1&service=compute").json()["info"]["version"] == "2.1"
 
 
+@pytest.mark.slow
 def test_few_older_editions_are_kept(people: People, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Version] = []
 

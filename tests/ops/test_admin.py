@@ -88,6 +88,7 @@ def test_every_record_can_be_opened(admin: Client, alice: Person, cloud: Cloud) 
 
 
 # --- hosts ----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_host_is_disabled_with_a_reason_and_enabled_again(admin: Client, cloud: Cloud) -> None:
     host = Host.objects.get()
     path = f"/admin/hosts/host/{host.pk}/change/"
@@ -111,6 +112,7 @@ def test_a_host_is_disabled_with_a_reason_and_enabled_again(admin: Client, cloud
     assert host.disabled_reason == "Disabled by operator."
 
 
+@pytest.mark.slow
 def test_what_a_host_measured_cannot_be_written(admin: Client, cloud: Cloud) -> None:
     host = Host.objects.get()
     before = (host.vcpus_total, host.vcpus_allocated, host.credential_digest)
@@ -133,6 +135,7 @@ def test_a_join_token_is_shown_once_with_the_command(admin: Client, db: None) ->
 
 
 # --- instances and images -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_list_of_instances_costs_the_same_however_long_it_is(admin: Client, alice: Person, cloud: Cloud) -> None:
     def cost() -> int:
         with CaptureQueriesContext(connection) as asked:
@@ -147,6 +150,7 @@ def test_the_list_of_instances_costs_the_same_however_long_it_is(admin: Client, 
     assert cost() == once
 
 
+@pytest.mark.slow
 def test_instances_are_deleted_after_a_question(admin: Client, alice: Person, cloud: Cloud) -> None:
     instance = cloud.launch(alice.context)
     cloud.run()
@@ -159,6 +163,7 @@ def test_instances_are_deleted_after_a_question(admin: Client, alice: Person, cl
     assert state_of(instance) == ("deleted", None)
 
 
+@pytest.mark.slow
 def test_stop_and_start_say_what_was_refused(admin: Client, alice: Person, cloud: Cloud) -> None:
     running, building = cloud.launch(alice.context, name="running"), None
     cloud.run()
@@ -172,6 +177,7 @@ def test_stop_and_start_say_what_was_refused(admin: Client, alice: Person, cloud
     assert state_of(running) == ("stopped", "powering-on")
 
 
+@pytest.mark.slow
 def test_a_launch_can_be_given_up(admin: Client, alice: Person, cloud: Cloud) -> None:
     instance = cloud.launch(alice.context)
     act(admin, "/admin/compute/instance/", "give_up", [instance], confirmed="yes")
@@ -228,6 +234,7 @@ def test_limits_are_set_and_taken_back(admin: Client, alice: Person) -> None:
     assert limits_of(own)["instances"] == 10
 
 
+@pytest.mark.slow
 def test_a_deleted_instance_says_who_deleted_it(people: People, admin: Client, cloud: Cloud) -> None:
     server = cloud.launch(people.alice.context, name="web-3")
     cloud.run()
@@ -242,6 +249,7 @@ def test_a_deleted_instance_says_who_deleted_it(people: People, admin: Client, c
     assert "start guest" in activity
 
 
+@pytest.mark.slow
 def test_the_page_of_an_instance_costs_the_same_however_much_was_done_to_it(
     people: People, admin: Client, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

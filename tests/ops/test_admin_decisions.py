@@ -23,6 +23,7 @@ def web(cloud: Cloud, alice: Person) -> Instance:
     return instance
 
 
+@pytest.mark.slow
 def test_the_list_says_where_and_of_how_many(admin: Client, web: Instance) -> None:
     page = admin.get(LIST).content.decode()
     assert "2 → 1" in page

@@ -55,6 +55,7 @@ def test_an_operator_examines_reads_and_repairs(admin: Client, wrong: None) -> N
     assert ("1 wrong" in listed, "mended" in listed, "all is well" in listed) == (True, True, True)
 
 
+@pytest.mark.slow
 def test_a_finding_leads_to_its_instance(admin: Client, wrong: None) -> None:
     row = Instance.objects.get()
     Allocation.objects.all().delete()
@@ -86,6 +87,7 @@ def test_who_may_read_may_not_examine_when_policy_says_so(
     assert DoctorRun.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_the_clock_asks_for_one_round_at_a_time(wrong: None, settings: Any) -> None:
     assert periodic_jobs["doctor.run"].every == settings.DOCTOR_INTERVAL
     run_periodic("doctor.run")
@@ -96,6 +98,7 @@ def test_the_clock_asks_for_one_round_at_a_time(wrong: None, settings: Any) -> N
     assert (run.trigger, run.errors, run.repaired) == ("clock", 1, 0)
 
 
+@pytest.mark.slow
 def test_the_clock_mends_when_it_is_to(wrong: None, settings: Any) -> None:
     settings.DOCTOR_REPAIR = True
     run_periodic("doctor.run")

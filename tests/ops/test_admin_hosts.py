@@ -21,6 +21,7 @@ from tests.volumes.conftest import build
 HOSTS, AGGREGATES = "/admin/hosts/host/", "/admin/compute/aggregate/"
 
 
+@pytest.mark.slow
 def test_hosts_are_forced_down_after_a_question_and_let_up(admin: Client, cloud: Cloud) -> None:
     host = Host.objects.get()
     question = act(admin, HOSTS, "force_down", [host]).content.decode()
@@ -68,6 +69,7 @@ def test_a_host_in_an_aggregate_keeps_its_zone(admin: Client, cloud: Cloud) -> N
     assert Host.objects.get().availability_zone == "moon"
 
 
+@pytest.mark.slow
 def test_volumes_of_a_dead_host_are_given_back(admin: Client, alice: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     town = build(monkeypatch)
     town.alice = alice.context
@@ -95,6 +97,7 @@ def send(admin: Client, tail: str, **fields: Any) -> Any:
     return admin.post(AGGREGATES + tail, {"availability_zone": "", "metadata": "{}", **fields})
 
 
+@pytest.mark.slow
 def test_an_aggregate_is_made_changed_and_removed(admin: Client, cloud: Cloud) -> None:
     first, second = Host.objects.get(), cloud.add_host("h2").host
     made = send(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from django.test import Client
 
 from provisioning.events.models import Event
@@ -30,6 +31,8 @@ from provisioning.identity.services.trusts import TrustRequest, create_trust
 from tests.ops.test_admin import act
 from tests.support.cast import PASSWORD, People, Person, make_project, sign_in_browser
 from tests.support.clouds import Cloud
+
+pytestmark = pytest.mark.slow
 
 NO_ROLES = {"roleassignment_set-TOTAL_FORMS": "0", "roleassignment_set-INITIAL_FORMS": "0"}
 NO_TAGS = {"tags-TOTAL_FORMS": "0", "tags-INITIAL_FORMS": "0"}

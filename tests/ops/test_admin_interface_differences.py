@@ -48,6 +48,7 @@ def extra(agent: ScriptedAgent, server: Instance) -> InterfaceDifference:
     return InterfaceDifference.objects.get()
 
 
+@pytest.mark.slow
 def test_the_server_gets_the_interface_of_its_guest(
     admin: Client, server: Instance, extra: InterfaceDifference
 ) -> None:
@@ -70,6 +71,7 @@ def test_the_interface_is_taken_out_after_a_question(
     assert MAC not in agent.macs[str(server.id)]
 
 
+@pytest.mark.slow
 def test_what_only_the_record_has_is_plugged_in(
     admin: Client, cloud: Cloud, agent: ScriptedAgent, server: Instance
 ) -> None:

@@ -115,6 +115,7 @@ def test_every_record_of_networking_can_be_opened(admin: Client, alice: Person, 
             assert admin.get(f"/admin/network/{name}/{first.pk}/change/").status_code == 200, name
 
 
+@pytest.mark.slow
 def test_an_operator_tells_a_host_again(admin: Client, alice: Person, db: None) -> None:
     cloud = Cloud.make()
     agent = cloud.add_host("one", documents=True)
@@ -161,6 +162,7 @@ def test_the_page_of_a_record_begins_with_what_it_is_called(admin: Client, alice
     assert shown[:5] == ["name", "id", "state", "error", "project"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "field"), [("router", "host"), ("subnet", "ipv6_ra_mode"), ("port", "device_owner")])
 def test_each_choice_of_a_filter_has_a_name(
     admin: Client, alice: Person, public: Network, name: str, field: str

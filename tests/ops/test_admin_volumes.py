@@ -106,6 +106,7 @@ def town_project(town: Town) -> str:
     return str(town.alice.project_name)
 
 
+@pytest.mark.slow
 def test_keys_and_connections_are_on_no_page(admin: Client, town: Town) -> None:
     volume = one_of_each(town, 1)
     Volume.objects.update(encryption_key="SECRET-KEY")
@@ -117,6 +118,7 @@ def test_keys_and_connections_are_on_no_page(admin: Client, town: Town) -> None:
     assert admin.get(f"{PAGES}volume/?encryption_key__startswith=S").status_code in {302, 400}
 
 
+@pytest.mark.slow
 def test_pools_of_one_name_are_told_apart_where_one_is_chosen(admin: Client, town: Town) -> None:
     town.make()
     other = town.cloud.add_host("host-2")
@@ -162,6 +164,7 @@ def test_a_pool_is_changed_disabled_frozen_and_forgotten(admin: Client, town: To
     assert not StoragePool.objects.exists()
 
 
+@pytest.mark.slow
 def test_an_operator_asks_where_a_volume_would_lie(admin: Client, town: Town) -> None:
     page = f"{PAGES}storagepool/would-fit/"
     town.cloud.add_host("small").serve()
@@ -179,6 +182,7 @@ def test_an_operator_asks_where_a_volume_would_lie(admin: Client, town: Town) ->
     assert not Volume.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_type_is_made_changed_and_removed_with_all_its_parts(admin: Client, town: Town, alice: Person) -> None:
     spec = create_qos_spec("slow", "front-end", {"total_iops_sec": "100"})
     place = f"{PAGES}volumetype/"

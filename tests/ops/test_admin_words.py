@@ -68,6 +68,7 @@ def test_each_kind_has_a_name_of_its_own() -> None:
     assert not [each for each in plurals if each.endswith("ys") and each[-3] not in "aeiou"]
 
 
+@pytest.mark.slow
 def test_lists_of_the_dashboard_are_not_offered_twice(people: People, admin: Client) -> None:
     page = admin.get("/admin/").content.decode()
     for label, (listing, create) in IN_DASHBOARD.items():

@@ -31,6 +31,8 @@ from provisioning.network.services.routers import legs_of
 from tests.support.cast import context_of
 from tests.support.scripted_agent import ScriptedAgent
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def data(settings: Any, tmp_path: Path, db: None) -> Path:
@@ -103,7 +105,6 @@ def test_the_demo_network_leads_out_by_a_router(data: Path) -> None:
     assert create_floating_ip(Project.objects.get(name="demo").id, public).address.startswith("203.0.113.")
 
 
-@pytest.mark.slow
 def test_an_external_network_of_an_operators_is_left_alone(data: Path) -> None:
     first = bootstrap(data, *OUTSIDE)
     router = Router.objects.get()
@@ -117,7 +118,6 @@ def test_an_external_network_of_an_operators_is_left_alone(data: Path) -> None:
     assert not Router.objects.exists()
 
 
-@pytest.mark.slow
 def test_running_it_again_changes_nothing(data: Path) -> None:
     first = bootstrap(data)
     counts = [model.objects.count() for model in (User, Project, Flavor, Network, Subnet, Image, SecurityGroup)]
@@ -126,7 +126,6 @@ def test_running_it_again_changes_nothing(data: Path) -> None:
     assert counts == [model.objects.count() for model in (User, Project, Flavor, Network, Subnet, Image, SecurityGroup)]
 
 
-@pytest.mark.slow
 def test_what_people_changed_stays(data: Path) -> None:
     bootstrap(data)
     set_password(User.objects.get(name="demo"), "my own words")
@@ -161,7 +160,6 @@ def test_a_token_is_for_its_host_only(data: Path) -> None:
     assert enrolment.create_join_token("other") != token
 
 
-@pytest.mark.slow
 def test_a_guest_image_is_uploaded_and_replaced_when_it_is_another_one(data: Path, qcow2: Path) -> None:
     first = bootstrap(data, "--guest-image", str(qcow2))["image"]
     assert (first["name"], first["status"]) == ("novella-guest", "active")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from django.test import Client
 
 from provisioning.hosts.models import CachedImage
@@ -13,6 +14,7 @@ from tests.support.clouds import Cloud
 PATH = "/admin/images/image/"
 
 
+@pytest.mark.slow
 def test_images_are_taken_out_of_use_and_given_back(admin: Client, people: People, cloud: Cloud) -> None:
     empty = Image.objects.create(project_id=people.alice.project_id, name="empty")
     rows = [cloud.image, empty]

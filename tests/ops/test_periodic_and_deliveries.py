@@ -36,6 +36,7 @@ def act(admin: Client, action: str, row: Delivery, **more: str) -> Any:
     return admin.post(DELIVERIES, {"action": action, "_selected_action": [row.pk], **more}, follow=True)
 
 
+@pytest.mark.slow
 def test_periodic_work_says_when_it_ran_and_what_is_overdue(admin: Client) -> None:
     now = timezone.now()
     for name in periodic_jobs:

@@ -67,6 +67,7 @@ def test_keys_of_the_environment_are_rotated_there(monkeypatch: pytest.MonkeyPat
         call_command("rotate_signing_keys")
 
 
+@pytest.mark.slow
 def test_the_environment_says_which_keys_are_accepted_and_https_is_kept_to(tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NOVELLA_")}
     given = {

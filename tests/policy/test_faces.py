@@ -26,6 +26,8 @@ from tests.support.cast import Api, Person, make_people, sign_in_browser
 from tests.support.clouds import Cloud, state_of
 from tests.support.sockets import ORIGIN, Open, cookie_of, open_socket
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["open_socket"]
 Rule = Callable[..., None]
 
@@ -95,7 +97,6 @@ def test_the_api_grants_to_whom_the_file_does(alice: Person, bob: Person, charli
     assert [server["id"] for server in found] == [str(web.id)]
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("plain_static")
 def test_the_button_is_gone_and_its_form_refused(alice: Person, rule: Rule) -> None:
     web, browser = running(alice), browser_of(alice)
@@ -155,7 +156,6 @@ def test_live_parts_of_a_page_are_those_of_the_page(alice: Person, rule: Rule) -
     assert web.name not in render("overview", [event], alice.context)
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("plain_static")
 def test_the_admin_offers_and_does_what_the_rule_allows(operator: Person, alice: Person, rule: Rule) -> None:
     web, browser, path = running(alice), browser_of(operator), "/admin/compute/instance/"

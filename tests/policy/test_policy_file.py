@@ -233,6 +233,7 @@ def test_the_whole_language_is_taken(write: Write, check: str, expected: bool) -
     assert policy.allows(MEMBER, STOP) is expected
 
 
+@pytest.mark.slow
 def test_every_problem_is_listed_by_the_command_and_by_django_s_checks(write: Write) -> None:
     path = write('"nothing:here": "@"\n"os_compute_api:servers:stop": "admin"\n"os_compute_api:servers:start": 1')
     with pytest.raises(CommandError) as refused:
@@ -284,6 +285,7 @@ def test_the_list_of_rules_elsewhere_names_none_of_ours() -> None:
     assert policy_file._elsewhere() & policy.RULES.keys() == set()
 
 
+@pytest.mark.slow
 def test_the_sample_is_a_file_that_changes_what_the_file_does(write: Write) -> None:
     path = write(f'"{LAUNCH}": "rule:staff"\n"staff": "role:staff"')
     said = StringIO()

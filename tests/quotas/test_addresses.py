@@ -94,6 +94,7 @@ def test_further_addresses_of_a_server_end_at_the_limit(cloud: Cloud, running: I
     assert (guest_addresses().count(), held()) == (3, (3, 0))
 
 
+@pytest.mark.slow
 def test_a_full_interface_is_named_before_a_full_quota(cloud: Cloud, running: Instance) -> None:
     add(running, cloud.network, MAX_ADDRESSES - 1)
     set_limit(PROJECT, "fixed_ips", MAX_ADDRESSES)
@@ -126,6 +127,7 @@ def test_what_cannot_be_had_takes_nothing(cloud: Cloud, running: Instance) -> No
 # ----- and back -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_address_is_given_back(cloud: Cloud, running: Instance) -> None:
     add(running, cloud.network, 2)
     for left in (2, 1, 0):
@@ -136,6 +138,7 @@ def test_each_address_is_given_back(cloud: Cloud, running: Instance) -> None:
     assert held() == (1, 0)
 
 
+@pytest.mark.slow
 def test_an_interface_gives_all_its_addresses_back(cloud: Cloud, alice: RequestContext, running: Instance) -> None:
     first = guest_ports().get()
     second = attach_interface(alice, running.id, NetworkRequest())
@@ -165,6 +168,7 @@ def test_an_interface_that_does_not_fit_gives_its_address_back(
     assert held() == (1, 0)
 
 
+@pytest.mark.slow
 def test_addresses_of_a_port_of_its_own_are_the_ports(cloud: Cloud, alice: RequestContext, running: Instance) -> None:
     own = network.create_network(PROJECT, "own")
     network.create_subnet(own, "10.51.0.0/24")
@@ -196,6 +200,7 @@ def test_a_server_whose_host_is_away_keeps_its_addresses(
 # ----- while a server is made -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_launch_reserves_its_addresses(cloud: Cloud, alice: RequestContext) -> None:
     server = cloud.launch(alice)
     assert held() == (0, 1)
@@ -222,6 +227,7 @@ def change(server: Instance, net: Network, more: int) -> None:
         add(server, net) if more > 0 else remove(server)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kelvin")
 @pytest.mark.parametrize("more", [2, -1])
 def test_addresses_change_while_it_is_built(cloud: Cloud, alice: RequestContext, more: int) -> None:
@@ -236,6 +242,7 @@ def test_addresses_change_while_it_is_built(cloud: Cloud, alice: RequestContext,
     assert held() == (0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kelvin")
 @pytest.mark.parametrize("more", [2, -1])
 def test_built_anew_elsewhere_it_holds_what_it_asked_for(cloud: Cloud, alice: RequestContext, more: int) -> None:
@@ -258,6 +265,7 @@ def test_built_anew_elsewhere_it_holds_what_it_asked_for(cloud: Cloud, alice: Re
     assert (guest_addresses().count(), held()) == (1, (1, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kelvin")
 def test_tried_again_it_keeps_what_was_added(cloud: Cloud, alice: RequestContext) -> None:
     """A host that has undone everything leaves the ports as they are."""
@@ -306,6 +314,7 @@ def forget() -> None:
         model.objects.filter(resource="fixed_ips").delete()
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_the_upgrade_counts_what_is_there(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")

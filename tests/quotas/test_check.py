@@ -97,6 +97,7 @@ DRIFTS: list[tuple[Callable[[uuid.UUID], None], list[str]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spoil", "told"), DRIFTS, ids=[spoil.__name__ for spoil, _ in DRIFTS])
 def test_drift_is_told_and_mended_once(
     project: uuid.UUID, spoil: Callable[[uuid.UUID], None], told: list[str], capsys: pytest.CaptureFixture[str]

@@ -520,6 +520,7 @@ def test_a_seeded_cloud_is_counted(settings: Settings, tmp_path: Path) -> None:
     assert held == {"networks": 1, "subnets": 1, "security_groups": 1, "security_group_rules": 6}
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_lives_of_servers_and_keys_leave_nothing(people: People) -> None:
     alice, cloud = people.alice, Cloud.make()

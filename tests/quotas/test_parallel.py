@@ -60,6 +60,7 @@ def test_the_database_is_a_file() -> None:
     assert str(connection.settings_dict["NAME"]).startswith("/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True], ids=["first use", "counters there"])
 def test_twenty_against_a_limit_of_ten(known: bool) -> None:
     if known:
@@ -72,6 +73,7 @@ def test_twenty_against_a_limit_of_ten(known: bool) -> None:
     assert [found for found in drift.find() if found.kind == "counter"] == []
 
 
+@pytest.mark.slow
 def test_one_owner_at_once_holds_once() -> None:
     owner = uuid.uuid4()
     assert at_once(8, lambda _: reserve(owner)) == {"reserved": 8}

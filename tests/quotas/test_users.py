@@ -64,6 +64,7 @@ def used(caller: RequestContext) -> dict[str, int]:
     return {name: many for name, many in selectors.usage_in(caller.project_id, caller.user_id).items() if many}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("resource", "limit"), [("instances", 1), ("cores", 1), ("ram", 1500)])
 def test_a_user_launches_up_to_its_own_limit_and_others_go_on(
     cloud: Cloud, alice: RequestContext, carol: RequestContext, resource: str, limit: int

@@ -22,6 +22,7 @@ MANY = {"identity", "network"}
 EXTENSION = re.compile(r".* \(extension (\S+)\)")
 
 
+@pytest.mark.slow
 def test_the_page_says_what_is() -> None:
     path = Path(__file__).resolve().parents[2] / "docs/operations.md"
     if os.environ.get("WRITE_PAGES"):
@@ -57,6 +58,7 @@ def test_what_is_not_offered_is_said_as_the_reference_says(people: People, serve
     check_each([each for each in REFUSED if each.service == service], check, lambda each: each.name)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_what_identity_and_networking_do_not_offer_is_refused(people: People) -> None:
     api = Api(people.operator)

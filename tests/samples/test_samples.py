@@ -79,6 +79,7 @@ def test_every_microversion_of_compute_is_shown_by_what_it_changed() -> None:
     assert set(range(1, 97)) - begins == NOTHING_CHANGED.keys()
 
 
+@pytest.mark.slow
 def test_every_operation_has_a_pair() -> None:
     """Of the services that have samples."""
     played_services = {service for service, _ in SCENES}

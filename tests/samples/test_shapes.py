@@ -30,6 +30,7 @@ def _plain(part: str, pattern: str) -> tuple[str, str]:
     return part.replace("[]", "()"), pattern.replace("[]", "()")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("service", ["compute", "image", "network", "volume"])
 def test_answers_have_the_references_shapes(service: str) -> None:
     found, known = differences(service), listed(service)

@@ -18,6 +18,8 @@ from provisioning.scheduler.counting import how_many
 from provisioning.scheduler.options import FILTERS
 from tests.scheduler.test_ranking import chance, host
 
+pytestmark = pytest.mark.slow
+
 NAMES = [f"host{number}" for number in range(6)]
 IDS = {name: host(name).id for name in NAMES}
 OWN = "tests.scheduler.own_parts"
@@ -157,7 +159,6 @@ def test_judging_all_hosts_is_judging_each(judge: object, data: st.DataObject) -
         assert mine.select(hosts, spec) == hosts
 
 
-@pytest.mark.slow
 @given(clouds, specs(), chosen())
 def test_the_order_is_that_of_the_weights_which_are_the_sums_of_their_parts(
     hosts: list[HostState], spec: RequestSpec, options: Options
@@ -174,7 +175,6 @@ def test_the_order_is_that_of_the_weights_which_are_the_sums_of_their_parts(
             assert min(0, multipliers[name]) - 1e-9 <= part <= max(0, multipliers[name]) + 1e-9
 
 
-@pytest.mark.slow
 @given(clouds, specs())
 def test_pack_is_spread_turned_round(hosts: list[HostState], spec: RequestSpec) -> None:
     made = {
@@ -212,7 +212,6 @@ def by_hand(hosts: list[HostState], spec: RequestSpec, options: Options, most: i
     return most
 
 
-@pytest.mark.slow
 @settings(max_examples=200)
 @given(clouds, specs(), chosen(), st.integers(1, 20))
 def test_what_is_counted_is_what_is_decided(
@@ -227,7 +226,6 @@ def test_what_is_counted_is_what_is_decided(
         assert count.fits == 0 or len(count.where) == 1  # which host it is, chance may decide
 
 
-@pytest.mark.slow
 @given(clouds, specs(), chosen(f"{OWN}.EmptierHalf"), st.integers(1, 6))
 def test_filters_that_compare_hosts_are_asked_for_each_guest(
     hosts: list[HostState], spec: RequestSpec, options: Options, most: int

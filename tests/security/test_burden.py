@@ -56,6 +56,7 @@ def test_a_member_s_wrong_body_costs_little(people: People) -> None:
     assert seconds < LONGEST * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["tags", "multi_factor_auth_rules"])
 def test_repetitions_are_not_looked_for_in_a_list_that_is_too_long(people: People, field: str) -> None:
     """To compare each with each other of 9,000 took seven seconds."""

@@ -12,6 +12,8 @@ from compute_agent.contract.messages import decode_call_body, encode
 from provisioning.hosts import calls
 from tests.security.conftest import World
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = [
     '"' + "9" * 5000 + '"',
     '"' + "9" * 30 + '"',

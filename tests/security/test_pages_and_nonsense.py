@@ -43,6 +43,7 @@ def test_forms_of_the_admin(pages: Client, page: str, value: str) -> None:
     assert pages.get(f"/admin/identity/{page}/add/", fields).status_code in {200, 400}
 
 
+@pytest.mark.slow
 def test_addresses_of_the_admin(pages: Client, operator: Person) -> None:
     here = f"/admin/identity/user/{operator.user.id}/change/"
     asked = {

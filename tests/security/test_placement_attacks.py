@@ -34,7 +34,7 @@ from tests.support.clouds import Cloud, context, state_of
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import standing
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 WOULD_FIT = "/compute/v2.1/novella-would-fit"
 LONG_AGO = timedelta(hours=1)
 

@@ -30,7 +30,7 @@ from tests.support.cast import Api, People, Person, sign_in_browser
 from tests.support.clouds import Cloud
 from tests.support.standing import standing
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("plain_static"), pytest.mark.slow]
 V21 = "/compute/v2.1"
 HOUR = 3600
 ROOT = Path(__file__).resolve().parents[2]
@@ -228,7 +228,6 @@ sys.stdout.write(str(sum(not _take({"a": (60.0, 3000.0), "b": (1.0, 3000.0)}) fo
 """
 
 
-@pytest.mark.slow
 def test_all_web_processes_count_together(tmp_path: Path) -> None:
     processes = [
         subprocess.Popen([sys.executable, "-c", TAKING, str(tmp_path / "rates")], stdout=subprocess.PIPE, cwd=ROOT)

@@ -56,6 +56,7 @@ def changes(making: Any, source: str, most: int = 100) -> dict[str, str]:
     return {mutant.key: mutant.after for mutant in making.mutants(source, ["room"], most)}
 
 
+@pytest.mark.slow
 def test_every_target_names_functions_and_tests_that_are_there(making: Any, checkout: Path) -> None:
     assert len(TARGETS) >= 12
     for target in TARGETS.values():

@@ -73,6 +73,7 @@ def test_a_program_has_no_right_of_roots_but_a_low_port(reachable: Path, port: i
         assert int(found[name], 16) == capabilities, name
 
 
+@pytest.mark.slow
 def test_it_writes_the_portals_folder_and_no_other(reachable: Path) -> None:
     data, chosen = handed_over(reachable)
     (data.path / "log" / "web.log").write_text("")
@@ -193,6 +194,7 @@ def test_an_operator_names_another_account_or_none(
     assert run_as.wanted() == ""
 
 
+@pytest.mark.slow
 def test_an_account_that_is_of_no_use_is_said_and_root_goes_on(
     reachable: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

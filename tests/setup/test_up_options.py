@@ -58,6 +58,7 @@ def test_a_wrong_option_is_named(up: Up, tmp_path: Path, arguments: list[str], s
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_folder_that_somebody_else_made_is_refused(up: Up, tmp_path: Path) -> None:
     theirs = tmp_path / "photos"
     theirs.mkdir()
@@ -68,6 +69,7 @@ def test_a_folder_that_somebody_else_made_is_refused(up: Up, tmp_path: Path) -> 
     assert [path.name for path in theirs.iterdir()] == ["cat.jpg"]
 
 
+@pytest.mark.slow
 def test_clean_leaves_a_folder_that_somebody_else_made(up: Up, tmp_path: Path) -> None:
     theirs = tmp_path / "photos"
     theirs.mkdir()
@@ -114,6 +116,7 @@ def test_mounts_inside_a_folder_are_seen() -> None:
     assert clean.mounts_below(Path("/no/such/folder")) == []
 
 
+@pytest.mark.slow
 def test_a_port_in_use_is_named(up: Up, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -124,6 +127,7 @@ def test_a_port_in_use_is_named(up: Up, tmp_path: Path) -> None:
     assert f"port {port} is in use by another program; choose another one with --port." in done.stderr
 
 
+@pytest.mark.slow
 def test_a_second_bin_up_on_the_same_folder_is_refused(up: Up, tmp_path: Path) -> None:
     ours = DataFolder(tmp_path / "data", default=tmp_path / "var")
     ours.claim()

@@ -155,6 +155,7 @@ async def test_a_senseless_number_is_no_number(open_socket: Open, people: People
     assert (await socket.json())["html"] == "instances|wonderland|1"
 
 
+@pytest.mark.slow
 async def test_a_burst_makes_few_frames_and_loses_nothing(open_socket: Open, people: People) -> None:
     socket = await browser(open_socket, people.alice)
     await socket.json()
@@ -169,6 +170,7 @@ async def test_a_burst_makes_few_frames_and_loses_nothing(open_socket: Open, peo
     assert frames < 60
 
 
+@pytest.mark.slow
 async def test_a_reader_that_falls_far_behind_starts_anew(open_socket: Open, people: People) -> None:
     go_on = threading.Event()
     begun = threading.Event()

@@ -21,6 +21,8 @@ from tests.agent_link.test_link import CREDENTIAL, connect, enrol, hear, tell
 from tests.support.cast import People, Person
 from tests.support.sockets import ORIGIN, Open, Socket, cookie_of, in_db
 
+pytestmark = pytest.mark.slow
+
 
 def server_of(person: Person, host: Host | None) -> Instance:
     now = timezone.now()

@@ -105,6 +105,7 @@ async def closed_with(socket: Socket) -> tuple[int, str]:
             return int(message["code"]), str(message.get("reason", ""))
 
 
+@pytest.mark.slow
 async def test_bytes_pass_both_ways(cast: Cast) -> None:
     page, far = await cast.joined()
     await far.send_to(bytes_data=b"RFB 003.008\n")
@@ -139,6 +140,7 @@ async def test_the_end_of_either_side_ends_the_other(cast: Cast) -> None:
 # ----- who is refused -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_token_opens_once(cast: Cast) -> None:
     token = await cast.token()
     await cast.look(token)
@@ -223,6 +225,7 @@ async def test_a_server_that_stopped_has_no_console(cast: Cast) -> None:
     assert (code, reason) == (joined.NO_GUEST, f"Instance {cast.server.id} is not ready")
 
 
+@pytest.mark.slow
 async def test_one_user_has_so_many_consoles(cast: Cast, settings: Settings) -> None:
     settings.CONSOLES_PER_USER = 1
     page, _ = await cast.joined()
@@ -234,6 +237,7 @@ async def test_one_user_has_so_many_consoles(cast: Cast, settings: Settings) -> 
 # ----- the host's side ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_only_the_host_that_was_asked_dials_and_once(cast: Cast, open_socket: Open) -> None:
     await enrol(open_socket, "h2")
     page = await cast.look(await cast.token())
@@ -284,6 +288,7 @@ async def test_a_host_that_does_not_answer_is_not_waited_for(cast: Cast, monkeyp
 # ----- what ends an open console --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_what_is_taken_from_the_person_closes_it(cast: Cast) -> None:
     page, far = await cast.joined()
     await in_db(revoke_all)(cast.people.alice.user)
@@ -332,6 +337,7 @@ async def test_the_record_holds_no_token(cast: Cast) -> None:
     assert uuid.UUID(str(row["user_id"])) == cast.people.alice.user_id
 
 
+@pytest.mark.slow
 async def test_old_tokens_make_room_and_expired_ones_go(cast: Cast) -> None:
     tokens = [await cast.token() for _ in range(remote_consoles.MOST_UNUSED + 2)]
     assert await in_db(ConsoleToken.objects.count)() == remote_consoles.MOST_UNUSED

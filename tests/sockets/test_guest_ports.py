@@ -89,6 +89,7 @@ async def cast(open_socket: Open, people: People) -> Cast:
 # ----- where it leads -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_host_is_asked_for_the_port_at_the_servers_own_address(cast: Cast) -> None:
     await cast.look("port=8080")
     asked = await cast.asked()
@@ -96,6 +97,7 @@ async def test_the_host_is_asked_for_the_port_at_the_servers_own_address(cast: C
     assert (asked.address, asked.port, asked.share) == ("10.9.0.7", 8080, f"user {cast.people.alice.user_id}")
 
 
+@pytest.mark.slow
 async def test_bytes_pass_both_ways_and_an_empty_frame_is_an_end(cast: Cast) -> None:
     person, far = await cast.joined()
     await person.send_to(bytes_data=b"\x00\xff")
@@ -110,12 +112,14 @@ async def test_bytes_pass_both_ways_and_an_empty_frame_is_an_end(cast: Cast) -> 
     assert (await closed_with(person))[0] == joined.OVER
 
 
+@pytest.mark.slow
 async def test_whoever_hangs_up_takes_the_other_along(cast: Cast) -> None:
     person, far = await cast.joined()
     await person.disconnect()
     assert await far.closed() == 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["", "port=0", "port=65536", "port=-1", "port=x", "port=2²", "port=22&address=here"])
 async def test_what_is_no_port_or_address_is_said(cast: Cast, query: str) -> None:
     code, reason = await cast.refused(query)
@@ -123,6 +127,7 @@ async def test_what_is_no_port_or_address_is_said(cast: Cast, query: str) -> Non
     assert "must be" in reason
 
 
+@pytest.mark.slow
 async def test_only_addresses_of_the_server_are_reached(cast: Cast) -> None:
     for address in ("10.9.0.8", "127.0.0.1", "169.254.169.254", "::1"):
         assert (await cast.refused(f"port=22&address={address}"))[0] == follower.NOT_FOUND
@@ -140,6 +145,7 @@ async def test_a_server_without_an_address_or_a_guest(cast: Cast) -> None:
 # ----- who is let in --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_without_a_good_token_nobody(cast: Cast) -> None:
     for headers in ({"x_auth_token": "guess"}, {"authorization": "Bearer guess"}, {"cookie": "sessionid=guess"}):
         assert (await cast.refused(**headers))[0] == follower.ENDED
@@ -154,11 +160,13 @@ async def test_a_reader_may_not(cast: Cast) -> None:
     assert (await cast.refused(person=cast.people.bob))[0] == follower.FORBIDDEN
 
 
+@pytest.mark.slow
 async def test_a_page_of_another_site_opens_nothing(cast: Cast) -> None:
     token = await in_db(lambda: cast.people.alice.token)()
     assert not (await cast.look(x_auth_token=token, origin="http://evil.example")).accepted
 
 
+@pytest.mark.slow
 async def test_a_token_may_come_as_bearer_or_as_a_subprotocol(cast: Cast) -> None:
     token = await in_db(lambda: cast.people.alice.token)()
     await cast.joined(authorization=f"Bearer {token}")
@@ -170,6 +178,7 @@ async def test_a_token_may_come_as_bearer_or_as_a_subprotocol(cast: Cast) -> Non
     await socket.disconnect()
 
 
+@pytest.mark.slow
 async def test_an_application_credential_opens_one_until_it_is_deleted(cast: Cast) -> None:
     record, token = await in_db(robot)(cast.people.alice)
     person, _ = await cast.joined(x_auth_token=token)
@@ -177,6 +186,7 @@ async def test_an_application_credential_opens_one_until_it_is_deleted(cast: Cas
     assert (await closed_with(person))[0] == follower.ENDED
 
 
+@pytest.mark.slow
 async def test_one_user_has_so_many_and_others_have_theirs(cast: Cast, settings: Settings) -> None:
     settings.TUNNELS_PER_USER, settings.SOCKETS_PER_SESSION = 2, 1
     token = await in_db(lambda: cast.people.alice.token)()
@@ -194,6 +204,7 @@ async def test_one_user_has_so_many_and_others_have_theirs(cast: Cast, settings:
     await cast.joined(x_auth_token=token)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "code", "said"),
     [
@@ -216,6 +227,7 @@ async def test_what_the_host_refuses_is_said_and_not_logged(cast: Cast, answer: 
 # ----- what ends it ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_a_revoked_token_ends_its_own_tunnel(cast: Cast) -> None:
     alice = cast.people.alice
     issued, other = await in_db(lambda: [issue_token(alice.user, alice.project, ("password",)) for _ in "12"])()
@@ -227,6 +239,7 @@ async def test_a_revoked_token_ends_its_own_tunnel(cast: Cast) -> None:
     assert await kept.receive_nothing(0.05)
 
 
+@pytest.mark.slow
 async def test_whoever_may_no_more_is_cut_off(cast: Cast) -> None:
     alice = cast.people.alice
     person, far = await cast.joined()
@@ -235,12 +248,14 @@ async def test_whoever_may_no_more_is_cut_off(cast: Cast) -> None:
     assert await far.closed() == 1000
 
 
+@pytest.mark.slow
 async def test_all_tokens_revoked(cast: Cast) -> None:
     person, _ = await cast.joined()
     await in_db(revoke_all)(cast.people.alice.user)
     assert (await closed_with(person))[0] == follower.ENDED
 
 
+@pytest.mark.slow
 async def test_an_expired_token_ends_it(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     alice = cast.people.alice
     issued = await in_db(issue_token)(alice.user, alice.project, ("password",))
@@ -254,6 +269,7 @@ async def test_an_expired_token_ends_it(cast: Cast, monkeypatch: pytest.MonkeyPa
     assert (await closed_with(person))[0] == follower.ENDED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("columns", "code"),
     [
@@ -269,6 +285,7 @@ async def test_the_end_of_the_guest_ends_it(cast: Cast, columns: dict[str, Any],
     assert await far.closed() == 1000
 
 
+@pytest.mark.slow
 async def test_an_address_that_was_taken_away_ends_it(cast: Cast) -> None:
     person, _ = await cast.joined()
     await in_db(FixedIP.objects.all().delete)()
@@ -276,6 +293,7 @@ async def test_an_address_that_was_taken_away_ends_it(cast: Cast) -> None:
     assert (await closed_with(person))[0] == follower.NOT_FOUND
 
 
+@pytest.mark.slow
 async def test_silence_ends_it(cast: Cast, settings: Settings) -> None:
     settings.TUNNEL_IDLE_TIMEOUT = 3  # seconds: what is said first may take its time
     person, far = await cast.joined()
@@ -286,6 +304,7 @@ async def test_silence_ends_it(cast: Cast, settings: Settings) -> None:
 # ----- what is written down -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 async def test_the_servers_log_says_who_reached_which_port(cast: Cast) -> None:
     alice = cast.people.alice
     person, _ = await cast.joined()
@@ -305,6 +324,7 @@ async def test_the_servers_log_says_who_reached_which_port(cast: Cast) -> None:
     }
 
 
+@pytest.mark.slow
 async def test_connections_that_follow_each_other_are_one_entry(cast: Cast) -> None:
     for query in ("port=80", "port=80", "port=81"):
         person, _ = await cast.joined(query)
@@ -314,6 +334,7 @@ async def test_connections_that_follow_each_other_are_one_entry(cast: Cast) -> N
     assert [(step["port"], step["connections"]) for step in found] == [("80", "2"), ("81", "1"), ("80", "1")]
 
 
+@pytest.mark.slow
 async def test_every_connection_is_told(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[str, Any]] = []
     monkeypatch.setattr(tunnels, "notify", lambda instance, name, note: told.append((name, note)))

@@ -70,6 +70,7 @@ def test_backups_live_through_the_api(api: Api, agent: ScriptedAgent, volume: st
     assert api.get(f"{BACKUPS}/{first}").json()["itemNotFound"]["code"] == 404
 
 
+@pytest.mark.slow
 def test_nonsense_and_strangers_are_refused(
     api: Api, operator_api: Api, people: People, agent: ScriptedAgent, volume: str
 ) -> None:

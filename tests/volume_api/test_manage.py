@@ -119,6 +119,7 @@ def test_what_cannot_be_taken_over_is_refused(world: World, pool: str, types: No
     assert [str(each) for each in drift.find()] == []
 
 
+@pytest.mark.slow
 def test_a_volume_that_something_hangs_on_is_not_given_up(world: World, pool: str) -> None:
     ident = managed(world, pool).json()["volume"]["id"]
     assert world.act(ident, "os-unmanage", api=world.operator) == 400, "it is not there yet"

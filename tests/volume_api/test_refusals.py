@@ -58,6 +58,7 @@ def test_a_summary_counts_what_is_on_no_page(world: World) -> None:
     assert (one["total_count"], one["total_size"]) == (1, 2)
 
 
+@pytest.mark.slow
 def test_volumes_of_a_type_are_made_in_the_zones_of_the_type(world: World) -> None:
     def typed(zones: str) -> None:
         specs = {"RESKEY:availability_zones": zones}
@@ -77,6 +78,7 @@ def test_volumes_of_a_type_are_made_in_the_zones_of_the_type(world: World) -> No
     assert world.act(plain, "os-retype", {"new_type": "mars"}) == 400, "its pool is in another zone"
 
 
+@pytest.mark.slow
 def test_a_volume_of_a_group_keeps_to_the_types_of_the_group(world: World) -> None:
     kinds = {
         name: world.operator.post(f"{V3}/types", {"volume_type": {"name": name}}).json()["volume_type"]["id"]
@@ -136,6 +138,7 @@ def _group_of(world: World) -> tuple[str, str]:
     return group, world.make(volume_type="fast", group_id=group)
 
 
+@pytest.mark.slow
 def test_a_volume_of_a_group_is_not_deleted_alone(world: World) -> None:
     group, member = _group_of(world)
     taken = world.alice.post(f"{V3}/group_snapshots", {"group_snapshot": {"group_id": group}}, **NEWEST)
@@ -161,6 +164,7 @@ def test_a_snapshot_that_is_busy_keeps_its_volume(world: World) -> None:
     assert world.alice.delete(where, **NEWEST).status_code == 202
 
 
+@pytest.mark.slow
 def test_by_force_a_volume_gives_back_what_is_its_own(world: World) -> None:
     attach = {"instance_uuid": str(uuid.uuid4()), "mountpoint": "/dev/vdb"}
     one, other = world.make(), world.make()

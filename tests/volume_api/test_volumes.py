@@ -116,6 +116,7 @@ def test_unknown_names_are_refused_from_3_53_on(world: World) -> None:
     assert world.alice.post(f"{V3}/volumes", body, **at("3.53")).status_code == 400
 
 
+@pytest.mark.slow
 def test_another_project_s_things_are_not_found(world: World) -> None:
     ident = world.make()
     snapshot = world.alice.post(f"{V3}/snapshots", {"snapshot": {"volume_id": ident}}).json()["snapshot"]["id"]
@@ -145,6 +146,7 @@ def test_another_project_s_things_are_not_found(world: World) -> None:
     assert (wrong_url.status_code, wrong_url.json()["badRequest"]["message"]) == (400, "Malformed request url")
 
 
+@pytest.mark.slow
 def test_lists_are_filtered_sorted_and_cut(world: World) -> None:
     red, green, blue = (
         world.make(name=name, size=size, metadata={"shade": name})
@@ -171,6 +173,7 @@ def test_lists_are_filtered_sorted_and_cut(world: World) -> None:
         assert ask(f"{V3}/volumes?{wrong}", **at("3.31")).status_code == 400, wrong
 
 
+@pytest.mark.slow
 def test_metadata_and_what_is_said_of_a_volume(world: World) -> None:
     ident = world.make(metadata={"a": "1"})
     where = f"{V3}/volumes/{ident}/metadata"
@@ -212,6 +215,7 @@ def test_metadata_is_written_only_where_it_is_as_the_caller_saw_it(world: World)
     assert world.show(ident)["metadata"] == {"b": "3"}
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_available_when_it_exists(world: World) -> None:
     ident = world.make()
     taken = world.alice.post(f"{V3}/snapshots", {"snapshot": {"volume_id": ident}}, **NEWEST).json()["snapshot"]
@@ -244,6 +248,7 @@ def test_every_list_says_what_it_is_filtered_by(world: World) -> None:
     assert {"name", "status", "volume_id"} <= set(one["filters"])
 
 
+@pytest.mark.slow
 def test_extend_snapshot_and_copy(world: World) -> None:
     ident = world.make(size=1)
     assert world.act(ident, "os-extend", {"new_size": 1}) == 400
@@ -293,6 +298,7 @@ def test_quotas_are_kept_and_shown(world: World) -> None:
     world.make(size=1)
 
 
+@pytest.mark.slow
 def test_who_has_the_key_takes_a_volume_over(world: World) -> None:
     ident = world.make(size=2)
     world.alice.post(f"{V3}/snapshots", {"snapshot": {"volume_id": ident}})
@@ -328,6 +334,7 @@ def test_an_offer_is_withdrawn(world: World) -> None:
     assert world.show(ident)["status"] == "available"
 
 
+@pytest.mark.slow
 def test_attachments_of_somebody_outside(world: World) -> None:
     ident, server = world.make(), str(uuid.uuid4())
     body = {"attachment": {"volume_uuid": ident, "instance_uuid": server}}
@@ -355,6 +362,7 @@ def test_attachments_of_somebody_outside(world: World) -> None:
     assert world.show(ident)["status"] == "available"
 
 
+@pytest.mark.slow
 def test_attach_and_detach_in_the_old_form(world: World) -> None:
     ident = world.make()
     assert world.act(ident, "os-reserve") == 202
@@ -378,6 +386,7 @@ OLD_FORMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("quick", [True, False])
 @pytest.mark.parametrize("steps", OLD_FORMS)
 def test_a_host_of_the_cloud_has_a_volume_in_the_old_form(world: World, steps: tuple[str, ...], quick: bool) -> None:
@@ -402,6 +411,7 @@ def test_a_host_of_the_cloud_has_a_volume_in_the_old_form(world: World, steps: t
     assert (world.show(ident)["status"], world.show(ident)["attachments"]) == ("available", [])
 
 
+@pytest.mark.slow
 def test_who_only_connects_in_the_old_form_gives_the_volume_back(world: World) -> None:
     ident, who = world.make(), {"connector": {"host": "kelvin"}}
     assert world.act(ident, "os-initialize_connection", {"connector": {"host": "moon"}}) == 400
@@ -419,6 +429,7 @@ def test_a_read_only_volume_is_attached_read_only_in_the_old_form(world: World) 
     assert Attachment.objects.get().mode == "ro"
 
 
+@pytest.mark.slow
 def test_groups_are_snapshotted_and_copied_together(world: World) -> None:
     kind = world.operator.post(f"{V3}/types", {"volume_type": {"name": "fast"}}).json()["volume_type"]["id"]
     group_type = world.operator.post(f"{V3}/group_types", {"group_type": {"name": "kind"}}, **NEWEST)

@@ -25,6 +25,7 @@ def told() -> list[str]:
     return list(Event.objects.filter(topic=TOPIC).order_by("id").values_list("kind", flat=True))
 
 
+@pytest.mark.slow
 def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None:
     volume = town.make(name="data")
     attachment = town.attach(volume)
@@ -57,6 +58,7 @@ def test_a_life_is_told_in_cinders_words_and_wakes_the_pages(town: Town) -> None
     assert versions == sorted(versions)
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_volume_and_a_frozen_pool(town: Town) -> None:
     volume = town.make(metadata={"a": "b"})
     StoragePool.objects.update(frozen=True)

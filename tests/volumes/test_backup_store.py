@@ -108,6 +108,7 @@ def test_damage_in_the_store_is_told(tmp_path: Path, damage: str) -> None:
     assert backup_data.chunk_of(Place(store, backup_id), 0, hashlib.sha256(parts[0]).hexdigest()) == parts[0]
 
 
+@pytest.mark.slow
 def test_the_data_of_an_encrypted_volume_is_encrypted_and_bound_to_its_place(tmp_path: Path) -> None:
     store, backup_id, (chunk, other) = FolderStore(tmp_path), uuid.uuid4(), _parts()[:2]
     place, digest = Place(store, backup_id, bytes(32)), hashlib.sha256(chunk).hexdigest()
@@ -154,6 +155,7 @@ def test_an_s3_store_in_trouble_is_tried_again_and_then_told(server: S3Server, m
         stranger.get("a", "1")
 
 
+@pytest.mark.slow
 def test_extents_come_back_as_they_were_and_zeros_are_not_sent() -> None:
     disk = bytearray(40 * MIB)
     noise = random.Random(1).randbytes(9 * MIB)  # noqa: S311 - noise

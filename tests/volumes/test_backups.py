@@ -90,6 +90,7 @@ def test_each_of_a_chain_comes_back_as_it_was_and_outlives_its_volume(town: Town
     assert (held(town), current().folders(), Backup.objects.count()) == ((0, 0), [], 0)
 
 
+@pytest.mark.slow
 def test_a_backup_is_written_over_a_volume_that_fits_and_is_free(town: Town, disks: MemoryCopies) -> None:
     volume, other, small = town.make(2), town.make(3), town.make(1)
     disks.write(volume.id, 5, b"kept")
@@ -116,6 +117,7 @@ def test_a_backup_is_written_over_a_volume_that_fits_and_is_free(town: Town, dis
     assert ("ready", made.id) in town.guests.told
 
 
+@pytest.mark.slow
 def test_what_cannot_be_backed_up_is_refused(town: Town, disks: MemoryCopies) -> None:
     volume = town.make(1)
     with pytest.raises(InvalidBackupError):
@@ -167,6 +169,7 @@ def test_a_backup_that_fails_says_why_and_leaves_nothing(town: Town, disks: Memo
     assert back_up(town, volume).status == "available"
 
 
+@pytest.mark.slow
 def test_a_backup_whose_record_alone_is_behind_is_completed(town: Town, disks: MemoryCopies) -> None:
     """A copy of the records from before its end was put back: its data is kept."""
     volume = town.make(1)
@@ -183,6 +186,7 @@ def test_a_backup_whose_record_alone_is_behind_is_completed(town: Town, disks: M
         assert (found, found["status"]) == (whole, "available")
 
 
+@pytest.mark.slow
 def test_a_damaged_backup_is_told_and_the_volume_keeps_what_it_had(
     town: Town, disks: MemoryCopies, settings: Any
 ) -> None:
@@ -199,6 +203,7 @@ def test_a_damaged_backup_is_told_and_the_volume_keeps_what_it_had(
     assert disks.disks[str(other.id)][1].startswith(b"old")
 
 
+@pytest.mark.slow
 def test_a_host_sends_and_gets_only_what_it_was_told(town: Town, disks: MemoryCopies) -> None:
     volume = town.make(1)
     backup = back_up(town, volume)
@@ -252,6 +257,7 @@ def test_records_are_carried_to_another_cloud_and_back(
     assert found.status == "error"
 
 
+@pytest.mark.slow
 def test_a_whole_backup_that_an_operator_sets_in_error_keeps_its_data(
     town: Town, disks: MemoryCopies, operator: RequestContext
 ) -> None:

@@ -14,6 +14,7 @@ from tests.volumes.conftest import Town
 pytestmark = pytest.mark.both_databases
 
 
+@pytest.mark.slow
 def test_a_volume_of_several_servers_has_so_many_attachments(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attachments, "MOST_OF_VOLUME", 3)
     VolumeType.objects.create(name="many", extra_specs={"multiattach": "<is> True"})

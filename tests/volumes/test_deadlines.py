@@ -43,6 +43,8 @@ from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
 
+pytestmark = pytest.mark.slow
+
 
 def snapshot_of(town: Town, volume: Volume) -> Snapshot:
     snapshot = create_snapshot(town.alice, volume.id)
@@ -136,7 +138,6 @@ def look() -> None:
     backup_jobs.end_overdue()
 
 
-@pytest.mark.slow
 @one_in(3, "case", BEGIN)
 def test_progress_keeps_work_alive_whatever_it_takes_and_silence_ends_it(town: Town, case: str) -> None:
     work = begun(town, case)

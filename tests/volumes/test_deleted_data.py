@@ -83,6 +83,7 @@ def test_it_counts_for_the_type_of_its_volume(town: Town) -> None:
     assert usage_of(project_of(town)).get("gigabytes_faster", 0) == 0
 
 
+@pytest.mark.slow
 def test_audits_count_what_is_there_now(town: Town) -> None:
     volume, clone = town.make(4), town.make(4)
     delete(town, volume, kept=3 * GIB - 1)
@@ -108,6 +109,7 @@ def locked_in_turn(asked: CaptureQueriesContext) -> list[str]:
     return tables
 
 
+@pytest.mark.slow
 def test_an_audit_counts_in_every_quota_before_any_pool(town: Town) -> None:
     """Whoever makes a volume locks the counters of a project, then the pool."""
     other = ScriptedPool(name="other", kept={})
@@ -135,6 +137,7 @@ def test_a_deletion_counts_in_every_quota_before_its_pool(town: Town) -> None:
     assert held(town) == (1, 1)
 
 
+@pytest.mark.slow
 def test_an_audit_from_before_the_deletion_loses_no_owner(town: Town) -> None:
     volume = town.make(2)
     delete(town, volume, kept=GIB)
@@ -185,6 +188,7 @@ def test_what_a_full_answer_leaves_out_is_not_absent(town: Town) -> None:
     assert usage_of(project_of(town))["gigabytes"] == 1
 
 
+@pytest.mark.slow
 def test_only_the_host_whose_word_counts_is_believed(town: Town) -> None:
     volume = town.make(1)
     delete(town, volume, kept=GIB)
@@ -197,6 +201,7 @@ def test_only_the_host_whose_word_counts_is_believed(town: Town) -> None:
     assert held(town) == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_deleted_project_leaves_it_to_the_pool(town: Town) -> None:
     delete(town, town.make(1), kept=GIB)
     delete_project(Project.objects.get(id=project_of(town)))

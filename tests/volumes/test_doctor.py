@@ -46,6 +46,7 @@ def mend(check: str) -> None:
     assert look() == []
 
 
+@pytest.mark.slow
 def test_a_status_that_does_not_follow_from_the_attachments_is_mended(town: Town) -> None:
     volume = town.make()
     assert look() == []
@@ -56,6 +57,7 @@ def test_a_status_that_does_not_follow_from_the_attachments_is_mended(town: Town
     assert [(each.check, each.repair) for each in look()] == [("volumes", None)]
 
 
+@pytest.mark.slow
 def test_a_volume_that_is_held_for_a_server_that_is_over_is_given_back(town: Town) -> None:
     volume = town.make()
     town.attach(volume)  # to a server that no record knows
@@ -96,6 +98,7 @@ def test_data_without_a_record_and_records_without_data_are_told_and_left_alone(
     assert look("pool_contents") == []
 
 
+@pytest.mark.slow
 def test_data_that_was_ordered_away_and_is_there_again_is_removed_and_no_other(
     town: Town, contents: list[StoredVolume]
 ) -> None:
@@ -117,6 +120,7 @@ def test_data_that_was_ordered_away_and_is_there_again_is_removed_and_no_other(
     assert [each.repair for each in look("pool_contents")] == [None]
 
 
+@pytest.mark.slow
 def test_attachments_that_are_no_disk_of_their_server_are_given_back_and_disks_without_one_told(town: Town) -> None:
     server, volume = town.cloud.launch(town.alice), town.make()
     attachment = town.attach(volume, server.id)
@@ -127,6 +131,7 @@ def test_attachments_that_are_no_disk_of_their_server_are_given_back_and_disks_w
     assert [(each.check, each.repair) for each in look("block_devices")] == [("block_devices", None)]
 
 
+@pytest.mark.slow
 def test_disks_of_guests_and_attachments_are_compared_both_ways(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     server, volume, other = town.cloud.launch(town.alice), town.make(), town.make()
     town.cloud.run()
@@ -181,6 +186,7 @@ def test_a_snapshot_that_nothing_ends_is_told(town: Town) -> None:
     assert [each.check for each in look("volumes")] == ["volumes"]
 
 
+@pytest.mark.slow
 def test_a_daemon_that_nobody_needs_or_that_forgot_a_client_is_told_again(
     town: Town, contents: list[StoredVolume]
 ) -> None:

@@ -63,6 +63,7 @@ def sentences() -> str:
 # ----- who serves a pool ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_host_that_names_a_pool_gets_neither_the_pool_nor_a_key(
     town: Town, evil: ScriptedAgent, *, shared: bool
@@ -87,6 +88,7 @@ def test_a_host_that_names_a_pool_gets_neither_the_pool_nor_a_key(
     assert not PoolClaim.objects.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [False, True])
 def test_a_pool_that_its_host_leaves_out_stays_its_own(town: Town, evil: ScriptedAgent, *, shared: bool) -> None:
     """As when an agent starts before the folder of the pool is mounted."""
@@ -151,6 +153,7 @@ def test_hosts_from_before_there_were_secrets_stay_admitted(town: Town) -> None:
     assert hosts_of(town.pool) == {"kelvin", "nadel", "late"}
 
 
+@pytest.mark.slow
 def test_an_operator_admits_and_removes_hosts(town: Town, evil: ScriptedAgent) -> None:
     volume = town.make()
     attachment = town.attach(volume)
@@ -221,6 +224,7 @@ def test_a_host_of_a_shared_pool_speaks_for_itself_alone(town: Town, evil: Scrip
 # ----- keys -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_host_of_a_shared_pool_gets_keys_of_what_it_serves_only(town: Town, evil: ScriptedAgent) -> None:
     secret_type()
     town.pool.shared = True
@@ -237,6 +241,7 @@ def test_a_host_of_a_shared_pool_gets_keys_of_what_it_serves_only(town: Town, ev
     assert {command.subject_id for command in told} == {str(held.id), str(idle.id), str(mine.id)}
 
 
+@pytest.mark.slow
 def test_a_host_that_ends_a_daemon_or_deletes_a_volume_needs_no_key(town: Town) -> None:
     secret_type()
     volume = town.make(volume_type="secret")
@@ -251,6 +256,7 @@ def test_a_host_that_ends_a_daemon_or_deletes_a_volume_needs_no_key(town: Town) 
     assert keys_in([closing, deleting]) == []
 
 
+@pytest.mark.slow
 def test_the_daemon_of_a_shared_pool_runs_on_a_host_of_the_pool(town: Town, evil: ScriptedAgent) -> None:
     """A guest on another host opens the volume over TLS, and that host gets no key."""
     secret_type()
@@ -264,6 +270,7 @@ def test_the_daemon_of_a_shared_pool_runs_on_a_host_of_the_pool(town: Town, evil
     assert town.disk(attachment).connection.tls_hostname == tls_hostname(str(town.host.id))
 
 
+@pytest.mark.slow
 def test_a_host_that_was_removed_from_a_pool_ends_nothing_there(town: Town, evil: ScriptedAgent) -> None:
     town.pool.shared = True
     town.agent.measured()
@@ -293,6 +300,7 @@ def test_the_first_pools_of_hosts_may_have_one_name(town: Town, evil: ScriptedAg
     assert in_doubt() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "driver", "doubted"),
     [("gold", "fake", True), ("other", "rbd", True), ("rbd", "fake", True), ("other", "fake", False)],

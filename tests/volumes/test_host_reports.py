@@ -34,6 +34,8 @@ from tests.support.scripted_agent import ScriptedAgent
 from tests.support.scripted_pool import ScriptedPool, plain
 from tests.volumes.conftest import Town
 
+pytestmark = pytest.mark.slow
+
 OPERATOR = context("operator", ADMIN)
 
 
@@ -97,7 +99,6 @@ def connected(town: Town, volume: Volume, host: ScriptedAgent, evil: ScriptedAge
     return told
 
 
-@pytest.mark.slow
 def test_a_place_that_is_not_the_volumes_reaches_no_guest(
     town: Town, evil: ScriptedAgent, lying: tuple[Volume, LyingPool]
 ) -> None:
@@ -119,7 +120,6 @@ def test_a_socket_is_named_to_guests_of_its_own_host_only(
     assert here.socket == f"/run/exports/{volume.id}.sock"
 
 
-@pytest.mark.slow
 def test_address_and_certificate_are_those_of_the_storage_host(
     town: Town, evil: ScriptedAgent, lying: tuple[Volume, LyingPool]
 ) -> None:
@@ -134,7 +134,6 @@ def test_address_and_certificate_are_those_of_the_storage_host(
         assert connected(town, volume, town.agent, evil) is None
 
 
-@pytest.mark.slow
 def test_a_place_that_is_not_the_volumes_is_not_fetched_from(
     town: Town, evil: ScriptedAgent, lying: tuple[Volume, LyingPool]
 ) -> None:

@@ -48,6 +48,7 @@ def long_after(volume: Volume) -> None:
     reap()
 
 
+@pytest.mark.slow
 def test_a_silent_host_is_given_up_and_may_still_report(town: Town) -> None:
     volume = create_volume(town.alice, VolumeRequest(size_gb=1))
     (command,) = town.agent.take(begin=False)
@@ -148,6 +149,7 @@ def ceph(town: Town) -> ScriptedPool:
     return shared
 
 
+@pytest.mark.slow
 def test_the_next_host_waits_for_the_end_of_the_first_daemon(town: Town, ceph: ScriptedPool) -> None:
     nadel = town.cloud.agents["nadel"]
     volume = town.make()
@@ -164,6 +166,7 @@ def test_the_next_host_waits_for_the_end_of_the_first_daemon(town: Town, ceph: S
     assert (town.fresh(volume).status, town.fresh(volume).daemon_host_id) == ("in-use", nadel.host.id)
 
 
+@pytest.mark.slow
 def test_a_dead_host_is_not_waited_for(town: Town, ceph: ScriptedPool, operator: RequestContext) -> None:
     nadel = town.cloud.agents["nadel"]
     volume = town.make()
@@ -193,6 +196,7 @@ def test_a_dead_host_is_not_waited_for(town: Town, ceph: ScriptedPool, operator:
     assert (town.fresh(volume).status, town.fresh(volume).daemon_host_id) == ("in-use", nadel.host.id)
 
 
+@pytest.mark.slow
 def test_what_lies_on_a_dead_host_alone_is_refused_in_words_until_it_is_back(
     town: Town, operator: RequestContext
 ) -> None:
@@ -225,6 +229,7 @@ def test_what_lies_on_a_dead_host_alone_is_refused_in_words_until_it_is_back(
     assert town.pool.volumes.keys() == {str(volume.id)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encrypted", [False, True])
 def test_several_servers_have_a_volume_whose_type_allows_it(town: Town, ceph: ScriptedPool, *, encrypted: bool) -> None:
     """Also of an encrypted one: only the host of the daemon is told its key."""
@@ -249,6 +254,7 @@ def test_several_servers_have_a_volume_whose_type_allows_it(town: Town, ceph: Sc
     assert nadel.take() == []
 
 
+@pytest.mark.slow
 def test_a_daemon_stays_while_a_guest_of_another_host_has_the_volume_through_it(town: Town, ceph: ScriptedPool) -> None:
     nadel = town.cloud.agents["nadel"]
     ceph.driver = "dir"
@@ -283,6 +289,7 @@ def test_a_volume_whose_pool_no_host_serves_is_not_connected(town: Town) -> None
     assert town.fresh(volume).status == "available"
 
 
+@pytest.mark.slow
 def test_a_machine_that_starts_anew_is_told_the_keys_of_what_it_served(town: Town) -> None:
     secret = VolumeType.objects.create(name="secret")
     TypeEncryption.objects.create(volume_type=secret, provider="luks")
@@ -304,6 +311,7 @@ def test_a_machine_that_starts_anew_is_told_the_keys_of_what_it_served(town: Tow
     assert (town.fresh(held).status, town.fresh(given_back).status) == ("in-use", "available")
 
 
+@pytest.mark.slow
 def test_each_server_of_a_volume_has_an_export_of_its_own_also_after_a_growth(town: Town) -> None:
     VolumeType.objects.create(name="many", extra_specs={"multiattach": "<is> True"})
     volume = town.make(volume_type="many")

@@ -77,6 +77,7 @@ def test_an_empty_volume_is_made_attached_grown_and_deleted(town: Town) -> None:
     assert (town.pool.volumes, allocated(), held(town)) == ({}, 0, {"volumes": 0, "gigabytes": 0, "snapshots": 0})
 
 
+@pytest.mark.slow
 def test_a_volume_that_was_reset_while_somebody_has_it_is_refused_for_that(town: Town) -> None:
     volume = town.make()
     snapshot = create_snapshot(town.alice, volume.id)
@@ -163,6 +164,7 @@ def test_another_projects_volume_is_nobodys(town: Town) -> None:
         create_volume(charlie, VolumeRequest(size_gb=1, volume_type="none such"))
 
 
+@pytest.mark.slow
 def test_a_host_that_fails_leaves_a_reason_and_nothing_held(town: Town) -> None:
     town.agent.failing["create_volume_request"] = "The disk is full."
     volume = town.make()

@@ -25,6 +25,8 @@ from tests.support.jobs import drain
 from tests.support.scripted_pool import ScriptedPool
 from tests.volumes.conftest import Town
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def other(town: Town) -> ScriptedPool:

@@ -87,6 +87,7 @@ def put_back(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 PutBack = Callable[[Copy], None]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_an_attachment_since_the_copy_is_kept_and_nobody_else_is_let_in(town: Town, put_back: PutBack) -> None:
     volume = town.make()
@@ -110,6 +111,7 @@ def test_an_attachment_since_the_copy_is_kept_and_nobody_else_is_let_in(town: To
     assert look("newer_volumes") == []
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_an_attachment_elsewhere_before_the_host_is_back_cuts_nobody_off(town: Town) -> None:
     """The link was never broken, and the next change has the numbers of the lost one."""
@@ -152,6 +154,7 @@ def test_a_host_is_asked_again_for_the_place_of_a_volume_that_was_given_back(tow
     assert town.agent.take() == []
 
 
+@pytest.mark.slow
 def test_a_pending_attachment_fails_when_the_host_is_back(town: Town, put_back: PutBack) -> None:
     volume = town.make()
     copy = Copy()
@@ -166,6 +169,7 @@ def test_a_pending_attachment_fails_when_the_host_is_back(town: Town, put_back: 
     assert set(Attachment.objects.values_list("id", flat=True)) == {lost.id}
 
 
+@pytest.mark.slow
 def test_one_who_has_let_go_since_the_copy_does_not_keep_another_out(town: Town, put_back: PutBack) -> None:
     volume = town.make()
     before = town.attach(volume)
@@ -184,6 +188,7 @@ def test_one_who_has_let_go_since_the_copy_does_not_keep_another_out(town: Town,
     assert [client.attachment_id for client in town.pool.clients[str(volume.id)]] == [str(lost.id)]
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_a_larger_size_is_taken_over_and_never_shrunk(town: Town, put_back: PutBack) -> None:
     volume = town.make(1)
@@ -201,6 +206,7 @@ def test_a_larger_size_is_taken_over_and_never_shrunk(town: Town, put_back: PutB
     assert (town.fresh(volume).size_gb, town.pool.volumes[str(volume.id)]) == (6, 6)
 
 
+@pytest.mark.slow
 def test_volumes_that_have_grown_count_in_every_quota_before_their_pool(town: Town) -> None:
     """Whoever makes a volume locks the counters of a project, then the pool."""
     volumes = [town.make(1), town.make(1)]
@@ -216,6 +222,7 @@ def test_volumes_that_have_grown_count_in_every_quota_before_their_pool(town: To
     assert StoragePool.objects.get().allocated_gb == 10
 
 
+@pytest.mark.slow
 def test_an_extension_that_the_copy_says_goes_on_is_finished(town: Town) -> None:
     volume = town.make(1)
     extend_volume(town.alice, volume.id, 5)
@@ -228,6 +235,7 @@ def test_an_extension_that_the_copy_says_goes_on_is_finished(town: Town) -> None
     assert StoragePool.objects.get().allocated_gb == 5
 
 
+@pytest.mark.slow
 def test_data_that_is_gone_is_an_error_that_is_shown(town: Town, put_back: PutBack) -> None:
     volume = town.make()
     copy = Copy()
@@ -244,6 +252,7 @@ def test_data_that_is_gone_is_an_error_that_is_shown(town: Town, put_back: PutBa
     assert not Volume.objects.filter(id=volume.id).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["revert", "delete"])
 def test_what_was_ordered_of_older_records_is_refused_and_shown(town: Town, order: str) -> None:
     volume = town.make()
@@ -269,6 +278,7 @@ def test_what_was_ordered_of_older_records_is_refused_and_shown(town: Town, orde
     assert not Volume.objects.filter(id=volume.id).exists()
 
 
+@pytest.mark.slow
 def test_a_move_that_has_ended_since_the_copy_loses_no_data(
     town: Town, operator: RequestContext, put_back: PutBack
 ) -> None:
@@ -307,6 +317,7 @@ def shared_secret(town: Town) -> Volume:
     return town.make(volume_type="secret")
 
 
+@pytest.mark.slow
 def test_an_encrypted_volume_in_a_shared_pool_is_kept_for_who_has_it_open(town: Town, put_back: PutBack) -> None:
     volume = shared_secret(town)
     copy = Copy()
@@ -325,6 +336,7 @@ def test_an_encrypted_volume_in_a_shared_pool_is_kept_for_who_has_it_open(town: 
     assert town.attach(town.fresh(volume)).status == "attached"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multiattach", [False, True])
 def test_no_host_is_given_a_key_because_it_says_that_it_has_the_volume_open(town: Town, *, multiattach: bool) -> None:
     volume = shared_secret(town)
@@ -356,6 +368,7 @@ def test_a_host_s_word_counts_for_volumes_of_its_own_only(town: Town) -> None:
     assert town.fresh(volume).status == "available"
 
 
+@pytest.mark.slow
 def test_a_host_that_knows_no_more_than_the_records_changes_nothing(town: Town) -> None:
     volume = town.make()
     town.attach(volume)
@@ -365,6 +378,7 @@ def test_a_host_that_knows_no_more_than_the_records_changes_nothing(town: Town) 
     assert look("newer_volumes", "volumes") == []
 
 
+@pytest.mark.slow
 def test_commands_that_overtake_each_other_are_sent_again(town: Town) -> None:
     volume = town.make()
     attachment = attachments.reserve(town.alice, volume.id, uuid.uuid4())
@@ -382,6 +396,7 @@ def test_commands_that_overtake_each_other_are_sent_again(town: Town) -> None:
     assert town.fresh(volume).lost == {}
 
 
+@pytest.mark.slow
 def test_a_host_cannot_fill_the_records_with_attachments(town: Town) -> None:
     volume = town.make()
     clients = [VolumeClient(attachment_id=str(uuid.uuid4()), host_id="?", local=True) for _ in range(200)]
@@ -390,6 +405,7 @@ def test_a_host_cannot_fill_the_records_with_attachments(town: Town) -> None:
     assert Attachment.objects.count() == attachments.MOST_OF_VOLUME
 
 
+@pytest.mark.slow
 def test_every_guest_of_a_volume_of_many_goes_on(town: Town) -> None:
     volume = town.make()
     Volume.objects.update(multiattach=True)
@@ -410,6 +426,7 @@ def test_every_guest_of_a_volume_of_many_goes_on(town: Town) -> None:
     assert Attachment.objects.filter(id__in=[row.id for row in rows]).exclude(connection={}).count() == len(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("taken", [False, True])
 def test_what_a_copy_says_is_under_way_ends_soon_unless_its_host_still_works(
     town: Town, monkeypatch: pytest.MonkeyPatch, *, taken: bool

@@ -205,6 +205,7 @@ def test_nobody_opens_or_deletes_a_volume_before_every_host_of_its_pool_was_hear
     assert moved.told() == []
 
 
+@pytest.mark.slow
 def test_volumes_made_since_a_restore_wait_for_nobody(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
     nadel = second(town)
     after_restore(monkeypatch)
@@ -341,6 +342,7 @@ def claim(moved: Moved, host: Host, version: int) -> None:
     audits.compare_volumes(host.id, [KnownVolume(data_id=data, version=version, size_gb=1, clients=[client])])
 
 
+@pytest.mark.slow
 def test_a_host_that_is_not_admitted_has_no_say(town: Town, monkeypatch: pytest.MonkeyPatch, *, told: bool) -> None:
     moved = move(town)
     evil = town.cloud.add_host("evil")
@@ -350,6 +352,7 @@ def test_a_host_that_is_not_admitted_has_no_say(town: Town, monkeypatch: pytest.
     assert holds.elsewhere(moved.fresh()) == []
 
 
+@pytest.mark.slow
 def test_an_admitted_host_that_lies_is_named_and_removed(town: Town, operator: RequestContext) -> None:
     volume, evil = town.make(), second(town, "evil")
     moved = Moved(town, evil, Copy(), volume, uuid.uuid4(), uuid.uuid4())
@@ -365,6 +368,7 @@ def test_an_admitted_host_that_lies_is_named_and_removed(town: Town, operator: R
     assert town.attach(moved.fresh()).status == "attached"
 
 
+@pytest.mark.slow
 def test_a_host_that_was_shut_out_since_keeps_nobody_out(
     town: Town, monkeypatch: pytest.MonkeyPatch, *, told: bool
 ) -> None:
@@ -384,6 +388,7 @@ def test_a_host_that_was_shut_out_since_keeps_nobody_out(
     assert Attachment.objects.filter(id=client.attachment_id).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("multiattach", [False, True])
 def test_no_host_gets_the_key_of_an_encrypted_volume_by_its_word(
     town: Town, monkeypatch: pytest.MonkeyPatch, *, multiattach: bool, told: bool

@@ -35,6 +35,7 @@ def taken(town: Town, volume: Volume, **values: bool) -> Snapshot:
     return snapshot
 
 
+@pytest.mark.slow
 def test_a_snapshot_is_taken_cloned_and_deleted(town: Town) -> None:
     volume = town.make(2)
     town.attach(volume)
@@ -55,6 +56,7 @@ def test_a_snapshot_is_taken_cloned_and_deleted(town: Town) -> None:
     assert [str(found) for found in drift.find()] == []
 
 
+@pytest.mark.slow
 def test_a_volume_goes_with_its_snapshots_only_when_that_is_said(town: Town) -> None:
     volume = town.make()
     taken(town, volume)
@@ -66,6 +68,7 @@ def test_a_volume_goes_with_its_snapshots_only_when_that_is_said(town: Town) -> 
     assert [str(found) for found in drift.find()] == []
 
 
+@pytest.mark.slow
 def test_only_the_newest_snapshot_of_this_size_is_reverted_to(town: Town) -> None:
     volume = town.make()
     older, newer = taken(town, volume), taken(town, volume)
@@ -81,6 +84,7 @@ def test_only_the_newest_snapshot_of_this_size_is_reverted_to(town: Town) -> Non
         revert_to_snapshot(town.alice, volume.id, newer.id)
 
 
+@pytest.mark.slow
 def test_an_image_is_written_over_a_volume_that_nobody_reads(town: Town) -> None:
     image, volume = town.cloud.image, town.make(1)
     reimage(town.alice, volume.id, str(image.id))
@@ -116,6 +120,7 @@ def test_an_image_that_does_not_fit_changes_nothing(town: Town) -> None:
     assert (volume.status, volume.bootable, Message.objects.count()) == ("available", False, 1)
 
 
+@pytest.mark.slow
 def test_no_image_is_written_over_what_a_server_has(town: Town) -> None:
     image, volume = town.cloud.image, town.make(1)
     held = reserve(town.alice, volume.id, uuid.uuid4())
@@ -149,6 +154,7 @@ def test_a_snapshot_that_fails_says_why(town: Town) -> None:
     assert (message.resource_type, "No room." in message.text) == ("VOLUME_SNAPSHOT", True)
 
 
+@pytest.mark.slow
 def test_a_volume_is_made_of_an_image_and_becomes_one(town: Town, tmp_path: object) -> None:
     source = town.cloud.image
     with pytest.raises(InvalidInputError):

@@ -50,6 +50,7 @@ def test_entries_are_there_until_they_are_over(cache: MachineCache, monkeypatch:
     assert cache.get("c") is None
 
 
+@pytest.mark.slow
 def test_processes_and_threads_count_together(cache: MachineCache, tmp_path: Path) -> None:
     cache.set("count", 0, 1000)
     command = [sys.executable, "-c", ADD, str(tmp_path / "run" / "counts.sqlite3")]

@@ -61,6 +61,7 @@ def test_a_long_log_loses_its_beginning_and_no_offset(log: Path) -> None:
     assert read(log, None, 20).end == len(text) + 20
 
 
+@pytest.mark.slow
 def test_a_flood_is_cut_again_and_again(log: Path) -> None:
     for _ in range(5):
         write(log, LIMIT)

@@ -9,6 +9,7 @@ import pytest
 from compute_agent.virt.libvirt import kvm
 
 
+@pytest.mark.slow
 def test_the_probe_really_runs_a_guest() -> None:
     assert kvm.probe("tcg")
     assert not kvm.probe("no-such-accelerator")

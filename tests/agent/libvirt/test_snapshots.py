@@ -70,24 +70,28 @@ def copy(domain: Domain, tmp_path: Path) -> None:
     snapshots.copy_disk(domain, domain.disk, tmp_path / "copy", "qcow2", lambda: False)
 
 
+@pytest.mark.slow
 def test_a_guest_without_an_agent_is_copied_as_it_is(disk: Path, tmp_path: Path) -> None:
     domain = Domain(disk, agent=False)
     copy(domain, tmp_path)
     assert domain.calls == ["backupBegin"]
 
 
+@pytest.mark.slow
 def test_file_systems_stand_still_while_the_copy_begins(disk: Path, tmp_path: Path) -> None:
     domain = Domain(disk, agent=True)
     copy(domain, tmp_path)
     assert domain.calls == ["fsFreeze", "backupBegin", "fsThaw"]
 
 
+@pytest.mark.slow
 def test_a_guest_whose_agent_does_not_answer_is_copied_all_the_same(disk: Path, tmp_path: Path) -> None:
     domain = Domain(disk, agent=True, fails=("fsFreeze",))
     copy(domain, tmp_path)
     assert domain.calls == ["fsFreeze", "backupBegin", "fsThaw"]  # it may have frozen them, and said so too late
 
 
+@pytest.mark.slow
 def test_a_copy_that_cannot_begin_leaves_nothing_frozen(disk: Path, tmp_path: Path) -> None:
     domain = Domain(disk, agent=True, fails=("backupBegin", "fsThaw"))
     with pytest.raises(RetryableHostError):

@@ -180,6 +180,7 @@ def test_a_clone_reads_few_living_volumes(host: Host) -> None:
     assert host.reads(chain[-1], 1)
 
 
+@pytest.mark.slow
 def test_no_clone_fills_the_pool_by_a_copy(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "MOST_DEPTH", 0)
     volume = host.create()

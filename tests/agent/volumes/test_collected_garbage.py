@@ -17,6 +17,8 @@ from compute_agent.volumes import layers
 from compute_agent.volumes.qcow2 import Qcow2Driver
 from tests.agent.volumes.conftest import MIB, Pool
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Scene:

@@ -27,7 +27,7 @@ from compute_agent.volumes.driver import PoolSettings
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 from tests.agent.volumes.test_drivers import CLIENT, delete_snapshot, kill, snapshot, uri
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account")
+pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another account"), pytest.mark.slow]
 ENTRY = pwd.getpwnam("nobody")
 NOBODY = StorageAccount("nobody", ENTRY.pw_uid, ENTRY.pw_gid)
 EVERY = "0.0.0.0"  # noqa: S104 - where packets for the host's address come with another one
@@ -78,7 +78,6 @@ def test_a_daemon_has_an_account_of_its_own_and_no_rights(pool: Pool) -> None:
     assert "failed" not in qemu_io(reach, f"write -P 1 0 {MIB}", f"read -P 1 0 {MIB}")
 
 
-@pytest.mark.slow
 def test_a_confined_daemon_does_all_that_volumes_need(pool: Pool) -> None:
     volume = pool.make()
     reach = uri(pool, volume)

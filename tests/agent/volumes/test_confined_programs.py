@@ -62,6 +62,7 @@ def test_the_format_of_an_upload_is_read_without_rights(spy: None, hidden: Path,
     check_powerless(cache.get(portal.offer(tmp_path / "disk", "raw"), "someone").path)
 
 
+@pytest.mark.slow
 def test_volumes_are_copied_without_rights(spy: None, hidden: Path) -> None:  # noqa: F811
     files = {name: hidden / name for name in ("source", "target", "image", "overlay")}
     for path in files.values():
@@ -99,6 +100,7 @@ def test_copies_of_an_account_are_whole(pool: Pool, hidden: Path, key: str) -> N
     assert pool.reads(volume, 0, 2 * MIB)
 
 
+@pytest.mark.slow
 def test_files_are_lent_for_the_time_of_a_run(hidden: Path) -> None:  # noqa: F811
     secret, mine = hidden / "secret", hidden / "mine"
     for path in (secret, mine):

@@ -26,6 +26,8 @@ from compute_agent.volumes.services import Outside, Volumes
 from compute_agent.volumes.unmanaged import UnmanageableError
 from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 
+pytestmark = pytest.mark.slow
+
 CLIENT = VolumeClient(attachment_id="a", host_id="h", local=True)
 DEEP_DIR = pytest.param("dir", marks=pytest.mark.deep)
 FILES = pytest.mark.parametrize("pool", ["nbd", "dir"], indirect=True)
@@ -137,7 +139,6 @@ class Cached:
         return self
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", ["", pytest.param(KEY, marks=pytest.mark.deep)], ids=["plain", "encrypted"])
 @ALSO_CEPH
 def test_an_image_is_written_over_a_volume_and_its_snapshots_stay(pool: Pool, tmp_path: Path, key: str) -> None:
@@ -176,7 +177,6 @@ def test_an_image_larger_than_the_volume_is_refused_and_leaves_nothing(pool: Poo
     assert pool.driver.contents() == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("opened", [False, True], ids=["closed", "open"])
 @ALSO_CEPH
 def test_snapshots_are_deleted_in_any_order(pool: Pool, opened: bool) -> None:
@@ -314,7 +314,6 @@ def test_a_second_opener_is_refused(pool: Pool, short: Path) -> None:
         os.close(descriptor)
 
 
-@pytest.mark.slow
 @ONE_OF_FILES_AND_CEPH
 @pytest.mark.parametrize("told", [True, False], ids=["told of the end", "not told"])
 def test_the_guest_before_reaches_nothing_when_another_has_the_volume(pool: Pool, told: bool) -> None:
@@ -355,7 +354,6 @@ def test_a_new_volume_reads_nothing_of_a_deleted_one(pool: Pool) -> None:
     assert pool.reads(pool.make(), 0, 0, 16 * MIB)
 
 
-@pytest.mark.slow
 @ALSO_CEPH
 def test_what_was_never_written_reads_as_zeros_after_growth_reverts_and_merges(pool: Pool) -> None:
     gib, volume = 1 << 30, pool.make()
@@ -383,7 +381,6 @@ def test_what_was_never_written_reads_as_zeros_after_growth_reverts_and_merges(p
     assert pool.reads(pool.make(3), 0, gib - 16 * MIB, 32 * MIB)
 
 
-@pytest.mark.slow
 @ONE_OF_FILES
 @pytest.mark.parametrize("key", ["", pytest.param(KEY, marks=pytest.mark.deep)], ids=["plain", "encrypted"])
 def test_what_a_closed_volume_needs_no_more_is_merged(
@@ -425,7 +422,6 @@ def test_changes_since_a_snapshot_are_what_was_written(pool: Pool) -> None:
         pool.driver.changes(volume, "b2", "b0")
 
 
-@pytest.mark.slow
 @ONE_OF_FILES
 @pytest.mark.parametrize("form", ["raw", "qcow2"])
 def test_a_disk_that_is_nobody_s_becomes_a_volume_and_a_volume_such_a_disk(

@@ -37,6 +37,7 @@ def pool(request: pytest.FixtureRequest, tmp_path: Path, daemons: Daemons) -> It
         daemons.end_all()
 
 
+@pytest.mark.slow
 def test_what_has_no_room_is_refused_and_writes_wait_for_room(pool: Pool, tmp_path: Path) -> None:
     volumes = Volumes([pool.driver], pool.daemons, Outside(Cache(tmp_path / "image")))
     volume = pool.make()

@@ -100,6 +100,7 @@ def running(short: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_daemons_and_sockets_of_nobody_are_ended_when_an_agent_begins(short: Path) -> None:
     volumes = agent(short)
     (pool,) = volumes.states()

@@ -15,6 +15,7 @@ from tests.agent.volumes.conftest import MIB, Pool, qemu_io
 from tests.agent.volumes.test_drivers import FILES, kill, snapshot, uri
 
 
+@pytest.mark.slow
 @FILES
 def test_a_killed_snapshot_is_finished_by_its_repetition(pool: Pool) -> None:
     volume = pool.make()

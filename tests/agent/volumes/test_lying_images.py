@@ -20,6 +20,8 @@ from tests.agent.volumes.conftest import MIB, Pool
 from tests.agent.volumes.test_drivers import FILES
 from tests.host.test_images import Portal
 
+pytestmark = pytest.mark.slow
+
 
 def qcow2(folder: Path, size: str, *more: str) -> Path:
     path = folder / "image.qcow2"

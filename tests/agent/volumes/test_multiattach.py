@@ -78,6 +78,7 @@ def test_a_guest_that_is_taken_out_by_force_writes_no_more_and_the_others_notice
     assert (said.count("read 4096/4096"), "failed" in said) == (3, False)
 
 
+@pytest.mark.slow
 @FILES
 def test_it_grows_and_comes_back_for_each_of_its_guests(pool: Pool) -> None:
     volume = shared(pool)

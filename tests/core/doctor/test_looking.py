@@ -31,6 +31,8 @@ from provisioning.quotas.models import QuotaUsage
 from tests.core.doctor.findings import OLD, broken, command, look
 from tests.support.clouds import Cloud, context
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_sql_of_most_looks_is_made_once(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
@@ -50,7 +52,6 @@ def test_the_sql_of_most_looks_is_made_once(
     assert len(made) < len(asked)
 
 
-@pytest.mark.slow
 def test_a_busy_cloud_is_well(cloud: Cloud, alice: RequestContext) -> None:
     assert look() == []
     for _ in range(3):
@@ -109,7 +110,6 @@ def test_the_command_says_all_is_well(cloud: Cloud) -> None:
     assert (text.strip(), status) == (f"{len(checks)} checks: all is well.", 0)
 
 
-@pytest.mark.slow
 def test_the_command_tells_and_mends(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     QuotaUsage.objects.filter(resource__in=["cores", "ram"]).update(in_use=9)

@@ -102,6 +102,7 @@ def test_ports_of_routers_and_floating_ips_that_are_gone(
     assert FixedIP.every.get(pk=held.pk).port_id is None, "nobody else gets the address for a while"
 
 
+@pytest.mark.slow
 def test_addresses_that_are_held_back_for_too_long(cloud: Cloud, alice: RequestContext) -> None:
     delete(context("alice"), cloud.running(alice).id)
     cloud.run()
@@ -121,6 +122,7 @@ def test_an_address_that_two_ports_have(cloud: Cloud, alice: RequestContext) -> 
     assert only("held_addresses").subject == f"subnet {row.subnet_id}"
 
 
+@pytest.mark.slow
 def test_a_floating_ip_that_leads_to_an_address_nobody_has(cloud: Cloud, alice: RequestContext) -> None:
     made = floating(cloud, alice, cloud.running(alice))
     FloatingIP.objects.update(fixed_address="10.20.0.250")
@@ -129,6 +131,7 @@ def test_a_floating_ip_that_leads_to_an_address_nobody_has(cloud: Cloud, alice: 
     assert FloatingIP.objects.get().fixed_port_id is None
 
 
+@pytest.mark.slow
 def test_a_floating_ip_behind_a_router_that_has_left_its_network(cloud: Cloud, alice: RequestContext) -> None:
     made = floating(cloud, alice, cloud.running(alice))
     Port.objects.filter(device_id=made.router_id, network=cloud.network).delete()
@@ -136,6 +139,7 @@ def test_a_floating_ip_behind_a_router_that_has_left_its_network(cloud: Cloud, a
     mended("floating_ips")
 
 
+@pytest.mark.slow
 def test_a_forwarding_to_an_address_nobody_has(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     _, external = led_out(cloud, alice)
@@ -149,6 +153,7 @@ def test_a_forwarding_to_an_address_nobody_has(cloud: Cloud, alice: RequestConte
     assert mended("floating_ips") == "It is deleted."
 
 
+@pytest.mark.slow
 def test_a_floating_ip_goes_with_the_server_that_it_was_made_for(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     floating(cloud, alice, row, with_instance=row.id)
@@ -163,6 +168,7 @@ def test_a_floating_ip_goes_with_the_server_that_it_was_made_for(cloud: Cloud, a
     assert FloatingIP.objects.get().with_instance == other.id
 
 
+@pytest.mark.slow
 def test_policies_and_tags_of_what_is_gone(cloud: Cloud, alice: RequestContext) -> None:
     RbacPolicy.objects.create(
         project_id=project_of(alice), object_type="network", object_id=uuid.uuid4(), action="access_as_shared",
@@ -179,6 +185,7 @@ def test_policies_and_tags_of_what_is_gone(cloud: Cloud, alice: RequestContext) 
     assert [tag.tag for tag in Tag.objects.all()] == ["kept"]
 
 
+@pytest.mark.slow
 def test_a_change_whose_job_is_lost(told: Cloud, alice: RequestContext) -> None:
     agent = told.agent_of(told.running(alice))
     group = SecurityGroup.objects.get(project_id=alice.project_id)
@@ -212,6 +219,7 @@ def test_a_host_that_waits_for_a_command_which_is_no_more(told: Cloud, alice: Re
     assert "tcp" in {rule.protocol for rule in agent.documents[SECURITY_GROUP, str(group.id)][1].rules}
 
 
+@pytest.mark.slow
 def test_a_host_that_was_never_told(told: Cloud, alice: RequestContext) -> None:
     row = told.running(alice)
     Delivery.objects.filter(kind=NETWORK).delete()
@@ -228,6 +236,7 @@ def test_a_host_that_was_never_told(told: Cloud, alice: RequestContext) -> None:
     assert "knows what it needs no more: 2" in only("deliveries").sentence
 
 
+@pytest.mark.slow
 def test_a_host_that_fails_again_and_again(told: Cloud, alice: RequestContext) -> None:
     agent = told.agent_of(told.running(alice))
     Delivery.objects.filter(kind=NETWORK).update(error="no such bridge", tries=2, digest="?")

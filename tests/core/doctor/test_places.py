@@ -38,6 +38,7 @@ def test_a_host_that_miscounts(cloud: Cloud, alice: RequestContext) -> None:
     mended("host_counters")
 
 
+@pytest.mark.slow
 def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     held = Allocation.objects.values().get()
@@ -55,6 +56,7 @@ def test_room_that_nobody_needs(cloud: Cloud, alice: RequestContext) -> None:
     invariants.check_empty()
 
 
+@pytest.mark.slow
 def test_room_about_which_nobody_was_ever_asked(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     Host.objects.update(last_seen_at=timezone.now() - OLD)
@@ -65,6 +67,7 @@ def test_room_about_which_nobody_was_ever_asked(cloud: Cloud, alice: RequestCont
     mended("allocations")
 
 
+@pytest.mark.slow
 def test_room_of_a_launch_that_looks_for_another_host(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.launch(alice)
     drain()
@@ -144,6 +147,7 @@ def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     assert not guest_addresses().exists()
 
 
+@pytest.mark.slow
 def test_ports_of_a_guest_whose_room_is_lost_stay(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     Allocation.objects.filter(instance=row).delete()
@@ -184,6 +188,7 @@ def test_interfaces_that_are_not_there_while_something_goes_on(cloud: Cloud, ali
     assert len(look("addresses")) == 1, "the shelved keep theirs"
 
 
+@pytest.mark.slow
 def test_an_interface_that_nobody_takes_out(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     detach_interface(context("alice"), row.id, str(guest_ports().get().id))

@@ -134,6 +134,7 @@ def test_an_action_that_never_ended(cloud: Cloud, alice: RequestContext) -> None
     assert InstanceAction.objects.get().message == LEFT_OPEN
 
 
+@pytest.mark.slow
 def test_a_move_that_never_ended(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
@@ -154,6 +155,7 @@ def test_a_move_that_an_operator_cut_off_is_only_told(cloud: Cloud, alice: Reque
     assert only("migrations").severity == "note"
 
 
+@pytest.mark.slow
 def test_a_command_that_nobody_awaits(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     assert row.host_id
@@ -196,6 +198,7 @@ def test_a_task_with_two_commands(cloud: Cloud, alice: RequestContext) -> None:
     assert only("missing_commands").sentence.startswith("It is powering-off, and 2 commands for that are open")
 
 
+@pytest.mark.slow
 def test_a_resize_that_settles_an_earlier_one_has_two_commands(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     resize(context("alice"), row.id, "2")
@@ -205,6 +208,7 @@ def test_a_resize_that_settles_an_earlier_one_has_two_commands(cloud: Cloud, ali
     assert look("commands", "missing_commands") == []
 
 
+@pytest.mark.slow
 def test_a_delete_whose_command_is_lost(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     delete(context("alice"), row.id)

@@ -38,6 +38,7 @@ def shelved(cloud: Cloud, caller: RequestContext) -> Instance:
     return cloud.fresh(row)
 
 
+@pytest.mark.slow
 def test_quota_that_is_miscounted(cloud: Cloud, alice: RequestContext) -> None:
     cloud.running(alice)
     QuotaUsage.objects.filter(resource="cores").update(in_use=9)
@@ -45,6 +46,7 @@ def test_quota_that_is_miscounted(cloud: Cloud, alice: RequestContext) -> None:
     assert mended("quota") == "Counted anew."
 
 
+@pytest.mark.slow
 def test_an_image_that_nobody_finishes(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     image_id = create_image(context("alice"), row.id, "copy")
@@ -73,6 +75,7 @@ def test_a_shelf_that_is_empty(cloud: Cloud, alice: RequestContext) -> None:
     assert "the image it comes back from is not there" in only("shelves").sentence
 
 
+@pytest.mark.slow
 def test_a_shelf_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     row = shelved(cloud, alice)
     delete(context("alice"), row.id)
@@ -132,6 +135,7 @@ def test_leftovers(cloud: Cloud, alice: RequestContext) -> None:
     assert not any(each.mend for each in look("leftovers"))
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     agent = cloud.agent_of(row)

@@ -42,6 +42,7 @@ def group(name: str) -> SecurityGroup:
     return made
 
 
+@pytest.mark.slow
 def test_a_group_reaches_the_running_guest(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     web, alice = group("web"), context("alice")
     add_security_group(alice, running.id, "web")
@@ -65,6 +66,7 @@ def test_a_group_reaches_the_running_guest(cloud: Cloud, running: Instance, agen
     assert state_of(running) == ("active", None)
 
 
+@pytest.mark.slow
 def test_changes_while_the_host_brings_filters_up_to_date_make_one_command_more(
     cloud: Cloud, running: Instance, agent: ScriptedAgent
 ) -> None:
@@ -113,6 +115,7 @@ def test_groups_that_cannot_be_meant(cloud: Cloud, running: Instance, charlie: R
         add_security_group(context("alice"), running.id, "default")
 
 
+@pytest.mark.slow
 def test_a_group_of_a_server_that_is_not_built_yet_needs_no_order(cloud: Cloud, alice: RequestContext) -> None:
     agent = cloud.add_host("kelvin")
     group("web")
@@ -201,6 +204,7 @@ def test_a_subnet_whose_addresses_guests_make_themselves_comes_and_goes_while_th
     assert port.revision_number + 1 == Port.objects.get(pk=port.pk).revision_number
 
 
+@pytest.mark.slow
 def test_a_port_made_before_outlives_its_server(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     assert alice.project_id

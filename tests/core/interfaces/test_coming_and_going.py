@@ -46,6 +46,7 @@ pytestmark = pytest.mark.django_db
 # ----- there and back -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_interface_comes_and_goes(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     first = interfaces(running)
     port = attach(running, tag="back")

@@ -239,6 +239,7 @@ def test_an_interface_that_was_detached_since_the_copy_is_named_and_plugged_in_a
     assert (has(agent, running), differences()) == (interfaces(running), [])
 
 
+@pytest.mark.slow
 @NAMED
 def test_an_address_that_was_added_since_the_copy_is_the_ports_again(
     cloud: Cloud, running: Instance, agent: ScriptedAgent
@@ -254,6 +255,7 @@ def test_an_address_that_was_added_since_the_copy_is_the_ports_again(
     assert differences() == [("given_back", port)]
 
 
+@pytest.mark.slow
 @NAMED
 def test_an_address_that_another_has_got_since_is_taken_from_the_interface_and_named(
     cloud: Cloud, running: Instance, agent: ScriptedAgent
@@ -276,6 +278,7 @@ def test_an_address_that_another_has_got_since_is_taken_from_the_interface_and_n
     assert f"taken from it, since they are in use elsewhere or not to be had: {lost}." in found.sentence
 
 
+@pytest.mark.slow
 def test_a_host_is_told_again_what_the_interfaces_may_do(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     """Whatever was opened since the copy is closed as the records say."""
     copy = Copy()
@@ -292,6 +295,7 @@ def test_a_host_is_told_again_what_the_interfaces_may_do(cloud: Cloud, running: 
     assert HostCommand.objects.filter(kind=str(RefreshPortsRequest.__struct_config__.tag)).count() == many
 
 
+@pytest.mark.slow
 def test_an_audit_that_may_be_older_than_the_records_changes_nothing(
     cloud: Cloud, running: Instance, agent: ScriptedAgent
 ) -> None:
@@ -355,6 +359,7 @@ def test_what_is_no_mac_address_of_an_interface_is_ignored(
     assert len(interfaces(running)) == 1
 
 
+@pytest.mark.slow
 @NAMED
 def test_what_a_host_says_long_after_a_restore_gives_no_server_an_interface(
     cloud: Cloud, running: Instance, agent: ScriptedAgent

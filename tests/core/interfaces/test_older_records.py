@@ -14,7 +14,7 @@ from tests.support.clouds import Cloud
 from tests.support.copies import Copy
 from tests.support.scripted_agent import ScriptedAgent
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

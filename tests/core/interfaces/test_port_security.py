@@ -44,6 +44,7 @@ def security(instance: Instance) -> list[tuple[bool, int]]:
     return [(port.port_security_enabled, port.security_groups.count()) for port in ports]
 
 
+@pytest.mark.slow
 def test_ports_of_a_launch_and_of_an_attachment(cloud: Cloud, alice: RequestContext, unfiltered: Network) -> None:
     cloud.add_host("kelvin")
     instance = cloud.running(alice, networks=on(unfiltered, cloud.network))
@@ -57,6 +58,7 @@ def test_ports_of_a_launch_and_of_an_attachment(cloud: Cloud, alice: RequestCont
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_groups_are_refused_where_they_cannot_be_applied(
     cloud: Cloud, alice: RequestContext, unfiltered: Network, web: SecurityGroup
 ) -> None:

@@ -23,6 +23,8 @@ from tests.support.clouds import Cloud, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_zone_can_be_asked_for_and_let_go_of(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext
@@ -74,7 +76,6 @@ def test_a_server_on_its_host_goes_nowhere_else(
         unshelve(operator, shelved.id, Destination(host="h1"))
 
 
-@pytest.mark.slow
 def test_the_groups_policy_holds_when_it_comes_back(
     cloud: Cloud, h1: ScriptedAgent, alice: RequestContext, operator: RequestContext
 ) -> None:

@@ -30,6 +30,7 @@ from tests.support.clouds import Cloud, state_of
 from tests.support.scripted_agent import ScriptedAgent
 
 
+@pytest.mark.slow
 def test_a_shelved_server_is_stopped_copied_and_still_on_its_host(
     cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext
 ) -> None:
@@ -195,6 +196,7 @@ def test_a_server_on_its_shelf_is_deleted_with_its_image(
     assert not Port.objects.filter(device_id=shelved.id).exists()
 
 
+@pytest.mark.slow
 def test_what_its_guest_had_not_done_yet_is_done_with_its_end(
     cloud: Cloud, h1: ScriptedAgent, server: Instance, alice: RequestContext, settings: Any
 ) -> None:

@@ -27,6 +27,8 @@ from tests.support.clouds import Cloud, state_of
 from tests.support.jobs import drain
 from tests.support.scripted_agent import ScriptedAgent
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_shelved_server_is_started_where_it_is(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, alice: RequestContext
@@ -98,7 +100,6 @@ def test_it_comes_back_on_another_host_with_all_that_it_was(
     assert {"api_unshelve", "schedule", "claim", "allocate_network", "hand_off", "start_guest"} <= names
 
 
-@pytest.mark.slow
 def test_it_goes_round_again(cloud: Cloud, offloaded: Instance, alice: RequestContext, settings: Any) -> None:
     settings.SHELVED_OFFLOAD_TIME = 0
     for _ in range(2):
@@ -187,7 +188,6 @@ def test_without_its_image_it_stays_on_its_shelf(cloud: Cloud, offloaded: Instan
     assert "image was removed" in (action(offloaded, "unshelve").message or "")
 
 
-@pytest.mark.slow
 def test_a_silent_host_is_told_to_destroy_and_another_one_tried(
     cloud: Cloud, h1: ScriptedAgent, offloaded: Instance, alice: RequestContext
 ) -> None:

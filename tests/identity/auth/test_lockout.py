@@ -172,6 +172,7 @@ def test_addresses_of_long_ago_are_removed(alice: Person, clock: Any) -> None:
     assert KnownAddress.objects.get().network == "192.0.2.1"
 
 
+@pytest.mark.slow
 def test_known_addresses_are_bounded(alice: Person, clock: Any) -> None:
     for number in range(lockout.MOST_ADDRESSES + 5):
         attempt(PASSWORD, source=f"192.0.2.{number}")

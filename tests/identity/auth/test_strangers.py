@@ -66,6 +66,7 @@ def send(kind: str, path: str, body: Any) -> Any:
     return client.get(path) if kind == "get" else client.post(path, body)
 
 
+@pytest.mark.slow
 def test_nothing_that_a_stranger_asks_writes(
     people: People, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_of_what_a_user_has_only_that_in_the_domain_is_listed(people: People, re
     assert (names(realm.dora, "projects"), names(realm.dora, "groups")) == (["wonderland"], ["outside"])
 
 
+@pytest.mark.slow
 def test_everything_inside_the_domain_is_made_changed_and_removed(realm: Realm) -> None:
     api = realm.api
     user, project, group = made(api, "user", name="u"), made(api, "project", name="p"), made(api, "group", name="g")
@@ -146,6 +147,7 @@ def test_who_reads_in_a_domain_sees_what_is_in_it_and_changes_nothing(people: Pe
     assert status(api.put(f"{V3}/groups/{group.id.hex}/users/{realm.erin.id.hex}")) == 403
 
 
+@pytest.mark.slow
 def test_who_reads_on_the_system_sees_everything_of_identity_and_changes_nothing(people: People, realm: Realm) -> None:
     grant(role("reader"), user=realm.erin, system=True)
     api = Api(None, **{"X-Auth-Token": issue_token(realm.erin, "system", ("password",)).value})

@@ -28,6 +28,7 @@ def api(acme: Acme, mona: User) -> Api:
     return api_of(mona, acme.domain)
 
 
+@pytest.mark.slow
 def test_people_and_projects_of_the_domain(acme: Acme, api: Api) -> None:
     user = api.post(f"{V3}/users", {"user": {"name": "neo", "password": "a long password"}}).json()["user"]
     group = api.post(f"{V3}/groups", {"group": {"name": "crew"}}).json()["group"]
@@ -47,6 +48,7 @@ def test_people_and_projects_of_the_domain(acme: Acme, api: Api) -> None:
     assert {each["name"] for each in api.get(f"{V3}/users").json()["users"]} == {"dora", "ed", "mona"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["manager", "member", "reader"])
 def test_gives_and_takes_what_is_not_beyond_the_own_role(acme: Acme, api: Api, name: str) -> None:
     role = role_named(name).id.hex
@@ -58,6 +60,7 @@ def test_gives_and_takes_what_is_not_beyond_the_own_role(acme: Acme, api: Api, n
     assert len(api.get(f"{V3}/roles").json()["roles"]) == 5
 
 
+@pytest.mark.slow
 def test_gives_no_other_role(acme: Acme, api: Api) -> None:
     helper, own = create_role("helper"), create_role("member", domain=acme.domain)
     for role in (role_named("admin"), role_named("service"), helper, own):

@@ -27,6 +27,7 @@ def further(people: People, by: Person, trust: dict[str, Any], to: Person, **cha
     return with_token(token(by, trust)).post(TRUSTS, asked)
 
 
+@pytest.mark.slow
 def test_chain_ends_where_it_should(people: People) -> None:
     dora, eve = (Person(make_user(name), people.alice.project) for name in ("dora", "eve"))
     first = give(people.alice, people.charlie, **FOR_GOOD)

@@ -30,6 +30,7 @@ def ids(answer: Any) -> list[str]:
     return [each["id"] for each in answer.json()["trusts"]]
 
 
+@pytest.mark.slow
 def test_what_is_made_is_shown(people: People) -> None:
     made = give(people.alice, people.charlie, expires_at="2090-01-31T12:00:00Z", remaining_uses=3, why="cover")
     reader = Role.objects.get(name="reader")

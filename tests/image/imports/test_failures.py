@@ -24,7 +24,7 @@ from tests.support.cast import Api, Person
 from tests.support.jobs import drain
 from tests.support.web import Handler, Web
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 def failing(web: Web, case: str, settings: Settings) -> tuple[str, str]:

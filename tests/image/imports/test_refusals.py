@@ -123,6 +123,7 @@ def test_nothing_is_imported_beyond_the_quota(alice: Person, make: MakeImage, we
     assert show(alice, first)["status"] == "active"
 
 
+@pytest.mark.slow
 def test_a_project_has_two_imports_going_on_and_each_end_calls_the_next(
     alice: Person, charlie: Person, make: MakeImage, web: Web
 ) -> None:

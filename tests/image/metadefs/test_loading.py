@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 PINNING = "OS::Compute::CPUPinning"
 
 
+@pytest.mark.slow
 def test_all_are_loaded_for_everybody(alice: Person) -> None:
     assert loading.load() == [each.name for each in KNOWN]
     assert set(listed(alice, "limit=1000")) == {each.name for each in KNOWN}
@@ -31,6 +32,7 @@ def test_all_are_loaded_for_everybody(alice: Person) -> None:
     assert {group["name"] for group in quota["objects"]} == {"CPU Limits", "Disk QoS", "Virtual Interface QoS"}
 
 
+@pytest.mark.slow
 def test_what_an_operator_made_of_them_stays(operator: Person) -> None:
     mine = define(operator, "OS::Compute::Quota", display_name="Mine")
     loading.load()
@@ -44,6 +46,7 @@ def test_what_an_operator_made_of_them_stays(operator: Person) -> None:
     assert api.get(gone).status_code == 404
 
 
+@pytest.mark.slow
 def test_the_command(operator: Person) -> None:
     said = StringIO()
     call_command("load_metadefs", stdout=said)

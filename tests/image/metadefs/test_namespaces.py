@@ -234,6 +234,7 @@ def test_private_namespaces_go_with_their_project(operator: Person) -> None:
     assert listed(operator) == ["Public"]
 
 
+@pytest.mark.slow
 def test_lists_cost_the_same_whatever_their_length(operator: Person, alice: Person) -> None:
     counts = []
     for more in range(1, 8, 3):

@@ -147,6 +147,7 @@ def test_another_document_under_the_same_number_is_told_again(
     assert look("newer_documents")
 
 
+@pytest.mark.slow
 def test_an_audit_shows_it_while_the_link_stands(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
@@ -177,6 +178,7 @@ def waited_for() -> int:
     return HostCommand.objects.filter(finished_at=None).count()
 
 
+@pytest.mark.slow
 def test_a_change_is_told_although_the_end_of_the_one_before_is_lost(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
@@ -194,6 +196,7 @@ def test_a_change_is_told_although_the_end_of_the_one_before_is_lost(
     assert waited_for() == 0
 
 
+@pytest.mark.slow
 def test_what_was_forgotten_is_told_again_although_that_end_is_lost(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
@@ -233,6 +236,7 @@ def test_after_restore_nobody_waits_for_commands_that_ended_since_the_copy(
     assert waited_for() == 0
 
 
+@pytest.mark.slow
 def test_a_host_of_an_older_version_is_told_again_by_the_number_alone(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
@@ -384,6 +388,7 @@ def test_the_vni_of_a_network_that_no_record_knows_is_given_to_no_other(
     assert services.create_network(project, "third").segmentation_id == 70
 
 
+@pytest.mark.slow
 def test_a_vni_that_was_given_again_before_its_host_was_back_is_named(
     cloud: Cloud, group: tuple[SecurityGroup, ScriptedAgent, ScriptedAgent]
 ) -> None:
@@ -396,6 +401,7 @@ def test_a_vni_that_was_given_again_before_its_host_was_back_is_named(
     assert str(cloud.network.id) in said
 
 
+@pytest.mark.slow
 def test_a_host_that_refuses_every_number_is_told_by_the_clock(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.running(alice)
     agent = cloud.agent_of(instance)
@@ -419,6 +425,7 @@ def test_a_host_that_refuses_every_number_is_told_by_the_clock(cloud: Cloud, ali
     assert network.status == "ACTIVE"
 
 
+@pytest.mark.slow
 def test_a_network_too_large_for_an_agent_is_shown_as_an_error(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -437,6 +444,7 @@ def test_a_network_too_large_for_an_agent_is_shown_as_an_error(
     assert (network.status, network.error, known(agent, NETWORK, network.id).mtu) == ("ACTIVE", "", 1300)
 
 
+@pytest.mark.slow
 def test_versions_of_a_large_network_follow_each_other_slowly(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,8 @@ from tests.support.clouds import Cloud
 from tests.support.scripted_agent import ScriptedAgent
 from tests.support.standing import standing
 
+pytestmark = pytest.mark.slow
+
 Claim = Callable[[uuid.UUID, ScriptedAgent, ScriptedAgent], str]
 
 

@@ -61,6 +61,7 @@ def address_of(instance: Instance) -> str:
     return port_of(instance).fixed_ips.get().address
 
 
+@pytest.mark.slow
 def test_both_hosts_of_a_network_know_each_other_and_the_other_s_guests(cloud: Cloud, alice: RequestContext) -> None:
     first, second, one, two = two_guests(cloud, alice)
     here, there = (known(agent, NETWORK, cloud.network.id) for agent in (one, two))
@@ -73,6 +74,7 @@ def test_both_hosts_of_a_network_know_each_other_and_the_other_s_guests(cloud: C
     assert [subnet.cidr for subnet in here.subnets] == ["10.20.0.0/24"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("said", "served"), [("example.org.", "example.org"), ("", "novalocal")])
 def test_hosts_are_told_a_domain_that_can_be_served(
     cloud: Cloud, alice: RequestContext, said: str, served: str
@@ -117,6 +119,7 @@ def test_both_hosts_are_told_whose_domains_names_are_in_when_a_network_is_shared
     assert told() == ([own, own], [own, own])
 
 
+@pytest.mark.slow
 def test_the_members_of_a_group_are_known_on_every_host_of_the_group(cloud: Cloud, alice: RequestContext) -> None:
     first, second, one, two = two_guests(cloud, alice)
     group = SecurityGroup.objects.get(project_id=alice.project_id)
@@ -127,6 +130,7 @@ def test_the_members_of_a_group_are_known_on_every_host_of_the_group(cloud: Clou
     assert {rule.remote_group_id for rule in document.rules if rule.direction == "ingress"} == {str(group.id)}
 
 
+@pytest.mark.slow
 def test_a_host_forgets_what_its_last_guest_needed_and_the_other_hears_of_it(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -141,6 +145,7 @@ def test_a_host_forgets_what_its_last_guest_needed_and_the_other_hears_of_it(
     assert not DeliveryMark.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_rule_reaches_every_host_and_an_address_group_comes_with_its_ranges(
     cloud: Cloud, alice: RequestContext
 ) -> None:
@@ -169,6 +174,7 @@ def test_a_rule_reaches_every_host_and_an_address_group_comes_with_its_ranges(
         ]
 
 
+@pytest.mark.slow
 def test_a_group_that_a_rule_names_is_told_where_the_rule_is(cloud: Cloud, alice: RequestContext) -> None:
     one, named = cloud.running(alice), SecurityGroup.objects.create(project_id=alice.project_id, name="clients")
     group = SecurityGroup.objects.get(project_id=alice.project_id, name="default")
@@ -199,6 +205,7 @@ def test_many_changes_are_one_command_while_the_host_works_on_the_one_before(
     assert len([rule for rule in document.rules if rule.protocol == "tcp"]) == 29
 
 
+@pytest.mark.slow
 def test_what_is_too_long_for_an_agent_is_not_sent_and_is_said(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +265,7 @@ def test_a_hundred_marks_are_one_job(cloud: Cloud) -> None:
     assert drain() == 1
 
 
+@pytest.mark.slow
 def test_what_did_not_change_is_not_told_again(cloud: Cloud, alice: RequestContext) -> None:
     two_guests(cloud, alice)
     many = HostCommand.objects.count()
@@ -276,6 +284,7 @@ def router_between(cloud: Cloud, alice: RequestContext) -> tuple[Router, Network
     return router, other
 
 
+@pytest.mark.slow
 def test_a_router_and_all_it_joins_are_told_where_one_of_its_networks_is(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.running(alice)
     agent = cloud.agent_of(instance)
@@ -481,6 +490,7 @@ def test_on_an_external_network_of_our_own_hosts_know_where_addresses_are(cloud:
     assert found == {("203.0.113.9",): bears.host.host_ip, (own,): bears.host.host_ip}
 
 
+@pytest.mark.slow
 def test_a_failure_is_said_at_the_network_and_tried_again(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.running(alice)
     agent = cloud.agent_of(instance)
@@ -500,6 +510,7 @@ def test_a_failure_is_said_at_the_network_and_tried_again(cloud: Cloud, alice: R
     assert known(agent, NETWORK, network.id).mtu == 1400
 
 
+@pytest.mark.slow
 def test_a_host_that_lost_its_documents_is_told_again(
     cloud: Cloud, alice: RequestContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -525,6 +536,7 @@ def test_a_host_that_lost_its_documents_is_told_again(
     assert owned > set(agent.documents)
 
 
+@pytest.mark.slow
 def test_another_underlay_address_is_told_to_the_others(cloud: Cloud, alice: RequestContext) -> None:
     _, _, one, two = two_guests(cloud, alice)
     two.host.host_ip = "192.0.2.99"
@@ -535,6 +547,7 @@ def test_another_underlay_address_is_told_to_the_others(cloud: Cloud, alice: Req
     assert {port.underlay for port in document.remote_ports} == {"192.0.2.99"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claimed", ["the other's", "192.0.2.99", "not an address; x", "224.0.0.1", "127.0.0.1"])
 def test_an_address_that_is_not_a_hosts_own_is_told_to_nobody(
     cloud: Cloud, alice: RequestContext, claimed: str
@@ -548,6 +561,7 @@ def test_an_address_that_is_not_a_hosts_own_is_told_to_nobody(
     assert len(Host.objects.get(id=two.host.id).warnings) == 1
 
 
+@pytest.mark.slow
 def test_hosts_of_another_machine_are_not_told_of_loopback_addresses(cloud: Cloud, alice: RequestContext) -> None:
     _, _, one, two = two_guests(cloud, alice)
     Host.objects.filter(id=two.host.id).update(host_ip="127.0.0.1")
@@ -557,6 +571,7 @@ def test_hosts_of_another_machine_are_not_told_of_loopback_addresses(cloud: Clou
     assert (document.peers, {port.underlay for port in document.remote_ports}) == ([], {""})
 
 
+@pytest.mark.slow
 def test_a_command_that_was_lost_is_sent_anew(cloud: Cloud, alice: RequestContext) -> None:
     instance = cloud.running(alice)
     agent = cloud.agent_of(instance)
