@@ -181,7 +181,9 @@ def _watched(owner: Any, method: str, *options: str, direct: bool = False) -> No
     setattr(owner, method, call)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--tier") == "quick":
+        return  # which runs nothing on PostgreSQL
     _prepare(Prepared)
     _prepare(PreparedUpdate)
     _use_prepared()
