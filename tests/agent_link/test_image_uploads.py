@@ -63,6 +63,7 @@ def door(db: None, settings: Any, tmp_path: Path) -> Door:
     return Door(Cloud.make())
 
 
+@pytest.mark.slow
 def test_the_data_is_taken_and_a_repeat_is_fine(door: Door) -> None:
     assert door.send().status_code == 204
     image = Image.objects.get(id=door.image_id)

@@ -227,6 +227,7 @@ def test_no_server_changes_its_zone(cloud: Cloud, operator: Api, api: Api) -> No
     assert Aggregate.objects.get(pk=zoned).availability_zone == "moon"
 
 
+@pytest.mark.slow
 def test_servers_are_launched_into_the_zone_of_an_aggregate(cloud: Cloud, operator: Api, api: Api) -> None:
     cloud.add_host("h2")
     make(operator, zone="moon", hosts=("h2",))

@@ -40,6 +40,7 @@ def test_every_service_of_every_machine_is_listed(people: People, cloud: Cloud) 
     assert [each["host_name"] for each in api.get(f"{HOSTS}?service=compute").json()["hosts"]] == ["h2"]
 
 
+@pytest.mark.slow
 def test_a_host_tells_what_each_project_takes(people: People, cloud: Cloud, api: Api) -> None:
     launch(api, cloud)
     launch(api, cloud, flavorRef="2")

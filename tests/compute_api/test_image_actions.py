@@ -25,6 +25,7 @@ def act(api: Api, ident: str, action: str, body: object) -> Any:
     return api.post(f"{V21}/servers/{ident}/action", {action: body})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ["createImage", "createBackup"])
 def test_the_image_is_in_the_header_until_it_is_in_the_body(
     people: People, api: Api, cloud: Cloud, action: str
@@ -51,6 +52,7 @@ def test_the_image_is_in_the_header_until_it_is_in_the_body(
     assert shown["instance_uuid"] == ident
 
 
+@pytest.mark.slow
 def test_a_backup_that_is_not_kept_has_no_address(people: People, api: Api, cloud: Cloud) -> None:
     old = Api(people.alice, **LAST_WITH_LOCATION)
     ident = launch(api, cloud)

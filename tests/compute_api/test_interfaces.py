@@ -66,6 +66,7 @@ def test_no_server_is_put_on_an_external_network_that_one_only_sees(api: Api, cl
     assert message(api.post(f"{V21}/servers", body), 403) == words
 
 
+@pytest.mark.slow
 def test_there_and_back(api: Api, cloud: Cloud, server: str) -> None:
     other = other_network(cloud)
     answer = attach(api, server, net_id=str(other.id), fixed_ips=[{"ip_address": "10.21.0.77"}])
@@ -259,6 +260,7 @@ def test_fixed_addresses_come_and_go_up_to_2_43(api: Api, cloud: Cloud, people: 
     cloud.run()
 
 
+@pytest.mark.slow
 def test_a_floating_ip_leads_to_a_server_and_is_shown_at_it(
     people: People, api: Api, cloud: Cloud, server: str
 ) -> None:

@@ -48,6 +48,7 @@ def test_the_owner_is_told_without_hosts_and_the_operator_with(api: Api, people:
     assert {key: whole[key] for key in OWNER} == decision
 
 
+@pytest.mark.slow
 def test_no_host_says_why(api: Api, cloud: Cloud) -> None:
     server = launch(api, cloud, flavorRef="2", min_count=1, max_count=1)
     launch(api, cloud, flavorRef="2")

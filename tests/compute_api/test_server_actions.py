@@ -16,6 +16,7 @@ from tests.support.tables import each_row
 pytestmark = pytest.mark.django_db
 
 
+@pytest.mark.slow
 def test_stop_start_and_reboot(api: Api, cloud: Cloud, server: str) -> None:
 
     def act(body: dict[str, object]) -> str:

@@ -153,6 +153,7 @@ def test_addresses_and_partitions_are_kept(api: Api, cloud: Cloud) -> None:
     assert {name: shown[name] for name in fields} == fields
 
 
+@pytest.mark.slow
 def test_an_address_is_kept_shown_and_found_in_its_usual_form(api: Api, cloud: Cloud, people: People) -> None:
     usual, forms = "2001:db8::9", ("2001:DB8:0:0::9", "2001:0db8::0009")
     answer = asked(api, cloud, "2.1", accessIPv6=forms[0])

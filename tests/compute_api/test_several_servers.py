@@ -82,6 +82,7 @@ def test_a_reservation_is_the_requests_alone(api: Api, cloud: Cloud) -> None:
     assert plain.json()["server"]["id"]
 
 
+@pytest.mark.slow
 def test_one_that_finds_no_host_leaves_the_others(api: Api, cloud: Cloud) -> None:
     for agent in cloud.agents.values():
         Host.objects.filter(id=agent.host.id).update(memory_mb_total=1024)
@@ -97,6 +98,7 @@ def test_one_that_finds_no_host_leaves_the_others(api: Api, cloud: Cloud) -> Non
     invariants.check()
 
 
+@pytest.mark.slow
 def test_one_that_fails_on_its_host_leaves_the_others(api: Api, cloud: Cloud) -> None:
     cloud.network.subnets.update(allocation_pools=[{"start": "10.20.0.10", "end": "10.20.0.11"}])
     answer = create(api, cloud, min_count=3)

@@ -29,6 +29,7 @@ def show(api: Api, ident: str) -> dict[str, Any]:
     return dict(api.get(f"{V21}/servers/{ident}").json()["server"])
 
 
+@pytest.mark.slow
 def test_a_server_goes_onto_its_shelf_and_comes_back(people: People, api: Api, cloud: Cloud, settings: Any) -> None:
     settings.SHELVED_OFFLOAD_TIME = -1
     operator = Api(people.operator)
@@ -85,6 +86,7 @@ def shelved(api: Api, cloud: Cloud, server: str) -> str:
     return server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "body"),
     [
@@ -134,6 +136,7 @@ def shelved_in_a_zone(api: Api, cloud: Cloud) -> str:
     return ident
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "code"),
     [

@@ -524,6 +524,7 @@ def test_a_locked_server_keeps_its_volumes(api: Api, cloud: Cloud, people: Peopl
     assert (status(volume), status(other)) == ("in-use", "available")
 
 
+@pytest.mark.slow
 def test_what_becomes_of_a_volume_with_its_server_can_be_changed(
     api: Api, new_api: Api, cloud: Cloud, people: People, server: str, volume: Volume
 ) -> None:

@@ -80,6 +80,7 @@ def test_each_attempt_has_its_own(cloud: Cloud, alice: RequestContext) -> None:
     assert second.asked["tried_before"] == 1
 
 
+@pytest.mark.slow
 def test_a_failed_one_says_what_would_fit(cloud: Cloud, alice: RequestContext, operator: RequestContext) -> None:
     """Of the smaller sizes that the project sees, the largest that fits is named, with how often."""
     create_flavor(operator, FlavorRequest("m1.secret", 2, 3072, 2, flavorid="3", is_public=False))

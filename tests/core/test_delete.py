@@ -45,6 +45,7 @@ def wake(cloud: Cloud) -> None:
         assert agent.guests == {}, "a guest is left"
 
 
+@pytest.mark.slow
 def test_an_active_server_is_deleted_when_its_host_has_destroyed_it(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)
@@ -302,6 +303,7 @@ def test_the_address_of_a_guest_on_a_host_that_is_down_is_not_given_away(cloud: 
     assert guest_ports().get(device_id=other.id).fixed_ips.get().address != address
 
 
+@pytest.mark.slow
 def test_a_host_that_goes_down_during_the_delete_does_not_hold_up_the_user(cloud: Cloud, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     instance = cloud.launch(alice)

@@ -119,6 +119,7 @@ def test_a_cloud_without_hosts_says_so(cloud: Cloud, alice: RequestContext) -> N
     assert "There are no hosts in this cloud yet." in selectors.fault_of([cloud.fresh(instance)])[instance.id].message
 
 
+@pytest.mark.slow
 def test_a_retryable_failure_goes_to_another_host(cloud: Cloud, alice: RequestContext) -> None:
     for name in ("kelvin", "ohm"):
         cloud.add_host(name)

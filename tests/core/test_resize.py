@@ -289,6 +289,7 @@ def test_a_resize_that_failed_leaves_the_server_as_it_was(
     assert InstanceFault.objects.get(instance=running).message == "The disk is broken."
 
 
+@pytest.mark.slow
 def test_a_guest_that_was_not_brought_back_is_in_error_and_keeps_its_place(
     cloud: Cloud, running: Instance, alice: RequestContext
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_new_password_is_sealed_until_it_is_sent(
     assert order.body.password == PASSWORD
 
 
+@pytest.mark.slow
 def test_new_keys_take_over_the_passwords_that_are_on_their_way(
     cloud: Cloud, alice: RequestContext, settings: Any, key_folder: Path
 ) -> None:

@@ -62,6 +62,7 @@ def rendered(page: str, people: People, *servers: Instance) -> str:
     return live.render(page, events, people.alice.context)
 
 
+@pytest.mark.slow
 def test_the_console_comes_with_the_host_and_without_a_reload(cloud: Cloud, people: People, site: Client) -> None:
     server = cloud.launch(people.alice.context, name="web")
     page = site.get(reverse("dashboard:instance", args=[server.id])).content.decode()
@@ -199,6 +200,7 @@ def test_servers_of_a_silent_host_are_not_shown_as_running(
     assert finding.severity == "warning"
 
 
+@pytest.mark.slow
 def test_open_pages_are_told_once_when_a_host_goes_silent_and_when_it_is_back(cloud: Cloud, people: People) -> None:
     server = launched(cloud, people, "web-1")
     announce_silent_hosts()
@@ -248,6 +250,7 @@ def test_a_new_volume_is_created_and_attached_from_the_page_of_an_instance(
     assert "attach_to" not in volume.admin_metadata
 
 
+@pytest.mark.slow
 def test_a_new_volume_is_left_alone_when_its_instance_is_deleted_first(
     cloud: Cloud, people: People, site: Client
 ) -> None:

@@ -67,6 +67,7 @@ def test_it_is_revoked_after_a_question(at_alice: Client, alice: Person) -> None
     assert at_alice.post(delete).status_code == 404
 
 
+@pytest.mark.slow
 def test_those_of_others_and_of_other_projects_do_not_exist(
     signed_in: SignedIn, at_alice: Client, alice: Person, bob: Person, operator: Person
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_session_of_a_restricted_application_credential_makes_and_revokes_none
     assert Credential.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_what_policy_forbids_has_no_button(at_alice: Client, alice: Person, settings: Settings, tmp_path: Path) -> None:
     settings.POLICY_FILE = tmp_path / "policy.yaml"
     settings.POLICY_FILE.write_text('"identity:ec2_create_credential": "!"\n"identity:ec2_delete_credential": "!"\n')

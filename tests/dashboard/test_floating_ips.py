@@ -114,6 +114,7 @@ def test_a_port_without_ipv4_is_told_so(at_alice: Client, alice: Person, outside
     assert "no IPv4 address" in at_alice.get(path(lonely)).content.decode()
 
 
+@pytest.mark.slow
 def test_what_is_not_offered_is_refused(
     at_alice: Client, charlie: Person, outside: Network, port: Port, router: Router
 ) -> None:

@@ -128,6 +128,7 @@ def test_there_and_back_again(
     assert state_of(web) == ("active", None)
 
 
+@pytest.mark.slow
 def test_a_delete_that_can_be_taken_back_says_so(
     at_alice: Client, web: Instance, cloud: Cloud, settings: Settings
 ) -> None:
@@ -172,6 +173,7 @@ def test_a_verb_asks_first_and_then_does_it(at_alice: Client, web: Instance, ver
     assert state_of(web) == state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["confirm", "revert", "unrescue"])
 def test_a_verb_is_sent_from_the_state_that_it_needs(
     at_alice: Client, alice: Person, web: Instance, cloud: Cloud, verb: str

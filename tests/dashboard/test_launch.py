@@ -49,6 +49,7 @@ def refused(client: Client, fields: dict[str, Any]) -> dict[str, str]:
     return dict(answer.context["form"].notices)
 
 
+@pytest.mark.slow
 def test_it_opens_with_something_that_can_be_launched(at_alice: Client, cloud: Cloud) -> None:
     form = at_alice.get(PATH).context["form"]
     chosen = [form[field].value() for field in ("image", "flavor", "networks")]
@@ -295,6 +296,7 @@ def test_counting_stops_where_it_is_nobody_s_business(at_alice: Client, cloud: C
     assert f"fits {TIMES}{MOST_SHOWN}+" in answer.content.decode()
 
 
+@pytest.mark.slow
 def test_what_finds_no_place_says_why_in_a_short_sentence(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     for number in range(2):
         cloud.launch(alice.context, flavor_ref="2", name=f"big-{number}")

@@ -14,6 +14,7 @@ from tests.support.clouds import Cloud
 PATH = "/instances/launch/"
 
 
+@pytest.mark.slow
 def test_a_network_is_made_and_chosen_beside_those_that_were(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     opened = at_alice.get(PATH)
     free = opened.context["new_network"]["net_cidr"].value()

@@ -174,6 +174,7 @@ def test_what_cannot_be_done_to_a_volume_is_said_instead_of_asked(
     assert str(server.id) in next(iter(answer.context["messages"])).message
 
 
+@pytest.mark.slow
 def test_snapshots_are_taken_and_begin_new_volumes(
     at_alice: Client, alice: Person, agent: ScriptedAgent, volume: Volume
 ) -> None:

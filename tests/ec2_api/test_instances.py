@@ -182,6 +182,7 @@ def test_hibernation_suspends_and_starting_resumes(alice: Any, cloud: Cloud) -> 
     assert shown(alice, instance)["State"]["Name"] == "running"
 
 
+@pytest.mark.slow
 def test_all_of_the_instances_change_or_none(alice: Any, people: People, cloud: Cloud) -> None:
     good = launched(alice, cloud)
     busy = put_server(people.alice, "busy", task_state="rebooting", host=Instance.objects.get().host)

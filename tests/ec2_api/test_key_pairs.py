@@ -107,6 +107,7 @@ def test_names_are_checked_and_there_once(alice: Any, charlie: Any) -> None:
     assert _refused(alice.create_key_pair) == "MissingParameter"
 
 
+@pytest.mark.slow
 def test_key_pairs_are_found_by_name_id_and_filter(alice: Any, charlie: Any) -> None:
     for name in ("one", "two", "three"):
         alice.import_key_pair(KeyName=name, PublicKeyMaterial=LINE.encode())
@@ -128,6 +129,7 @@ def test_key_pairs_are_found_by_name_id_and_filter(alice: Any, charlie: Any) -> 
     assert _refused(alice.create_tags, Resources=[strange], Tags=[{"Key": "a"}]) == "InvalidKeyPair.NotFound"
 
 
+@pytest.mark.slow
 def test_key_pairs_are_deleted_by_name_and_id_and_a_second_time(alice: Any, charlie: Any) -> None:
     kept = charlie.import_key_pair(KeyName="kept", PublicKeyMaterial=LINE.encode())["KeyPairId"]
     ids = [

@@ -45,6 +45,7 @@ def pages(alice: Any, action: str, what: str, key: str, **arguments: Any) -> lis
         token = {"NextToken": answer["NextToken"]}
 
 
+@pytest.mark.slow
 @pytest.mark.both_databases
 def test_pages_have_everything_once_and_in_order(boto: Boto, people: People) -> None:
     made = volumes(people, 12)
@@ -83,6 +84,7 @@ def test_a_page_reads_its_own_rows(boto: Boto, people: People) -> None:
     assert sql.endswith("LIMIT 6")
 
 
+@pytest.mark.slow
 def test_without_a_number_a_page_has_a_thousand(boto: Boto, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paging, "MOST", 3)
     volumes(people, 5)

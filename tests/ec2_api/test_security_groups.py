@@ -30,6 +30,7 @@ def ingress(alice: Any, group: str) -> Any:
     return alice.describe_security_groups(GroupIds=[group])["SecurityGroups"][0]["IpPermissions"]
 
 
+@pytest.mark.slow
 def test_a_group_is_made_described_and_deleted(alice: Any, people: People) -> None:
     made = alice.create_security_group(
         GroupName="web",
@@ -176,6 +177,7 @@ def test_the_flat_parameters_of_old_clients(alice: Any, web: str) -> None:
     assert ingress(alice, web) == []
 
 
+@pytest.mark.slow
 def test_egress_is_revoked_and_authorized(alice: Any, web: str) -> None:
     everywhere = [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}], "Ipv6Ranges": [{"CidrIpv6": "::/0"}]}]
     alice.revoke_security_group_egress(GroupId=web, IpPermissions=everywhere)
@@ -216,6 +218,7 @@ def test_permissions_that_cannot_be(alice: Any, web: str, permissions: list[dict
     assert ingress(alice, web) == []
 
 
+@pytest.mark.slow
 def test_what_is_not_allowed_is_not_revoked(alice: Any, web: str) -> None:
     alice.authorize_security_group_ingress(GroupId=web, IpPermissions=[SSH])
     other = SSH | {"FromPort": 23, "ToPort": 23}
@@ -226,6 +229,7 @@ def test_what_is_not_allowed_is_not_revoked(alice: Any, web: str) -> None:
     assert len(ingress(alice, web)) == 1
 
 
+@pytest.mark.slow
 def test_a_full_quota_of_rules(alice: Any, web: str, people: People) -> None:
     many = [SSH | {"FromPort": port, "ToPort": port} for port in range(1, 120)]
     code = refused(alice.authorize_security_group_ingress, GroupId=web, IpPermissions=many)
@@ -304,6 +308,7 @@ def test_groups_are_filtered_tagged_and_paged(alice: Any, web: str) -> None:
     assert seen == ["web", "db", "default"]
 
 
+@pytest.mark.slow
 def test_tags_of_rules(alice: Any, web: str) -> None:
     given = [{"ResourceType": "security-group-rule", "Tags": [{"Key": "why", "Value": "ssh"}]}]
     alice.authorize_security_group_ingress(GroupId=web, IpPermissions=[SSH], TagSpecifications=given)

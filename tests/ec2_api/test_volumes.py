@@ -223,6 +223,7 @@ def test_what_cannot_be_attached_is_refused_and_stays_free(
     assert Attachment.objects.count() == 1
 
 
+@pytest.mark.slow
 def test_zones_that_differ_are_told_by_their_code(
     alice: Any, make: Make, server: tuple[Instance, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -210,6 +210,7 @@ def test_a_subnet_of_ipv6_alone(alice: Any, people: People, vpc: str) -> None:
     assert alice.describe_vpcs(VpcIds=[vpc])["Vpcs"][0]["Ipv6CidrBlockAssociationSet"][0]["Ipv6CidrBlock"]
 
 
+@pytest.mark.slow
 def test_a_subnet_in_another_zone_is_refused(alice: Any, vpc: str, cloud: Cloud) -> None:
     Host.objects.create(name="h2", availability_zone="two")
     code = refused(alice.create_subnet, VpcId=vpc, CidrBlock="10.40.1.0/24", AvailabilityZone="two")

@@ -167,6 +167,7 @@ def test_scope_without_a_role_is_refused_like_a_wrong_password(people: People, s
     assert refused["WWW-Authenticate"].endswith('/identity/v3"')
 
 
+@pytest.mark.slow
 def test_closed_project_domain_or_user_gets_no_token(people: People) -> None:
     other = make_domain("other", "Other")
     garden = make_project("garden", other)

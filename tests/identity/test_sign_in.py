@@ -249,6 +249,7 @@ def test_session_of_the_pages_opens_the_admin_to_operators_only(people: People) 
         assert client.get("/admin/").status_code == status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "password"), [("alice", PASSWORD), ("operator", "wrong"), ("nobody", "wrong")])
 def test_nobody_else_signs_in_to_the_admin(people: People, name: str, password: str) -> None:
     client = Client()

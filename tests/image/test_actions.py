@@ -21,6 +21,7 @@ def act(person: Person, image: Image, action: str) -> int:
     return int(Api(person).post(f"{V2}/images/{image.id}/actions/{action}").status_code)
 
 
+@pytest.mark.slow
 def test_out_of_use_and_back(people: People, make: MakeImage) -> None:
     image = make(people.operator, data=pictures.raw(), visibility="public")
     path = f"{V2}/images/{image.id}"
@@ -38,6 +39,7 @@ def test_out_of_use_and_back(people: People, make: MakeImage) -> None:
     assert selectors.usable_image_for(people.alice.context, image.id).id == image.id
 
 
+@pytest.mark.slow
 def test_who_may(people: People, make: MakeImage) -> None:
     image = make(data=pictures.raw())
     for action, status in (("deactivate", "deactivated"), ("reactivate", "active")):

@@ -157,6 +157,7 @@ def test_shared_networks_are_seen_by_all(charlie: Person, net: Network) -> None:
     assert get(charlie, "/networks?shared=false")["networks"] == []
 
 
+@pytest.mark.slow
 def test_filters(alice: Person, port: Port, net: Network) -> None:
     other = services.create_network(alice.project_id, "other")
 

@@ -135,6 +135,7 @@ def test_sorting_pages_and_fields(alice: Person, url: str, port: Port) -> None:
     refused(api.get(f"{url}?marker={port.id}"), 400, "InvalidInput")
 
 
+@pytest.mark.slow
 def test_if_match_is_read_though_there_is_no_revision(alice: Person, url: str, port: Port) -> None:
     shell = make_three(alice, url, port)[0]
     where = f"{url}/{shell['id']}"

@@ -61,6 +61,7 @@ def test_a_router_leads_out_and_is_shown_with_its_address(api: Api, router: str,
     refused(api.get(url), 404, "RouterNotFound")
 
 
+@pytest.mark.slow
 def test_only_operators_say_which_address_and_whether_guests_are_hidden(
     api: Api, operator: Person, router: str, external: Network
 ) -> None:

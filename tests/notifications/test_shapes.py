@@ -378,6 +378,7 @@ def test_an_operator_chooses(
     assert types() == expected
 
 
+@pytest.mark.slow
 def test_a_launch_costs_no_query_more(cloud: Cloud, settings: Any, alice: RequestContext) -> None:
     cloud.add_host("kelvin")
     cloud.launch(alice)

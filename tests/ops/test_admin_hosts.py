@@ -35,6 +35,7 @@ def test_hosts_are_forced_down_after_a_question_and_let_up(admin: Client, cloud:
     assert not Host.objects.get().forced_down
 
 
+@pytest.mark.slow
 def test_a_host_with_servers_is_not_forgotten(admin: Client, alice: Person, cloud: Cloud) -> None:
     cloud.launch(alice.context)
     cloud.run()

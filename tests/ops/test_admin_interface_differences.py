@@ -60,6 +60,7 @@ def test_the_server_gets_the_interface_of_its_guest(
     assert not InterfaceDifference.objects.exists()
 
 
+@pytest.mark.slow
 def test_the_interface_is_taken_out_after_a_question(
     admin: Client, cloud: Cloud, agent: ScriptedAgent, server: Instance, extra: InterfaceDifference
 ) -> None:

@@ -46,6 +46,7 @@ def test_the_record_follows_the_guest_after_a_question(admin: Client, cloud: Clo
     assert NewerGuest.objects.get().acknowledged_at is not None
 
 
+@pytest.mark.slow
 def test_a_guest_is_removed_after_a_question(admin: Client, cloud: Cloud, row: NewerGuest) -> None:
     before = HostCommand.objects.count()
     act(admin, PAGE, "discard", [row])

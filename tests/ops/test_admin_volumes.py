@@ -212,6 +212,7 @@ def test_a_type_is_made_changed_and_removed_with_all_its_parts(admin: Client, to
     assert not VolumeType.objects.filter(name="gold").exists()
 
 
+@pytest.mark.slow
 def test_other_offers_are_made_and_changed(admin: Client, town: Town, alice: Person) -> None:
     admin.post(
         f"{PAGES}qosspec/add/", {"name": "q", "consumer": "back-end", "specs": '{"a": "1", "read_iops_sec": "2"}'}

@@ -72,6 +72,7 @@ def may_sign_in(name: str, password: str) -> bool:
     return authenticate_password(user_name=name, domain_id="default", password=password, source="").name == name
 
 
+@pytest.mark.slow
 def test_class_is_made(roster: Roster) -> None:
     out = roster(CLASS)
     anna, ben = User.objects.get(name="anna"), User.objects.get(name="ben")

@@ -100,6 +100,7 @@ def test_answers_that_are_remembered_are_bounded(write: Write, monkeypatch: pyte
     assert len(policy._current().answers) <= 10
 
 
+@pytest.mark.slow
 def test_threads_see_the_old_rules_or_the_new_ones(write: Write) -> None:
     write(f'"{LAUNCH}": "role:member"\n"{STOP}": "role:member"')
     failed: list[BaseException] = []

@@ -280,6 +280,7 @@ def test_tried_again_it_keeps_what_was_added(cloud: Cloud, alice: RequestContext
     assert (guest_addresses().count(), held()) == (2, (2, 0))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("kelvin")
 def test_tried_again_without_an_address_it_stays_without(cloud: Cloud, alice: RequestContext) -> None:
     server = build(cloud, alice)

@@ -114,6 +114,7 @@ def test_a_resize_takes_of_the_owner_of_the_server(cloud: Cloud, alice: RequestC
     assert drift.find() == []
 
 
+@pytest.mark.slow
 def test_server_groups_key_pairs_and_what_is_compared(
     cloud: Cloud, alice: RequestContext, carol: RequestContext
 ) -> None:

@@ -80,6 +80,7 @@ def test_clean_leaves_a_folder_that_somebody_else_made(up: Up, tmp_path: Path) -
     assert (theirs / "cat.jpg").exists()
 
 
+@pytest.mark.slow
 def test_clean_of_nothing_is_done(up: Up, tmp_path: Path) -> None:
     done = up("--clean", "--data", str(tmp_path / "never"))
     assert done.returncode == 0

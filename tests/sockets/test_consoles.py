@@ -159,6 +159,7 @@ async def test_a_guessed_token_opens_nothing(cast: Cast, token: str) -> None:
     assert await program.receive_output(WITHIN) == {"type": "websocket.close", "code": HANG_UP}
 
 
+@pytest.mark.slow
 async def test_two_at_once_with_one_token_are_one(cast: Cast) -> None:
     token = await cast.token()
     first, second = await asyncio.gather(cast.look(token), cast.look(token))

@@ -156,6 +156,7 @@ async def test_another_projects_server_is_not_there(cast: Cast) -> None:
     assert (code, reason) == (follower.NOT_FOUND, f"Instance {cast.server.id} could not be found.")
 
 
+@pytest.mark.slow
 async def test_a_reader_may_not(cast: Cast) -> None:
     assert (await cast.refused(person=cast.people.bob))[0] == follower.FORBIDDEN
 

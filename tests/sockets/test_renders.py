@@ -139,6 +139,7 @@ async def test_what_fails_fails_for_all_and_the_next_is_drawn() -> None:
     assert await renders.html("images", [event(2)], caller("alice", "member")) == "whole"
 
 
+@pytest.mark.slow
 async def test_a_burst_at_ten_sockets_draws_little(open_socket: Open, people: People) -> None:
     drawings = Drawings()
     sockets = [await browser(open_socket, people.alice, page=drawings) for _ in range(10)]

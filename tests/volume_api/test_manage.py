@@ -138,6 +138,7 @@ def test_a_volume_that_something_hangs_on_is_not_given_up(world: World, pool: st
     assert world.show(held)["status"] == "available"
 
 
+@pytest.mark.slow
 def test_a_host_that_fails_leaves_the_volume_and_says_why(world: World, pool: str) -> None:
     ident = managed(world, pool).json()["volume"]["id"]
     world.agent.work()

@@ -40,6 +40,7 @@ def _refused(answer: Any, rule: str) -> None:
     assert (answer.status_code, rule in answer.content.decode()) == (403, True), answer.content
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("operators_only")
 def test_a_type_that_several_servers_share_is_for_who_may(world: World) -> None:
     _shared_type(world)

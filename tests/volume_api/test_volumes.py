@@ -466,6 +466,7 @@ def test_groups_are_snapshotted_and_copied_together(world: World) -> None:
     assert [str(each) for each in drift.find()] == []
 
 
+@pytest.mark.slow
 def test_without_a_pool_the_volume_is_in_error_and_a_message_says_why(world: World) -> None:
     host = world.operator.get(f"{V3}/scheduler-stats/get_pools").json()["pools"][0]["name"]
     off = {"host": host.partition("#")[0], "binary": "cinder-volume", "disabled_reason": "new disks"}

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from compute_agent.virt.processes import is_ours, kill, read_pid
 
 # A process that becomes the heir of a daemon and waits for it to vanish; prints the exit status of a child of its own.
@@ -32,6 +34,7 @@ print(own.wait())
 """
 
 
+@pytest.mark.slow
 def test_a_daemon_that_ends_is_collected_and_children_are_left_to_who_waits(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", HEIR, str(tmp_path / "pid")], capture_output=True, text=True, timeout=30, check=False

@@ -135,6 +135,7 @@ def test_ports_of_nobody(cloud: Cloud, alice: RequestContext) -> None:
     assert mended("ports") == "Given back: 1."
 
 
+@pytest.mark.slow
 def test_ports_of_a_deleted_server(cloud: Cloud, alice: RequestContext) -> None:
     row = cloud.running(alice)
     guest_ports().update(device_id=None)

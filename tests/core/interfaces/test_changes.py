@@ -100,6 +100,7 @@ def test_filters_are_not_held_up_by_a_command_whose_end_was_lost(
     assert len(agent.take()) == 1
 
 
+@pytest.mark.slow
 def test_groups_that_cannot_be_meant(cloud: Cloud, running: Instance, charlie: RequestContext) -> None:
     group("twin"), group("twin")
     foreign = SecurityGroup.objects.create(project_id=charlie.project_id, name="foreign")
@@ -220,6 +221,7 @@ def test_a_port_made_before_outlives_its_server(cloud: Cloud, alice: RequestCont
     assert not Port.objects.filter(pk=port.pk).exists()
 
 
+@pytest.mark.slow
 def test_a_port_made_before_is_plugged_in_and_out_with_all_it_has(
     cloud: Cloud, alice: RequestContext, running: Instance
 ) -> None:

@@ -97,6 +97,7 @@ def test_the_first_interface_can_go_and_the_others_keep_their_tags(
     assert (interfaces(running), ports_held()) == ([again], 1)
 
 
+@pytest.mark.slow
 def test_a_port_of_ones_own_is_free_again(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     project = running.project_id
     mine = network.create_port(project, cloud.network)
@@ -167,6 +168,7 @@ def test_an_interface_that_a_host_cannot_plug_in_is_given_back(
     assert interfaces(running) == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["not_taken_back", "silent", "followed"])
 def test_an_interface_that_may_be_in_the_guest_goes_when_the_host_says_so(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, end: str
@@ -210,6 +212,7 @@ def test_an_order_that_nobody_watched_gets_more_time(cloud: Cloud, running: Inst
     assert guest_ports().get(id=port).status == "ACTIVE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("silent", [True, False])
 def test_an_interface_that_the_guest_does_not_give_stays(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, silent: bool
@@ -257,6 +260,7 @@ def test_an_interface_that_stays_after_all_is_in_what_was_built_meanwhile(
     assert (interfaces(running), state_of(running)) == (first, ("active", None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["attach", "detach"])
 def test_a_delete_in_the_middle_leaves_nothing(
     cloud: Cloud, running: Instance, agent: ScriptedAgent, what: str
@@ -275,6 +279,7 @@ def test_a_delete_in_the_middle_leaves_nothing(
     invariants.check_empty()
 
 
+@pytest.mark.slow
 def test_two_orders_close_each_its_own_action(cloud: Cloud, running: Instance, agent: ScriptedAgent) -> None:
     one, two = attach(running), attach(running)
     first, second = agent.take()

@@ -108,6 +108,7 @@ def test_a_delete_while_it_is_shelved_takes_the_image_along(
     assert not Image.objects.filter(name="web-shelved").exclude(status="deleted").exists()
 
 
+@pytest.mark.slow
 def test_offloading_frees_the_host_and_keeps_ports_and_quota(
     cloud: Cloud, h1: ScriptedAgent, shelved: Instance, alice: RequestContext, operator: RequestContext
 ) -> None:

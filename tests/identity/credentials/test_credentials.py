@@ -102,6 +102,7 @@ def test_wrong_fields_are_named(alice: Person, fields: dict[str, Any], word: str
     assert not Credential.objects.exists()
 
 
+@pytest.mark.slow
 def test_all_credentials_of_a_user_have_a_bound_together(alice: Person, charlie: Person, operator: Person) -> None:
     large = "x" * LONGEST_BLOB
     small, moved = made(alice), made(charlie, blob=large)

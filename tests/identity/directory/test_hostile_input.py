@@ -66,6 +66,7 @@ def test_a_filter_that_nothing_matches_gives_an_empty_list(people: People, query
     assert Api(people.operator).get(f"{V3}/users?{query}").json()["users"] == []
 
 
+@pytest.mark.slow
 def test_whatever_takes_something_away_wakes_the_open_connections(people: People) -> None:
     realm, project = make_realm(), make_project("p")
     group = create_group(realm.domain, "g")

@@ -191,6 +191,7 @@ URLS = {
 }
 
 
+@pytest.mark.slow
 def test_addresses_of_endpoints(people: People) -> None:
     api, service = Api(people.operator), Service.objects.get(type="image")
     endpoint = Endpoint.objects.filter(service=service)[0]

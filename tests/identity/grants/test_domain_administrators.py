@@ -48,6 +48,7 @@ def test_nobody_becomes_administrator_by_them(people: People, acme: Acme) -> Non
     assert RoleAssignment.objects.filter(user=acme.dora, domain=acme.domain).exists()
 
 
+@pytest.mark.slow
 def test_what_is_outside_does_not_exist(people: People, acme: Acme) -> None:
     """The answer for another domain's things is that for things which are not there."""
     member = role_named("member").id.hex

@@ -225,6 +225,7 @@ def test_lists_are_narrowed(limits: Limits) -> None:
     assert status(limits.api.get(f"{V3}/limits?sort_key=colour")) == 400
 
 
+@pytest.mark.slow
 def test_everybody_sees_what_is_registered_and_the_limits_of_the_own_project(limits: Limits) -> None:
     realm = make_realm()
     [registered] = limits.register("engines")

@@ -72,6 +72,7 @@ def test_what_is_new_says_how_data_comes_in(alice: Person) -> None:
     assert answer["OpenStack-image-store-ids"] == "local"
 
 
+@pytest.mark.slow
 def test_progress_is_noted_and_announced(
     alice: Person, make: MakeImage, web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
