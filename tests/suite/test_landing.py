@@ -30,6 +30,14 @@ def test_those_who_are_alike_take_turns() -> None:
     assert in_turn("row 1", EXPECTED, ALIKE) == in_turn("row 1", EXPECTED, ALIKE)
 
 
+def test_both_sides_of_the_step_that_a_policy_makes_ask_for_each_row() -> None:
+    alike, power = (("reader", "domain"), ("member", "operator")), ("reader", "member", "operator")
+    expected = {"reader": 403, "member": 200, "operator": 200, "domain": 403}
+    asked = [set(in_turn(f"row {number}", expected, alike, by_power=power)) for number in range(40)]
+    assert all(persons >= {"reader", "member"} for persons in asked)
+    assert any("domain" in persons for persons in asked) and any("operator" in persons for persons in asked)
+
+
 def test_a_diagonal_has_every_value_at_landing_and_every_combination_in_deep() -> None:
     rows = rows_of(diagonal(first="abc", second=[1, 2]))
     assert [row.values for row in rows] == list(product("abc", [1, 2]))

@@ -26,13 +26,19 @@ def rounds(few: int, many: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("rounds", [few, pytest.param(many, marks=pytest.mark.deep)], ids=["few", "many"])
 
 
-def in_turn(row: str, expected: Mapping[str, Hashable], alike: Iterable[Collection[str]]) -> list[str]:
+def in_turn(
+    row: str, expected: Mapping[str, Hashable], alike: Iterable[Collection[str]], *, by_power: Sequence[str] = ()
+) -> list[str]:
     """Return the persons who ask for a row of a table at landing.
 
     ``expected``: the answer that each person gets.  Of those who are ``alike`` and get the same answer one asks, which
-    of them differs from row to row.
+    of them differs from row to row.  ``by_power``: persons from the least powerful on; where two neighbours get
+    different answers, both ask, for between them lies what a policy demands.
     """
     chosen = set(expected) - {person for group in alike for person in group}
+    for pair in itertools.pairwise(by_power):
+        if expected[pair[0]] != expected[pair[1]]:
+            chosen.update(pair)
     for group in alike:
         same: dict[Hashable, list[str]] = {}
         for person in group:
