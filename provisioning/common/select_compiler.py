@@ -42,6 +42,8 @@ class QuickSelect:
         query = self.query
         if query.extra_order_by:
             return tuple(query.extra_order_by)
+        if query.model is None:  # a condition asked of no table
+            return tuple(query.order_by)
         return tuple(query.order_by or (query.get_meta().ordering if query.default_ordering else ()))
 
     def get_converters(self, expressions: Iterable[Any]) -> dict[int, Any]:

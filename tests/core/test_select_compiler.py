@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.db import connections
 from django.db.backends.postgresql import compiler as postgresql
-from django.db.models import Count, Exists, F, OuterRef, QuerySet, Value
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Lower
 from django.db.models.sql import compiler as sqlite
 
@@ -53,6 +53,12 @@ def test_a_select_is_the_one_that_django_makes(cloud: Cloud, alice: RequestConte
         cloud.launch(alice, name=each)
     wrong = {name: found for name, queryset in QUERIES.items() if (found := _differences(queryset))}
     assert not wrong
+
+
+def test_a_condition_is_checked_without_a_table(db: None) -> None:
+    """As forms do for the constraints of a model."""
+    assert Q(name="one").check({"name": Value("one")})
+    assert not Q(name="one").check({"name": Value("two")})
 
 
 def _differences(queryset: QuerySet[Any, Any]) -> list[str]:
