@@ -42,6 +42,7 @@ def who(client: Client) -> Any:
     return client.get("/who").json()
 
 
+@pytest.mark.both_databases("locks")
 def test_signing_in_and_out(people: People) -> None:
     client = Client()
     assert who(client)["name"] is None

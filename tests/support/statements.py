@@ -14,7 +14,7 @@ import re
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -229,13 +229,30 @@ class Recording:
 RECORDING = pytest.StashKey[Recording]()
 
 
+def _recording(config: pytest.Config) -> Recording:
+    if RECORDING not in config.stash:
+        config.stash[RECORDING] = Recording(writes=config.getoption("--record-postgresql"))
+    return config.stash[RECORDING]
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    _refuse_deep(items)
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse a deep test that the file names."""
-    recording = config.stash[RECORDING] = Recording(writes=config.getoption("--record-postgresql"))
-    deep = {item.nodeid for item in items if item.nodeid in recording.tests and item.get_closest_marker("deep")}
-    if deep and not recording.writes:
-        raise pytest.UsageError(f"tests/postgresql.txt names {several(deep)}, which is deep: {ADVICE}")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    _refuse_deep(items)
+
+
+def _refuse_deep(items: Sequence[pytest.Item]) -> None:
+    """Refuse a deep test that the file names; when recording, forget it."""
+    for item in items:
+        recording = _recording(item.config)
+        if item.nodeid not in recording.tests or not item.get_closest_marker("deep"):
+            continue
+        if not recording.writes:
+            raise pytest.UsageError(f"tests/postgresql.txt names {item.nodeid}, which is deep: {ADVICE}")
+        del recording.tests[item.nodeid]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -254,7 +271,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     done = yield
     if _noted is not None:
-        recording = item.config.stash[RECORDING]
+        recording = _recording(item.config)
         recording.ran[item.nodeid] |= _noted
         lost = recording.tests.get(item.nodeid, set()) - _noted
         if lost and not recording.writes:

@@ -118,6 +118,7 @@ def test_nobody_elses_name_is_locked(people: People, alice: Person, clock: Any) 
     assert attempt(PASSWORD, user_name="bob", domain_id="default") == "in"
 
 
+@pytest.mark.both_databases("constraints")
 def test_address_that_signed_in_before_is_let_in(alice: Person, clock: Any) -> None:
     assert attempt(PASSWORD) == "in"
     guess(10)

@@ -9,7 +9,7 @@ import pytest
 from provisioning.common.errors import NovellaError
 from provisioning.network import services
 from provisioning.network.errors import RevisionNumberConstraintFailedError
-from provisioning.network.models import Network, Port, Router, Subnet
+from provisioning.network.models import InternetGateway, Network, Port, Router, Subnet
 from provisioning.network.owners import ROUTER_GATEWAY, ROUTER_INTERFACE
 from provisioning.network.routing_errors import (
     BadRequestError,
@@ -25,6 +25,7 @@ from provisioning.network.routing_errors import (
     RoutesExhaustedError,
 )
 from provisioning.network.services import Gateway
+from provisioning.network.services.internet_gateways import stand_for_routers
 from provisioning.quotas.selectors import usage_of
 from tests.support.cast import Person
 from tests.support.ports import guest_ports
@@ -214,3 +215,10 @@ def test_nothing_that_floating_ips_need_is_taken_away(
     for error, change in refused:
         with pytest.raises(error):
             change()
+
+
+@pytest.mark.both_databases("constraints")
+def test_one_internet_gateway_stands_for_a_router_however_many_look(router: Router) -> None:
+    for _ in range(2):
+        stand_for_routers(router.project_id, [router.id])
+    assert InternetGateway.objects.filter(router=router).count() == 1
