@@ -28,6 +28,7 @@ from django.db.models.fields.json import HasKeyLookup, KeyTransform
 from provisioning.common.prepared import Prepared, PreparedUpdate, _Statement
 from tests.support.cast import _make_people
 from tests.support.clouds import Cloud
+from tests.support.examined import _in_full
 from tests.support.scripted_agent import ScriptedAgent
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -106,8 +107,8 @@ def listed() -> dict[str, set[str]]:
 
 _prepared: WeakKeyDictionary[_Statement, set[str]] = WeakKeyDictionary()
 """The functions by which statements that are prepared once were made."""
-KEPT = {make.__code__ for make in (_make_people, Cloud._make.__func__, ScriptedAgent._make.__func__)}  # type: ignore[attr-defined]
-"""Functions whose rows are kept: they run in the first test of a process alone."""
+KEPT = {make.__code__ for make in (_make_people, Cloud._make.__func__, ScriptedAgent._make.__func__, _in_full)}  # type: ignore[attr-defined]
+"""Functions whose rows or answers are kept: they run in the first test of a process alone."""
 _noted: set[str] | None = None
 """The functions that made such a statement since the test began; None while nobody asks."""
 _preparing = threading.local()

@@ -87,8 +87,7 @@ def put_back(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 PutBack = Callable[[Copy], None]
 
 
-@pytest.mark.slow
-@pytest.mark.both_databases
+@pytest.mark.both_databases("sql")
 def test_an_attachment_since_the_copy_is_kept_and_nobody_else_is_let_in(town: Town, put_back: PutBack) -> None:
     volume = town.make()
     copy = Copy()
