@@ -6,6 +6,7 @@ The worker that needs it first starts it; it ends with the run.
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from tools.ceph import CLIENT, POOL, Cluster
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 START_WITHIN = 400.0
+DF = ("ceph", "df", "--format", "json")
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,10 @@ def _create_pool(cluster: CephForTests) -> None:
     allowed = ", ".join(f"profile rbd pool={pool}" for pool in [*pools, cluster.pool] if not pool.startswith("."))
     caps = ("mon", "profile rbd", "osd", allowed, "mgr", allowed)
     administrator.run("ceph", "auth", "caps", f"client.{cluster.client}", *caps)
+    deadline = time.monotonic() + START_WITHIN
+    while cluster.pool not in [each["name"] for each in json.loads(administrator.run(*DF))["pools"]]:
+        assert time.monotonic() < deadline, "Ceph has not measured the new pool"
+        time.sleep(0.2)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import StoppedError
@@ -95,19 +94,18 @@ class CephImages:
         Every host that reaches the pool finds the same.  Raises CephError.
         """
         fsid = self._ceph("fsid").decode().strip()
-        return str(uuid.uuid5(NAMESPACE, f"{fsid}/{self._pool()['id']}"))
+        for pool in json.loads(self._ceph("osd", "lspools", "--format", "json")):
+            if pool["poolname"] == self.location.pool:
+                return str(uuid.uuid5(NAMESPACE, f"{fsid}/{pool['poolnum']}"))
+        raise CephError(f"there is no pool {self.location.pool}", errno.ENOENT)
 
     def capacity(self) -> Capacity:
-        """Measure the pool.  Raises CephError."""
-        stats = self._pool()["stats"]
-        return Capacity(total=stats["stored"] + stats["max_avail"], free=stats["max_avail"])
-
-    def _pool(self) -> dict[str, Any]:
-        pools: list[dict[str, Any]] = json.loads(self._ceph("df", "--format", "json"))["pools"]
-        for pool in pools:
+        """Measure the pool.  Raises CephError, for some seconds after the pool was created, too."""
+        for pool in json.loads(self._ceph("df", "--format", "json"))["pools"]:
             if pool["name"] == self.location.pool:
-                return pool
-        raise CephError(f"there is no pool {self.location.pool}", errno.ENOENT)
+                stats = pool["stats"]
+                return Capacity(total=stats["stored"] + stats["max_avail"], free=stats["max_avail"])
+        raise CephError(f"the cluster has not measured the pool {self.location.pool} yet", errno.EAGAIN)
 
     # --- images -----------------------------------------------------------------------------------------------------
 

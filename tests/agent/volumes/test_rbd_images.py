@@ -15,6 +15,7 @@ from compute_agent.virt.programs import run_program
 from compute_agent.volumes.rbd.images import CephError, CephImages
 from compute_agent.volumes.rbd.location import CephLocation, parse
 from tests.support.ceph import CephForTests
+from tools.ceph import Cluster
 
 MIB = 1 << 20
 
@@ -120,6 +121,13 @@ def test_the_pool_has_one_id_and_a_size(images: CephImages) -> None:
     elsewhere = CephImages(CephLocation("elsewhere", images.location.conf, images.location.client))
     with pytest.raises(CephError):
         elsewhere.pool_id()
+
+
+def test_a_pool_is_known_before_the_cluster_has_measured_it(images: CephImages, ceph: CephForTests) -> None:
+    name = f"new-{uuid.uuid4().hex[:8]}"
+    Cluster(ceph.folder).run("ceph", "osd", "pool", "create", name, "1")
+    new = CephImages(CephLocation(name, ceph.conf, ceph.client))
+    assert new.pool_id() != images.pool_id()
 
 
 @contextlib.contextmanager
