@@ -35,12 +35,17 @@ FOLDERS = ("tests/host/", "tests/e2e/")
 END_TO_END = "tests/e2e/"
 CLOUDS = {name: re.compile(rf"\b{name}: OneMachine") for name in ("restoring", "simulated", "cloud")}
 """By the fixture of the session, a file's first one counts: one that it calls ``cloud`` may be another."""
+SESSION = pytest.StashKey[pytest.Session]()
 OWN = re.compile(r"^def (?:_?cloud|simulated)\(.*\) -> Iterator\[OneMachine\]", re.MULTILINE)
 """A file that starts a cloud for itself."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--lanes", action="store_true", help="let every other worker run what waits (with -n)")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[SESSION] = session
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -129,6 +134,7 @@ class Lanes(LoadGroupScheduling):
     def schedule(self) -> None:
         if self.collection is None:
             self.collection = list(dict.fromkeys(each for of in self.registered_collections.values() for each in of))
+            self.config.stash[SESSION].testscollected = len(self.collection)  # of which the progress shows a part
             seconds = ledger_file.seconds_of_files()
             long: dict[str, float] = {}
             pieces: dict[str, dict[str, bool]] = {}
