@@ -76,6 +76,16 @@ def test_a_run_replaces_what_the_ledger_has_of_its_functions() -> None:
     }
 
 
+def test_what_a_whole_run_did_not_run_has_left_its_tier() -> None:
+    entry = Entry(1, 1.0, 1.0, 1.0)
+    before: Ledger = {"tests/a.py": {"test_one": {"landing": entry, "deep": entry}, "test_two": {"quick": entry}}}
+    rows = [row("tests/a.py::test_three", "quick", 1.0), row("controller", "landing", 1.0, session=True)]
+    assert ledger_file.taken_over(before, rows)["tests/a.py"].keys() == {"test_one", "test_two", "test_three"}
+    rows[-1]["whole"] = True
+    left = ledger_file.taken_over(before, rows)["tests/a.py"]
+    assert {name: list(tiers) for name, tiers in left.items()} == {"test_one": ["deep"], "test_three": ["quick"]}
+
+
 def test_functions_that_are_gone_leave_the_ledger(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def test_kept(): ...\nasync def test_too(): ...\nclass TestThese(Contract): ...\n")
     entry = {"quick": Entry(1, 0.0, 0.0, 0.0)}

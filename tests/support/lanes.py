@@ -23,7 +23,7 @@ from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
 from tests.support import ledger_file
-from tests.support.tiers import TIERS
+from tests.support.ledger_file import TIERS
 
 SHARED = 0.2
 """Of the time of files that are divided: how much all workers collect."""

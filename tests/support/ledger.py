@@ -123,9 +123,11 @@ class Meter:
 class Book:
     """Writes the rows of all processes of a run, and says at the end what they cost."""
 
-    def __init__(self, path: Path, tier: str) -> None:
+    def __init__(self, path: Path, tier: str, *, whole: bool) -> None:
         self._file = path.open("w")
         self._tier = tier
+        self._whole = whole
+        """Whether all tests of the tier run."""
         self._begun = Reading.now()
         self._rows: list[dict[str, Any]] = []
 
@@ -138,7 +140,7 @@ class Book:
     def pytest_sessionfinish(self) -> None:
         times = os.times()
         own = {"id": "controller", "session": True, "tier": self._tier, "cost": times.user + times.system}
-        self._rows.append(own | {"seconds": time.monotonic() - self._begun.seconds})
+        self._rows.append(own | {"seconds": time.monotonic() - self._begun.seconds, "whole": self._whole})
         self._file.write(json.dumps(self._rows[-1]) + "\n")
         self._file.close()
 
@@ -163,6 +165,8 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     parallel = config.getoption("numprocesses", None)
     if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Book(Path(path), tier), "ledger-book")
+        chosen = any(config.getoption(option) for option in ("--slice", "keyword", "markexpr"))
+        whole = not chosen and config.args_source is not pytest.Config.ArgsSource.ARGS
+        config.pluginmanager.register(Book(Path(path), tier, whole=whole), "ledger-book")
     if hasattr(config, "workerinput") or not parallel:
         config.pluginmanager.register(Meter(tier), "ledger-meter")

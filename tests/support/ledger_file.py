@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = ROOT / "tests" / "ledger.json"
+TIERS = ("quick", "landing", "deep")
 SESSION = "session"
 """In the place of a file: what the start, the collection and the fixtures of a whole run cost, by its tier."""
 BUDGETS = {"quick": 240.0, "landing": 1440.0}
@@ -67,7 +68,7 @@ def costs(ledger: Ledger) -> dict[str, float]:
         for tiers in functions.values():
             for tier, entry in tiers.items() if file != SESSION else ():
                 own[tier] += entry.cost
-    start = {tier: sum(entry.cost for entry in _of(ledger, SESSION, tier)) for tier in ("quick", "landing", "deep")}
+    start = {tier: sum(entry.cost for entry in _of(ledger, SESSION, tier)) for tier in TIERS}
     quick, landing = own["quick"], own["quick"] + own["landing"]
     return {
         "quick": quick + start["quick"],
@@ -81,22 +82,31 @@ def _of(ledger: Ledger, file: str, tier: str) -> Iterator[Entry]:
 
 
 def taken_over(ledger: Ledger, rows: Iterable[dict[str, Any]]) -> Ledger:
-    """Return the ledger with the rows of a run: they replace what it has of their functions.
+    """Return the ledger with the rows of a run: they replace what it has of their functions in the tiers of the run.
 
     A row: the test's ``id``, the ``tier`` it belongs to (of a row of the session: that of the run), ``cost`` and
-    ``seconds``.
+    ``seconds``; the last one of a run says with ``whole`` whether all tests of its tier ran: what has no row then has
+    left the tier.
     """
     found: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    run, whole = "quick", False
     for row in rows:
         file, _, name = row["id"].partition("::")
         place = (SESSION, row["id"]) if row.get(SESSION) else (file, name.partition("[")[0])
         found[place][row["tier"]].append(row)
-    new: Ledger = {file: dict(functions) for file, functions in ledger.items()}
-    for (file, name), tiers in found.items():
-        functions = new.setdefault(file, {})
-        kept = functions.get(name, {}) if file == SESSION else {}
-        functions[name] = {**kept, **{tier: _entry(each) for tier, each in tiers.items()}}
-    return {file: dict(sorted(functions.items())) for file, functions in sorted(new.items()) if functions}
+        run = max(run, row["tier"], key=TIERS.index)
+        whole = whole or row.get("whole", False)
+    ran = TIERS[: TIERS.index(run) + 1]
+    new: Ledger = defaultdict(dict)
+    for file, functions in ledger.items():
+        for name, tiers in functions.items():
+            replaced = () if file == SESSION else ran if whole or (file, name) in found else ()
+            new[file][name] = {tier: entry for tier, entry in tiers.items() if tier not in replaced}
+    for (file, name), of_tiers in found.items():
+        entries = {tier: _entry(each) for tier, each in of_tiers.items()}
+        new[file][name] = {**new[file].get(name, {}), **entries}
+    left = {file: {name: tiers for name, tiers in sorted(of.items()) if tiers} for file, of in sorted(new.items())}
+    return {file: functions for file, functions in left.items() if functions}
 
 
 def _entry(rows: Sequence[dict[str, Any]]) -> Entry:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import ledger_file
+from tests.support.ledger_file import TIERS
 
-TIERS = ("quick", "landing", "deep")
 NOT_QUICK = frozenset({"slow", "libvirt", "e2e", "compat", "ceph", "postgresql", "deep"})
 """Marks of tests that the quick tier leaves out."""
 ON_GUESTS = "tests/host/"
