@@ -67,6 +67,7 @@ FIELDS: dict[str, tuple[int, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @each_row("case", FIELDS)
 def test_fields_are_taken_from_their_microversion(cloud: Cloud, people: People, case: str) -> None:
     since, changes = FIELDS[case]

@@ -377,6 +377,7 @@ def three(people: People) -> None:
     put_server(people.operator, "c", age=1, description="y", key_name=None, launched_at=None, power_state=1)
 
 
+@pytest.mark.slow
 @each_row(
     ("query", "found"),
     [

@@ -99,6 +99,7 @@ def test_every_field_at_its_microversion(people: People, minor: int) -> None:
     assert shown(Api(people.operator), server.id, minor).keys() == expected(minor, operator=True)
 
 
+@pytest.mark.slow
 @each_row("minor", BOUNDARIES)
 def test_lists_show_the_same_but_for_groups(people: People, minor: int) -> None:
     put_server(people.operator)

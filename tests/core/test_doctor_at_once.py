@@ -27,7 +27,7 @@ from tests.support.jobs import drain
 
 pytestmark = pytest.mark.both_databases("locks")
 
-ROUNDS = 4
+ROUNDS = 3
 
 
 def apart(work: Callable[[], object]) -> Callable[[], object]:

@@ -88,6 +88,7 @@ def test_a_project_is_made_and_its_page_shown(at_operator: Client, alice: Person
         assert words in page
 
 
+@pytest.mark.slow
 @each_row(
     ("changes", "field"),
     [

@@ -26,6 +26,7 @@ def pieces(path: Path, size: int) -> Iterator[bytes]:
     return (data[at : at + size] for at in range(0, len(data), size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [3001, 1 << 21], ids=["dribbled", "whole"])
 @pytest.mark.parametrize("name", disks.GOOD)
 def test_a_foreign_disk_is_taken_and_its_size_known(
