@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from tests.support.form_steps import ADMIN, ELSEWHERE, OPERATOR, USER
 from tests.support.forms import Step, Visitor
-from tests.support.one_machine import PATIENCE, OneMachine, wait_for
+from tests.support.one_machine import PATIENCE, OneMachine, running, wait_for
 
 pytestmark = [pytest.mark.deep, pytest.mark.e2e, pytest.mark.slow]
 
@@ -24,8 +24,10 @@ MIB = 1 << 20
 
 
 @pytest.fixture(scope="module")
-def cloud(simulated: OneMachine) -> OneMachine:
-    return simulated
+def cloud() -> Iterator[OneMachine]:
+    """A cloud of its own: the forms change what all of its projects have."""
+    with running(simulate=2) as cloud:
+        yield cloud
 
 
 @pytest.fixture
