@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,6 +78,7 @@ class Cluster:
             # Clones without protected snapshots, and flattening that leaves them alone, come with this.
             self.run("ceph", "osd", "set-require-min-compat-client", "mimic")
             self.run("rbd", "pool", "init", POOL)
+        self.wait_until_measured(POOL)
 
     def _prepare(self) -> None:
         for name in ("run", "log", "crash", "modules", "mon.a", "mgr.x", "osd.0"):
@@ -156,6 +159,14 @@ class Cluster:
         if done.returncode != 0:
             raise CephError(f"{' '.join(command)}: {done.stderr.strip()[-500:]}")
         return done.stdout
+
+    def wait_until_measured(self, pool: str) -> None:
+        """Wait until the cluster says how large a pool is, some seconds after its creation.  Raises CephError."""
+        deadline = time.monotonic() + START_WITHIN
+        while pool not in [each["name"] for each in json.loads(self.run("ceph", "df", "--format", "json"))["pools"]]:
+            if time.monotonic() > deadline:
+                raise CephError(f"the pool {pool} is not measured")
+            time.sleep(0.2)
 
     def start_daemon(self, name: str) -> None:
         """Start one of ``DAEMONS`` from the thread whose end ends it; one that runs is left alone."""

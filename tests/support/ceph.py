@@ -6,7 +6,6 @@ The worker that needs it first starts it; it ends with the run.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import subprocess
 import sys
@@ -24,7 +23,6 @@ from tools.ceph import CLIENT, POOL, Cluster
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 START_WITHIN = 400.0
-DF = ("ceph", "df", "--format", "json")
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,7 @@ def _create_pool(cluster: CephForTests) -> None:
     allowed = ", ".join(f"profile rbd pool={pool}" for pool in [*pools, cluster.pool] if not pool.startswith("."))
     caps = ("mon", "profile rbd", "osd", allowed, "mgr", allowed)
     administrator.run("ceph", "auth", "caps", f"client.{cluster.client}", *caps)
-    deadline = time.monotonic() + START_WITHIN
-    while cluster.pool not in [each["name"] for each in json.loads(administrator.run(*DF))["pools"]]:
-        assert time.monotonic() < deadline, "Ceph has not measured the new pool"
-        time.sleep(0.2)
+    administrator.wait_until_measured(cluster.pool)
 
 
 @contextmanager
