@@ -15,6 +15,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.utils import NotSupportedError
 
 from provisioning.common.repeated import Repeated
+from provisioning.common.select_compiler import QuickOperations
 
 USES_BEFORE_PREPARED = 1
 """Of a statement on a connection."""
@@ -49,9 +50,7 @@ class _DebugCursor(_Preparing, base.CursorDebugWrapper):
     """As Django's, noting each statement."""
 
 
-class _Operations(operations.DatabaseOperations):
-    compiler_module = "provisioning.common.postgresql.compiler"
-
+class _Operations(QuickOperations, operations.DatabaseOperations):
     def last_executed_query(self, cursor: Any, sql: Any, params: Any) -> str:
         """Return the statement for a log; without its values where psycopg does not keep what it has sent."""
         return super().last_executed_query(cursor, sql, params) or str(sql)

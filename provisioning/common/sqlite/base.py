@@ -32,6 +32,7 @@ from django.db import OperationalError
 from django.db.backends.sqlite3 import base, operations
 
 from provisioning.common.patterns import sqlite_regexp
+from provisioning.common.select_compiler import QuickOperations
 from provisioning.common.sqlite import remote_hosts
 from provisioning.common.sqlite.turns import Turn, Turns
 
@@ -82,10 +83,8 @@ def _uuid(text: str) -> uuid.UUID:
     return uuid.UUID(text)
 
 
-class DatabaseOperations(operations.DatabaseOperations):
+class DatabaseOperations(QuickOperations, operations.DatabaseOperations):
     """Django's, with quick ways for what stands in every row."""
-
-    compiler_module = "provisioning.common.sqlite.compiler"
 
     def convert_uuidfield_value(self, value: Any, expression: Any, connection: Any) -> Any:
         return value if value is None else _uuid(value)

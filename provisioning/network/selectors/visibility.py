@@ -39,7 +39,7 @@ SHAREABLE = ("network", "address_scope", "subnetpool", *WITHOUT_COLUMN)
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """What a query depends on of who asks; stands for any caller where the ids are parameters of a prepared query."""
+    """The project and the power of a caller; any caller, where the ids are parameters of a prepared query."""
 
     project_id: uuid.UUID | Value
     project: str | Value
