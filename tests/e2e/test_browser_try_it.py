@@ -40,7 +40,7 @@ def test_an_operation_is_tried(simulated: OneMachine, chromium: Browser) -> None
     tag.wait_for()
 
     def opened() -> bool:
-        """What is filtered for opens by itself, unless all operations were there already."""
+        """Filtered operations open by themselves, unless all were there already."""
         if not flavors.is_visible() and tag.get_attribute("data-is-open") == "false":
             tag.click()
         return flavors.is_visible()

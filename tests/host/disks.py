@@ -1,4 +1,4 @@
-"""What is written on the disk of a guest that is not running it."""
+"""Reads the disk of a guest that is not running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ROOT = slice(446 + 16 + 8, 446 + 16 + 12)
 """Where a disk's partition table says at which sector the second partition begins, the root of our guest image."""
 SECTOR = 512
 MENDED = (0, 1)
-"""What e2fsck ends with when the file system is whole then."""
+"""Exit codes of e2fsck that leave a whole file system."""
 
 
 def whole(disk: Path, raw: Path) -> None:

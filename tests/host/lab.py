@@ -139,7 +139,7 @@ class Lab:
         """Run a command in a guest, over its first interface and from where its network is served.
 
         The connection stays for the next commands: to agree on keys costs a guest under emulation more than they do.
-        Who starts or destroys the guest calls ``hang_up``.
+        A test that starts or destroys the guest calls ``hang_up``.
         """
         port, space = guest.ports[0], self.served(guest.ports[0].network.id)
         way = self.settings.state_dir.parent / f"ssh-{port.id[:8]}"

@@ -15,7 +15,7 @@ from tests.support.guest_image import GuestImage
 
 SECTOR = 512
 PRINTING = bytes.fromhex("e80000 5e 83c613 baf803 2eac 84c0 7403 ee ebf7 f4ebfd")
-"""What the boot sector does: it writes the text behind it to the serial port, and stops."""
+"""The code of the boot sector: it writes the text behind it to the serial port, and stops."""
 TEXT = "This is a small guest: it has nothing to do, and does it."
 CONTENT = 8 << 20
 """Bytes on the disk: a copy of it takes a moment."""

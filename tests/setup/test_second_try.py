@@ -1,4 +1,4 @@
-"""What bin/test does with a few tests that fail: which are run again."""
+"""The few tests that fail and are run again by bin/test."""
 
 from __future__ import annotations
 
