@@ -226,7 +226,7 @@ class Host:
         warnings += services.volumes.warnings() if services.volumes is not None else []
         report = replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
         if time.monotonic() - self._documents_listed < DOCUMENTS_EVERY:
-            return report
+            return replace(report, traits=None)
         self._documents_listed = time.monotonic()
         guests = await self._with_interfaces(report.guests)
         return replace(report, guests=guests, documents=await self.documents(), volumes=self.known_volumes())

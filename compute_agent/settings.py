@@ -88,6 +88,8 @@ class AgentSettings:
     """A file with the token alone, or a JSON object of tokens by host name; read when a token is needed."""
     fake_capacity: tuple[int, int, int] = (32, 65_536, 1_000)
     """What a simulated host has: vCPUs, MiB of memory, GiB of disk."""
+    fake_traits: tuple[str, ...] | None = None
+    """Traits of a simulated host; None: all that hardware of guests can need."""
     durable: bool = True
     """Commands and their ends are on the disk (fsync) before they are acknowledged.  Simulated hosts do without."""
 

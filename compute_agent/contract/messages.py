@@ -199,6 +199,7 @@ class ResourceAudit(Message, frozen=True):
     documents: list[Owned] | None = None  # as in Hello, now and then; they may be older than what was told meanwhile
     volumes: list[KnownVolume] | None = None  # likewise
     tracking: Tracking | None = None  # None: it tracks nothing, or does not say
+    traits: list[str] | None = None  # names of os-traits, sorted, now and then; None: it does not say
 
 
 class Heartbeat(Message, frozen=True):

@@ -81,4 +81,5 @@ def resource_audit(driver: ComputeDriver, *, host: str, host_ip: str, cached_ima
         cached_images=cached_images,
         guests=guest_states(driver.guests(), driver.volumes(), driver.attachments()),
         uptime=capacity.uptime,
+        traits=list(capacity.traits),
     )

@@ -46,6 +46,8 @@ def fake_services(
     vcpus, memory_mb, disk_gb = settings.fake_capacity
     driver = make_driver(settings.state_dir, vcpus=vcpus, memory_mb=memory_mb, disk_gb=disk_gb)
     driver.fault = fault_point(settings.driver)
+    if settings.fake_traits is not None:
+        driver.traits = settings.fake_traits
     images, outgoing = FakeImageCache(), ImageSender(settings, machine.opener)
     outside = Outside(images, outgoing, BackupLink(settings, machine.opener), settings.state_dir / RESTORES)
     nowhere = settings.state_dir / "run"  # simulated volumes are opened by nobody

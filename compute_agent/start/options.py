@@ -17,6 +17,7 @@ from compute_agent.volumes import drivers
 ENVIRONMENT = "NOVELLA_AGENT_"
 MAX_SIMULATED = 1_000
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,253}[A-Za-z0-9])?")
+_TRAIT = re.compile(r"[A-Z][A-Z0-9_]{0,254}")
 _MACHINE = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -107,6 +108,8 @@ def _parser(environ: Mapping[str, str]) -> argparse.ArgumentParser:
     add("--machine-id", default=default("MACHINE_ID", ""), help="what tells this machine from others (default: found)")
     add("--simulate", default=default("SIMULATE"), metavar="N", help="be N simulated hosts, HOST-1 to HOST-N")
     add("--fake-capacity", default=default("FAKE_CAPACITY", "32:65536:1000"), metavar="VCPUS:MIB:GIB")
+    add("--fake-traits", default=default("FAKE_TRAITS", "all"), metavar="NAME,...",
+        help="the traits of simulated hosts, or all, or none")  # fmt: skip
     add("--log-level", choices=("debug", "info", "warning", "error"), default=default("LOG_LEVEL", "info"))
     return parser
 
@@ -147,6 +150,7 @@ def _options(given: argparse.Namespace) -> Options:
         join_token=given.join_token,
         join_token_file=Path(given.join_token_file).absolute() if given.join_token_file else None,
         fake_capacity=_capacity(given.fake_capacity),
+        fake_traits=_traits(given.fake_traits),
         machine_id=_checked(_MACHINE, given.machine_id, "--machine-id") if given.machine_id else "",
     )
     if one.machine_netns is not None and one.netns is None:
@@ -291,3 +295,13 @@ def _capacity(value: str) -> tuple[int, int, int]:
         raise ValueError(f"--fake-capacity {value!r} is not VCPUS:MIB:GIB, like 32:65536:1000")
     vcpus, memory_mb, disk_gb = (int(part) for part in parts)
     return vcpus, memory_mb, disk_gb
+
+
+def _traits(value: str) -> tuple[str, ...] | None:
+    if value == "all":
+        return None
+    names = () if value == "none" else tuple(sorted({name.strip() for name in value.split(",")}))
+    for name in names:
+        if not _TRAIT.fullmatch(name):
+            raise ValueError(f"--fake-traits: {name!r} is not a trait, like COMPUTE_FIRMWARE_UEFI")
+    return names

@@ -47,6 +47,8 @@ class HostCapacity:
     """``arch model vendor sockets cores threads`` (of one NUMA node) and ``features`` with commas between."""
     architecture: str = "x86_64"
     uptime: str = ""  # as ``uptime`` prints it
+    traits: tuple[str, ...] = ()
+    """Names of os-traits of what guests can have here, sorted."""
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ Its guests survive the agent as real ones do.  It can be made to fail at a chose
 import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from compute_agent.contract.build import InstanceSpec, PortRef, boot_volume
 from compute_agent.contract.calls import Diagnostics
+from compute_agent.contract.hardware import every_trait
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.power import PowerState
 from compute_agent.virt import fake_disk
@@ -79,6 +81,8 @@ class FakeDriver(FakeVolumes):
         self._ready = False
         self._lines = 0
         self._since = time.monotonic()
+        self.traits: tuple[str, ...] = every_trait()
+        """What it says that its guests can have."""
 
     # ----- the host -------------------------------------------------------------------------------------------------
 
@@ -96,7 +100,8 @@ class FakeDriver(FakeVolumes):
 
     def capacity(self) -> HostCapacity:
         with self._changed:
-            return capacity_of(list(self._state.guests.values()), self._total, time.monotonic() - self._since)
+            measured = capacity_of(list(self._state.guests.values()), self._total, time.monotonic() - self._since)
+        return replace(measured, traits=self.traits)
 
     def guests(self) -> list[Guest]:
         with self._changed:

@@ -83,13 +83,15 @@ def test_ways_to_other_hosts_and_to_physical_networks(tmp_path: Path) -> None:
 
 def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> None:
     options = parse(
-        ["--host", "sim", "--state-dir", str(tmp_path), "--simulate", "2", "--fake-capacity", "8:4096:50"], {}
+        ["--host", "sim", "--state-dir", str(tmp_path), "--simulate", "2", "--fake-capacity", "8:4096:50"],
+        {"NOVELLA_AGENT_FAKE_TRAITS": "COMPUTE_FIRMWARE_UEFI, CUSTOM_FAST"},
     )
     assert [(one.host, one.state_dir.name, one.driver) for one in options.hosts] == [
         ("sim-1", "sim-1", "fake"),
         ("sim-2", "sim-2", "fake"),
     ]
     assert {one.fake_capacity for one in options.hosts} == {(8, 4096, 50)}
+    assert {one.fake_traits for one in options.hosts} == {("COMPUTE_FIRMWARE_UEFI", "CUSTOM_FAST")}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,7 @@ def test_simulated_hosts_have_names_and_folders_of_their_own(tmp_path: Path) -> 
         (["--workers", "0"], "is not a number from 1 to 64"),
         (["--simulate", "many"], "is not a number from 1 to 1000"),
         (["--fake-capacity", "1:2"], "is not VCPUS:MIB:GIB"),
+        (["--fake-traits", "uefi"], "is not a trait"),
         (["--netns", "a/b"], "is not a name"),
         (["--netns", "a", "--machine-netns", "b/c"], "is not a name"),
         (["--machine-netns", "a"], "--machine-netns goes with --netns"),

@@ -1,0 +1,345 @@
+"""The hardware of a guest, as its image's properties and its flavor's extra specs ask for it.
+
+One reading for both sides: the portal checks launches and schedules by it, hosts write the guest's definition from it.
+Nova's rules: where both ask for the same thing, they have to agree, unless said otherwise here.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import msgspec
+
+from compute_agent.contract import hardware_properties as known
+from compute_agent.contract.build import FlavorRef, Frozen, ImageRef
+from compute_agent.contract.hardware_properties import REFUSED, HardwareError, Property, Source, property_of
+
+SECURE_BOOT_TRAIT = "COMPUTE_SECURITY_UEFI_SECURE_BOOT"
+STATELESS_TRAIT = "COMPUTE_SECURITY_STATELESS_FIRMWARE"
+MOST_QUEUES = 256
+"""Of a tap device of Linux."""
+MOST_PARTS = 65536
+"""Sockets, cores or threads where nothing limits them."""
+_FLAG = re.compile(r"[+-]?[a-z0-9_.-]{1,64}")
+
+
+def every_trait() -> tuple[str, ...]:
+    """Return the traits of a host with all hardware that has a name; versions of chipsets and CPU models have none."""
+    found = {SECURE_BOOT_TRAIT, STATELESS_TRAIT, known.PACKED.trait}
+    found |= {each.trait_of(value) for each in known.PROPERTIES for value in each.values}
+    found |= {
+        f"{each.trait}_{value.upper()}"
+        for each in (known.FIRMWARE, known.DISK_BUS, known.VIF_MODEL, known.VIDEO_MODEL)
+        for value in each.everywhere
+    }
+    return tuple(sorted(found - {""}))
+
+
+class Topology(Frozen, frozen=True):
+    """How vCPUs are shown to a guest; the product is their number."""
+
+    sockets: int
+    cores: int
+    threads: int
+
+
+class Hardware(Frozen, frozen=True):
+    """What a guest is made of beside its size."""
+
+    firmware: Literal["bios", "uefi"] = "bios"
+    firmware_stateless: bool = False
+    secure_boot: Literal["disabled", "optional", "required"] = "disabled"
+    """``optional``: where its host can."""
+    tpm_version: str = ""  # empty: no TPM
+    tpm_model: str = ""
+    machine: str = "pc"
+    disk_bus: str = "virtio"
+    cdrom_bus: str = "ide"
+    scsi_model: str = "virtio-scsi"
+    vif_model: str = "virtio"
+    vif_queues: int = 1
+    packed_rings: bool = False
+    video_model: str = "vga"
+    video_ram_mb: int = 0  # 0: the model's own
+    input_bus: str = ""  # of a keyboard and a tablet; empty: PS/2
+    tablet: bool = False  # on USB
+    sound_model: str = ""
+    usb_model: str = ""  # empty: a controller where something needs one
+    cpu_mode: str = ""  # empty: what the host chooses for all
+    cpu_model: str = ""
+    cpu_flags: dict[str, bool] = {}  # feature → whether the guest has it
+    topology: Topology | None = None
+    pmu: bool | None = None
+    hpet: bool | None = None
+    hide_hypervisor: bool = False
+    watchdog_action: str = ""  # empty: no watchdog
+    rng: bool = True
+    rng_bytes: int = 0  # 0: without limit
+    rng_period_ms: int = 0
+    guest_agent: bool = False
+    require_quiesce: bool = False
+    windows: bool = False
+    boot_menu: bool = False
+    command_line: str = ""  # empty: the host's own
+    config_drive: bool = False
+
+    @property
+    def q35(self) -> bool:
+        return self.machine.startswith(("q35", "pc-q35"))
+
+    @property
+    def traits_needed(self) -> frozenset[str]:
+        """Traits of the hosts on which such a guest can be; those of values that every host has are left out."""
+        return frozenset(trait for trait, _ in self.demands())
+
+    def demands(self) -> Iterator[tuple[str, str]]:
+        """Yield each needed trait with the property and value that need it, as ``hw_vif_model=e1000``."""
+        if self.secure_boot == "required":
+            yield SECURE_BOOT_TRAIT, f"{known.SECURE_BOOT.image}=required"
+        if self.firmware_stateless:
+            yield STATELESS_TRAIT, f"{known.STATELESS.image}=true"
+        if self.packed_rings:
+            yield known.PACKED.trait, f"{known.PACKED.image}=true"
+        for each, value in (
+            (known.FIRMWARE, self.firmware),
+            (known.TPM_VERSION, self.tpm_version),
+            (known.TPM_MODEL, self.tpm_model),
+            (known.MACHINE, self.machine),
+            (known.DISK_BUS, self.disk_bus),
+            (known.CDROM_BUS, self.cdrom_bus),
+            (known.VIF_MODEL, self.vif_model),
+            (known.VIDEO_MODEL, self.video_model),
+            (known.SOUND, self.sound_model),
+            (known.USB, self.usb_model),
+            (known.CPU_MODE, self.cpu_mode),
+            (known.CPU_MODEL, self.cpu_model),
+        ):
+            trait = each.trait_of(value)
+            if trait:
+                yield trait, f"{each.image}={value}"
+
+
+DEFAULT = Hardware()
+"""Of a guest whose image and flavor ask for nothing."""
+
+
+def hardware_of(image: ImageRef, flavor: FlavorRef) -> Hardware:
+    """Return the hardware of a guest of this image and size.  Raises HardwareError."""
+    return read(image.properties, flavor.extra_specs, flavor.vcpus)
+
+
+def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:
+    """Return the hardware of a guest; names of other things are passed over.
+
+    Raises HardwareError for a value that is none, for an image and a flavor that contradict each other, and for things
+    that do not go together.
+    """
+    asked = _Asked(properties, extra_specs)
+    if not asked.image and not asked.flavor:
+        return DEFAULT
+    firmware = _firmware(asked)
+    rest = _disks(asked, firmware) | _network(asked, vcpus) | _desk(asked) | _cpu(asked, vcpus) | _rest(asked)
+    return msgspec.convert(firmware | rest, Hardware)
+
+
+class _Asked:
+    """What an image and a flavor ask for, each value in its one spelling."""
+
+    def __init__(self, properties: Mapping[str, object], extra_specs: Mapping[str, object]) -> None:
+        self.image = dict(_values("image", properties))
+        self.flavor = dict(_values("flavor", extra_specs))
+
+    def one(self, wanted: Property) -> str:
+        """Return what both agree on, or one of them says; empty: neither does.  Raises HardwareError."""
+        image, flavor = self.image.get(wanted.image, ""), self.flavor.get(wanted.flavor, "")
+        if image and flavor and image != flavor:
+            raise HardwareError(wanted.image, image, f"the flavor contradicts with {wanted.flavor}={flavor}")
+        return flavor or image
+
+    def image_first(self, wanted: Property) -> str:
+        return self.image.get(wanted.image) or self.flavor.get(wanted.flavor, "")
+
+    def switch(self, wanted: Property) -> bool | None:
+        said = self.one(wanted)
+        return said == "true" if said else None
+
+    def number(self, wanted: Property, source: Source) -> int:
+        return int((self.image if source == "image" else self.flavor).get(wanted.name_in(source), "0"))
+
+    def refuse(self, wanted: Property, reason: str) -> HardwareError:
+        source: Source = "image" if wanted.image in self.image else "flavor"
+        name = wanted.name_in(source)
+        return HardwareError(name, (self.image if source == "image" else self.flavor).get(name, ""), reason, source)
+
+
+def _values(source: Source, said: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    for name, value in said.items():
+        text = "" if value is None else str(value)
+        if not text.strip():
+            continue
+        if name in REFUSED:
+            raise HardwareError(name, text, REFUSED[name], source)
+        found = property_of(source, name)
+        if found is not None:
+            yield found.name_in(source), found.read(text, source)
+
+
+def _firmware(asked: _Asked) -> dict[str, object]:
+    """Secure Boot that is required brings UEFI and the chipset q35 with it, unless others are asked for."""
+    firmware, machine = asked.one(known.FIRMWARE), asked.one(known.MACHINE)
+    secure, stateless = asked.one(known.SECURE_BOOT) or "disabled", asked.switch(known.STATELESS) or False
+    q35 = machine.startswith(("q35", "pc-q35"))
+    if secure == "required":
+        if firmware == "bios":
+            raise asked.refuse(known.SECURE_BOOT, f"needs {known.FIRMWARE.image}=uefi")
+        if machine and not q35:
+            raise asked.refuse(known.SECURE_BOOT, f"needs {known.MACHINE.image}=q35")
+        firmware, machine = "uefi", machine or "q35"
+    elif secure == "optional" and (firmware != "uefi" or (machine and not q35)):
+        secure = "disabled"
+    if stateless and firmware != "uefi":
+        raise asked.refuse(known.STATELESS, f"needs {known.FIRMWARE.image}=uefi")
+    if stateless and secure == "required":
+        raise asked.refuse(known.STATELESS, "the keys of Secure Boot are variables that the firmware keeps")
+    version, model = asked.one(known.TPM_VERSION), asked.one(known.TPM_MODEL)
+    if model and not version:
+        raise asked.refuse(known.TPM_MODEL, f"needs {known.TPM_VERSION.image}")
+    if model == "tpm-crb" and version != "2.0":
+        raise asked.refuse(known.TPM_MODEL, f"needs {known.TPM_VERSION.image}=2.0")
+    return {
+        "firmware": firmware or "bios",
+        "firmware_stateless": stateless,
+        "secure_boot": secure if not stateless else "disabled",
+        "machine": machine or ("q35" if secure == "optional" and firmware == "uefi" else "pc"),
+        "tpm_version": version,
+        "tpm_model": model or ("tpm-tis" if version else ""),
+    }
+
+
+def _disks(asked: _Asked, firmware: Mapping[str, object]) -> dict[str, object]:
+    q35 = str(firmware["machine"]).startswith(("q35", "pc-q35"))
+    for wanted in (known.DISK_BUS, known.CDROM_BUS):
+        if q35 and asked.one(wanted) == "ide":
+            raise asked.refuse(wanted, f"the chipset q35 has no IDE; needs {known.MACHINE.image}=pc, or sata")
+    return {
+        "disk_bus": asked.one(known.DISK_BUS) or "virtio",
+        "cdrom_bus": asked.one(known.CDROM_BUS) or ("sata" if q35 else "ide"),
+        "scsi_model": asked.one(known.SCSI_MODEL) or "virtio-scsi",
+    }
+
+
+def _network(asked: _Asked, vcpus: int) -> dict[str, object]:
+    model, queues = asked.one(known.VIF_MODEL) or "virtio", asked.switch(known.MULTIQUEUE)
+    if queues and model != "virtio":
+        raise asked.refuse(known.MULTIQUEUE, f"needs {known.VIF_MODEL.image}=virtio")
+    return {
+        "vif_model": model,
+        "vif_queues": min(vcpus, MOST_QUEUES) if queues else 1,
+        "packed_rings": asked.switch(known.PACKED) or False,
+    }
+
+
+def _desk(asked: _Asked) -> dict[str, object]:
+    """Read what a person in front of the guest would see, hear and touch."""
+    ram, most = asked.number(known.VIDEO_RAM, "image"), asked.number(known.VIDEO_MAX, "flavor")
+    if ram > most:
+        reason = f"the flavor allows {most} MiB ({known.VIDEO_MAX.flavor})"
+        raise HardwareError(known.VIDEO_RAM.image, str(ram), reason)
+    bus, tablet, usb = asked.one(known.INPUT_BUS), asked.one(known.POINTER) != "", asked.one(known.USB)
+    if usb == "none":
+        for wanted in (known.INPUT_BUS, known.POINTER, known.SOUND, known.DISK_BUS, known.CDROM_BUS):
+            if asked.one(wanted).startswith("usb"):
+                raise asked.refuse(wanted, f"contradicts {known.USB.image}=none")
+    return {
+        "video_model": asked.one(known.VIDEO_MODEL) or "vga",
+        "video_ram_mb": ram,
+        "input_bus": bus,
+        "tablet": tablet,
+        "sound_model": asked.one(known.SOUND),
+        "usb_model": usb,
+    }
+
+
+def _cpu(asked: _Asked, vcpus: int) -> dict[str, object]:
+    mode, model = asked.one(known.CPU_MODE), asked.image.get(known.CPU_MODEL.image, "")
+    if mode == "custom" and not model:
+        raise asked.refuse(known.CPU_MODE, f"needs {known.CPU_MODEL.image}")
+    if model and mode not in {"", "custom"}:
+        raise asked.refuse(known.CPU_MODEL, f"needs {known.CPU_MODE.image}=custom")
+    hidden = (asked.image.get(known.HIDE.image), asked.flavor.get(known.HIDE.flavor))
+    return {
+        "cpu_mode": mode or ("custom" if model else ""),
+        "cpu_model": model,
+        "cpu_flags": dict(_flags(asked)),
+        "topology": _topology(asked, vcpus),
+        "pmu": asked.switch(known.PMU),
+        "hpet": asked.switch(known.HPET),
+        "hide_hypervisor": "true" in hidden,
+    }
+
+
+def _flags(asked: _Asked) -> Iterator[tuple[str, bool]]:
+    text = asked.image.get(known.CPU_FLAGS.image, "").lower()
+    for flag in filter(None, (each.strip() for each in text.split(","))):
+        if not _FLAG.fullmatch(flag):
+            raise asked.refuse(known.CPU_FLAGS, "must be names of CPU features, as +aes,-avx2")
+        yield flag.lstrip("+-"), not flag.startswith("-")
+
+
+def _topology(asked: _Asked, vcpus: int) -> Topology | None:
+    """Return the topology nearest to what is preferred within the limits; the image's may only be stricter.
+
+    None: nothing is asked for.  Sockets are preferred over cores, and cores over threads.
+    """
+    named = known.TOPOLOGY
+    if not any(each.image in asked.image or each.flavor in asked.flavor for each in named):
+        return None
+    limits = []
+    for each in named[3:]:
+        image, flavor = asked.number(each, "image"), asked.number(each, "flavor")
+        if flavor and image > flavor:
+            raise HardwareError(each.image, str(image), f"the flavor allows {flavor} ({each.flavor})")
+        limits.append(image or flavor or MOST_PARTS)
+    from_image = [asked.number(each, "image") for each in named[:3]]
+    from_flavor = [asked.number(each, "flavor") for each in named[:3]]
+    for each, wanted, limit in zip(named, from_image, limits, strict=False):
+        if wanted > limit:
+            raise HardwareError(each.image, str(wanted), f"at most {limit} are allowed")
+    if any(wanted > limit for wanted, limit in zip(from_flavor, limits, strict=True)):
+        from_flavor = [0, 0, 0]
+    wanted_parts = from_image if any(from_image) else from_flavor
+    possible = [
+        Topology(sockets=sockets, cores=cores, threads=vcpus // sockets // cores)
+        for sockets in range(1, min(vcpus, limits[0]) + 1) if vcpus % sockets == 0
+        for cores in range(1, min(vcpus // sockets, limits[1]) + 1) if vcpus // sockets % cores == 0
+        if vcpus // sockets // cores <= limits[2]
+    ]  # fmt: skip
+    if not possible:
+        raise asked.refuse(
+            next(each for each in named[3:] if each.image in asked.image or each.flavor in asked.flavor),
+            f"{vcpus} vCPUs cannot be had within these limits",
+        )
+
+    def rank(found: Topology) -> tuple[int, int, int]:
+        parts = (found.sockets, found.cores, found.threads)
+        agreed = sum(1 for part, wanted in zip(parts, wanted_parts, strict=True) if part == wanted)
+        return agreed, found.sockets * found.cores, found.sockets
+
+    return max(possible, key=rank)
+
+
+def _rest(asked: _Asked) -> dict[str, object]:
+    watchdog, agent = asked.image_first(known.WATCHDOG), asked.switch(known.AGENT) or False
+    bytes_, period = asked.number(known.RNG_BYTES, "flavor"), asked.number(known.RNG_PERIOD, "flavor")
+    return {
+        "watchdog_action": "" if watchdog == "disabled" else watchdog,
+        "boot_menu": asked.image_first(known.BOOT_MENU) == "true",
+        "rng": asked.flavor.get(known.RNG_ALLOWED.flavor, "true") == "true",
+        "rng_bytes": bytes_,
+        "rng_period_ms": period if bytes_ else 0,
+        "guest_agent": agent,
+        "require_quiesce": asked.switch(known.QUIESCE) or False,
+        "windows": asked.one(known.OS_TYPE) == "windows",
+        "command_line": asked.image.get(known.COMMAND_LINE.image, ""),
+        "config_drive": asked.one(known.CONFIG_DRIVE) == "mandatory",
+    }

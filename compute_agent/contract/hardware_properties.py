@@ -1,0 +1,203 @@
+"""Properties of images and extra specs of flavors about a guest's hardware: legal values, and traits of hosts by which
+they are scheduled.
+
+Names and values are those of Nova's "Useful image properties" and "Extra specs"; traits are those of os-traits.  A
+value that needs no trait is one that every host has.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from oslo_utils import strutils
+
+Source = Literal["image", "flavor"]
+Kind = Literal["choice", "switch", "number", "text"]
+
+
+class HardwareError(ValueError):
+    """A property or extra spec that no guest can have as it is; the message names it, its value and the legal ones."""
+
+    def __init__(self, name: str, value: str, reason: str, source: Source = "image") -> None:
+        super().__init__(f"{name}={value[:80]}: {reason}")
+        self.name, self.value, self.reason, self.source = name, value, reason, source
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One kind of hardware as images (``image``) and flavors (``flavor``) ask for it; empty where they cannot."""
+
+    image: str
+    flavor: str = ""
+    kind: Kind = "choice"
+    values: tuple[str, ...] = ()
+    """Honoured values of a choice."""
+    pattern: str = ""
+    """Further honoured values, as a regular expression."""
+    readable: str = ""
+    """How a person writes ``pattern``."""
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Values of other hypervisors → why no host of this cloud has them."""
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Older names of values."""
+    trait: str = ""
+    """The beginning of the trait that hosts with a value have; empty: all hosts have all values."""
+    everywhere: tuple[str, ...] = ()
+    """Values that every host has."""
+    meaning: str = ""
+
+    @property
+    def legal(self) -> str:
+        """The honoured values as a person writes them."""
+        if self.kind == "switch":
+            return "true or false"
+        if self.kind == "number":
+            return "a whole number"
+        return ", ".join(self.values + ((self.readable or self.pattern,) if self.pattern else ()))
+
+    def name_in(self, source: Source) -> str:
+        return self.image if source == "image" else self.flavor
+
+    def read(self, value: str, source: Source) -> str:
+        """Return the value in its one spelling: a switch as ``true`` or ``false``.  Raises HardwareError."""
+        said, name = value.strip(), self.name_in(source)
+        if self.kind == "switch":
+            found = strutils.bool_from_string(said, default=None)
+            if found is None:
+                raise HardwareError(name, value, f"must be {self.legal}", source)
+            return "true" if found else "false"
+        if self.kind == "number":
+            if not re.fullmatch(r"\d{1,9}", said):
+                raise HardwareError(name, value, f"must be {self.legal}", source)
+            return said
+        if self.kind == "text":
+            return said
+        lower = said.lower()
+        said = self.aliases.get(lower, lower)
+        if said in self.values or (self.pattern and re.fullmatch(self.pattern, said)):
+            return said
+        reason = self.refused.get(said)
+        raise HardwareError(name, value, f"{reason + '; ' if reason else ''}must be one of {self.legal}", source)
+
+    def trait_of(self, value: str) -> str:
+        """Return the trait that a host needs for a value as ``read`` returns it; empty: none."""
+        if not self.trait or not value or value in self.everywhere:
+            return ""
+        return f"{self.trait}_{re.sub('[^A-Z0-9]', '_', value.upper())}"
+
+
+_OTHERS = "only other hypervisors have it"
+_BUSES = ("virtio", "scsi", "sata", "ide", "usb")
+_OTHER_BUSES = dict.fromkeys(("fdc", "xen", "lxc", "uml"), _OTHERS)
+_MACHINE = r"pc-(i440fx|q35)-\d{1,3}(\.\d{1,3}){1,2}"
+FIRMWARE, STATELESS, SECURE_BOOT, TPM_VERSION, TPM_MODEL, MACHINE = (
+    Property("hw_firmware_type", values=("bios", "uefi"), trait="COMPUTE_FIRMWARE", everywhere=("bios",),
+             meaning="the firmware"),
+    Property("hw_firmware_stateless", kind="switch", meaning="UEFI that forgets its variables"),
+    Property("os_secure_boot", "os:secure_boot", values=("disabled", "optional", "required"), meaning="Secure Boot"),
+    Property("hw_tpm_version", "hw:tpm_version", values=("1.2", "2.0"), trait="COMPUTE_SECURITY_TPM",
+             meaning="the version of the TPM"),
+    Property("hw_tpm_model", "hw:tpm_model", values=("tpm-tis", "tpm-crb"), trait="COMPUTE_SECURITY",
+             meaning="the interface of the TPM"),
+    Property("hw_machine_type", values=("pc", "q35"), pattern=_MACHINE,
+             readable="pc-i440fx-VERSION, pc-q35-VERSION", trait="CUSTOM_MACHINE_TYPE", everywhere=("pc", "q35"),
+             meaning="the chipset"),
+)  # fmt: skip
+DISK_BUS, CDROM_BUS, SCSI_MODEL, RESCUE_DEVICE, RESCUE_BUS = (
+    Property("hw_disk_bus", values=_BUSES, refused=_OTHER_BUSES, trait="COMPUTE_STORAGE_BUS", everywhere=("virtio",),
+             meaning="the bus of disks"),
+    Property("hw_cdrom_bus", values=("ide", "sata", "scsi", "usb"),
+             refused={"virtio": "it has no CD-ROM drives", **_OTHER_BUSES}, trait="COMPUTE_STORAGE_BUS",
+             everywhere=("ide", "sata", "scsi", "usb"), meaning="the bus of CD-ROM drives"),
+    Property("hw_scsi_model", values=("virtio-scsi", "lsilogic", "lsisas1068", "lsisas1078", "vmpvscsi"),
+             aliases={"lsilogicsas": "lsisas1068", "paravirtual": "vmpvscsi"},
+             refused={"buslogic": _OTHERS, "ibmvscsi": _OTHERS}, meaning="the controller of SCSI disks"),
+    Property("hw_rescue_device", values=("disk", "cdrom"), meaning="the device that a rescued server boots from"),
+    Property("hw_rescue_bus", values=_BUSES, refused=_OTHER_BUSES, trait="COMPUTE_STORAGE_BUS", everywhere=_BUSES,
+             meaning="its bus"),
+)  # fmt: skip
+VIF_MODEL, MULTIQUEUE, PACKED = (
+    Property("hw_vif_model", values=("virtio", "e1000", "e1000e", "igb", "ne2k_pci", "pcnet", "rtl8139", "vmxnet3"),
+             aliases={"virtuale1000": "e1000", "virtuale1000e": "e1000e", "virtualpcnet32": "pcnet",
+                      "virtualvmxnet3": "vmxnet3"},
+             refused=dict.fromkeys(("netfront", "lan9118", "spapr-vlan", "sriov", "vmxnet"), _OTHERS),
+             trait="COMPUTE_NET_VIF_MODEL", everywhere=("virtio",), meaning="the model of interfaces"),
+    Property("hw_vif_multiqueue_enabled", "hw:vif_multiqueue_enabled", "switch",
+             meaning="a queue of each interface for each vCPU"),
+    Property("hw_virtio_packed_ring", "hw:virtio_packed_ring", "switch", trait="COMPUTE_NET_VIRTIO_PACKED",
+             meaning="packed rings of virtio devices"),
+)  # fmt: skip
+VIDEO_MODEL, VIDEO_RAM, INPUT_BUS, POINTER, SOUND, USB = (
+    Property("hw_video_model", values=("vga", "bochs", "cirrus", "none", "qxl", "virtio", "vmvga"),
+             refused={"gop": _OTHERS, "xen": _OTHERS}, trait="COMPUTE_GRAPHICS_MODEL", everywhere=("vga",),
+             meaning="the graphics adapter"),
+    Property("hw_video_ram", kind="number", meaning="its memory in MiB, at most the flavor's hw_video:ram_max_mb"),
+    Property("hw_input_bus", values=("usb", "virtio"), meaning="the bus of the keyboard and the tablet"),
+    Property("hw_pointer_model", values=("usbtablet",), meaning="the pointer"),
+    Property("hw_sound_model", "hw:sound_model", values=("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb"),
+             refused={"virtio": "this cloud's hypervisors are too old for it"}, trait="COMPUTE_SOUND_MODEL",
+             meaning="the sound card"),
+    Property("hw_usb_model", "hw:usb_model", values=("none", "nec-xhci", "qemu-xhci"),
+             trait="COMPUTE_USB_MODEL", everywhere=("none", "qemu-xhci"), meaning="the USB controller"),
+)  # fmt: skip
+CPU_MODE, CPU_MODEL, CPU_FLAGS, PMU, HIDE, HPET = (
+    Property("hw_cpu_mode", values=("host-model", "host-passthrough", "maximum", "custom"),
+             refused={"none": "each guest has a CPU model"}, trait="CUSTOM_CPU_MODE", meaning="the CPU model"),
+    Property("hw_cpu_model", pattern=r"[a-z0-9][a-z0-9_.-]{0,63}", readable="a CPU model of libvirt",
+             trait="CUSTOM_CPU_MODEL", meaning="the name of a custom CPU model"),
+    Property("hw_cpu_model_extra_flags", kind="text", meaning="CPU features to add or take away: +aes,-avx2"),
+    Property("hw_pmu", "hw:pmu", "switch", meaning="the performance counters of the CPU"),
+    Property("img_hide_hypervisor_id", "hw:hide_hypervisor_id", "switch",
+             meaning="a guest that is not told its hypervisor"),
+    Property("hw_time_hpet", kind="switch", meaning="the timer HPET"),
+)  # fmt: skip
+TOPOLOGY = tuple(
+    Property(f"hw_cpu_{limit}{part}", f"hw:cpu_{limit}{part}", "number", meaning="the topology of the vCPUs")
+    for limit in ("", "max_") for part in ("sockets", "cores", "threads")
+)  # fmt: skip
+RNG_MODEL, WATCHDOG, BOOT_MENU, AGENT, QUIESCE, OS_TYPE, COMMAND_LINE, CONFIG_DRIVE = (
+    Property("hw_rng_model", values=("virtio",), meaning="the source of random numbers"),
+    Property("hw_watchdog_action", "hw:watchdog_action", values=("disabled", "none", "pause", "poweroff", "reset"),
+             meaning="what happens when the guest leaves its watchdog alone"),
+    Property("hw_boot_menu", "hw:boot_menu", "switch", meaning="the boot menu of the firmware"),
+    Property("hw_qemu_guest_agent", kind="switch", meaning="the channel of the QEMU guest agent"),
+    Property("os_require_quiesce", kind="switch", meaning="snapshots fail unless the guest's disks were frozen"),
+    Property("os_type", values=("linux", "windows"), meaning="windows: local time and Hyper-V's timers"),
+    Property("os_command_line", kind="text", meaning="the command line of the kernel of kernel_id"),
+    Property("img_config_drive", values=("optional", "mandatory"), meaning="mandatory: a config drive"),
+)  # fmt: skip
+RNG_ALLOWED, RNG_BYTES, RNG_PERIOD, VIDEO_MAX = (
+    Property("", "hw_rng:allowed", "switch", meaning="whether the guest has a source of random numbers"),
+    Property("", "hw_rng:rate_bytes", "number", meaning="bytes of it in each period"),
+    Property("", "hw_rng:rate_period", "number", meaning="the period in milliseconds"),
+    Property("", "hw_video:ram_max_mb", "number", meaning="the most of hw_video_ram"),
+)
+
+PROPERTIES: tuple[Property, ...] = (
+    FIRMWARE, STATELESS, SECURE_BOOT, TPM_VERSION, TPM_MODEL, MACHINE, DISK_BUS, CDROM_BUS, SCSI_MODEL, RESCUE_DEVICE,
+    RESCUE_BUS, VIF_MODEL, MULTIQUEUE, PACKED, VIDEO_MODEL, VIDEO_RAM, INPUT_BUS, POINTER, SOUND, USB, CPU_MODE,
+    CPU_MODEL, CPU_FLAGS, PMU, HIDE, HPET, *TOPOLOGY, RNG_MODEL, WATCHDOG, BOOT_MENU, AGENT, QUIESCE, OS_TYPE,
+    COMMAND_LINE, CONFIG_DRIVE, RNG_ALLOWED, RNG_BYTES, RNG_PERIOD, VIDEO_MAX,
+)  # fmt: skip
+REFUSED: Mapping[str, str] = {
+    "hw_floppy_bus": "guests have no floppy drives",
+    "hw_viommu_model": "guests have no IOMMU",
+    "hw:viommu_model": "guests have no IOMMU",
+    "hw_redirected_usb_ports": "USB devices are redirected by SPICE, which this cloud has not",
+    "hw:redirected_usb_ports": "USB devices are redirected by SPICE, which this cloud has not",
+}
+"""Names → why no guest has them, whatever the value."""
+OLD_NAMES: Mapping[Source, Mapping[str, str]] = {
+    "image": {"hw_hide_hypervisor_id": HIDE.image},
+    "flavor": {"hide_hypervisor_id": HIDE.flavor},
+}
+_BY_NAME: Mapping[Source, Mapping[str, Property]] = {
+    "image": {each.image: each for each in PROPERTIES if each.image},
+    "flavor": {each.flavor: each for each in PROPERTIES if each.flavor},
+}
+
+
+def property_of(source: Source, name: str) -> Property | None:
+    """Return the hardware that a property or an extra spec asks for; None for names of other things."""
+    return _BY_NAME[source].get(OLD_NAMES[source].get(name, name))
