@@ -16,7 +16,7 @@ import pytest
 
 from up import run_as
 
-LOCKS = ("build", "agent", "uv", "npm", "base", "client", "libvirt", "dev")
+LOCKS = ("build", "agent", "uv", "npm", "base", "client", "libvirt", "dev", "conformance")
 REGISTRY = re.compile(r"https?://|--(extra-)?index-url|--find-links|file://")
 
 

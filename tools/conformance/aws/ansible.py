@@ -1,0 +1,81 @@
+"""bin/conformance ansible-aws: a playbook of amazon.aws runs, runs again unchanged, and removes what it has made."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tools.bench.cloud import BenchError
+from tools.conformance.aws import account
+from tools.conformance.aws.account import Account
+from tools.conformance.aws.steps import Step, run
+from up.programs import CHECKOUT
+
+PROGRAMS = CHECKOUT / ".venv/ansible/bin"
+PLAYBOOKS = Path(__file__).parent
+_RECAP = re.compile(r"changed=(\d+)")
+
+
+def changed(expected: Callable[[int], bool], sentence: str) -> Callable[[str], str]:
+    """Return a check of a recap's number of changes."""
+
+    def check(said: str) -> str:
+        numbers = [int(number) for number in _RECAP.findall(said)]
+        return "" if numbers and expected(numbers[-1]) else f"{sentence}, and {numbers or 'nothing'} changed"
+
+    return check
+
+
+def steps(to: Account, key: str) -> list[Step]:
+    """Return what is run, in order."""
+    variables = {
+        "ansible_python_interpreter": str(CHECKOUT / ".venv/bin/python"),
+        "url": to.url,
+        "image": to.image,
+        "size": to.types[0],
+        "public_key": key,
+    }
+
+    def play(name: str) -> list[str]:
+        program = str(PROGRAMS / "ansible-playbook")
+        return [program, "-i", "localhost,", "-e", json.dumps(variables), str(PLAYBOOKS / name)]
+
+    nothing = changed(lambda number: number == 0, "a second run changes nothing")
+    return [
+        Step("run", play("made.yml"), wrong=changed(lambda number: number > 0, "the first run makes everything")),
+        Step("run again", play("made.yml"), wrong=nothing),
+        Step("remove", play("removed.yml"), wrong=changed(lambda number: number > 0, "everything is removed")),
+        Step("remove again", play("removed.yml"), wrong=nothing),
+    ]
+
+
+def _more(parser: argparse.ArgumentParser) -> None:
+    del parser
+
+
+def _check(_: argparse.Namespace) -> None:
+    if not (PROGRAMS / "ansible-playbook").exists():
+        raise BenchError("Ansible is not installed: bin/test --install does that")
+
+
+def _run(to: Account, folder: Path, _: argparse.Namespace) -> list[str]:
+    settings = {"ANSIBLE_HOME": str(folder / "ansible"), "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8"}
+    return run(steps(to, public_key(folder)), folder, to.variables(folder) | settings)
+
+
+def public_key(folder: Path) -> str:
+    """Make an SSH key pair in the folder; return its public half."""
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - only a run needs it
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415
+
+    encoding, shape = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
+    text = Ed25519PrivateKey.generate().public_key().public_bytes(encoding, shape).decode()
+    (folder / "key.pub").write_text(f"{text}\n")
+    return text
+
+
+def main(arguments: Sequence[str]) -> int:
+    return account.main("bin/conformance ansible-aws", str(__doc__), arguments, _more, _check, _run)

@@ -1,0 +1,80 @@
+"""The cloud that a suite is pointed at: one of clouds.yaml or of ``OS_`` variables, or a cloud of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from openstack.config.cloud_region import CloudRegion
+from openstack.connection import Connection
+
+from tools.bench.cloud import BenchError, Cloud
+from tools.bench.over_http.target import region
+from tools.conformance.configuration import Administrator
+
+HOSTS = 2
+CAPACITY = "512:1048576:8000"
+"""vCPUs, MiB and GiB of a simulated host: room for everything that a suite launches at a time."""
+SECOND_IMAGE = "conformance-second"
+MULTIATTACH = "multiattach"
+
+
+def named(name: str) -> tuple[CloudRegion, Administrator]:
+    """Return a cloud of clouds.yaml, or that of the variables with ``envvars``, and its administrator.
+
+    Raises BenchError when it has no password in it: suites sign in by themselves.
+    """
+    place = region(name)
+    return place, administrator(place)
+
+
+def administrator(place: CloudRegion) -> Administrator:
+    auth = place.config.get("auth", {})
+    for wanted in ("auth_url", "username", "password", "project_name"):
+        if not auth.get(wanted):
+            raise BenchError(f"the configuration of the cloud has no {wanted}")
+    verify, _ = place.get_requests_verify_args()
+    return Administrator(
+        auth_url=auth["auth_url"],
+        username=auth["username"],
+        password=auth["password"],
+        project=auth["project_name"],
+        user_domain=auth.get("user_domain_name") or "Default",
+        project_domain=auth.get("project_domain_name") or "Default",
+        region=place.get_region_name("identity") or "RegionOne",
+        ca_file=verify if isinstance(verify, str) else "",
+        insecure=verify is False,
+    )
+
+
+def wanted_by_variables() -> bool:
+    return bool(os.environ.get("OS_AUTH_URL") or os.environ.get("OS_CLOUD"))
+
+
+@contextmanager
+def own(folder: Path, *, real: bool) -> Iterator[Cloud]:
+    """Start a cloud on simulated hosts, or on this machine with ``real``, and remove it at the end."""
+    hosts = 0 if real else HOSTS
+    cloud = Cloud(folder, hosts, NOVELLA_AGENT_FAKE_CAPACITY=CAPACITY)
+    try:
+        cloud.up()
+        yield cloud
+    finally:
+        cloud.clean()
+
+
+def own_region(cloud: Cloud, user: str = "admin") -> CloudRegion:
+    return region(user, config_files=[str(cloud.data / "clouds.yaml")], load_envvars=False)
+
+
+def prepare(place: CloudRegion) -> None:
+    """Make what suites look for and a new cloud has not: a second public image, and a type for multiattach."""
+    connection = Connection(config=place)
+    first = next(image for image in connection.image.images(status="active") if image.visibility == "public")
+    data = connection.image.download_image(first.id).content
+    about = {"disk_format": first.disk_format, "container_format": first.container_format, "visibility": "public"}
+    connection.image.upload_image(container_format=about.pop("container_format"), name=SECOND_IMAGE, data=data, **about)
+    connection.block_storage.create_type(name=MULTIATTACH, extra_specs={"multiattach": "<is> True"})
+    connection.close()

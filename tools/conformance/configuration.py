@@ -1,0 +1,201 @@
+"""tempest.conf: what tempest is told about a cloud, made from its facts and what the command line adds."""
+
+from __future__ import annotations
+
+import configparser
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.bench.cloud import BenchError
+from tools.conformance.facts import Facts, Flavor, Image
+
+Settings = dict[str, dict[str, str]]
+"""Section → option → value."""
+OFF = ("swift", "horizon")
+"""Services that no list here has tests of."""
+FEATURES = {"resize": "true", "vnc_console": "true", "stable_rescue": "true"}
+"""Of Compute, which no API tells: those of a common cloud of KVM hosts.  ``--set`` says otherwise."""
+NOVELLA = {
+    "live_migration": "false",
+    "cold_migration": "false",
+    "serial_console": "true",
+    "swap_volume": "true",
+    "scheduler_enabled_filters": "all",
+}
+"""The same of this project's clouds, which their storage pools' vendor gives away: servers stay on their host."""
+VENDOR = "Novella"
+
+
+@dataclass(frozen=True)
+class Administrator:
+    """Who makes the suite's projects and users, and where; empty ``ca_file``: that of the system."""
+
+    auth_url: str
+    username: str
+    password: str
+    project: str
+    user_domain: str = "Default"
+    project_domain: str = "Default"
+    region: str = "RegionOne"
+    ca_file: str = ""
+    insecure: bool = False
+
+
+def settings(facts: Facts, admin: Administrator, workspace: Path, *, ssh: bool = False) -> Settings:
+    """Return what tempest is told; ``ssh``: it signs in to guests.  Raises BenchError where nothing can be launched."""
+    version_at = admin.auth_url.rstrip("/").removesuffix("/v3").removesuffix("/v2.0")
+    found: Settings = {
+        "DEFAULT": {"log_dir": str(workspace / "logs"), "debug": "false", "use_stderr": "false"},
+        "oslo_concurrency": {"lock_path": str(workspace / "locks")},
+        "auth": {
+            "use_dynamic_credentials": "true",
+            "admin_username": admin.username,
+            "admin_password": admin.password,
+            "admin_project_name": admin.project,
+            "admin_user_domain_name": admin.user_domain,
+            "admin_project_domain_name": admin.project_domain,
+            "admin_domain_name": admin.user_domain,
+        },
+        "identity": {
+            "uri_v3": f"{version_at}/v3",
+            "auth_version": "v3",
+            "region": admin.region,
+            "disable_ssl_certificate_validation": _yes(admin.insecure),
+        }
+        | ({"ca_certificates_file": admin.ca_file} if admin.ca_file else {}),
+        "identity-feature-enabled": {"trust": _yes(facts.trusts), "access_rules": _yes(facts.access_rules)},
+        "service_available": _services(facts),
+        "validation": {"run_validation": _yes(ssh)},
+        "network": _network(facts),
+        "network-feature-enabled": _network_features(facts),
+    }
+    if "compute" in facts.services:
+        found |= _compute(facts)
+    if "image" in facts.services:
+        found |= _image(facts)
+    if facts.pools or facts.volume_microversion:
+        found |= _volume(facts)
+    if ssh:
+        found["validation"]["image_ssh_user"] = found["validation"]["image_alt_ssh_user"] = (
+            facts.images[0].user or "root"
+        )
+    return found
+
+
+def _yes(value: object) -> str:
+    return "true" if value else "false"
+
+
+def _services(facts: Facts) -> dict[str, str]:
+    names = {"nova": "compute", "glance": "image", "neutron": "network"}
+    there = {name: _yes(kind in facts.services) for name, kind in names.items()}
+    volumes = facts.services & {"block-storage", "volumev3", "volume"}
+    return there | {"cinder": _yes(volumes)} | dict.fromkeys(OFF, "false")
+
+
+def _compute(facts: Facts) -> Settings:
+    image, other, flavor, larger = chosen(facts)
+    several = _yes(facts.hypervisors > 1)
+    features = FEATURES | {"volume_multiattach": _yes(facts.multiattach_type)}
+    features |= dict.fromkeys(("live_migration", "cold_migration", "can_migrate_between_any_hosts"), several)
+    features |= NOVELLA if facts.vendor == VENDOR else {}
+    return {
+        "compute": {
+            "image_ref": image.id,
+            "image_ref_alt": other.id,
+            "flavor_ref": flavor.id,
+            "flavor_ref_alt": larger.id,
+            "min_compute_nodes": str(min(facts.hypervisors, 2) or 1),
+        }
+        | ({"max_microversion": facts.compute_microversion} if facts.compute_microversion else {}),
+        "compute-feature-enabled": features,
+    }
+
+
+def chosen(facts: Facts) -> tuple[Image, Image, Flavor, Flavor]:
+    """Choose the two smallest images, and the two smallest sizes that both fit.
+
+    The second size is not smaller in anything, as a resize wants.  Raises BenchError when there is none.
+    """
+    if not facts.images:
+        raise BenchError("there is no public image to launch from")
+    image, other = (*facts.images, facts.images[0])[:2]
+    disk, memory = (max(getattr(each, name) for each in (image, other)) for name in ("min_disk", "min_ram"))
+    fitting = [size for size in facts.flavors if size.ram >= memory and (not size.disk or size.disk >= disk)]
+    for number, flavor in enumerate(fitting):
+        for larger in fitting[number + 1 :]:
+            if larger.disk >= flavor.disk:
+                return image, other, flavor, larger
+    raise BenchError("there are no two flavors that the image fits, one not smaller than the other")
+
+
+def _image(facts: Facts) -> Settings:
+    return {
+        "image": {
+            "disk_formats": ",".join(facts.disk_formats),
+            "container_formats": ",".join(facts.container_formats),
+        },
+        "image-feature-enabled": {"import_image": _yes("glance-direct" in facts.import_methods)},
+    }
+
+
+def _network(facts: Facts) -> dict[str, str]:
+    if not facts.external_networks:
+        return {}
+    name, network = min(facts.external_networks.items())
+    return {"public_network_id": network, "floating_network_name": name}
+
+
+def _network_features(facts: Facts) -> dict[str, str]:
+    aliases = set(facts.extensions)
+    return {
+        "api_extensions": ",".join(facts.extensions),
+        "floating_ips": _yes("router" in aliases and facts.external_networks),
+        "port_security": _yes("port-security" in aliases),
+        "ipv6": "true",
+        "ipv6_subnet_attributes": "true",
+    }
+
+
+def _volume(facts: Facts) -> Settings:
+    names = sorted({str(pool["volume_backend_name"]) for pool in facts.pools})
+    volume = {"storage_protocol": facts.pool("storage_protocol"), "vendor_name": facts.vendor}
+    if facts.volume_microversion:
+        volume["max_microversion"] = facts.volume_microversion
+    if facts.multiattach_type:
+        volume["volume_type_multiattach"] = facts.multiattach_type
+    if len(names) > 1:
+        volume["backend_names"] = ",".join(names)
+    return {
+        "volume": volume,
+        "volume-feature-enabled": {
+            "backup": _yes(facts.backups),
+            "multi_backend": _yes(len(names) > 1),
+            "extend_attached_volume": _yes(
+                any(str(pool.get("online_extend_support")) == "True" for pool in facts.pools)
+            ),
+        },
+    }
+
+
+def with_changes(found: Settings, changes: Sequence[str]) -> Settings:
+    """Return the settings with ``SECTION.OPTION=VALUE`` of each change.  Raises BenchError for another form."""
+    merged = {section: dict(options) for section, options in found.items()}
+    for change in changes:
+        where, sign, value = change.partition("=")
+        section, dot, option = where.partition(".")
+        if not (sign and dot and section and option):
+            raise BenchError(f"{change} is not SECTION.OPTION=VALUE")
+        merged.setdefault(section, {})[option] = value
+    return merged
+
+
+def text(found: Mapping[str, Mapping[str, str]]) -> str:
+    """Return the file."""
+    parser = configparser.RawConfigParser(default_section="")
+    parser.read_dict(found)
+    written = io.StringIO()
+    parser.write(written)
+    return written.getvalue().replace("$", "$$")
