@@ -178,6 +178,12 @@ needs_of_hypervisor() {
     need zstd zstd --version
 }
 
+# UEFI and TPMs for guests: a host without them lacks these traits, and is as good as any otherwise.
+extras_of_hypervisor() {
+    need ovmf ls /usr/share/qemu/firmware/60-edk2-x86_64.json
+    need swtpm swtpm --version
+}
+
 # Whether this machine lets us make network namespaces, bridges, taps and filters: tried in a namespace that ends at once.
 may_run_guests() {
     unshare --net --mount sh -c 'ip link add nv0 type bridge && ip tuntap add nv1 mode tap && nft list ruleset' \

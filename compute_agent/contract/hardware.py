@@ -4,15 +4,26 @@ One reading for both sides: the portal checks launches and schedules by it, host
 Nova's rules: where both ask for the same thing, they have to agree, unless said otherwise here.
 """
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from compute_agent.contract import hardware_properties as known
-from compute_agent.contract.build import FlavorRef, Frozen, ImageRef
-from compute_agent.contract.hardware_properties import REFUSED, HardwareError, Property, Source, property_of
+from compute_agent.contract.build import FlavorRef, Frozen, ImageRef, InstanceSpec, is_cd
+from compute_agent.contract.hardware_properties import (
+    OLD_NAMES,
+    REFUSED,
+    HardwareError,
+    Property,
+    Source,
+    property_of,
+)
+
+log = logging.getLogger(__name__)
 
 SECURE_BOOT_TRAIT = "COMPUTE_SECURITY_UEFI_SECURE_BOOT"
 STATELESS_TRAIT = "COMPUTE_SECURITY_STATELESS_FIRMWARE"
@@ -20,6 +31,7 @@ MOST_QUEUES = 256
 """Of a tap device of Linux."""
 MOST_PARTS = 65536
 """Sockets, cores or threads where nothing limits them."""
+_RESCUE = frozenset({known.RESCUE_DEVICE.image, known.RESCUE_BUS.image})
 _FLAG = re.compile(r"[+-]?[a-z0-9_.-]{1,64}")
 
 
@@ -123,9 +135,42 @@ DEFAULT = Hardware()
 """Of a guest whose image and flavor ask for nothing."""
 
 
-def hardware_of(image: ImageRef, flavor: FlavorRef) -> Hardware:
-    """Return the hardware of a guest of this image and size.  Raises HardwareError."""
-    return read(image.properties, flavor.extra_specs, flavor.vcpus)
+def guest_hardware(spec: InstanceSpec) -> Hardware:
+    """Return the hardware of a guest as it is to be now.
+
+    A rescued guest has that of the rescue image, which has to boot, but its own TPM; in a stable rescue it has its own,
+    with the channel of the agent by the rescue image.
+    """
+    own = _lenient(spec.image, spec.flavor)
+    if spec.rescue is None:
+        return own
+    rescue = _lenient(spec.rescue.image, spec.flavor)
+    if is_stable(spec):
+        return replace(own, guest_agent=rescue.guest_agent, require_quiesce=False)
+    return replace(rescue, tpm_version=own.tpm_version, tpm_model=own.tpm_model, require_quiesce=False)
+
+
+def is_stable(spec: InstanceSpec) -> bool:
+    """Return whether the rescue image is a CD or says what its disk is to be: all others keep their names and order."""
+    if spec.rescue is None:
+        return False
+    return is_cd(spec.rescue.image) or bool(_RESCUE & spec.rescue.image.properties.keys())
+
+
+def _lenient(image: ImageRef, flavor: FlavorRef) -> Hardware:
+    """Read hardware without properties that are wrong: the portal refuses them, and older guests may have some."""
+    said: dict[Source, dict[str, str]] = {"image": dict(image.properties), "flavor": dict(flavor.extra_specs)}
+    while True:
+        try:
+            return read(said["image"], said["flavor"], flavor.vcpus)
+        except HardwareError as error:
+            log.warning("A guest is defined without %s", error)
+            names = OLD_NAMES[error.source]
+            wrong = [name for name in said[error.source] if names.get(name, name) == error.name]
+            if not wrong:
+                raise
+            for name in wrong:
+                del said[error.source][name]
 
 
 def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:

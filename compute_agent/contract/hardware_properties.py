@@ -37,6 +37,8 @@ class Property:
     """Further honoured values, as a regular expression."""
     readable: str = ""
     """How a person writes ``pattern``."""
+    cased: bool = False
+    """Whether capitals matter."""
     refused: Mapping[str, str] = field(default_factory=dict)
     """Values of other hypervisors → why no host of this cloud has them."""
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -73,8 +75,8 @@ class Property:
             return said
         if self.kind == "text":
             return said
-        lower = said.lower()
-        said = self.aliases.get(lower, lower)
+        if not self.cased:
+            said = self.aliases.get(said.lower(), said.lower())
         if said in self.values or (self.pattern and re.fullmatch(self.pattern, said)):
             return said
         reason = self.refused.get(said)
@@ -135,16 +137,16 @@ VIDEO_MODEL, VIDEO_RAM, INPUT_BUS, POINTER, SOUND, USB = (
     Property("hw_video_ram", kind="number", meaning="its memory in MiB, at most the flavor's hw_video:ram_max_mb"),
     Property("hw_input_bus", values=("usb", "virtio"), meaning="the bus of the keyboard and the tablet"),
     Property("hw_pointer_model", values=("usbtablet",), meaning="the pointer"),
-    Property("hw_sound_model", "hw:sound_model", values=("sb16", "es1370", "pcspk", "ac97", "ich6", "ich9", "usb"),
-             refused={"virtio": "this cloud's hypervisors are too old for it"}, trait="COMPUTE_SOUND_MODEL",
-             meaning="the sound card"),
+    Property("hw_sound_model", "hw:sound_model", values=("sb16", "es1370", "ac97", "ich6", "ich9", "usb"),
+             refused={"pcspk": "QEMU has it no more as a card", "virtio": "the hypervisors are too old for it"},
+             trait="COMPUTE_SOUND_MODEL", meaning="the sound card"),
     Property("hw_usb_model", "hw:usb_model", values=("none", "nec-xhci", "qemu-xhci"),
              trait="COMPUTE_USB_MODEL", everywhere=("none", "qemu-xhci"), meaning="the USB controller"),
 )  # fmt: skip
 CPU_MODE, CPU_MODEL, CPU_FLAGS, PMU, HIDE, HPET = (
     Property("hw_cpu_mode", values=("host-model", "host-passthrough", "maximum", "custom"),
              refused={"none": "each guest has a CPU model"}, trait="CUSTOM_CPU_MODE", meaning="the CPU model"),
-    Property("hw_cpu_model", pattern=r"[a-z0-9][a-z0-9_.-]{0,63}", readable="a CPU model of libvirt",
+    Property("hw_cpu_model", pattern=r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", readable="a CPU model of libvirt", cased=True,
              trait="CUSTOM_CPU_MODEL", meaning="the name of a custom CPU model"),
     Property("hw_cpu_model_extra_flags", kind="text", meaning="CPU features to add or take away: +aes,-avx2"),
     Property("hw_pmu", "hw:pmu", "switch", meaning="the performance counters of the CPU"),

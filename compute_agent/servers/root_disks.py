@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, boot_volume, is_cd
+from compute_agent.contract.hardware import guest_hardware
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, Stopped, never
@@ -274,7 +275,7 @@ class PoolRootDisks(PassingOn):
             return spec
         volume, connection = self._connected(spec.uuid)
         disk = GuestDisk(id=volume.id, attachment_id="", size_gb=volume.size_gb, connection=connection, boot_index=0)
-        return _rooted(spec, replace(disk, device=device))
+        return _rooted(spec, replace(disk, device=device, bus=guest_hardware(spec).disk_bus))
 
 
 _NOWHERE = GuestDisk(id=ROOT, attachment_id="", size_gb=0, connection=VolumeConnection(export=""), boot_index=0)

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 WAIT_SECONDS = 5.0
 PR_SET_CHILD_SUBREAPER = 36
-DAEMONS = ("qemu-system", "qemu-storage", "dnsmasq")
+DAEMONS = ("qemu-system", "qemu-storage", "dnsmasq", "swtpm")
 SHORT_PAUSE, LONG_PAUSE = 0.01, 0.5
 
 

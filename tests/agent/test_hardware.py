@@ -39,7 +39,7 @@ FOUND: list[tuple[dict[str, str], dict[str, str], dict[str, Any]]] = [
     ({}, {"hw_rng:allowed": "no"}, {"rng": False}),
     ({}, {"hw_rng:rate_bytes": "1024", "hw_rng:rate_period": "500"}, {"rng_bytes": 1024, "rng_period_ms": 500}),
     ({"hw_cpu_model": "Haswell", "hw_cpu_model_extra_flags": "+aes, -avx2,pcid"}, {},
-     {"cpu_mode": "custom", "cpu_model": "haswell", "cpu_flags": {"aes": True, "avx2": False, "pcid": True}}),
+     {"cpu_mode": "custom", "cpu_model": "Haswell", "cpu_flags": {"aes": True, "avx2": False, "pcid": True}}),
     ({"os_type": "Windows", "img_config_drive": "mandatory"}, {}, {"windows": True, "config_drive": True}),
     ({"hw_cpu_cores": "2"}, {}, {"topology": Topology(sockets=2, cores=2, threads=1)}),
     ({"hw_cpu_max_sockets": "1"}, {}, {"topology": Topology(sockets=1, cores=4, threads=1)}),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import ImageRef, InstanceSpec, boot_volume
+from compute_agent.contract.hardware import Hardware, guest_hardware
 from compute_agent.virt.driver import BootFiles
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths
@@ -26,6 +27,7 @@ class Boot:
     seed: Path
     kernel: Path | None
     ramdisk: Path | None
+    hardware: Hardware
 
     @property
     def command_line(self) -> str:
@@ -36,13 +38,14 @@ class Boot:
 def boot_of(spec: InstanceSpec, paths: InstancePaths) -> Boot:
     """Return what the guest boots from, rescued or not."""
     own, rescue = (paths.root_disk,) if boot_volume(spec) is None else (), spec.rescue
-    cd = paths.cd if paths.cd.exists() else None
+    cd, hardware = paths.cd if paths.cd.exists() else None, guest_hardware(spec)
     if rescue is None:
         kernel = paths.kernel if spec.kernel else None
-        return Boot(spec.image, own, cd, paths.seed, kernel, paths.ramdisk if kernel and spec.ramdisk else None)
+        ramdisk = paths.ramdisk if kernel and spec.ramdisk else None
+        return Boot(spec.image, own, cd, paths.seed, kernel, ramdisk, hardware)
     kernel = paths.rescue_kernel if rescue.kernel else None
     ramdisk = paths.rescue_ramdisk if kernel and rescue.ramdisk else None
-    return Boot(rescue.image, (paths.rescue_disk, *own), cd, paths.rescue_seed, kernel, ramdisk)
+    return Boot(rescue.image, (paths.rescue_disk, *own), cd, paths.rescue_seed, kernel, ramdisk, hardware)
 
 
 def add_kernel(system: ET.Element, boot: Boot, clean_line: str) -> None:
@@ -73,6 +76,13 @@ def remove_rescue(paths: InstancePaths) -> None:
     """Remove what a rescue has made."""
     for path in (paths.rescue_disk, paths.rescue_seed, paths.rescue_kernel, paths.rescue_ramdisk):
         path.unlink(missing_ok=True)
+    remove_rescue_variables(paths)
+
+
+def remove_rescue_variables(paths: InstancePaths) -> None:
+    """Let the next rescue begin with fresh variables of its firmware."""
+    for secure_boot in (True, False):
+        paths.variables(secure_boot=secure_boot, rescue=True).unlink(missing_ok=True)
 
 
 def _link(source: Path, target: Path) -> None:

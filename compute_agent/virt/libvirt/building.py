@@ -39,6 +39,7 @@ class BuildOperations(Domains):
         self._undefine(uuid)
         self._states.forget(uuid)
         self._paths.emulator_log(domain_name(uuid)).unlink(missing_ok=True)
+        self._tpm(uuid).remove()
         folder = self._paths.instance(uuid).folder
         try:
             shutil.rmtree(folder)

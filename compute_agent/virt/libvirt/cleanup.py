@@ -4,6 +4,7 @@ import shutil
 
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.libvirt.paths import HostPaths
+from compute_agent.virt.libvirt.tpm import PID_FILE
 from compute_agent.virt.processes import is_ours, kill, read_pid
 
 
@@ -20,7 +21,11 @@ def remove_everything(settings: AgentSettings) -> list[str]:
         pid = read_pid(pid_file)
         if pid is not None and is_ours(pid, [paths.libvirt_root]) and kill(pid):
             done.append(f"guest {pid_file.stem} (process {pid})")
-    for folder in (paths.state / "libvirt", paths.instances, paths.covers):
+    for pid_file in sorted(paths.instances.glob(f"*/tpm/{PID_FILE}")):
+        pid = read_pid(pid_file)
+        if pid is not None and is_ours(pid, [pid_file.parent]) and kill(pid):
+            done.append(f"TPM of guest {pid_file.parent.parent.name} (process {pid})")
+    for folder in (paths.state / "libvirt", paths.instances, paths.tpm_keys, paths.covers):
         if folder.exists():
             shutil.rmtree(folder)
             done.append(str(folder))

@@ -9,20 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, is_cd
+from compute_agent.contract.hardware import DEFAULT, Hardware, is_stable
+from compute_agent.contract.hardware_properties import RESCUE_BUS, RESCUE_DEVICE
 from compute_agent.virt.libvirt.boot import Boot
 from compute_agent.virt.libvirt.disks import local_disks
 from compute_agent.virt.libvirt.paths import InstancePaths
 
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
 """How the disks of a bus are called."""
-SEED = "hda"
-SCSI_MODEL = "virtio-scsi"
+SEEDS = {"ide": "hda", "sata": "sdf", "scsi": "sdo", "usb": "sdo"}
+"""What the drive of the seed is called on a bus: the last place of its first controller."""
+SEED_BESIDE_IDE = "hdd"
+"""What it is called where disks are on IDE, too."""
 USB_MODEL = "qemu-xhci"
-RESCUE_DEVICE, RESCUE_BUS = "hw_rescue_device", "hw_rescue_bus"
-RESCUE = frozenset({RESCUE_DEVICE, RESCUE_BUS})
-"""Properties of rescue images, with Nova's names: what the rescue disk is, and the bus it is on."""
-CD_BUS = "hw_cdrom_bus"
-"""The property of a CD that says on which bus its drive is, with Nova's name."""
 _NAME = re.compile(r"(vd|sd|hd)[a-z]{1,2}")
 
 
@@ -49,62 +48,55 @@ def boots_by_order(spec: InstanceSpec, boot: Boot) -> bool:
 
 def add_disks(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> None:
     """Write the guest's disks: those that it boots from, its empty ones, its volumes, and its seed."""
-    disks = list(_disks(spec, paths, boot))
-    names = assign([(disk.bus, disk.device) for disk in disks], {SEED})
+    disks, hardware = list(_disks(spec, paths, boot)), boot.hardware
+    seed = SEED_BESIDE_IDE if hardware.cdrom_bus == hardware.disk_bus == "ide" else SEEDS[hardware.cdrom_bus]
+    names = assign([(disk.bus, disk.device) for disk in disks], {seed})
     order = _boot_order(disks) if boots_by_order(spec, boot) else {}
     for number, (disk, name) in enumerate(zip(disks, names, strict=True)):
         if disk.volume is not None:
-            element = volume_element(disk.volume, name)
+            element = volume_element(disk.volume, name, hardware)
             devices.append(element)
         else:
-            element = _file_element(devices, disk, name)
+            element = _file_element(devices, disk, name, hardware)
         if number in order:
             ET.SubElement(element, "boot", order=str(order[number]))
     cdrom = ET.SubElement(devices, "disk", type="file", device="cdrom")
     ET.SubElement(cdrom, "driver", name="qemu", type="raw")
     ET.SubElement(cdrom, "source", file=str(boot.seed))
-    ET.SubElement(cdrom, "target", dev=SEED, bus="ide")
+    ET.SubElement(cdrom, "target", dev=seed, bus=hardware.cdrom_bus)
     ET.SubElement(cdrom, "readonly")
-    buses = {disk.bus for disk in disks}
+    buses = {disk.bus for disk in disks} | {hardware.cdrom_bus}
     if "scsi" in buses:
-        devices.append(scsi_controller())
-    ET.SubElement(devices, "controller", type="usb", model=USB_MODEL if "usb" in buses else "none")
+        devices.append(scsi_controller(hardware))
+    usb = "usb" in buses or hardware.tablet or "usb" in {hardware.input_bus, hardware.sound_model}
+    model = hardware.usb_model or (USB_MODEL if usb else "none")
+    ET.SubElement(devices, "controller", type="usb", model=model)
 
 
 def _disks(spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> Iterator[_Disk]:
-    rescued, stable = spec.rescue is not None, is_stable(spec)
+    rescued, stable, bus = spec.rescue is not None, is_stable(spec), boot.hardware.disk_bus
     for number, path in enumerate(boot.disks[1:] if stable else boot.disks):
         first = number == 0
-        yield _Disk("virtio", "vda" if first else "", 0 if first and not stable else None, file=path, kind="qcow2")
+        device = f"{PREFIXES[bus]}a" if first else ""
+        yield _Disk(bus, device, 0 if first and not stable else None, file=path, kind="qcow2")
     for local in local_disks(spec, paths):
         index = None if rescued else local.disk.boot_index
-        yield _Disk("virtio", local.disk.device, index, file=local.path, kind="raw")
+        yield _Disk(bus, local.disk.device, index, file=local.path, kind="raw")
     for volume in spec.volumes:
         yield _Disk(bus_of(volume), volume.device, None if rescued else volume.boot_index, volume=volume)
     if boot.cd is not None:  # behind the root disk, which is empty until something was installed there
-        yield _Disk(_cd_bus(spec), "", None if rescued else 1, file=boot.cd, kind="qcow2", device_type="cdrom")
+        drive = boot.hardware.cdrom_bus
+        yield _Disk(drive, "", None if rescued else 1, file=boot.cd, kind="qcow2", device_type="cdrom")
     if stable:
         yield _rescue_disk(boot)
 
 
-def is_stable(spec: InstanceSpec) -> bool:
-    """Return whether the rescue image is a CD or says what its disk is to be: all others keep their names and order."""
-    if spec.rescue is None:
-        return False
-    return is_cd(spec.rescue.image) or bool(RESCUE & spec.rescue.image.properties.keys())
-
-
-def _cd_bus(spec: InstanceSpec) -> str:
-    bus = spec.image.properties.get(CD_BUS, "")
-    return bus if bus in PREFIXES and bus != "virtio" else "ide"
-
-
 def _rescue_disk(boot: Boot) -> _Disk:
     said = boot.image.properties
-    kind = "cdrom" if said.get(RESCUE_DEVICE, "cdrom" if is_cd(boot.image) else "") == "cdrom" else "disk"
-    bus = said.get(RESCUE_BUS, "")
-    if bus not in PREFIXES or (kind, bus) == ("cdrom", "virtio"):
-        bus = "ide" if kind == "cdrom" else "virtio"
+    kind = "cdrom" if said.get(RESCUE_DEVICE.image, "cdrom" if is_cd(boot.image) else "") == "cdrom" else "disk"
+    bus = said.get(RESCUE_BUS.image, "")
+    if bus not in PREFIXES or (kind, bus) == ("cdrom", "virtio") or (bus == "ide" and boot.hardware.q35):
+        bus = boot.hardware.cdrom_bus if kind == "cdrom" else boot.hardware.disk_bus
     return _Disk(bus, "", 0, file=boot.disks[0], kind="qcow2", device_type=kind)
 
 
@@ -151,16 +143,17 @@ def bus_of(volume: GuestDisk) -> str:
     return volume.bus if volume.bus in PREFIXES else "virtio"
 
 
-def scsi_controller() -> ET.Element:
+def scsi_controller(hardware: Hardware = DEFAULT) -> ET.Element:
     """Return the controller of SCSI disks."""
-    return ET.Element("controller", type="scsi", index="0", model=SCSI_MODEL)
+    return ET.Element("controller", type="scsi", index="0", model=hardware.scsi_model)
 
 
-def volume_element(volume: GuestDisk, name: str) -> ET.Element:
+def volume_element(volume: GuestDisk, name: str, hardware: Hardware = DEFAULT) -> ET.Element:
     """Return a volume's disk.  Errors of its storage pause the guest, so that none is lost on the guest."""
     disk = ET.Element("disk", type="network", device="cdrom" if volume.kind == "cdrom" else "disk")
     driver = {"name": "qemu", "type": "raw", "cache": "none", "discard": "unmap"}
-    ET.SubElement(disk, "driver", driver | {"error_policy": "stop", "rerror_policy": "stop"})
+    driver |= {"error_policy": "stop", "rerror_policy": "stop"} | _rings(hardware, bus_of(volume))
+    ET.SubElement(disk, "driver", driver)
     disk.append(source_element(volume.connection))
     ET.SubElement(disk, "target", dev=name, bus=bus_of(volume))
     if volume.iotune:
@@ -195,9 +188,14 @@ def limits_element(limits: dict[str, int]) -> ET.Element:
     return element
 
 
-def _file_element(devices: ET.Element, wanted: _Disk, name: str) -> ET.Element:
+def _rings(hardware: Hardware, bus: str) -> dict[str, str]:
+    return {"packed": "on"} if hardware.packed_rings and bus == "virtio" else {}
+
+
+def _file_element(devices: ET.Element, wanted: _Disk, name: str, hardware: Hardware) -> ET.Element:
     disk = ET.SubElement(devices, "disk", type="file", device=wanted.device_type)
-    ET.SubElement(disk, "driver", name="qemu", type=wanted.kind, cache="writeback", discard="unmap")
+    driver = {"name": "qemu", "type": wanted.kind, "cache": "writeback", "discard": "unmap"}
+    ET.SubElement(disk, "driver", driver | _rings(hardware, wanted.bus))
     ET.SubElement(disk, "source", file=str(wanted.file))
     ET.SubElement(disk, "target", dev=name, bus=wanted.bus)
     if wanted.device_type == "cdrom":

@@ -11,24 +11,27 @@ import libvirt
 from msgspec import structs
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec
+from compute_agent.contract.hardware import guest_hardware, is_stable
 from compute_agent.contract.power import PowerState
 from compute_agent.settings import AgentSettings
-from compute_agent.virt import volume_connections
+from compute_agent.virt import storage_account, volume_connections
 from compute_agent.virt.driver import Guest, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
-from compute_agent.virt.libvirt import account, kvm, qemu_conf
+from compute_agent.virt.libvirt import account, firmware, kvm, qemu_conf
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_xml, read_mark
+from compute_agent.virt.libvirt.hardware_xml import Parts
 from compute_agent.virt.libvirt.paths import HostPaths, InstancePaths
 from compute_agent.virt.libvirt.power_states import PowerStates, from_event, from_state
+from compute_agent.virt.libvirt.tpm import Tpm
 
 UNDEFINE = (
     libvirt.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE
     | libvirt.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
-    | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
+    | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM
 )
-"""What goes with a domain that is removed."""
+"""What goes with a domain that is removed: its firmware's variables are in its folder."""
 
 COPY_BEGIN_SECONDS = 60.0
 """How long a copy waits for what keeps it from beginning: an earlier one that begins, or is cleared away."""
@@ -46,6 +49,7 @@ class Domains:
         uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
         groups = qemu_conf.controllers() if settings.cgroups and settings.libvirt_uri == "embed" else []
         conf = qemu_conf.render(self._paths.account, groups, self._paths.certificates)
+        self._storage_user = settings.storage_user
         self._hypervisor = Connection(uri, self._lifecycle, self._resync, conf)
         self._states = PowerStates()
         self._listener: PowerListener | None = None
@@ -64,23 +68,52 @@ class Domains:
         return self._state(self._domain(uuid))
 
     def define(self, spec: InstanceSpec, attempt: int) -> None:
-        paths = self._folder(spec.uuid)
+        self._folder(spec.uuid)
         self._power_off(spec.uuid)
         self._undefine(spec.uuid)
-        xml = domain_xml(self._as_qemu_sees(spec), attempt, paths, self._virt_type)
+        xml = self._xml(spec, attempt)
         with translated("define the guest"):
             self._hypervisor.get().defineXML(xml)
         self._states.know(spec.uuid, PowerState.SHUTDOWN)
 
     def _redefine(self, spec: InstanceSpec, attempt: int) -> None:
         """Put another definition in the place of the guest's own, which stays when that fails."""
-        xml = domain_xml(self._as_qemu_sees(spec), attempt, self._folder(spec.uuid), self._virt_type)
+        xml = self._xml(spec, attempt)
         domain = self._find(spec.uuid)
         with translated("define the guest"):
             if domain is not None and domain.hasManagedSaveImage():
                 domain.managedSaveRemove()
             self._hypervisor.get().defineXML(xml)
         self._states.know(spec.uuid, PowerState.SHUTDOWN)
+
+    def _xml(self, spec: InstanceSpec, attempt: int) -> str:
+        """Return the guest's definition; its variables of UEFI and the place of its TPM are made where it needs them.
+
+        Raises UnsupportedError for what this host has not, RetryableHostError without room.
+        """
+        paths = self._folder(spec.uuid)
+        parts = self._parts(spec, paths)
+        return domain_xml(self._as_qemu_sees(spec), attempt, paths, self._virt_type, parts)
+
+    def _parts(self, spec: InstanceSpec, paths: InstancePaths) -> Parts:
+        hardware, rescue = guest_hardware(spec), spec.rescue is not None and not is_stable(spec)
+        parts = Parts()
+        if hardware.firmware == "uefi":
+            chosen = firmware.choose(hardware, lambda secure: paths.variables(secure_boot=secure, rescue=rescue))
+            parts = replace(parts, firmware=chosen)
+            if not hardware.firmware_stateless:
+                variables = paths.variables(secure_boot=chosen.secure_boot, rescue=rescue)
+                firmware.install(chosen, variables)
+                parts = replace(parts, variables=variables)
+        if hardware.tpm_version:
+            self._tpm(spec.uuid).make()
+            parts = replace(parts, tpm_socket=paths.tpm_socket)
+        return parts
+
+    def _tpm(self, uuid: str) -> Tpm:
+        paths = self._paths.instance(uuid)
+        account = storage_account.choose(self._storage_user)
+        return Tpm(paths.real / paths.tpm.name, self._paths.tpm_key(uuid), paths.tpm_socket, account)
 
     def _as_qemu_sees(self, spec: InstanceSpec) -> InstanceSpec:
         """Return the guest with its volumes where QEMU reaches them."""

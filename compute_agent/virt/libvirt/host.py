@@ -2,12 +2,13 @@
 
 import logging
 import threading
+from dataclasses import replace
 
 from compute_agent.contract.messages import Leftover
 from compute_agent.settings import AgentSettings
 from compute_agent.virt.driver import HostCapacity
 from compute_agent.virt.errors import HostError
-from compute_agent.virt.libvirt import capacity, console_log, leftovers, snapshots
+from compute_agent.virt.libvirt import capacity, console_log, host_traits, leftovers, snapshots
 from compute_agent.virt.libvirt.connection import translated
 from compute_agent.virt.libvirt.domain_xml import VirtType, domain_name
 from compute_agent.virt.libvirt.domains import Domains
@@ -27,6 +28,7 @@ class HostOperations(Domains):
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
         self._reaper: Reaper | None = None
+        self._traits = host_traits.Traits(self._virt_type)
 
     def init_host(self) -> None:
         self._paths.prepare()
@@ -48,7 +50,9 @@ class HostOperations(Domains):
     def capacity(self) -> HostCapacity:
         with translated("measure the host"):
             domains = [domain for domain, _ in self._marked()]
-            return capacity.measure(self._hypervisor.get(), domains, self._paths.instances, self._virt_type)
+            connection = self._hypervisor.get()
+            measured = capacity.measure(connection, domains, self._paths.instances, self._virt_type)
+            return replace(measured, traits=self._traits.of(connection))
 
     def leftovers(self) -> list[Leftover]:
         return leftovers.listed(self._hypervisor, self._paths)

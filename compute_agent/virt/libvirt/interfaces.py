@@ -7,23 +7,24 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import InstanceSpec, PortRef
+from compute_agent.contract.hardware import DEFAULT, Hardware, guest_hardware
 from compute_agent.virt.libvirt.connection import translated, unless_gone
-from compute_agent.virt.libvirt.domain_xml import interface_xml
 from compute_agent.virt.libvirt.domains import Domains
+from compute_agent.virt.libvirt.hardware_xml import interface_xml
 from compute_agent.virt.libvirt.unplugging import LETS_GO_WITHIN, unplug
 from compute_agent.virt.libvirt.volume_table import DEFINED, RUNS, tree_of
 
 _LIVE, _CONFIG = libvirt.VIR_DOMAIN_AFFECT_LIVE, libvirt.VIR_DOMAIN_AFFECT_CONFIG
 
 
-def attach(domain: Any, port: PortRef) -> None:
+def attach(domain: Any, port: PortRef, hardware: Hardware = DEFAULT) -> None:
     """Plug the interface in wherever it is not yet: into the guest that is on, and into its definition."""
     with translated("plug the interface into the guest"):
         flags = _CONFIG if _find(domain, port, DEFINED) is None else 0
         if domain.isActive() and _find(domain, port, RUNS) is None:
             flags |= _LIVE
         if flags:
-            domain.attachDeviceFlags(interface_xml(port), flags)
+            domain.attachDeviceFlags(interface_xml(port, hardware), flags)
 
 
 def detach(domain: Any, port: PortRef, patience: float = LETS_GO_WITHIN) -> None:
@@ -63,7 +64,7 @@ class InterfaceOperations(Domains):
         return {uuid: _addresses_in(tree) for uuid, tree in seen if tree is not None}
 
     def attach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
-        attach(self._domain(spec.uuid), port)
+        attach(self._domain(spec.uuid), port, guest_hardware(spec))
 
     def detach_interface(self, spec: InstanceSpec, port: PortRef) -> None:
         domain = self._find(spec.uuid)

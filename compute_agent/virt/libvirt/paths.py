@@ -100,6 +100,19 @@ class InstancePaths:
         """The ramdisk that goes with that kernel."""
         return self.folder / "rescue.ramdisk"
 
+    def variables(self, *, secure_boot: bool, rescue: bool) -> Path:
+        """Return where the variables of the guest's UEFI firmware are; those of a rescue are for its time alone."""
+        return self.folder / f"{'rescue.' if rescue else ''}{'secure' if secure_boot else 'uefi'}.vars"
+
+    @property
+    def tpm(self) -> Path:
+        """The folder of the state of the guest's TPM."""
+        return self.folder / "tpm"
+
+    @property
+    def tpm_socket(self) -> Path:
+        return self.folder / SOCKETS / "tpm.sock"
+
     @property
     def console_log(self) -> Path:
         """What the guest wrote to its serial port."""
@@ -181,6 +194,14 @@ class HostPaths:
     def instances(self) -> Path:
         """One folder for each guest."""
         return self.state / "instances"
+
+    @property
+    def tpm_keys(self) -> Path:
+        """Passphrases of guests' TPMs; no account but root gets into the folder."""
+        return self.state / "tpm-keys"
+
+    def tpm_key(self, uuid: str) -> Path:
+        return self.tpm_keys / str(UUID(uuid))
 
     @property
     def covers(self) -> Path:

@@ -42,6 +42,7 @@ class PowerOperations(Domains):
         self._states.know(uuid, self._state(domain))
         if not domain.isActive():
             self._paths.instance(uuid).hand_over()
+            self._start_tpm(uuid, domain)
             if not flags & libvirt.VIR_DOMAIN_START_FORCE_BOOT and domain.hasManagedSaveImage():
                 with translated("bring the saved guest to its volumes"):
                     volume_table.follow_definition(domain)
@@ -52,6 +53,11 @@ class PowerOperations(Domains):
                 return
             with translated("start the guest"):
                 raise
+
+    def _start_tpm(self, uuid: str, domain: Any) -> None:
+        mark = self._mark(domain)
+        if mark is not None and mark.tpm_version:
+            self._tpm(uuid).start(mark.tpm_version, self._paths.account)
 
     def wait_for_boot(self, uuid: str, timeout: float) -> PowerState:
         # The state now, then events: one that came between the two has written the board already.

@@ -19,6 +19,7 @@ class RescueOperations(Domains):
         if not (paths.folder if boot_volume(spec) else paths.root_disk).exists():
             raise InstanceNotFoundError("The guest has no disk to be rescued.")
         self._power_off(spec.uuid)
+        boot.remove_rescue_variables(paths)
         disks.create_rescue_disk(self._paths.lend(base), paths)
         boot.install(files, paths.real / paths.rescue_kernel.name, paths.real / paths.rescue_ramdisk.name)
         seed.write_seed(spec, paths, paths.rescue_seed)

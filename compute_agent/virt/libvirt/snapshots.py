@@ -14,7 +14,7 @@ import libvirt
 
 from compute_agent.virt import progress
 from compute_agent.virt.driver import Stopped, never
-from compute_agent.virt.errors import RetryableHostError, StoppedError
+from compute_agent.virt.errors import RetryableHostError, StoppedError, UnsupportedError
 from compute_agent.virt.libvirt import interrupted_backups
 from compute_agent.virt.libvirt.account import ROOT, Account
 from compute_agent.virt.libvirt.connection import translated
@@ -33,6 +33,7 @@ AGENT_SECONDS = 5
 THAWS = 5
 ALONE = nullcontext()
 """Where nobody else begins a copy."""
+_NOT_FROZEN = "The guest's image demands frozen file systems (os_require_quiesce), and"
 _NOT_COPIED = "The guest's disk could not be copied."
 _BROKEN_OFF = "The copy of the disk was stopped."
 
@@ -46,6 +47,7 @@ def copy_disk(
     *,
     account: Account = ROOT,
     begin: AbstractContextManager[object] = ALONE,
+    needs_quiesce: bool = False,
 ) -> None:
     """Write ``disk``, with what lies under it, to ``target``; the contract is ``ComputeDriver.snapshot``.
 
@@ -59,7 +61,7 @@ def copy_disk(
         with translated("copy the guest's disk"):
             if domain.isActive():
                 with begin:
-                    _begin(domain, disk, target, disk_format, account)
+                    _begin(domain, disk, target, disk_format, account, needs_quiesce=needs_quiesce)
                 if _done(domain, target, stopped):
                     return
         _by_program(disk, target, disk_format, stopped)
@@ -79,13 +81,13 @@ def _check_room(disk: Path, target: Path, disk_format: str) -> None:
         raise RetryableHostError("The host has no room for a copy of the disk.", detail=f"{measured['required']} bytes")
 
 
-def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Account) -> None:
+def _begin(domain: Any, disk: Path, target: Path, disk_format: str, account: Account, *, needs_quiesce: bool) -> None:
     """Let QEMU copy while the guest goes on."""
     _end_job(domain)
     end_left_copy(domain)
     tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
     _make(disk, target, disk_format, account)
-    with _frozen(domain, tree):
+    with _frozen(domain, tree, required=needs_quiesce):
         description = _backup_xml(_device(tree, disk), target, disk_format)
         domain.backupBegin(description, None, libvirt.VIR_DOMAIN_BACKUP_BEGIN_REUSE_EXTERNAL)
 
@@ -168,15 +170,23 @@ def end_left_copy(domain: Any) -> None:
 
 
 @contextmanager
-def _frozen(domain: Any, tree: ET.Element) -> Iterator[None]:
-    """Hold the guest's file systems still where an agent inside can; the guest never stays so."""
+def _frozen(domain: Any, tree: ET.Element, *, required: bool = False) -> Iterator[None]:
+    """Hold the guest's file systems still where an agent inside can; the guest never stays so.
+
+    Raises UnsupportedError when that is ``required`` and none can.
+    """
     if tree.find("./devices/channel/target[@name='org.qemu.guest_agent.0']") is None:
+        if required:
+            raise UnsupportedError(f"{_NOT_FROZEN} it has no guest agent (hw_qemu_guest_agent).")
         yield
         return
     try:
         domain.agentSetResponseTimeout(AGENT_SECONDS, 0)
         domain.fsFreeze()
     except libvirt.libvirtError as error:
+        if required:
+            _thaw(domain)
+            raise UnsupportedError(f"{_NOT_FROZEN} its agent does not answer.", detail=str(error)) from error
         log.info("the guest's file systems are copied as they are: %s", error)
     try:
         yield
@@ -218,8 +228,9 @@ class SnapshotOperations(Domains):
     def snapshot(self, uuid: str, target: Path, disk_format: str, stopped: Stopped = never) -> None:
         domain = self._domain(uuid)
         disk, account = self._paths.instance(uuid).root_disk, self._paths.account
-        begin = self._no_copy_begins(uuid)
-        copy_disk(domain, disk, self._paths.visible(target), disk_format, stopped, account=account, begin=begin)
+        begin, mark = self._no_copy_begins(uuid), self._mark(domain)
+        copy_disk(domain, disk, self._paths.visible(target), disk_format, stopped, account=account, begin=begin,
+                  needs_quiesce=mark is not None and mark.needs_quiesce)  # fmt: skip
 
     @contextmanager
     def frozen(self, uuid: str) -> Iterator[None]:
@@ -227,5 +238,6 @@ class SnapshotOperations(Domains):
         with translated("hold the guest's file systems still"):
             runs = domain.isActive()
             tree = ET.fromstring(domain.XMLDesc())  # noqa: S314 - libvirt's own output
-        with _frozen(domain, tree) if runs else nullcontext():
+        mark = self._mark(domain)
+        with _frozen(domain, tree, required=mark is not None and mark.needs_quiesce) if runs else nullcontext():
             yield

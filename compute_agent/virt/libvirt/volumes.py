@@ -10,6 +10,7 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec
+from compute_agent.contract.hardware import Hardware, guest_hardware
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import disk_xml, monitor, reopening, swapping
@@ -55,9 +56,10 @@ class VolumeOperations(Domains):
                 self._clear_left(spec.uuid, domain, disk)
                 flags |= _LIVE
             if flags:
-                _have_controller(domain, disk, runs if flags & _LIVE else defined, flags)
+                hardware = guest_hardware(spec)
+                _have_controller(domain, disk, runs if flags & _LIVE else defined, flags, hardware)
                 name = disk_xml.assign([(disk_xml.bus_of(disk), disk.device)], table.names_in(runs, defined))[0]
-                domain.attachDeviceFlags(_text(disk_xml.volume_element(disk, name)), flags)
+                domain.attachDeviceFlags(_text(disk_xml.volume_element(disk, name, hardware)), flags)
 
     def detach_volume(self, spec: InstanceSpec, disk: GuestDisk, *, force: bool = False) -> None:
         domain = self._find(spec.uuid)
@@ -158,6 +160,9 @@ class VolumeOperations(Domains):
             raise RetryableHostError("The guest does not have the volume.", detail="it is not defined with it")
         fresh = disk_xml.volume_element(disk, target_of(element))
         bus, kept = element.find("target"), [element.find(tag) for tag in ("boot", "address")]
+        driver = element.find("driver")
+        if driver is not None and driver.get("packed"):
+            fresh.find("driver").set("packed", driver.get("packed", ""))  # type: ignore[union-attr]
         fresh.extend([each for each in kept if each is not None])
         if bus is not None:
             fresh.find("target").set("bus", bus.get("bus", ""))  # type: ignore[union-attr]
@@ -224,10 +229,10 @@ def _refuse_cold(disk: GuestDisk) -> None:
         raise UnsupportedError(f"A running guest takes and gives no disks on the bus {disk.bus!r}.")
 
 
-def _have_controller(domain: Any, disk: GuestDisk, tree: ET.Element, flags: int) -> None:
+def _have_controller(domain: Any, disk: GuestDisk, tree: ET.Element, flags: int, hardware: Hardware) -> None:
     """Give the guest a SCSI controller when the disk needs one and there is none."""
     if disk_xml.bus_of(disk) == "scsi" and tree.find("./devices/controller[@type='scsi']") is None:
-        domain.attachDeviceFlags(_text(disk_xml.scsi_controller()), flags)
+        domain.attachDeviceFlags(_text(disk_xml.scsi_controller(hardware)), flags)
 
 
 def _set_limits(domain: Any, target: str, disk: GuestDisk) -> None:

@@ -51,12 +51,13 @@ def test_a_guest_boots_its_own_disk() -> None:
 
 @pytest.mark.parametrize(("said", "name", "bus"), [({}, "hdb", "ide"), ({"hw_cdrom_bus": "sata"}, "sda", "sata")])
 def test_a_cd_is_behind_an_empty_disk(tmp_path: Path, said: dict[str, str], name: str, bus: str) -> None:
+    seed = {"ide": "hda", "sata": "sdf"}[bus]
     paths, spec = InstancePaths(folder=tmp_path, real=tmp_path), with_image(make_spec(), **said)
     paths.cd.touch()
     domain = ET.fromstring(domain_xml(spec, 1, paths, "qemu"))  # noqa: S314
     found = {disk.find("target").attrib["dev"]: disk for disk in domain.iter("disk")}  # type: ignore[union-attr]
     order = {dev: disk.find("boot").attrib["order"] for dev, disk in found.items() if disk.find("boot") is not None}  # type: ignore[union-attr]
-    assert (set(found), order) == ({"vda", name, "hda"}, {"vda": "1", name: "2"})
+    assert (set(found), order) == ({"vda", name, seed}, {"vda": "1", name: "2"})
     assert (found[name].get("device"), found[name].find("target").get("bus")) == ("cdrom", bus)  # type: ignore[union-attr]
     assert found[name].find("readonly") is not None
     assert domain.find("os/boot") is None

@@ -17,11 +17,25 @@ from compute_agent.contract.build import (
     VolumeConnection,
 )
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, VirtType, clean, domain_xml, read_mark
+from compute_agent.virt.libvirt.firmware import Firmware
+from compute_agent.virt.libvirt.hardware_xml import Parts
 from compute_agent.virt.libvirt.paths import HostPaths
 from tests.agent.cast import make_spec
 
 GOLDEN = Path(__file__).parent / "golden"
 UUID = "0a1b2c3d-4e5f-4a6b-8c7d-9e0f1a2b3c4d"
+SPECS = {"hw_video:ram_max_mb": "64", "hw_rng:rate_bytes": "2048", "hw_rng:rate_period": "500"}
+WINDOWS = {
+    "os_type": "windows", "os_secure_boot": "required", "hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb",
+    "hw_disk_bus": "sata", "hw_vif_model": "e1000e", "hw_video_model": "qxl", "hw_video_ram": "32",
+    "hw_input_bus": "usb", "hw_sound_model": "ich9", "hw_cpu_cores": "4", "img_hide_hypervisor_id": "true",
+    "os_require_quiesce": "yes", "hw_qemu_guest_agent": "yes",
+}  # fmt: skip
+OLD = {
+    "hw_disk_bus": "ide", "hw_vif_model": "rtl8139", "hw_video_model": "cirrus", "hw_watchdog_action": "reset",
+    "hw_boot_menu": "yes", "hw_cpu_model": "Nehalem", "hw_cpu_model_extra_flags": "+aes,-sse4.2", "hw_time_hpet": "on",
+    "hw_pmu": "off", "hw_machine_type": "pc-i440fx-5.2",
+}  # fmt: skip
 PATHS = HostPaths(Path("/srv/novella")).instance(UUID)
 
 
@@ -59,6 +73,12 @@ def stably_rescued(spec: InstanceSpec, **said: str) -> InstanceSpec:
     return replace(spec, rescue=RescueImage(image=image))
 
 
+def equipped(spec: InstanceSpec, **said: str) -> InstanceSpec:
+    """A guest whose image and flavor say what its hardware is."""
+    flavor = replace(spec.flavor, vcpus=4, extra_specs=SPECS)
+    return replace(spec, image=replace(spec.image, properties=said), flavor=flavor)
+
+
 def hostile(spec: InstanceSpec) -> InstanceSpec:
     """Names that try to leave their place."""
     name = 'a</title><devices/>\x00\x1b[2J\n"&\ufffe🙂'
@@ -73,10 +93,15 @@ def hostile(spec: InstanceSpec) -> InstanceSpec:
         ("hostile-name.xml", hostile(make_spec(UUID)), "qemu"),
         ("volumes.xml", with_volumes(make_spec(UUID)), "qemu"),
         ("volumes-rescued.xml", rescued(with_volumes(make_spec(UUID))), "qemu"),
+        ("secure-windows.xml", equipped(make_spec(UUID), **WINDOWS), "kvm"),
+        ("old-machine.xml", equipped(make_spec(UUID), **OLD), "qemu"),
     ],
 )
 def test_the_xml_is_the_golden_one(golden: str, spec: InstanceSpec, virt_type: VirtType) -> None:
-    assert domain_xml(spec, 3, PATHS, virt_type) == (GOLDEN / golden).read_text()
+    secure = spec.image.properties.get("os_secure_boot") == "required"
+    firmware = Firmware(Path("/fw/code"), Path("/fw/template"), ("pc-*",), secure_boot=True, smm=True)
+    parts = Parts(firmware, PATHS.variables(secure_boot=True, rescue=False), PATHS.tpm_socket) if secure else None
+    assert domain_xml(spec, 3, PATHS, virt_type, parts) == (GOLDEN / golden).read_text()
 
 
 def parsed(spec: InstanceSpec, attempt: int) -> ET.Element:

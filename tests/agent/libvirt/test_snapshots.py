@@ -9,7 +9,7 @@ import libvirt
 import libvirt_qemu
 import pytest
 
-from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import snapshots
 from compute_agent.virt.programs import run_program
 
@@ -106,3 +106,13 @@ def test_a_copy_is_not_begun_without_room(disk: Path, tmp_path: Path, monkeypatc
     with pytest.raises(RetryableHostError, match="no room"):
         copy(domain, tmp_path)
     assert domain.calls == []
+
+
+@pytest.mark.slow
+def test_a_copy_that_needs_frozen_file_systems_fails_without_them(disk: Path, tmp_path: Path) -> None:
+    silent, without = Domain(disk, agent=True, fails=("fsFreeze",)), Domain(disk, agent=False)
+    for domain, words, calls in ((silent, "does not answer", ["fsFreeze", "fsThaw"]), (without, "no guest agent", [])):
+        with pytest.raises(UnsupportedError, match=words):
+            snapshots.copy_disk(domain, disk, tmp_path / "copy", "qcow2", lambda: False, needs_quiesce=True)
+        assert domain.calls == calls
+        assert not (tmp_path / "copy").exists()

@@ -1,0 +1,112 @@
+"""UEFI firmware of the host, as the distribution describes it (QEMU's "firmware.json"), and guests' variables of it.
+
+A guest's variables are a file beside its disks, a copy of the firmware's own template.  Firmware with Secure Boot has
+another file than firmware without: their variables differ, and a guest may go from one to the other and back.
+"""
+
+import contextlib
+import fnmatch
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compute_agent.contract.hardware import Hardware
+from compute_agent.virt.errors import RetryableHostError, UnsupportedError
+
+log = logging.getLogger(__name__)
+
+FOLDERS = (Path("/usr/share/qemu/firmware"), Path("/etc/qemu/firmware"))
+"""Where descriptions are: the distribution's, and the operator's, which take the place of those of the same name."""
+ARCHITECTURE = "x86_64"
+_EXAMPLES = {"pc": "pc-i440fx-7.2", "q35": "pc-q35-7.2"}
+"""What aliases of chipsets stand for, as far as descriptions distinguish them."""
+
+
+@dataclass(frozen=True)
+class Firmware:
+    """One UEFI firmware."""
+
+    code: Path
+    template: Path
+    """Its variables as they are at first."""
+    machines: tuple[str, ...]
+    """Patterns of chipsets that it works with."""
+    secure_boot: bool = False
+    """It has Secure Boot, and the keys of Microsoft, by which distributions sign, are among its variables."""
+    smm: bool = False
+    """It needs System Management Mode."""
+
+    def fits(self, machine: str) -> bool:
+        name = _EXAMPLES.get(machine, machine)
+        return any(fnmatch.fnmatchcase(name, each) for each in self.machines)
+
+
+def known() -> list[Firmware]:
+    """Return the firmware of this host in the order of preference; what is not installed is left out.
+
+    Secure Boot counts only together with its keys: without them, firmware starts anything.
+    """
+    described = {path.name: path for folder in FOLDERS if folder.is_dir() for path in folder.glob("*.json")}
+    found = []
+    for _, path in sorted(described.items()):
+        try:
+            text = path.read_text()
+            found += list(_read(json.loads(text))) if text.strip() else []
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            log.warning("The description of firmware %s cannot be read: %r", path, error)
+    return [each for each in found if each.code.is_file() and each.template.is_file()]
+
+
+def choose(hardware: Hardware, variables: Callable[[bool], Path]) -> Firmware:
+    """Return the firmware for a guest: one that fits its chipset, and the size of the variables that it may have.
+
+    ``variables`` says where these are for firmware with Secure Boot, or without.  Raises UnsupportedError.
+    """
+    fitting = [each for each in known() if each.fits(hardware.machine)]
+    secure, plain = [each for each in fitting if each.secure_boot], [each for each in fitting if not each.smm]
+    for each in {"required": secure, "optional": secure + plain, "disabled": plain}[hardware.secure_boot]:
+        has = variables(each.secure_boot)
+        if not has.exists() or has.stat().st_size == each.template.stat().st_size:
+            return each
+    lacks = "Secure Boot" if hardware.secure_boot == "required" else "UEFI firmware"
+    raise UnsupportedError(f"The host has no {lacks} for the chipset {hardware.machine}.")
+
+
+def install(firmware: Firmware, variables: Path, first: bytes | None = None) -> None:
+    """Give a guest variables unless it has some: ``first``, where its image brought some that fit, else the template.
+
+    Raises RetryableHostError without room.
+    """
+    if variables.exists():
+        return
+    part = variables.with_suffix(".part")
+    try:
+        if first is not None and len(first) == firmware.template.stat().st_size:
+            part.write_bytes(first)
+        else:
+            shutil.copyfile(firmware.template, part)
+        part.chmod(0o600)
+        part.replace(variables)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise RetryableHostError("The host has no room for the guest's variables.", detail=str(error)) from error
+
+
+def _read(description: dict[str, Any]) -> Iterator[Firmware]:
+    mapping, features = description["mapping"], set(description["features"])
+    if "uefi" not in description["interface-types"] or mapping["device"] != "flash":
+        return
+    executable, template = mapping["executable"], mapping.get("nvram-template")
+    targets = [each["machines"] for each in description["targets"] if each["architecture"] == ARCHITECTURE]
+    machines = tuple(machine for each in targets for machine in each)
+    if template is None or {executable["format"], template["format"]} != {"raw"} or not machines:
+        return
+    smm, secure = "requires-smm" in features, {"secure-boot", "enrolled-keys"} <= features
+    if smm and not secure:
+        return  # no guest is to have Secure Boot without keys
+    yield Firmware(Path(executable["filename"]), Path(template["filename"]), machines, secure, smm)

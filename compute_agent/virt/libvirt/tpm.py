@@ -1,0 +1,120 @@
+"""Emulated TPMs of guests: their state in the guest's folder, encrypted, and swtpm, which the agent starts before QEMU.
+
+The state belongs to another account than QEMU's, and the key to it is root's alone: neither QEMU nor who copies the
+guest's folder can read it.  swtpm ends by itself when QEMU lets go of it.
+"""
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from socket import AF_UNIX, socket
+
+from compute_agent.virt import processes
+from compute_agent.virt.errors import RetryableHostError
+from compute_agent.virt.libvirt.account import Account
+from compute_agent.virt.programs import SYSTEM_PATH
+from compute_agent.virt.rights import Rights
+from compute_agent.virt.storage_account import StorageAccount
+
+PROGRAM = "swtpm"
+PID_FILE, LOG, STATE = "pid", "log", "state"
+START_SECONDS = 20.0
+
+
+def installed() -> bool:
+    """Return whether this host can emulate TPMs."""
+    return shutil.which(PROGRAM, path=SYSTEM_PATH) is not None
+
+
+@dataclass(frozen=True)
+class Tpm:
+    """The TPM of one guest."""
+
+    folder: Path
+    """Its state, and what swtpm says."""
+    key: Path
+    """A file of root's with the passphrase of the state."""
+    control: Path
+    """Where QEMU reaches it."""
+    account: StorageAccount | None
+    """Of swtpm; None: root."""
+
+    def make(self) -> None:
+        """Make a place and a key for a TPM unless the guest has one; swtpm makes the TPM itself when it first starts.
+
+        Raises RetryableHostError.
+        """
+        try:
+            self.key.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self.key.exists():
+                part = self.key.with_suffix(".part")
+                part.write_text(secrets.token_hex(32))
+                part.chmod(0o600)
+                part.replace(self.key)
+            self.folder.mkdir(exist_ok=True)
+            self.folder.chmod(0o711)
+            (self.folder / STATE).mkdir(mode=0o700, exist_ok=True)
+            self._give(self.folder / STATE, 0o700)
+        except OSError as error:
+            raise RetryableHostError("The host could not make the guest's TPM.", detail=str(error)) from error
+
+    def start(self, version: str, guest: Account) -> None:
+        """Start swtpm for a QEMU of the account ``guest``; one that waits for a guest that never came is ended first.
+
+        Raises RetryableHostError.
+        """
+        self.end()
+        pid_file, state = self.folder / PID_FILE, self.folder / STATE
+        pid_file.unlink(missing_ok=True)
+        pid_file.touch(mode=0o600)
+        self._give(pid_file, 0o600)
+        words = [*Rights(self.account, [state, pid_file]).command, PROGRAM, "socket", "--terminate", "--daemon"]
+        words += ["--tpm2"] if version == "2.0" else []
+        passphrase, write = os.pipe()
+        try:
+            with self._listening(guest) as control, (self.folder / LOG).open("wb") as output:
+                os.write(write, self.key.read_bytes())
+                os.close(write)
+                words += ["--tpmstate", f"dir={state},mode=0600", "--pid", f"file={pid_file}"]
+                words += ["--ctrl", f"type=unixio,fd={control.fileno()}"]
+                words += ["--key", f"pwdfd={passphrase},mode=aes-256-cbc,kdf=pbkdf2"]
+                done = subprocess.run(  # noqa: S603
+                    words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", timeout=START_SECONDS,
+                    env={"PATH": SYSTEM_PATH, "LC_ALL": "C"}, pass_fds=(passphrase, control.fileno()), check=False,
+                )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise RetryableHostError("The guest's TPM does not start.", detail=str(error)) from error
+        finally:
+            os.close(passphrase)
+        if done.returncode != 0:
+            said = (self.folder / LOG).read_text(errors="replace")[-500:]
+            raise RetryableHostError("The guest's TPM does not start.", detail=said)
+
+    def end(self) -> None:
+        """End swtpm if it runs."""
+        pid = processes.read_pid(self.folder / PID_FILE)
+        if pid is not None and processes.is_ours(pid, [self.folder]):
+            processes.kill(pid)
+
+    def remove(self) -> None:
+        """Make the state unreadable for good; it goes with the guest's folder."""
+        self.end()
+        self.key.unlink(missing_ok=True)
+
+    def _give(self, path: Path, mode: int) -> None:
+        if self.account is not None:
+            self.account.give(path, mode)
+
+    @contextlib.contextmanager
+    def _listening(self, guest: Account) -> Iterator[socket]:
+        self.control.unlink(missing_ok=True)
+        with socket(AF_UNIX) as made:
+            made.bind(str(self.control))
+            guest.give(self.control, 0o600)
+            made.listen(1)
+            yield made

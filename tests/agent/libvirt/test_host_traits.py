@@ -1,0 +1,96 @@
+"""Traits of a host: from what libvirt, firmware and programs on it say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import libvirt
+import pytest
+
+from compute_agent.virt.libvirt import firmware, host_traits, tpm
+from compute_agent.virt.libvirt.firmware import Firmware
+
+CAPABILITIES = """<capabilities><guest><os_type>hvm</os_type><arch name='x86_64'><machine>pc-q35-7.2</machine>
+<machine canonical='pc-q35-7.2'>q35</machine><machine>pc-i440fx-2.10</machine></arch></guest></capabilities>"""
+DOMAIN = """<domainCapabilities><cpu>
+ <mode name='host-passthrough' supported='no'/><mode name='maximum' supported='yes'/>
+ <mode name='host-model' supported='yes'><model>EPYC</model><feature policy='require' name='acpi'/></mode>
+ <mode name='custom' supported='yes'><model usable='yes'>Nehalem</model><model usable='no'>Haswell-noTSX</model></mode>
+</cpu><devices>
+ <disk supported='yes'><enum name='bus'><value>virtio</value><value>{bus}</value><value>fdc</value></enum></disk>
+ <video supported='yes'><enum name='modelType'><value>vga</value><value>ramfb</value></enum></video>
+ <tpm supported='yes'><enum name='model'><value>tpm-crb</value></enum>
+  <enum name='backendModel'><value>emulator</value><value>external</value></enum></tpm>
+</devices></domainCapabilities>"""
+CPU = """<cpu><model>EPYC</model><feature policy='require' name='svm'/><feature policy='require' name='pni'/>
+<feature policy='disable' name='avx'/></cpu>"""
+
+
+class Hypervisor:
+    """As much of a connection as is asked."""
+
+    def __init__(self, version: int = 7_002_000) -> None:
+        self.version, self.asked = version, 0
+
+    def getDomainCapabilities(self, _emulator: None, _arch: str, machine: str, _virt: str, _flags: int) -> str:  # noqa: N802
+        self.asked += 1
+        return DOMAIN.format(bus="ide" if machine == "pc" else "sata")
+
+    def getCapabilities(self) -> str:  # noqa: N802
+        return CAPABILITIES
+
+    def getVersion(self) -> int:  # noqa: N802
+        return self.version
+
+    def baselineHypervisorCPU(self, *_words: object) -> str:  # noqa: N802
+        return CPU
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No firmware and no swtpm."""
+    monkeypatch.setattr(firmware, "known", list)
+    monkeypatch.setattr(tpm, "installed", lambda: False)
+
+
+def test_devices_processors_and_chipsets_are_traits() -> None:
+    found = set(host_traits.traits_of(Hypervisor(), "qemu"))
+    assert {
+        "COMPUTE_STORAGE_BUS_IDE", "COMPUTE_STORAGE_BUS_SATA", "COMPUTE_STORAGE_BUS_VIRTIO",
+        "COMPUTE_GRAPHICS_MODEL_VGA", "COMPUTE_NET_VIF_MODEL_E1000", "COMPUTE_NET_VIRTIO_PACKED",
+        "COMPUTE_FIRMWARE_BIOS", "COMPUTE_SOUND_MODEL_ICH9", "CUSTOM_CPU_MODE_MAXIMUM", "CUSTOM_CPU_MODEL_NEHALEM",
+        "CUSTOM_MACHINE_TYPE_PC_Q35_7_2", "CUSTOM_MACHINE_TYPE_PC_I440FX_2_10", "HW_ARCH_X86_64", "HW_CPU_X86_SVM",
+        "HW_CPU_X86_AMD_SVM", "HW_CPU_X86_SSE3",
+    } <= found  # fmt: skip
+    absent = (
+        "FDC", "RAMFB", "IGB", "HASWELL", "HOST_PASSTHROUGH", "AVX", "UEFI", "STATELESS", "TPM", "SECURITY",
+    )  # fmt: skip
+    assert not [trait for trait in found if any(word in trait for word in absent)]
+    assert "COMPUTE_NET_VIF_MODEL_IGB" in host_traits.traits_of(Hypervisor(8_000_000), "qemu")
+
+
+def test_firmware_and_tpm_are_traits_as_soon_as_they_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    traits, hypervisor = host_traits.Traits("qemu"), Hypervisor()
+    before = set(traits.of(hypervisor))
+    assert traits.of(hypervisor) == tuple(sorted(before))
+    assert hypervisor.asked == 2  # once for each chipset
+    plain = Firmware(Path("/code"), Path("/template"), ("pc-*",))
+    monkeypatch.setattr(firmware, "known", lambda: [plain, Firmware(Path("/s"), Path("/v"), ("pc-q35-*",), True, True)])
+    monkeypatch.setattr(tpm, "installed", lambda: True)
+    assert set(traits.of(hypervisor)) - before == {
+        "COMPUTE_FIRMWARE_UEFI", "COMPUTE_SECURITY_STATELESS_FIRMWARE", "COMPUTE_SECURITY_UEFI_SECURE_BOOT",
+        "COMPUTE_SECURITY_TPM_1_2", "COMPUTE_SECURITY_TPM_2_0", "COMPUTE_SECURITY_TPM_CRB",
+    }  # fmt: skip
+
+
+def test_a_hypervisor_that_does_not_answer_has_what_all_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_words: object) -> str:
+        raise libvirt.libvirtError("no")
+
+    hypervisor = Hypervisor()
+    monkeypatch.setattr(hypervisor, "getDomainCapabilities", fails)
+    assert host_traits.traits_of(hypervisor, "qemu") == (
+        "COMPUTE_FIRMWARE_BIOS",
+        "COMPUTE_NET_VIRTIO_PACKED",
+        "HW_ARCH_X86_64",
+    )
