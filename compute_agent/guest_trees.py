@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from compute_agent.contract.build import InstanceSpec, PortRef, boot_volume
+from compute_agent.contract.hardware import guest_hardware
 from compute_agent.guest_data import content_path, device_path, fqdn, meta_data, network_data
 
 Tree = Mapping[str, Union[bytes, "Tree"]]
@@ -175,7 +176,7 @@ def _ec2_meta_data(asker: Asker, version: str) -> Tree:
 def _block_devices(spec: InstanceSpec) -> Tree:
     """Return what EC2 calls the guest's disks, as far as their devices are known."""
     root = boot_volume(spec)
-    device = (root.device if root else "") or "vda"
+    device = (root.device if root else "") or guest_hardware(spec).root_device
     names = {"ami": device.removeprefix("/dev/"), "root": device_path(device)}
     local = [disk for disk in spec.local_disks or [] if disk.device]
     names |= {

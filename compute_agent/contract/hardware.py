@@ -32,6 +32,9 @@ MOST_QUEUES = 256
 MOST_PARTS = 65536
 """Sockets, cores or threads where nothing limits them."""
 _RESCUE = frozenset({known.RESCUE_DEVICE.image, known.RESCUE_BUS.image})
+PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
+"""Bus → how the names of its disks begin."""
+_SEEDS, _SEED_BESIDE_IDE = {"ide": "hda", "sata": "sdf", "scsi": "sdo", "usb": "sdo"}, "hdd"
 _FLAG = re.compile(r"[+-]?[a-z0-9_.-]{1,64}")
 
 
@@ -100,6 +103,16 @@ class Hardware(Frozen, frozen=True):
         return self.machine.startswith(("q35", "pc-q35"))
 
     @property
+    def root_device(self) -> str:
+        """The name of the root disk in the guest."""
+        return f"{PREFIXES[self.disk_bus]}a"
+
+    @property
+    def seed_device(self) -> str:
+        """The name of the CD-ROM drive with the seed, the last place of a controller that others use, too."""
+        return _SEED_BESIDE_IDE if self.cdrom_bus == self.disk_bus == "ide" else _SEEDS[self.cdrom_bus]
+
+    @property
     def traits_needed(self) -> frozenset[str]:
         """Traits of the hosts on which such a guest can be; those of values that every host has are left out."""
         return frozenset(trait for trait, _ in self.demands())
@@ -141,10 +154,10 @@ def guest_hardware(spec: InstanceSpec) -> Hardware:
     A rescued guest has that of the rescue image, which has to boot, but its own TPM; in a stable rescue it has its own,
     with the channel of the agent by the rescue image.
     """
-    own = _lenient(spec.image, spec.flavor)
+    own = _of(spec.image, spec.flavor)
     if spec.rescue is None:
         return own
-    rescue = _lenient(spec.rescue.image, spec.flavor)
+    rescue = _of(spec.rescue.image, spec.flavor)
     if is_stable(spec):
         return replace(own, guest_agent=rescue.guest_agent, require_quiesce=False)
     return replace(rescue, tpm_version=own.tpm_version, tpm_model=own.tpm_model, require_quiesce=False)
@@ -157,12 +170,16 @@ def is_stable(spec: InstanceSpec) -> bool:
     return is_cd(spec.rescue.image) or bool(_RESCUE & spec.rescue.image.properties.keys())
 
 
-def _lenient(image: ImageRef, flavor: FlavorRef) -> Hardware:
-    """Read hardware without properties that are wrong: the portal refuses them, and older guests may have some."""
-    said: dict[Source, dict[str, str]] = {"image": dict(image.properties), "flavor": dict(flavor.extra_specs)}
+def _of(image: ImageRef, flavor: FlavorRef) -> Hardware:
+    return lenient(image.properties, flavor.extra_specs, flavor.vcpus)
+
+
+def lenient(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:
+    """Read as ``read`` does, without what is wrong: launches refuse that, and older guests may have some."""
+    said: dict[Source, dict[str, object]] = {"image": dict(properties), "flavor": dict(extra_specs)}
     while True:
         try:
-            return read(said["image"], said["flavor"], flavor.vcpus)
+            return read(said["image"], said["flavor"], vcpus)
         except HardwareError as error:
             log.warning("A guest is defined without %s", error)
             names = OLD_NAMES[error.source]

@@ -9,18 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, is_cd
-from compute_agent.contract.hardware import DEFAULT, Hardware, is_stable
+from compute_agent.contract.hardware import DEFAULT, PREFIXES, Hardware, is_stable
 from compute_agent.contract.hardware_properties import RESCUE_BUS, RESCUE_DEVICE
 from compute_agent.virt.libvirt.boot import Boot
 from compute_agent.virt.libvirt.disks import local_disks
 from compute_agent.virt.libvirt.paths import InstancePaths
 
-PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
-"""How the disks of a bus are called."""
-SEEDS = {"ide": "hda", "sata": "sdf", "scsi": "sdo", "usb": "sdo"}
-"""What the drive of the seed is called on a bus: the last place of its first controller."""
-SEED_BESIDE_IDE = "hdd"
-"""What it is called where disks are on IDE, too."""
 USB_MODEL = "qemu-xhci"
 _NAME = re.compile(r"(vd|sd|hd)[a-z]{1,2}")
 
@@ -49,8 +43,7 @@ def boots_by_order(spec: InstanceSpec, boot: Boot) -> bool:
 def add_disks(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> None:
     """Write the guest's disks: those that it boots from, its empty ones, its volumes, and its seed."""
     disks, hardware = list(_disks(spec, paths, boot)), boot.hardware
-    seed = SEED_BESIDE_IDE if hardware.cdrom_bus == hardware.disk_bus == "ide" else SEEDS[hardware.cdrom_bus]
-    names = assign([(disk.bus, disk.device) for disk in disks], {seed})
+    names = assign([(disk.bus, disk.device) for disk in disks], {hardware.seed_device})
     order = _boot_order(disks) if boots_by_order(spec, boot) else {}
     for number, (disk, name) in enumerate(zip(disks, names, strict=True)):
         if disk.volume is not None:
@@ -63,7 +56,7 @@ def add_disks(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boo
     cdrom = ET.SubElement(devices, "disk", type="file", device="cdrom")
     ET.SubElement(cdrom, "driver", name="qemu", type="raw")
     ET.SubElement(cdrom, "source", file=str(boot.seed))
-    ET.SubElement(cdrom, "target", dev=seed, bus=hardware.cdrom_bus)
+    ET.SubElement(cdrom, "target", dev=hardware.seed_device, bus=hardware.cdrom_bus)
     ET.SubElement(cdrom, "readonly")
     buses = {disk.bus for disk in disks} | {hardware.cdrom_bus}
     if "scsi" in buses:
@@ -77,7 +70,7 @@ def _disks(spec: InstanceSpec, paths: InstancePaths, boot: Boot) -> Iterator[_Di
     rescued, stable, bus = spec.rescue is not None, is_stable(spec), boot.hardware.disk_bus
     for number, path in enumerate(boot.disks[1:] if stable else boot.disks):
         first = number == 0
-        device = f"{PREFIXES[bus]}a" if first else ""
+        device = boot.hardware.root_device if first else ""
         yield _Disk(bus, device, 0 if first and not stable else None, file=path, kind="qcow2")
     for local in local_disks(spec, paths):
         index = None if rescued else local.disk.boot_index

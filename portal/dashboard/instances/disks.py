@@ -18,6 +18,7 @@ from provisioning.common.errors import NovellaError
 from provisioning.compute import block_devices
 from provisioning.compute import selectors as compute
 from provisioning.compute.actions.volumes import ATTACH
+from provisioning.compute.device_names import root_device
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.services.diagnostics import diagnostics
 from provisioning.compute.sizes import root_gb
@@ -68,10 +69,10 @@ def disks_for(context: RequestContext, instance: Instance) -> dict[str, Any]:
 def _root(instance: Instance) -> Disk:
     size = root_gb(instance.flavor)
     return Disk(
-        "/dev/vda",
+        root_device(instance),
         f"made from {bdi(instance.image_name or 'its image')}",
         f"{size} GiB" if size else "",
-        target="vda",
+        target=root_device(instance).removeprefix("/dev/"),
     )
 
 

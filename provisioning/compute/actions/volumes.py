@@ -161,7 +161,8 @@ class AttachVolume(VolumeAction[VolumeToAttach, AttachVolumeRequest]):
             device_name=request.device,
             tag=request.tag,
         )
-        device_names.choose([device], device_names.taken(instance, devices))
+        hardware = device_names.hardware_of(instance.image_properties, instance.flavor)
+        device_names.choose([device], device_names.taken(instance, devices), hardware)
         device.attachment_id = _reserve(context, instance, volume, device.device_name, host).id
         device.save(force_insert=True)
         return device

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from django.conf import settings
 
+from compute_agent.contract.hardware import PREFIXES
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
@@ -23,7 +24,7 @@ from provisioning.volumes.services.checks import check_may_share
 
 FIELD = "block_device_mapping_v2"
 BOOT_SEQUENCE = "Boot sequence for the instance and image/block device mapping combination is not valid."
-BUSES = frozenset(device_names.PREFIXES)
+BUSES = frozenset(PREFIXES)
 DEVICE_TYPES = frozenset({"disk", "cdrom", "lun"})
 MOST_GB = 2**31 - 1
 OLD_MULTIATTACH = "Multiattach volumes are only supported starting with compute API version 2.60."
@@ -65,7 +66,9 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
         root = next(each for each in found if each.device.is_root)
         properties, size = root.check_root(flavor), 0
     copy = flavor_copy(flavor, size, local_root=image is not None)
-    device_names.choose(devices, device_names.of_flavor(copy, devices, local_root=image is not None))
+    hardware = device_names.hardware_of(properties, copy)
+    taken = device_names.of_flavor(copy, devices, hardware, local_root=image is not None)
+    device_names.choose(devices, taken, hardware)
     return CheckedDisks(image, properties, devices, frozenset(zone for each in found if (zone := each.zone)))
 
 

@@ -47,5 +47,6 @@ def _device(instance: Instance, volume: Volume) -> BlockDevice:
         volume_id=volume.id,
         size=volume.size_gb,
     )
-    device_names.choose([device], device_names.taken(instance, devices))
+    hardware = device_names.hardware_of(instance.image_properties, instance.flavor)
+    device_names.choose([device], device_names.taken(instance, devices), hardware)
     return device

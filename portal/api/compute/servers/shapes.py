@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from portal.api.common.microversions import Version
 from portal.api.compute.timestamps import timestamp, timestamp_micro
+from provisioning.compute.device_names import root_device
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault
 from provisioning.compute.states import api_status
 from provisioning.hosts.models import Host
@@ -202,7 +203,7 @@ def _operator_fields(instance: Instance, volumes: Sequence[BlockDevice], version
             "OS-EXT-SRV-ATTR:hostname": instance.hostname,
             "OS-EXT-SRV-ATTR:kernel_id": instance.image_properties.get("kernel_id", ""),
             "OS-EXT-SRV-ATTR:ramdisk_id": instance.image_properties.get("ramdisk_id", ""),
-            "OS-EXT-SRV-ATTR:root_device_name": root or "/dev/vda",
+            "OS-EXT-SRV-ATTR:root_device_name": root or root_device(instance),
             "OS-EXT-SRV-ATTR:user_data": instance.user_data,
         }
     return fields

@@ -58,7 +58,7 @@ _READERS: dict[str, Reader] = {
         "InstanceInitiatedShutdownBehavior": _value("stop")
     },
     "rootDeviceName": lambda call, instance, related: {
-        "RootDeviceName": _value(shapes.root_device(related.volumes.get(instance.id, ())))
+        "RootDeviceName": _value(shapes.root_device(instance, related.volumes.get(instance.id, ())))
     },
     "blockDeviceMapping": lambda call, instance, related: {
         "BlockDeviceMappings": shapes.block_devices(instance, related)

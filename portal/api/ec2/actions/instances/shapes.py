@@ -8,11 +8,11 @@ from portal.api.ec2 import tags
 from portal.api.ec2.actions.instances import states
 from portal.api.ec2.actions.instances.metadata_options import shape as options_shape
 from portal.api.ec2.actions.instances.related import Related
+from provisioning.compute import device_names
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
 from provisioning.network.selectors import GuestAddress, GuestInterface
 
-ROOT = "/dev/vda"
 VIRTUALIZATION, ARCHITECTURE = "hvm", "x86_64"
 
 
@@ -44,7 +44,7 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
         "Monitoring": {"State": "disabled"},
         "Architecture": ARCHITECTURE,
         "RootDeviceType": "ebs" if _boots_from_volume(instance, related) else "instance-store",
-        "RootDeviceName": root_device(related.volumes.get(instance.id, ())),
+        "RootDeviceName": root_device(instance, related.volumes.get(instance.id, ())),
         "BlockDeviceMappings": block_devices(instance, related),
         "VirtualizationType": VIRTUALIZATION,
         "EbsOptimized": False,
@@ -73,8 +73,9 @@ def image_of(instance: Instance, volumes: Sequence[BlockDevice]) -> uuid.UUID | 
     return instance.image_id or next(made, None)
 
 
-def root_device(volumes: Sequence[BlockDevice]) -> str:
-    return next((device.device_name for device in volumes if device.is_root and device.device_name), ROOT)
+def root_device(instance: Instance, volumes: Sequence[BlockDevice]) -> str:
+    named = next((device.device_name for device in volumes if device.is_root and device.device_name), "")
+    return named or device_names.root_device(instance)
 
 
 def block_devices(instance: Instance, related: Related) -> list[dict[str, Any]]:
