@@ -104,10 +104,14 @@ class RevertResizeRequest(Message, frozen=True):
     start: bool = True
 
 
+VARIABLES = "uefi_variables"
+
+
 class SnapshotRequest(Message, frozen=True):
     """Send a consistent copy of the guest's root disk to the portal as the data of an image.
 
-    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays so.
+    ``stop``: the guest is stopped first, gracefully within ``timeout`` seconds, and stays so.  ``finished`` has
+    ``detail[VARIABLES]`` for a guest with UEFI: its variables, packed for a property of the image.
     """
 
     image_id: str

@@ -2,13 +2,16 @@
 
 import contextlib
 import logging
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from compute_agent.contract.commands import SnapshotRequest
+from compute_agent.contract.commands import VARIABLES, SnapshotRequest
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.steps import COPY_DISK, STOP_GUEST, UPLOAD_IMAGE
+from compute_agent.contract.uefi_variables import pack
 from compute_agent.engine.context import CommandContext, Step
+from compute_agent.engine.outcomes import Outcome
 from compute_agent.servers.base import GuestHandler
 from compute_agent.servers.services import ImageOutlet
 from compute_agent.virt.errors import HostError, UnsupportedError
@@ -23,6 +26,17 @@ class Snapshot(GuestHandler[SnapshotRequest]):
     """
 
     heavy = True
+
+    async def run(self, context: CommandContext, request: SnapshotRequest) -> Outcome:
+        outcome = await super().run(context, request)
+        packed = await context.work(lambda: self._variables(context.subject.id))
+        return replace(outcome, detail={VARIABLES: packed}) if packed else outcome
+
+    def _variables(self, uuid: str) -> str:
+        with contextlib.suppress(HostError, OSError):  # the image is there, with or without them
+            variables = self.driver.uefi_variables(uuid)
+            return pack(variables) if variables is not None else ""
+        return ""
 
     async def change(self, context: CommandContext, request: SnapshotRequest) -> PowerState:
         outlet, uuid = self.host.outgoing, context.subject.id

@@ -265,6 +265,14 @@ class ComputeDriver(abc.ABC):
         """
 
     @abc.abstractmethod
+    def uefi_variables(self, uuid: str) -> bytes | None:
+        """Return the variables of the guest's UEFI firmware, whether it runs or not; None for a guest without.
+
+        A guest whose image has the property ``uefi_variables.PROPERTY`` begins with these where they fit the firmware.
+        Raises InstanceNotFoundError.
+        """
+
+    @abc.abstractmethod
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
         """Hold the file systems of a running guest still for the time of the block, where an agent inside the guest
         can; nothing is done to any other guest.

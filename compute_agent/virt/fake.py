@@ -276,6 +276,11 @@ class FakeDriver(FakeVolumes):
             raise StoppedError("The copy of the disk was stopped.")
         fake_disk.write(target, disk_format, size)
 
+    def uefi_variables(self, uuid: str) -> bytes | None:
+        with self._changed:
+            self._guest(uuid)
+        return None
+
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
         return nullcontext()
 

@@ -97,6 +97,9 @@ class PassingOn(ComputeDriver):
     def trim(self, uuid: str, timeout: float) -> None:
         self.inner.trim(uuid, timeout)
 
+    def uefi_variables(self, uuid: str) -> bytes | None:
+        return self.inner.uefi_variables(uuid)
+
     def frozen(self, uuid: str) -> AbstractContextManager[None]:
         return self.inner.frozen(uuid)
 

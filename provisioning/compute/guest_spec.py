@@ -15,6 +15,7 @@ from compute_agent.contract.build import (
     PortRef,
     RescueImage,
 )
+from compute_agent.contract.uefi_variables import PROPERTY
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
@@ -136,7 +137,8 @@ def _image_of(instance: Instance, row: Image | None) -> ImageRef:
     """Write the image of an instance; of one whose record is gone, what the instance remembers."""
     properties = text_of(instance.image_properties)
     if row is not None:
-        return image_ref(row, properties or None)
+        brought = row.properties.get(PROPERTY)  # by the copy from which a server comes back from its shelf
+        return image_ref(row, properties | ({PROPERTY: str(brought)} if brought else {}) if properties else None)
     return ImageRef(
         id=str(instance.image_id) if instance.image_id else "",
         name=instance.image_name,

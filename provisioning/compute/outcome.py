@@ -1,6 +1,7 @@
 """How a command to a host ended."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils import timezone
@@ -25,6 +26,8 @@ class Outcome:
     message: str = ""
     code: str = ""
     retryable: bool = False
+    detail: Mapping[str, str] = field(default_factory=dict)
+    """What the host says with the end, as the request's docstring tells."""
 
     @property
     def silent(self) -> bool:

@@ -198,6 +198,7 @@ def _outcome(event: AgentEvent, command: HostCommand, *, well: bool) -> Outcome:
         message="" if well else one_line(event.message, MAX_MESSAGE),
         code=one_line(event.error_code, 60),
         retryable=event.retryable,
+        detail=event.detail,
     )
 
 

@@ -8,8 +8,9 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from compute_agent.contract.uefi_variables import PROPERTY, unpack
 from provisioning.common.context import RequestContext, new_request_id
-from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError
+from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFoundError, TooLargeError
 from provisioning.compute.models import Instance
 from provisioning.images import protections, store
 from provisioning.images import services as images
@@ -25,6 +26,7 @@ _NOT_INHERITED = frozenset(
     | {"img_signature", "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid"}
     | {"cinder_encryption_key_id", "cinder_encryption_key_deletion_policy"}
     | {"image_id", "image_name"}
+    | {PROPERTY}
     | BASE
 )
 """What says something of the bits of one image; Nova hands on none of it.  A volume has its image's attributes, too."""
@@ -96,6 +98,15 @@ def _inherited(instance: Instance) -> dict[str, str]:
             if name not in _OF_ITS_OWN | _NOT_INHERITED:
                 kept[name] = str(value)
     return kept
+
+
+def keep_variables(image_id: uuid.UUID | str, packed: str) -> None:
+    """Write the variables of the server's UEFI firmware into its image; one that is gone is left alone."""
+    image = Image.objects.filter(id=image_id).first()
+    if image is None or unpack(packed) is None:
+        return
+    with contextlib.suppress(NotFoundError, ForbiddenError, TooLargeError):
+        images.update(_cloud(image.project_id), image.id, {"properties": {**image.properties, PROPERTY: packed}})
 
 
 def is_ready(image_id: uuid.UUID | str) -> bool:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from compute_agent.contract.commands import DestroyRequest, RefreshPortsRequest, SnapshotRequest
+from compute_agent.contract.commands import VARIABLES, DestroyRequest, RefreshPortsRequest, SnapshotRequest
 from compute_agent.contract.messages import Command
 from compute_agent.contract.power import PowerState
+from compute_agent.contract.uefi_variables import unpack
 from compute_agent.engine.threads import AfterStep, Threads
 from compute_agent.host import Host
 from compute_agent.link import image_send
@@ -134,7 +135,9 @@ async def until(ready: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_the_disk_goes_to_the_portal_and_the_guest_goes_on(tmp_path: Path, portal: Takes) -> None:
+async def test_the_disk_goes_to_the_portal_and_the_guest_goes_on(
+    tmp_path: Path, portal: Takes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stage = stage_of(tmp_path, portal)
     async with running(stage) as uuid:
         command = snapshot(uuid)
@@ -145,6 +148,9 @@ async def test_the_disk_goes_to_the_portal_and_the_guest_goes_on(tmp_path: Path,
         assert (path, credential) == (f"/agent/v1/instances/{uuid}/images/{IMAGE}", "Bearer secret-1")
         assert (head, size) == (QCOW2, 262_144)
         assert unsent(tmp_path) == []
+        assert end.detail == {}
+        monkeypatch.setattr(stage.driver, "uefi_variables", lambda _: b"of the guest")
+        assert unpack((await stage.do(snapshot(uuid))).detail[VARIABLES]) == b"of the guest"
 
 
 async def test_a_guest_is_stopped_first_when_that_is_wanted(tmp_path: Path, portal: Takes) -> None:

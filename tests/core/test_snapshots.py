@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from compute_agent.contract.commands import SnapshotRequest
+from compute_agent.contract.commands import VARIABLES, SnapshotRequest
 from compute_agent.contract.messages import Command
+from compute_agent.contract.uefi_variables import PROPERTY, pack
 from compute_agent.virt import fake_disk
 from provisioning.common.context import RequestContext, new_request_id
 from provisioning.common.errors import ForbiddenError, InvalidInputError, UnavailableError
@@ -19,6 +20,7 @@ from provisioning.compute.actions.lock import lock
 from provisioning.compute.actions.reset_state import reset_state
 from provisioning.compute.actions.snapshot import create_backup, create_image
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.models import Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.snapshot_images import in_project_of
 from provisioning.compute.upkeep import reaper
@@ -106,6 +108,27 @@ def test_the_task_says_when_the_copy_goes_to_the_portal(
     host.send(command, body)
     host.report(command, "finished", power_state=1)
     assert state_of(server) == ("active", None)
+
+
+def test_variables_of_the_firmware_go_with_the_image(
+    cloud: Cloud, host: ScriptedAgent, server: Instance, alice: RequestContext
+) -> None:
+    for number, (said, kept) in enumerate([(pack(b"of the guest"), True), ("junk", False)]):
+        image_id = create_image(alice, server.id, f"copy-{number}")
+        command, body = snapshot(host)
+        host.send(command, body)
+        host.report(command, "finished", power_state=1, detail={VARIABLES: said})
+        assert (Image.objects.get(id=image_id).properties.get(PROPERTY) == said) is kept
+    copy = Image.objects.get(name="copy-0")
+    shelf = {"vm_state": "shelved_offloaded", "snapshot_image_id": copy.id, "image_properties": {"os_distro": "debian"}}
+    Instance.objects.filter(id=server.id).update(**shelf)
+    assert guest_spec(cloud.fresh(server)).image.properties == {"os_distro": "debian", PROPERTY: pack(b"of the guest")}
+    Instance.objects.filter(id=server.id).update(vm_state="active", snapshot_image_id=None)
+    again = cloud.launch(alice, image_id=str(copy.id))
+    assert guest_spec(again).image.properties[PROPERTY] == pack(b"of the guest")
+    cloud.run()
+    later = create_image(alice, again.id, "of a server with variables")
+    assert PROPERTY not in Image.objects.get(id=later).properties
 
 
 @pytest.mark.parametrize("state", ["stopped", "paused", "suspended"])

@@ -13,6 +13,7 @@ from msgspec import structs
 from compute_agent.contract.build import GuestDisk, InstanceSpec
 from compute_agent.contract.hardware import guest_hardware, is_stable
 from compute_agent.contract.power import PowerState
+from compute_agent.contract.uefi_variables import PROPERTY, unpack
 from compute_agent.settings import AgentSettings
 from compute_agent.virt import storage_account, volume_connections
 from compute_agent.virt.driver import Guest, PowerListener
@@ -103,7 +104,8 @@ class Domains:
             parts = replace(parts, firmware=chosen)
             if not hardware.firmware_stateless:
                 variables = paths.variables(secure_boot=chosen.secure_boot, rescue=rescue)
-                firmware.install(chosen, variables)
+                brought = None if rescue else unpack(spec.image.properties.get(PROPERTY, ""))
+                firmware.install(chosen, variables, brought)
                 parts = replace(parts, variables=variables)
         if hardware.tpm_version:
             self._tpm(spec.uuid).make()

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 
-from compute_agent.contract.commands import CommandBody, DestroyRequest, PowerRequest, SnapshotRequest
+from compute_agent.contract.commands import VARIABLES, CommandBody, DestroyRequest, PowerRequest, SnapshotRequest
 from provisioning.common.context import RequestContext, system_context
 from provisioning.compute import host_commands, state
 from provisioning.compute.actions.base import Button, Ending, HostAction, Prepared, Stage
@@ -17,7 +17,7 @@ from provisioning.compute.block_devices import boots_from_volume
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_offload, send_destroy
-from provisioning.compute.snapshot_images import MadeImage, holds_ready, remove_image
+from provisioning.compute.snapshot_images import MadeImage, holds_ready, keep_variables, remove_image
 from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.hosts.selectors import is_alive
 from provisioning.identity.policies.base import ADMIN
@@ -85,6 +85,8 @@ class Shelve(ImageAction[None]):
             return self._end_stop(instance, body, outcome)
         ready = outcome.well and holds_ready(body.image_id)
         older = instance.snapshot_image_id
+        if ready and VARIABLES in outcome.detail:
+            keep_variables(body.image_id, outcome.detail[VARIABLES])
         moved = HostAction.end(self, instance, body, judged(outcome, ready=ready, well=ready))
         if not ready:
             remove_image(body.image_id, unless_ready=outcome.silent)  # a host whose word is lost may have gone on

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic
 
-from compute_agent.contract.commands import SnapshotRequest
+from compute_agent.contract.commands import VARIABLES, SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
 from compute_agent.contract.steps import COPY_DISK
 from provisioning.common.context import RequestContext
@@ -26,6 +26,7 @@ from provisioning.compute.snapshot_images import (
     check_properties,
     in_project_of,
     is_ready,
+    keep_variables,
     make_record,
     remove_image,
 )
@@ -82,6 +83,8 @@ class ImageAction(HostAction[R, SnapshotRequest], Generic[R]):
     def end(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Instance | None:
         """End the task.  An image that has its data is there, whatever became of the host's word; one without goes."""
         ready = is_ready(body.image_id)
+        if ready and VARIABLES in outcome.detail:
+            keep_variables(body.image_id, outcome.detail[VARIABLES])
         moved = super().end(instance, body, judged(outcome, ready=ready, well=ready))
         if not ready:
             remove_image(body.image_id, unless_ready=True)
