@@ -19,8 +19,10 @@ LONGEST_NAME = 1023
 """Bytes of a backing file's name."""
 COMPRESSED = 1 << 62
 """The bit of an entry whose cluster is compressed."""
-EXTENDED_L2 = 1 << 4
-"""The bit of the incompatible features."""
+ZEROS = 1
+"""The bit of an entry whose cluster reads as zeros."""
+OTHER_COMPRESSION, EXTENDED_L2 = 1 << 3, 1 << 4
+"""Bits of the incompatible features."""
 OFFSET_MASK = 0x00FF_FFFF_FFFF_FE00
 """The bits of a table entry that are an offset."""
 
@@ -91,12 +93,12 @@ class _File:
                     continue
                 tables += 1
                 check_plain(tables, self.cluster, self.size)
-                (table,) = entries(self.file, offset, self.cluster, "Q", "big")
-                for each in filter(None, table[:: 2 if self.has_bitmaps else 1]):
-                    if each & COMPRESSED:
-                        compressed += 1
-                    elif each & OFFSET_MASK:
-                        plain += 1
+                for table in entries(self.file, offset, self.cluster, "Q", "big"):
+                    for each in filter(None, table[:: 2 if self.has_bitmaps else 1]):
+                        if each & COMPRESSED:
+                            compressed += 1
+                        elif each & OFFSET_MASK:
+                            plain += 1
                 check_plain(plain, self.cluster, self.size)
                 check_compressed(plain + compressed, self.cluster, self.size)
 

@@ -24,6 +24,7 @@ GOOD: dict[str, tuple[str, str, str]] = {
     "VDI": ("vdi", "vdi", ""),
     "static VDI": ("vdi", "vdi", "static=on"),
     "qcow2": ("qcow2", "qcow2", "compat=1.1"),
+    "qcow2 with large clusters": ("qcow2", "qcow2", "cluster_size=2M"),
 }
 """Name → Glance's format, QEMU's, its options."""
 
