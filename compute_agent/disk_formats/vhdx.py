@@ -15,6 +15,7 @@ HEADERS = (64 * KIB, 128 * KIB)
 REGIONS = 192 * KIB
 METADATA, TABLE = "8b7ca206-4790-4b9a-b8fe-575f050f886e", "2dc27766-f623-4200-9d64-115e9bfd4a08"
 PARAMETERS, DISK_SIZE = "caa16737-fa36-4d43-b3b6-33f0aa44e76b", "2fa54224-cd1b-4876-b211-5dbed83bf4b8"
+SECTOR_SIZE = "8141bf1d-a96f-4709-ba47-f233a8faab5f"
 PARENT = "a8d35f2d-b30b-454d-abf7-d3d84834ab0c"
 HAS_PARENT_BIT = 2
 STATE, IN_FILE = 7, (6, 7)
@@ -43,6 +44,20 @@ def check(file: IO[bytes], size: int) -> int:
     pieces = entries(file, table_at, min(table_length // 8 * 8, most), "Q", "little")
     check_plain(sum((each & STATE) in IN_FILE for piece in pieces for each in piece), block, size)
     return int(disk)
+
+
+def layout(file: IO[bytes]) -> tuple[int, int, int]:
+    """Return where the table of blocks begins, the bytes of a block, and those of a sector of the disk.
+
+    Raises as ``check``.
+    """
+    regions = _entries(file, REGIONS, 16, b"regi", "<8xI", "<QI")
+    meta_at = regions[METADATA][0]
+    items = _entries(file, meta_at, 32, b"metadata", "<10xH", "<II")
+    (block,) = struct.unpack("<I", read_at(file, meta_at + items[PARAMETERS][0], 4))
+    (sector,) = struct.unpack("<I", read_at(file, meta_at + items[SECTOR_SIZE][0], 4))
+    require(block >= 1 << 20 and sector in (512, 4096))
+    return regions[TABLE][0], block, sector
 
 
 def _check_closed(file: IO[bytes]) -> None:

@@ -47,6 +47,9 @@ class Image(models.Model):
     hidden = models.BooleanField(default=False)
     tags = models.JSONField(default=list)
     properties = models.JSONField(default=dict)  # additional properties, text to text
+    found_firmware = models.CharField(  # what its data says that it is started by: disk_formats.firmware
+        max_length=16, blank=True, default="", db_default=""
+    )
     import_state = models.JSONField(default=dict)  # the os_glance_* attributes that an import shows, text to text
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

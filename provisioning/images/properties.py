@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+FIRMWARE = "hw_firmware_type"
+FOUND = "found_firmware"
+"""The firmware by which an image says that it boots, and by which its data does; volumes keep both of their image."""
 NULLABLE = frozenset({"kernel_id", "ramdisk_id"})
 """Properties that may be null, which means unset; Glance's ``etc/schema-image.json`` has these two."""
 

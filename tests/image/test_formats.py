@@ -9,15 +9,18 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
+from compute_agent.disk_formats.contents import contents
 from portal.dashboard.images.forms import formats
 from portal.environment import chosen
 from provisioning.common.errors import InvalidInputError
 from provisioning.images import selectors, services
 from provisioning.images.errors import ImageContentError
+from provisioning.images.models import Image
 from tests.image import pictures
 from tests.image.asking import V2, patch, replace
 from tests.image.conftest import MakeImage, files
 from tests.support import disks
+from tests.support.boot_disks import BIOS_BOOT, ESP, LINUX, cd, gpt
 from tests.support.cast import Api, Person
 
 
@@ -34,9 +37,26 @@ def test_a_foreign_disk_is_taken_and_its_size_known(
 ) -> None:
     disk_format, driver, options = disks.GOOD[name]
     image = make(disk_format=disk_format)
-    taken = services.upload(alice.context, image.id, pieces(disks.make(tmp_path, driver, options), size))
+    path, places = disks.make(tmp_path, driver, options), (0, disks.SIZE // 2, disks.SIZE - 1000)
+    taken = services.upload(alice.context, image.id, pieces(path, size))
     assert (taken.status, taken.virtual_size) == ("active", disks.SIZE)
+    with path.open("rb") as file:
+        disk = contents(disk_format, file, disks.SIZE)
+        parts = [disk.read(place, 1000) for place in places]
+    assert parts == [disks.raw_disk()[place : place + 1000] for place in places]
     assert selectors.usable_image_for(alice.context, image.id).id == image.id
+
+
+def test_the_firmware_that_an_image_asks_for_is_found(alice: Person, make: MakeImage) -> None:
+    for disk_format, data, found in (
+        ("raw", gpt(ESP, LINUX), "uefi"),
+        ("raw", gpt(BIOS_BOOT, ESP, code=b"\xeb"), "bios or uefi"),
+        ("iso", cd(0xEF), "uefi"),
+        ("raw", b"x", ""),
+    ):
+        image = make(disk_format=disk_format, data=data)
+        assert Image.objects.get(id=image.id).found_firmware == found
+        assert image.properties == {}
 
 
 def test_a_vmdk_with_a_footer_is_taken(alice: Person, make: MakeImage, tmp_path: Path) -> None:

@@ -436,7 +436,10 @@ def test_groups_are_snapshotted_and_copied_together(world: World) -> None:
     asked = {"group": {"name": "g", "group_type": group_type.json()["group_type"]["id"], "volume_types": [kind]}}
     assert world.alice.post(f"{V3}/groups", asked, **at("3.12")).status_code == 404
     group = world.alice.post(f"{V3}/groups", asked, **NEWEST).json()["group"]["id"]
-    one, two = world.make(volume_type="fast"), world.make(volume_type="fast", group_id=group)
+    Image.objects.update(properties={"cinder_img_volume_type": "fast"})
+    of_image = str(Image.objects.get().id)
+    one, two = world.make(imageRef=of_image), world.make(volume_type="fast", group_id=group)
+    assert world.show(one)["volume_type"] == "fast"
     where = f"{V3}/groups/{group}"
     assert world.alice.put(where, {"group": {"add_volumes": one}}, **NEWEST).status_code == 202
     assert world.charlie.get(where, **NEWEST).status_code == 404

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from compute_agent.disk_formats import inspection
+from compute_agent.disk_formats.firmware import firmware_of
 from compute_agent.disk_formats.reading import DiskFormatError
 from provisioning.common.errors import GoneError, InvalidInputError, UnavailableError
 from provisioning.images import store
@@ -79,6 +80,7 @@ def receive(
         "checksum": md5.hexdigest(),
         "os_hash_algo": HASH_ALGORITHM,
         "os_hash_value": sha512.hexdigest(),
+        "found_firmware": firmware_of(wanted.disk_format, file, virtual_size),
     }
 
 

@@ -101,12 +101,13 @@ def _place(volume: Volume, wanted: PoolRequest, source: Source, request_id: str)
 
 
 def _type(context: RequestContext, request: VolumeRequest, source: Source) -> VolumeType | None:
-    """Return the type that was asked for, that of the source, or the default.
+    """Return the type that the request or its image names, that of the source, or the default.
 
     A copy has the key of its source: InvalidInputError for a type that is encrypted otherwise.
     """
-    if request.volume_type:
-        found: VolumeType | None = type_for(context, request.volume_type)
+    named = request.volume_type or source.wanted_type
+    if named:
+        found: VolumeType | None = type_for(context, named)
     else:
         found = source.volume_type or (default_type(context.project_id) if context.project_id else None)
     encrypted = found is not None and hasattr(found, "encryption")

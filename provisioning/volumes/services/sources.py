@@ -10,7 +10,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.numbers import GIB
 from provisioning.images.models import Image
-from provisioning.images.properties import text_of
+from provisioning.images.properties import FOUND, text_of
 from provisioning.images.selectors import image_for
 from provisioning.images.selectors.access import usable
 from provisioning.volumes import keys
@@ -23,6 +23,8 @@ from provisioning.volumes.selectors.copies import backup_for
 from provisioning.volumes.states import BackupStatus, SnapshotStatus, VolumeStatus
 
 FORMATS = frozenset({"raw", "qcow2", "vmdk", "vdi", "vhd", "vhdx"})
+VOLUME_TYPE = "cinder_img_volume_type"
+"""The property by which an image names the type of volumes that are created from it."""
 COPYABLE = (VolumeStatus.AVAILABLE, VolumeStatus.IN_USE)
 
 
@@ -36,6 +38,8 @@ class Source:
     default_gb: int | None = None
     pool_id: UUID | None = None
     volume_type: VolumeType | None = None
+    wanted_type: str = ""
+    """The type that the image names, for a request that names none."""
     inherits: Volume | None = None
     """The volume whose data and key it has."""
 
@@ -83,6 +87,8 @@ def image_metadata(image: Image) -> dict[str, str]:
         "min_ram": str(image.min_ram),
         "size": str(image.size or 0),
     }
+    if image.found_firmware == "uefi":
+        own[FOUND] = image.found_firmware
     return text_of(image.properties) | own
 
 
@@ -96,7 +102,8 @@ def _of_image(context: RequestContext, image_id: str) -> Source:
         raise InvalidInputError(msg, field="imageRef")
     least = max(-(-(image.virtual_size or image.size or 0) // GIB), image.min_disk)
     columns = {"source_image_id": image.id, "bootable": True, "image_metadata": image_metadata(image)}
-    return Source(VolumeSource(image=image_ref(image)), columns, least_gb=least)
+    wanted = str(image.properties.get(VOLUME_TYPE) or "")
+    return Source(VolumeSource(image=image_ref(image)), columns, least_gb=least, wanted_type=wanted)
 
 
 def _of_snapshot(context: RequestContext, snapshot_id: str) -> Source:
