@@ -1,5 +1,6 @@
 """What a host says it has and uses: measured amounts, images in its cache, guests, leftovers."""
 
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Sequence
@@ -20,6 +21,9 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.subjects import handlers
 
 MOST_WARNINGS = 20
+MOST_TRAITS = 1000
+TRAIT = re.compile(r"[A-Z0-9_]{1,255}")
+"""The form of a trait's name."""
 
 
 def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
@@ -46,6 +50,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
         uptime=one_line(report.uptime, 255),
         tracking=_tracking(report.tracking),
         **_condition(report, address.warnings),
+        **_traits(report.traits),
     )
     if known:
         cached_images.keep(host_id, report.cached_images)
@@ -74,6 +79,13 @@ def _condition(report: ResourceAudit, more: Sequence[str]) -> dict[str, object]:
     mended = [{"at": _amount(each.at), "what": one_line(each.what, 255)} for each in report.mended[-MOST_MENDED:]]
     warnings = [one_line(text, 500) for text in [*more, *report.warnings][:MOST_WARNINGS]]
     return {"warnings": warnings, "mended": mended}
+
+
+def _traits(said: Sequence[str] | None) -> dict[str, object]:
+    """Return the traits that a host reports, sorted; nothing when its agent does not say."""
+    if said is None:
+        return {}
+    return {"traits": sorted({name for name in said[:MOST_TRAITS] if TRAIT.fullmatch(name)})}
 
 
 def _tracking(said: Tracking | None) -> dict[str, object]:

@@ -41,6 +41,8 @@ class Host(models.Model):
     architecture = models.CharField(max_length=40, blank=True)
     host_ip = models.CharField(max_length=45, blank=True)
     cpu_info = models.JSONField(default=dict)
+    traits = models.JSONField(default=list, db_default=[])  # what its agent can offer guests, by OpenStack's names
+    custom_traits = models.JSONField(default=list, db_default=[], blank=True)  # what operators say of it: CUSTOM_…
     cached_images = models.JSONField(default=list)
     warnings = models.JSONField(default=list)  # sentences: what it lacks, or cannot mend
     tracking = models.JSONField(

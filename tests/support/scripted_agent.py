@@ -33,6 +33,7 @@ from compute_agent.contract.commands import (
     UnrescueRequest,
     spec_of,
 )
+from compute_agent.contract.hardware import every_trait
 from compute_agent.contract.messages import (
     CONTRACT_VERSION,
     DOCUMENTS,
@@ -165,6 +166,7 @@ class ScriptedAgent:
             leftovers=self.left,
             host_ip=self.host.host_ip,
             pools=[pool.state() for pool in self.pools.values()] or None,
+            traits=list(every_trait()),
         )
 
     def measured(self, **values: Any) -> None:

@@ -1,5 +1,6 @@
 """Hosts: what they have and hold, whether they get new servers, and how a new one joins."""
 
+import re
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -35,15 +36,34 @@ MEASURED = (
     "uptime", "vcpus_total", "memory_mb_total",
     "disk_gb_total", "memory_mb_used", "disk_gb_used", "running_vms", "vcpus_allocated", "memory_mb_allocated",
     "disk_gb_allocated", "instances_allocated", "created_at", "second_machine", "credential_wanted_at",
-    "says", "has_mended", "certificates", "pools_here", "attached_here", "guests_here",
+    "offers", "says", "has_mended", "certificates", "pools_here", "attached_here", "guests_here",
 )  # fmt: skip
 CHANGED = (
     "availability_zone", "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "reserved_memory_mb",
-    "reserved_disk_gb",
+    "reserved_disk_gb", "custom_traits",
 )  # fmt: skip
 SOON = timedelta(days=90)
 """Certificates are for two years, and are renewed each month."""
 LIFETIMES = ((3600, "1 hour"), (86_400, "1 day"), (604_800, "7 days"))
+
+
+class Words(forms.CharField):
+    """Words with spaces or commas between them; for a list of texts."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return " ".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return (
+            value
+            if isinstance(value, list)
+            else re.split(r"[\s,]+", text)
+            if (text := str(value or "").strip())
+            else []
+        )
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return sorted(initial or []) != sorted(self.to_python(data))
 
 
 class JoinForm(forms.Form):
@@ -59,6 +79,12 @@ class JoinForm(forms.Form):
 
 class HostForm(ModelForm):
     """A host's change form with the words for disabling it."""
+
+    custom_traits = Words(
+        required=False,
+        help_text="Names of your own that a flavor or an image can ask for (trait:CUSTOM_GOLD=required), with spaces"
+        " between them.",
+    )
 
     class Meta:
         model = Host
@@ -99,12 +125,13 @@ class HostAdmin(Written):
     change_list_template = "admin/novella/hosts.html"
     fieldsets = (
         (None, {"fields": ("name", "state", "enabled", "disabled_reason", "forced_down", "availability_zone")}),
-        ("Capacity", {"fields": (*CHANGED[1:], "vcpus_total", "memory_mb_total", "disk_gb_total")}),
+        ("Capacity", {"fields": (*CHANGED[1:-1], "vcpus_total", "memory_mb_total", "disk_gb_total")}),
         (
             "In use",
             {"fields": ("guests_here", "vcpus_allocated", "memory_mb_allocated", "disk_gb_allocated",
                         "memory_mb_used", "disk_gb_used", "running_vms")},
         ),
+        ("Hardware for guests", {"fields": ("offers", "custom_traits")}),
         ("Volumes", {"fields": ("pools_here", "attached_here", "certificates")}),
         (
             "Agent",
@@ -191,6 +218,11 @@ class HostAdmin(Written):
         if host.warnings:
             return format_html('<span class="status warn" title="{}">{}</span>', host.warnings[0], "Warns")
         return format_html('<span class="status ok">{}</span>', "At work")
+
+    @admin.display(description="traits")
+    def offers(self, host: Host) -> str:
+        """List what its agent says that it can give guests, by the names that flavors and images ask for."""
+        return " ".join(host.traits) or "none, or its agent is older and does not say"
 
     @admin.display(description="what it warns of")
     def says(self, host: Host) -> SafeString:

@@ -1,7 +1,8 @@
 """What an operator does to a host."""
 
+import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -21,6 +22,8 @@ from provisioning.identity import policy
 
 RATIOS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
 RESERVED = frozenset({"reserved_memory_mb", "reserved_disk_gb"})
+CUSTOM_TRAIT = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
+MOST_CUSTOM_TRAITS = 100
 
 
 def enable_host(context: RequestContext, host_id: uuid.UUID) -> Host:
@@ -68,7 +71,7 @@ def change_host(
 
 @when_broken_off
 def update_host(context: RequestContext, host_id: uuid.UUID, values: Mapping[str, Any]) -> Host:
-    """Change a host's zone, its ratios of allocation and what is kept back of it (MiB, GiB).
+    """Change a host's zone, its ratios of allocation, what is kept back of it (MiB, GiB) and its custom traits.
 
     Raises ForbiddenError, NotFoundError, InvalidInputError naming the field, and ConflictError when the host has
     servers or an aggregate that keep it in its zone.
@@ -135,6 +138,21 @@ def _checked(name: str, value: Any) -> Any:
         raise InvalidInputError(f"{name} must be more than 0 and at most 1000.", field=name)
     if name in RESERVED and not 0 <= value <= MAX_INTEGER:
         raise InvalidInputError(f"{name} must be from 0 to {MAX_INTEGER}.", field=name)
+    if name == "custom_traits":
+        return _custom_traits(value)
     if name not in RATIOS | RESERVED:
         raise InvalidInputError(f"{name} of a host cannot be changed.", field=name)
     return value
+
+
+def _custom_traits(names: Iterable[str]) -> list[str]:
+    """Return traits of an operator's own, sorted; InvalidInputError for other names than OpenStack lets them have."""
+    found = sorted(set(names))
+    wrong = [name for name in found if not CUSTOM_TRAIT.fullmatch(name)]
+    if wrong or len(found) > MOST_CUSTOM_TRAITS:
+        said = f"{wrong[0]!r} is no such name" if wrong else f"there are more than {MOST_CUSTOM_TRAITS}"
+        raise InvalidInputError(
+            f"A custom trait is CUSTOM_ and capital letters, digits and '_', 255 characters at most: {said}.",
+            field="custom_traits",
+        )
+    return found
