@@ -8,7 +8,7 @@ from provisioning.scheduler.explain import explain, funnel
 from provisioning.scheduler.options import DEFAULTS, facts_needed, options_of
 from provisioning.scheduler.query import check_query
 from provisioning.scheduler.ranking import decide
-from provisioning.scheduler.spec import Facts, GroupSpec, HostState, RequestSpec
+from provisioning.scheduler.spec import Facts, GroupSpec, HostNeed, HostState, RequestSpec
 
 __all__ = [
     "DEFAULTS",
@@ -17,6 +17,7 @@ __all__ = [
     "Facts",
     "FilterResult",
     "GroupSpec",
+    "HostNeed",
     "HostState",
     "Options",
     "Ranked",

@@ -21,6 +21,7 @@ from provisioning.scheduler.filters import (
     RetryFilter,
 )
 from provisioning.scheduler.flavor_demands import AggregateInstanceExtraSpecsFilter, ComputeCapabilitiesFilter
+from provisioning.scheduler.host_needs import HostNeedsFilter
 from provisioning.scheduler.image_demands import ImagePropertiesFilter
 from provisioning.scheduler.plugins import DEFAULT, SchedulerSettingError, create, distinct, expanded
 from provisioning.scheduler.query import JsonFilter
@@ -44,6 +45,7 @@ _OUR_FILTERS: tuple[type[Filter], ...] = (
     IgnoredHostsFilter,
     AvailabilityZoneFilter,
     ImagePropertiesFilter,
+    HostNeedsFilter,
     AggregateInstanceExtraSpecsFilter,
     ComputeCapabilitiesFilter,
     JsonFilter,
@@ -64,6 +66,7 @@ _ALWAYS: tuple[type[Filter], ...] = (
     RequestedHostFilter,
     IgnoredHostsFilter,
     AvailabilityZoneFilter,
+    HostNeedsFilter,
     RetryFilter,
     SameHostFilter,
     DifferentHostFilter,

@@ -24,6 +24,18 @@ class GroupSpec:
     """Servers of an anti-affine group that one host may have."""
 
 
+class HostNeed(NamedTuple):
+    """Something that a host must offer, or a trait that it must not have."""
+
+    asked: str
+    """The property and its value, as the image or the flavor has them: ``os_secure_boot=required``."""
+    words: str
+    """What it is: ``Secure Boot``."""
+    trait: str = ""
+    """The trait of hosts that offer it; empty: no host does."""
+    forbidden: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
     """What a guest needs: memory in MiB, disk in GiB."""
@@ -56,6 +68,8 @@ class RequestSpec:
     """What the flavor asks of the host (``capabilities:`` and extra specs without a scope)."""
     query: object = None
     """The hint ``query``, Nova's JSON condition as lists and texts; None: none."""
+    host_needs: tuple[HostNeed, ...] = ()
+    """What the image and the flavor need of the host beside its amounts."""
     image_id: uuid.UUID | None = None
     """The image that a host would have to fetch, unless it has it."""
 
@@ -74,6 +88,8 @@ class Facts:
     aggregate_metadata: Mapping[RawId, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     """Key → values over all aggregates of the host."""
     cpu_info: Mapping[RawId, Mapping[str, str]] = field(default_factory=dict)
+    traits: Mapping[RawId, frozenset[str]] = field(default_factory=dict)
+    """What hosts can do, by the names of OpenStack's traits, and what operators say of them (``CUSTOM_…``)."""
 
 
 NO_FACTS = Facts()
@@ -143,3 +159,11 @@ class HostState(NamedTuple):
     def cpu_info(self) -> Mapping[str, str]:
         """What its agent reports of its processors."""
         return self.facts.cpu_info.get(self.raw_id, {})
+
+    @property
+    def traits(self) -> frozenset[str]:
+        """What it can do, by OpenStack's names, and what its operators say of it."""
+        return self.facts.traits.get(self.raw_id, _NO_TRAITS)
+
+
+_NO_TRAITS = frozenset[str]()

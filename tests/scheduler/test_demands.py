@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from provisioning.scheduler import GroupSpec, HostState, RequestSpec, explain, group_allows
+from provisioning.scheduler import (
+    DEFAULTS,
+    Facts,
+    GroupSpec,
+    HostNeed,
+    HostState,
+    RequestSpec,
+    explain,
+    facts_needed,
+    group_allows,
+)
 from provisioning.scheduler.operators import meets
 from tests.scheduler.test_ranking import SPEC, host, reasons
 from tests.support.ranking import rank
@@ -46,6 +56,32 @@ def group(policy: str, members: Mapping[str, int], most: int = 1) -> RequestSpec
 )
 def test_which_hosts_pass(spec: RequestSpec, expected: set[str]) -> None:
     assert names(spec) == expected
+
+
+def test_hosts_offer_what_a_guest_needs() -> None:
+    traits = {KELVIN.raw_id: frozenset({"UEFI", "CUSTOM_GOLD"}), OHM.raw_id: frozenset({"UEFI", "TPM"})}
+    hosts = [each._replace(facts=Facts(traits=traits)) for each in ALL]
+    uefi, tpm = HostNeed("firmware=uefi", "UEFI", "UEFI"), HostNeed("tpm=2", "a TPM", "TPM")
+    gold = HostNeed("trait:CUSTOM_GOLD=forbidden", "the trait CUSTOM_GOLD", "CUSTOM_GOLD", forbidden=True)
+    pages = HostNeed("pages=1GB", "pages of 1 GB")
+    for needs, expected in (
+        ((uefi,), {"kelvin", "ohm"}),
+        ((uefi, gold), {"ohm"}),
+        ((gold,), {"ohm", "tesla"}),
+        ((uefi, tpm), {"ohm"}),
+        ((pages,), set()),
+    ):
+        assert names(replace(SPEC, host_needs=needs), hosts) == expected
+    lacking = replace(SPEC, host_needs=(uefi, tpm, gold))
+    assert reasons([hosts[0], hosts[2]], lacking) == (
+        "HostNeedsFilter",
+        "1 host does not offer UEFI (firmware=uefi), 1 host does not offer a TPM (tpm=2)",
+    )
+    assert reasons([hosts[0]], replace(SPEC, host_needs=(gold,)))[1] == (
+        "1 host has the trait CUSTOM_GOLD, which is forbidden (trait:CUSTOM_GOLD=forbidden)"
+    )
+    assert facts_needed(SPEC, DEFAULTS) & {"traits"} == set()
+    assert "traits" in facts_needed(lacking, DEFAULTS)
 
 
 @pytest.mark.parametrize(

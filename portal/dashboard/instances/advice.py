@@ -14,6 +14,7 @@ ADVICE = {
     "ImagePropertiesFilter": (
         "Choose an image that is made for the hosts' processors and hypervisor, then launch again."
     ),
+    "HostNeedsFilter": "Choose another size or image, or ask an operator for hosts that offer what these need.",
     "ComputeCapabilitiesFilter": "Choose another size, or ask an operator for hosts that have what this one asks for.",
     "JsonFilter": "Launch again without the hint query, or with one that hosts can meet.",
     "AggregateInstanceExtraSpecsFilter": "Choose another size, or ask an operator for hosts of this kind.",

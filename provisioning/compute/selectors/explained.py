@@ -30,6 +30,7 @@ LABELS: Mapping[str, str] = {
     "RequireZoneFilter": "zone",
     "AvailabilityZoneFilter": "zone",
     "ImagePropertiesFilter": "image",
+    "HostNeedsFilter": "hardware",
     "ComputeCapabilitiesFilter": "capabilities",
     "JsonFilter": "query",
     "AggregateInstanceExtraSpecsFilter": "aggregates",

@@ -115,6 +115,7 @@ def _facts(wanted: Collection[str], image_id: uuid.UUID | None) -> Facts:
         with_image=_with_image(image_id) if "with_image" in wanted and image_id else frozenset(),
         aggregate_metadata=_aggregate_metadata() if "aggregate_metadata" in wanted else {},
         cpu_info=_cpu_info() if "cpu_info" in wanted else {},
+        traits=_traits() if "traits" in wanted else {},
     )
 
 
@@ -190,3 +191,14 @@ def _decoded(text: str) -> Mapping[str, str]:
 
 def _cpu_info() -> _Lazily:
     return _Lazily(dict(_raw(Host.objects.order_by().values_list("id", "cpu_info"))))
+
+
+def _traits() -> dict[RawId, frozenset[str]]:
+    """Return host → the traits that it reports, and those that its operators have given it."""
+    rows = _raw(Host.objects.order_by().values_list("id", "traits", "custom_traits"))
+    return {host_id: _names(reported) | _names(custom) for host_id, reported, custom in rows}
+
+
+@lru_cache(maxsize=256)
+def _names(text: str) -> frozenset[str]:
+    return frozenset(map(str, json.loads(text)))
