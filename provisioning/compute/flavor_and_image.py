@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from provisioning.common import guest_demands
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
@@ -15,6 +14,7 @@ from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.images.selectors.companions import companions
 
+ENCRYPTED = "cinder_encryption_key_id"
 ZERO_DISK_RULE = "os_compute_api:servers:create:zero_disk_flavor"
 ZERO_DISK = "Only volume-backed servers are allowed for flavors with zero disk."
 
@@ -36,19 +36,9 @@ def check_image(context: RequestContext, image_id: str) -> Image:
         raise InvalidInputError(f"Image {image_id!r} could not be found.", field="imageRef") from error
     except InvalidInputError as error:
         raise InvalidInputError(error.message, field="imageRef") from error
+    if image.properties.get(ENCRYPTED):
+        raise InvalidInputError(f"The image has {ENCRYPTED}: create an encrypted volume of it.", field="imageRef")
     return image
-
-
-def check_flavor_demands(specs: Mapping[str, object]) -> None:
-    """Raise InvalidInputError for ``flavorRef`` when extra specs demand what no guest of this cloud has."""
-    for demand in guest_demands.unmet(guest_demands.FLAVOR, specs):
-        raise InvalidInputError(f"The flavor's extra spec {demand}.", field="flavorRef")
-
-
-def check_image_demands(properties: Mapping[str, object]) -> None:
-    """Raise InvalidInputError for ``imageRef`` when an image, or that of a volume, demands what no guest has."""
-    for demand in guest_demands.unmet(guest_demands.IMAGE, properties):
-        raise InvalidInputError(f"The image's property {demand}.", field="imageRef")
 
 
 def may_be_without_disk(context: RequestContext, flavor: Flavor) -> bool:

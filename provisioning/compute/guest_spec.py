@@ -22,6 +22,7 @@ from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
 from provisioning.compute import block_devices, passwords
 from provisioning.compute.models import Instance
+from provisioning.compute.selectors.host_offers import boot_properties
 from provisioning.compute.selectors.interfaces import tags_of_interfaces
 from provisioning.compute.states import VmState
 from provisioning.ec2.metadata_options import DEFAULT_HOPS, REQUIRED, options_of
@@ -161,7 +162,7 @@ def _rescue(image: Image, project_id: uuid.UUID) -> RescueImage:
     named = companions(image, project_id)
     kernel, ramdisk = named.get(KERNEL), named.get(RAMDISK)
     return RescueImage(
-        image=image_ref(image),
+        image=image_ref(image, boot_properties(image)),
         kernel=image_ref(kernel) if kernel else None,
         ramdisk=image_ref(ramdisk) if ramdisk else None,
     )

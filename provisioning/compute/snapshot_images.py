@@ -15,6 +15,7 @@ from provisioning.compute.models import Instance
 from provisioning.images import protections, store
 from provisioning.images import services as images
 from provisioning.images.models import Image
+from provisioning.images.properties import FOUND
 from provisioning.images.records import BASE, check_name
 
 DISK_FORMAT, CONTAINER_FORMAT = "qcow2", "bare"
@@ -25,7 +26,7 @@ _NOT_INHERITED = frozenset(
     {"cache_in_nova", "bittorrent"}
     | {"img_signature", "img_signature_hash_method", "img_signature_key_type", "img_signature_certificate_uuid"}
     | {"cinder_encryption_key_id", "cinder_encryption_key_deletion_policy"}
-    | {"image_id", "image_name"}
+    | {"image_id", "image_name", FOUND}
     | {PROPERTY}
     | BASE
 )

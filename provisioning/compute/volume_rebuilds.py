@@ -11,10 +11,11 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY
 from provisioning.compute import instance_actions, state
 from provisioning.compute.block_devices import in_project, volumes_of
-from provisioning.compute.flavor_and_image import check_image, check_image_demands, check_memory, needs_config_drive
+from provisioning.compute.flavor_and_image import check_image, check_memory, needs_config_drive
+from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.models import BlockDevice, Flavor, Instance, InstanceAction
 from provisioning.compute.outcome import Outcome
-from provisioning.images.properties import text_of
+from provisioning.compute.selectors.host_offers import boot_properties, check_host_offers
 from provisioning.volumes import services as volumes
 from provisioning.volumes.models import Volume
 from provisioning.volumes.states import VolumeStatus
@@ -51,8 +52,9 @@ def _written(context: RequestContext, instance: Instance, root: BlockDevice | No
         volumes.check_reimage(_owner(instance), _volume_id(root), image_id, instance.id)
     except (InvalidInputError, NotFoundError) as error:
         raise InvalidInputError(error.message, field="imageRef") from error
-    properties = text_of(image.properties)
-    check_image_demands(properties)
+    properties = boot_properties(image)
+    check_demands(properties, instance.flavor)
+    check_host_offers(instance, properties)
     return {
         "image_properties": properties,
         "config_drive": instance.config_drive or needs_config_drive(properties),

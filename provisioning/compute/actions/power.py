@@ -7,6 +7,7 @@ from compute_agent.contract.commands import CommandBody, CrashDumpRequest, Passw
 from provisioning.common.context import RequestContext
 from provisioning.compute.actions.base import Button, HostAction, Prepared, TasklessAction
 from provisioning.compute.actions.registry import register
+from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
 from provisioning.compute.states import AT_REST, TaskState, VmState
 
@@ -26,7 +27,7 @@ class PowerAction(HostAction[None, PowerRequest]):
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
         """Ask for the change."""
-        return PowerRequest(action=self.power)
+        return PowerRequest(action=self.power, timeout=seconds_of(instance))
 
 
 class Start(PowerAction):

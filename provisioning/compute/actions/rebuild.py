@@ -20,21 +20,22 @@ from provisioning.compute.flavor_and_image import (
     check_disk,
     check_fit,
     check_image,
-    check_image_demands,
     needs_config_drive,
 )
+from provisioning.compute.graceful_stop import seconds_of
+from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.launch.guest_data import check_files, check_user_data
 from provisioning.compute.launch.request import InjectedFile
 from provisioning.compute.models import Flavor, Instance, InstanceAction, KeyPair
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.passwords import sealed
+from provisioning.compute.selectors.host_offers import boot_properties, check_host_offers
 from provisioning.compute.services.instances import Changes, check_changes
 from provisioning.compute.services.metadata import check_metadata
 from provisioning.compute.states import TaskState, VmState
 from provisioning.identity import policy
 from provisioning.images.models import Image
-from provisioning.images.properties import text_of
 from provisioning.images.selectors.companions import companions
 from provisioning.quotas import selectors as quotas
 
@@ -117,7 +118,7 @@ class RebuildAction(HostAction[Rebuild, RebuildRequest | PowerRequest]):
         """Describe the guest as it is to be, or stop it first."""
         plan: _Plan = prepared.value
         if plan.volume_image_id:
-            return PowerRequest(action="stop")
+            return PowerRequest(action="stop", timeout=seconds_of(instance))
         return RebuildRequest(
             instance=guest_spec(instance, with_bits=True),
             start=instance.vm_state != VmState.STOPPED,
@@ -203,8 +204,9 @@ def _columns(context: RequestContext, instance: Instance, request: Rebuild) -> d
     same = foreign and request.image_id == str(instance.image_id)
     image = own_image(instance) if same else check_image(context, request.image_id)
     _check_fit(instance, image)
-    properties = text_of(image.properties)
-    check_image_demands(properties)
+    properties = boot_properties(image)
+    check_demands(properties, instance.flavor)
+    check_host_offers(instance, properties)
     of_image = {
         "image_id": image.id,
         "image_name": image.name,

@@ -9,10 +9,13 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.base import BROKE, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import register
 from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.flavor_and_image import check_disk, check_image_demands
+from provisioning.compute.flavor_and_image import check_disk
+from provisioning.compute.graceful_stop import seconds_of
+from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.guest_spec import guest_spec
 from provisioning.compute.models import Instance
 from provisioning.compute.outcome import Outcome
+from provisioning.compute.selectors.host_offers import boot_properties, check_host_offers
 from provisioning.compute.states import TaskState, VmState
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
@@ -62,7 +65,8 @@ class Rescue(HostAction[RescueWith, RescueRequest]):
     def command(self, instance: Instance, prepared: Prepared) -> RescueRequest:
         """Describe the guest with the rescue disk."""
         image, password, ran = prepared.value
-        return RescueRequest(instance=guest_spec(instance, rescue=image, password=password), ran=ran)
+        spec = guest_spec(instance, rescue=image, password=password)
+        return RescueRequest(instance=spec, ran=ran, timeout=seconds_of(instance))
 
     def finished(self, instance: Instance, body: RescueRequest, outcome: Outcome) -> Ending:
         """End in ERROR when the host was silent: nobody knows what the guest runs from."""
@@ -95,7 +99,7 @@ class Unrescue(HostAction[None, UnrescueRequest]):
 
     def command(self, instance: Instance, prepared: Prepared) -> UnrescueRequest:
         """Describe the guest without the rescue disk."""
-        return UnrescueRequest(instance=guest_spec(instance))
+        return UnrescueRequest(instance=guest_spec(instance), timeout=seconds_of(instance))
 
     def finished(self, instance: Instance, body: UnrescueRequest, outcome: Outcome) -> Ending:
         """Forget the rescue image."""
@@ -147,7 +151,8 @@ def _image(context: RequestContext, instance: Instance, image_id: str | None) ->
         image = images.usable_image_for(context, image_id) if image_id else own_image(instance)
         companions(image, instance.project_id)
         if image_id:
-            check_image_demands(image.properties)
+            check_demands(image.properties, instance.flavor)
+            check_host_offers(instance, boot_properties(image))
         _check_device(image)
         if not boots_from_volume(instance):
             check_disk(instance.flavor, image)  # the rescue disk lies on the host beside the server's own

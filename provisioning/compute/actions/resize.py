@@ -35,6 +35,7 @@ from provisioning.compute.actions.resize_checks import rank_here, wanted_size
 from provisioning.compute.allocations import lower_room, raise_room
 from provisioning.compute.errors import InstanceBusyError
 from provisioning.compute.faults import record_fault
+from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.guest_spec import flavor_ref, guest_spec
 from provisioning.compute.launch.decisions import record_decision
 from provisioning.compute.migration_records import close_migration, open_migration, set_migration
@@ -159,6 +160,7 @@ class Resize(SizeAction[ResizeTo, ResizeRequest]):
             instance=msgspec.structs.replace(spec, flavor=flavor_ref(instance.old_flavor or instance.flavor)),
             old_flavor=spec.flavor,
             start=instance.vm_state == VmState.ACTIVE,
+            timeout=seconds_of(instance),
         )
 
     def finished(self, instance: Instance, body: ResizeRequest, outcome: Outcome) -> Ending:

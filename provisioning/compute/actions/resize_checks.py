@@ -8,7 +8,8 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.compute import selectors
 from provisioning.compute.block_devices import boots_from_volume
-from provisioning.compute.flavor_and_image import check_fit, check_flavor_demands
+from provisioning.compute.flavor_and_image import check_fit
+from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.launch.decisions import SchedulingAttempt, rank_one_host
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.selectors.request_specs import spec_of
@@ -37,7 +38,7 @@ def wanted_size(context: RequestContext, instance: Instance, ref: str) -> dict[s
     image = Image.objects.filter(id=instance.image_id).first() if instance.image_id else None
     if image is not None:
         check_fit(flavor, image)
-    check_flavor_demands(flavor.extra_specs)
+    check_demands(instance.image_properties, flavor)
     copy = flavor_copy(flavor, root_gb(instance.flavor) * GIB, local_root=local_root)
     _check_disks(instance.flavor, copy)
     return copy

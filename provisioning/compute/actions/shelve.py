@@ -14,6 +14,7 @@ from provisioning.compute.actions.base import Button, Ending, HostAction, Prepar
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.snapshot import ImageAction, NewImage, judged
 from provisioning.compute.block_devices import boots_from_volume
+from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.release import finish_offload, send_destroy
@@ -23,8 +24,6 @@ from provisioning.hosts.selectors import is_alive
 from provisioning.identity.policies.base import ADMIN
 
 SUFFIX = "-shelved"
-STOP_WITHIN = 60
-"""Seconds that the guest has to shut itself down."""
 LONGEST = 255
 
 
@@ -66,8 +65,8 @@ class Shelve(ImageAction[None]):
     def command(self, instance: Instance, prepared: Prepared) -> SnapshotRequest:
         """Ask for the copy of a stopped guest."""
         if not prepared.image_id:
-            return PowerRequest(action="stop", timeout=STOP_WITHIN)  # type: ignore[return-value] # it has no copy
-        return SnapshotRequest(image_id=prepared.image_id, stop=True, timeout=STOP_WITHIN)
+            return PowerRequest(action="stop", timeout=seconds_of(instance))  # type: ignore[return-value] # it has no copy
+        return SnapshotRequest(image_id=prepared.image_id, stop=True, timeout=seconds_of(instance))
 
     def finished(self, instance: Instance, body: SnapshotRequest, outcome: Outcome) -> Ending:
         """Keep the image that the server comes back from."""

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Generic
 
+from oslo_utils import strutils
+
 from compute_agent.contract.commands import VARIABLES, SnapshotRequest
 from compute_agent.contract.messages import decode_command_body
 from compute_agent.contract.steps import COPY_DISK
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError, OverQuotaError
-from provisioning.compute import host_commands, instance_actions, selectors, state, volume_images
+from provisioning.compute import guest_agent, host_commands, instance_actions, selectors, state, volume_images
 from provisioning.compute.actions.base import HostAction, Prepared, R, Stage
 from provisioning.compute.actions.registry import action_of, register
 from provisioning.compute.block_devices import boots_from_volume
@@ -30,13 +32,14 @@ from provisioning.compute.snapshot_images import (
     make_record,
     remove_image,
 )
-from provisioning.compute.states import AT_REST, TaskState
+from provisioning.compute.states import AT_REST, TaskState, VmState
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
 from provisioning.quotas import selectors as quotas
 
 log = logging.getLogger(__name__)
 
+QUIESCE = "os_require_quiesce"
 NO_BITS = "The image was deleted, or its data did not come."
 
 
@@ -151,6 +154,7 @@ def create_image(
     """
     made = MadeImage(uuid.uuid4(), name, more=_checked(context, metadata))
     instance = selectors.instance_for(context, instance_id)
+    _check_quiesce(instance)
     if boots_from_volume(instance):
         volume_images.make(context, instance, made)
         return made.id
@@ -169,13 +173,25 @@ def create_backup(
     """Make an image of a server's root disk, and when it is there remove all but the ``rotation`` newest of this server
     and ``backup_type``.  Returns the image's id; raises as ``create_image``.
     """
-    if boots_from_volume(selectors.instance_for(context, instance_id)):
+    instance = selectors.instance_for(context, instance_id)
+    _check_quiesce(instance)
+    if boots_from_volume(instance):
         raise InvalidInputError("Backup is not supported for volume-backed instances.")
     more = {**_checked(context, metadata), "backup_type": backup_type}
     made = MadeImage(uuid.uuid4(), name, BACKUP, more)
     detail = {"rotation": str(rotation), "backup_type": backup_type}
     _create_backup(context, instance_id, NewImage(made, detail))
     return made.id
+
+
+def _check_quiesce(instance: Instance) -> None:
+    """Raise InvalidInputError for a running guest whose image wants its disks frozen, and has no agent to do it."""
+    required = strutils.bool_from_string(instance.image_properties.get(QUIESCE, ""))
+    if required and instance.vm_state == VmState.ACTIVE and not guest_agent.has_guest_agent(instance):
+        raise InvalidInputError(
+            f"Quiescing is not supported in instance {instance.id}: its image has {QUIESCE}=yes without"
+            f" {guest_agent.PROPERTY}=yes."
+        )
 
 
 def _checked(context: RequestContext, metadata: Mapping[str, str] | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.base import Button, HostAction, Prepared
 from provisioning.compute.actions.registry import register
 from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.models import Instance
 from provisioning.compute.notifications import Note
 from provisioning.compute.states import AT_REST, TaskState, VmState
@@ -58,7 +59,7 @@ class SoftDelete(HostAction[None, PowerRequest]):
 
     def command(self, instance: Instance, prepared: Prepared) -> PowerRequest:
         """Ask for a stop."""
-        return PowerRequest(action="stop")
+        return PowerRequest(action="stop", timeout=seconds_of(instance))
 
 
 class Restore(HostAction[None, PowerRequest]):

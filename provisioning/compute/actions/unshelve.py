@@ -13,7 +13,7 @@ from provisioning.common.unset import UNSET, Unset
 from provisioning.compute import selectors
 from provisioning.compute.actions.base import FAILED, Button, Ending, HostAction, Prepared
 from provisioning.compute.actions.registry import register
-from provisioning.compute.flavor_and_image import check_flavor_demands, check_image_demands
+from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.launch.retry import cast_schedule
 from provisioning.compute.models import Instance
 from provisioning.compute.outcome import Outcome
@@ -88,8 +88,7 @@ class Unshelve(HostAction[Destination | None, PowerRequest]):
         the zone.
         """
         to = request or ANYWHERE
-        check_flavor_demands(instance.flavor.get("extra_specs", {}))
-        check_image_demands(instance.image_properties)
+        check_demands(instance.image_properties, instance.flavor)
         if instance.vm_state == VmState.SHELVED_OFFLOADED:
             return self._schedule(context, instance, _wanted(instance, to), started)
         return super().start(context, instance, to, started)

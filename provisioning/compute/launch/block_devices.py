@@ -14,10 +14,10 @@ from provisioning.compute.flavor_and_image import ZERO_DISK, check_fit, check_im
 from provisioning.compute.launch.image_disks import disks_of
 from provisioning.compute.launch.request import DiskRequest, LaunchRequest
 from provisioning.compute.models import BlockDevice, Flavor
+from provisioning.compute.selectors.host_offers import boot_properties, boot_properties_of_volume
 from provisioning.compute.sizes import GIB, flavor_copy
 from provisioning.images import selectors as images
 from provisioning.images.models import Image
-from provisioning.images.properties import text_of
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.models import Snapshot, Volume
 from provisioning.volumes.services.checks import check_may_share
@@ -61,7 +61,7 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
         if not may_be_without_disk(context, flavor):
             raise ForbiddenError(ZERO_DISK, field="flavorRef")
         check_fit(flavor, image)
-        properties, size = text_of(image.properties), max(image.virtual_size or 0, image.size or 0)
+        properties, size = boot_properties(image), max(image.virtual_size or 0, image.size or 0)
     else:
         root = next(each for each in found if each.device.is_root)
         properties, size = root.check_root(flavor), 0
@@ -174,12 +174,13 @@ class _Disk:
         volume = self.snapshot.volume if self.snapshot else self.volume
         if self.image is not None:
             check_memory(flavor, self.image)
-            properties, least = text_of(self.image.properties), self.image.min_disk
+            properties, least = boot_properties(self.image), self.image.min_disk
             data = max(self.image.virtual_size or 0, self.image.size or 0)
         elif volume is not None:
             if not volume.bootable:
                 raise invalid(f"Block Device {volume.id} is not bootable.")
-            properties, least, data = text_of(volume.image_metadata), _number(volume.image_metadata.get("min_disk")), 0
+            properties = boot_properties_of_volume(volume.image_metadata)
+            least, data = _number(volume.image_metadata.get("min_disk")), 0
         else:
             raise invalid(BOOT_SEQUENCE)  # nobody boots from an empty volume
         least = max(least, -(-data // GIB))

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ForbiddenError, InvalidInputError
-from provisioning.compute.flavor_and_image import check_flavor, check_flavor_demands, check_image_demands
+from provisioning.compute.flavor_and_image import check_flavor
+from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.launch.block_devices import CheckedDisks, check_disks
 from provisioning.compute.launch.destination import Place, check_place, group_of, in_zones
 from provisioning.compute.launch.guest_data import check_files, check_key_pair, check_user_data
@@ -62,9 +63,8 @@ def check(context: RequestContext, request: LaunchRequest) -> CheckedLaunch:
     hostname = check_hostname(request.hostname) if request.hostname is not None else None
     description = check_text(request.description, "description") if request.description is not None else None
     flavor = check_flavor(context, request.flavor_ref)
-    check_flavor_demands(flavor.extra_specs)
     disks = check_disks(context, request, flavor)
-    check_image_demands(disks.properties)
+    check_demands(disks.properties, flavor)
     bounds = quotas.bounds_of(context.project_id, context.user_id)
     each = bounds.least
     metadata, tags = check_metadata(request.metadata, each), check_tags(request.tags)

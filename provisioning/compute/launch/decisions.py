@@ -130,6 +130,7 @@ def _asked(instance: Instance, found: SchedulingAttempt, flavor: Mapping[str, An
         "architecture": spec.architecture,
         "hypervisor_type": spec.hypervisor_type,
         "hypervisor_versions": spec.hypervisor_versions,
+        "needs": [need.asked for need in spec.host_needs],
         "group_policy": spec.group.policy if spec.group else "",
         "hints": sorted(instance.scheduler_hints),
         "tried_before": len(instance.excluded_hosts if found.failed_before else spec.excluded_hosts),

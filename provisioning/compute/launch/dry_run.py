@@ -13,23 +13,22 @@ from provisioning.compute.flavor_and_image import (
     ZERO_DISK,
     check_fit,
     check_flavor,
-    check_flavor_demands,
     check_image,
-    check_image_demands,
     may_be_without_disk,
 )
+from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.launch.checks import MAX_COUNT
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.destination import check_place, group_of
 from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Flavor, Instance
 from provisioning.compute.selectors.catalog import Limits, flavors_of_project, limits_for
+from provisioning.compute.selectors.host_offers import boot_properties
 from provisioning.compute.selectors.host_rows import hosts_for
 from provisioning.compute.selectors.request_specs import spec_of
 from provisioning.compute.sizes import flavor_copy, quota_held
 from provisioning.identity import policy
 from provisioning.images.models import Image
-from provisioning.images.properties import text_of
 from provisioning.scheduler import Count, Decision, HostState, RequestSpec, explain, facts_needed, how_many
 
 MOST_SHOWN = 10
@@ -137,8 +136,6 @@ def smaller_that_fits(instance: Instance, hosts: Sequence[HostState], spec: Requ
 def _imagined(context: RequestContext, request: WouldFit) -> Instance:
     """Return the server that a launch would make, as far as the scheduler looks at it; it is not kept."""
     image = check_image(context, request.image_id) if request.image_id else None
-    if image is not None:
-        check_image_demands(image.properties)
     flavor = _size(context, request, image)
     hints = dict(request.hints) | ({"group": request.group} if request.group else {})
     asked = LaunchRequest(
@@ -162,7 +159,7 @@ def imagined(project_id: uuid.UUID, flavor: Mapping[str, Any], image: Image | No
         project_id=project_id,
         flavor=dict(flavor),
         image_id=image.id if image else None,
-        image_properties=text_of(image.properties) if image else {},
+        image_properties=boot_properties(image) if image else {},
         availability_zone=zone,
     )
 
@@ -175,7 +172,7 @@ def _size(context: RequestContext, request: WouldFit, image: Image | None) -> di
         if named:
             raise InvalidInputError(f"A flavor has its own {named[0]}: ask for one or the other.", field=named[0])
         flavor = check_flavor(context, request.flavor_ref)
-        check_flavor_demands(flavor.extra_specs)
+        check_demands(image.properties if image is not None else {}, flavor)
         if image is not None and not may_be_without_disk(context, flavor):
             raise ForbiddenError(ZERO_DISK, field="flavorRef")
         if image is not None:
@@ -185,7 +182,10 @@ def _size(context: RequestContext, request: WouldFit, image: Image | None) -> di
     for name, value in numbers.items():
         if not 0 <= value <= MAX_INTEGER:
             raise InvalidInputError(f"Invalid input for {name}: it must be from 0 to {MAX_INTEGER}.", field=name)
-    return numbers | {"flavorid": "", "name": "", "extra_specs": {}}
+    size = numbers | {"flavorid": "", "name": "", "extra_specs": {}}
+    if image is not None:
+        check_demands(image.properties, size)
+    return size
 
 
 def _size_of(image: Image | None) -> int:
@@ -220,7 +220,7 @@ def _smaller(instance: Instance, image: Image | None) -> list[Flavor]:
 
 def _takes(flavor: Flavor, image: Image | None) -> bool:
     try:
-        check_flavor_demands(flavor.extra_specs)
+        check_demands(image.properties if image is not None else {}, flavor)
         if image is not None:
             check_fit(flavor, image)
     except InvalidInputError:

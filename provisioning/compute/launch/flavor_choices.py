@@ -15,10 +15,9 @@ from provisioning.compute import selectors
 from provisioning.compute.flavor_and_image import (
     ZERO_DISK,
     check_fit,
-    check_flavor_demands,
-    check_image_demands,
     may_be_without_disk,
 )
+from provisioning.compute.guest_hardware import check_demands
 from provisioning.compute.launch.decisions import options_now
 from provisioning.compute.launch.dry_run import MOST_SHOWN, imagined
 from provisioning.compute.models import Flavor, ServerGroup
@@ -129,9 +128,8 @@ def _misfit(context: RequestContext, flavor: Flavor, image: Image | None) -> str
     if image is not None and not may_be_without_disk(context, flavor):
         return ZERO_DISK
     try:
-        check_flavor_demands(flavor.extra_specs)
+        check_demands(image.properties if image is not None else {}, flavor)
         if image is not None:
-            check_image_demands(image.properties)
             check_fit(flavor, image)
     except InvalidInputError as error:
         return error.message

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from provisioning.compute.extra_specs import aggregate_specs, capabilities
+from provisioning.compute.guest_hardware import host_needs
 from provisioning.compute.models import Instance
 from provisioning.compute.selectors.server_groups import group_of, hosts_of_servers
 from provisioning.compute.sizes import room_of
@@ -40,6 +41,7 @@ def spec_of(
         hypervisor_versions=_said(properties, "img_hv_requested_version", "hypervisor_version_requires"),
         capabilities=capabilities(specs),
         query=_query(hints.get("query")),
+        host_needs=host_needs(properties, wanted),
         image_id=instance.snapshot_image_id or instance.image_id,
     )
 

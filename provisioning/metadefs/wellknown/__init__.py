@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from provisioning.common import guest_demands
-from provisioning.common.guest_demands import FLAVOR, IMAGE, Demand, Effect
+from provisioning.common.guest_demands import FLAVOR, IMAGE, Demand
 from provisioning.metadefs.wellknown import compute, flavors, images, software
-from provisioning.metadefs.wellknown.words import KEPT, Properties, WellKnown, words_of
+from provisioning.metadefs.wellknown.words import Properties, Schema, WellKnown, words_of
 
 
 def _remarked(namespace: WellKnown) -> WellKnown:
@@ -13,10 +13,7 @@ def _remarked(namespace: WellKnown) -> WellKnown:
     prefixes = [each.prefix or "" for each in namespace.types] or [""]
 
     def remarked(properties: Properties) -> Properties:
-        return {
-            name: {**schema, "description": _remark(str(schema["description"]), _demand(prefixes, name))}
-            for name, schema in properties.items()
-        }
+        return {name: _with_treatment(schema, _demand(prefixes, name)) for name, schema in properties.items()}
 
     groups = [replace(group, properties=remarked(group.properties)) for group in namespace.groups]
     return replace(namespace, properties=remarked(namespace.properties), groups=groups)
@@ -27,13 +24,15 @@ def _demand(prefixes: list[str], name: str) -> Demand | None:
     return next((demand for demand in known if demand is not None), None)
 
 
-def _remark(description: str, demand: Demand | None) -> str:
-    if demand is None or demand.effect == Effect.HONOURED:
-        return description
-    said = description.removesuffix(KEPT).rstrip()
-    if demand.effect == Effect.IGNORED:
-        return f"{said} {KEPT}"
-    return f"{said} {words_of(demand)}"
+def _with_treatment(schema: Schema, demand: Demand | None) -> Schema:
+    """Add what launches do with a property; what the hardware of guests can be is read from the hosts' own table."""
+    if demand is None:
+        return schema
+    said = {**schema, "description": f"{schema['description']} {words_of(demand)}"}
+    hardware = demand.hardware
+    if hardware is not None and hardware.kind == "choice" and not hardware.pattern and schema.get("enum"):
+        said["enum"] = list(hardware.values)
+    return said
 
 
 NAMESPACES: tuple[WellKnown, ...] = tuple(

@@ -1,7 +1,6 @@
 """What flavors say of their guests: processors, memory, limits, devices."""
 
 from provisioning.metadefs.wellknown.words import (
-    KEPT,
     Group,
     Properties,
     WellKnown,
@@ -25,7 +24,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::VirtCPUTopology",
         "CPU topology",
-        f"How the guest sees its vCPUs: as sockets, cores and threads. {KEPT}",
+        "How the guest sees its vCPUs: as sockets, cores and threads.",
         _OF_GUEST,
         {
             f"cpu_{most}{part}": integer(
@@ -40,7 +39,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::CPUPinning",
         "CPU pinning",
-        f"Whether vCPUs have processors of the host for themselves. {KEPT}",
+        "Whether vCPUs have processors of the host for themselves.",
         _OF_GUEST,
         {
             "cpu_policy": text("Policy", "shared: they run wherever there is room.", *("shared", "dedicated", "mixed")),
@@ -52,18 +51,20 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::CPUMode",
         "CPU mode",
-        f"As which processor the guest sees the host's. {KEPT}",
-        (image("hw_"), flavor("hw:")),
+        "As which processor the guest sees the host's.",
+        (image("hw_"),),
         {
             "cpu_mode": text(
-                "Mode", "How the guest's processor is made up.", *("none", "host-model", "host-passthrough", "custom")
+                "Mode",
+                "How the guest's processor is made up.",
+                *("host-model", "host-passthrough", "maximum", "custom"),
             )
         },
     ),
     WellKnown(
         "OS::Compute::GuestMemoryBacking",
         "Memory pages",
-        f"Of which pages the guest's memory is. {KEPT}",
+        "Of which pages the guest's memory is.",
         (flavor("hw:"), image("hw_"), volume("hw_")),
         {"mem_page_size": text("Size of pages", "small, large, any, or a size such as 2MB.")},
     ),
@@ -73,21 +74,21 @@ NAMESPACES = (
         "What the driver for libvirt may be told by a flavor or an image.",
         (image("hw_"), flavor("hw:")),
         {
-            "serial_port_count": integer("Serial ports", f"How many the guest has. {KEPT}", least=0),
-            "boot_menu": text("Boot menu", f"Whether it is offered at the start. {KEPT}", *("true", "false")),
+            "serial_port_count": integer("Serial ports", "How many the guest has.", least=0),
+            "boot_menu": text("Boot menu", "Whether it is offered at the start.", *("true", "false")),
             "mem_encryption": text(
-                "Encrypted memory", f"Whether the host must encrypt the guest's memory. {KEPT}", *("true", "false")
+                "Encrypted memory", "Whether the host must encrypt the guest's memory.", *("true", "false")
             ),
-            "mem_encryption_model": text("Encryption", f"By which means. {KEPT}", *("amd-sev", "amd-sev-es")),
+            "mem_encryption_model": text("Encryption", "By which means.", *("amd-sev", "amd-sev-es")),
             "virtio_packed_ring": text(
-                "Packed rings", f"Whether virtio uses the packed form of its rings. {KEPT}", *("true", "false")
+                "Packed rings", "Whether virtio uses the packed form of its rings.", *("true", "false")
             ),
         },
     ),
     WellKnown(
         "OS::Compute::TPM",
         "TPM",
-        f"Whether the guest has an emulated TPM, and of which kind. {KEPT}",
+        "Whether the guest has an emulated TPM, and of which kind.",
         (flavor("hw:"), image("hw_")),
         {
             "tpm_model": text(
@@ -99,7 +100,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::Watchdog",
         "Watchdog",
-        f"What is done when the guest no longer answers its watchdog. {KEPT}",
+        "What is done when the guest no longer answers its watchdog.",
         _OF_GUEST,
         {
             "watchdog_action": text(
@@ -110,7 +111,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::RandomNumberGenerator",
         "Random numbers",
-        f"Whether the guest may take random numbers of its host, and how many. {KEPT}",
+        "Whether the guest may take random numbers of its host, and how many.",
         (flavor(),),
         {
             "hw_rng:allowed": truth("Allowed", "Whether it may."),
@@ -121,7 +122,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::Quota",
         "Flavor quotas",
-        f"{_HOST_HAS} {KEPT}",
+        _HOST_HAS,
         (flavor(),),
         groups=(
             Group(

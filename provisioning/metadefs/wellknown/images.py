@@ -1,6 +1,6 @@
 """What images say of themselves."""
 
-from provisioning.metadefs.wellknown.words import KEPT, WellKnown, image, integer, text, truth, volume
+from provisioning.metadefs.wellknown.words import WellKnown, image, integer, text, truth, volume
 
 _UUID = "^([0-9a-fA-F]){8}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){4}-([0-9a-fA-F]){12}$"
 _CD_BUSES = ("ide", "sata", "scsi", "usb")
@@ -20,11 +20,11 @@ NAMESPACES = (
             "os_distro": text("Distribution", "Short name of the operating system, in small letters: debian, rocky."),
             "os_version": text("Version", "Version of the operating system, as its maker writes it."),
             "description": text("Description", "What the image is for, in a sentence."),
-            "hw_cpu_mode": text("CPU mode", f"How the guest's processor is made up. {KEPT}"),
-            "cinder_encryption_key_id": text("Encryption key", f"Id of the key of an encrypted volume's image. {KEPT}"),
+            "hw_cpu_mode": text("CPU mode", "How the guest's processor is made up."),
+            "cinder_encryption_key_id": text("Encryption key", "Id of the key of an encrypted volume's image."),
             "cinder_encryption_key_deletion_policy": text(
                 "Deletion of the key",
-                f"Whether that key goes with the image. {KEPT}",
+                "Whether that key goes with the image.",
                 *("on_image_deletion", "do_not_delete"),
             ),
         },
@@ -56,7 +56,7 @@ NAMESPACES = (
                 " img_hv_type.",
                 *("kvm", "qemu"),
             ),
-            "vm_mode": text("Virtual machine mode", f"How the guest meets its hypervisor. {KEPT}", "hvm"),
+            "vm_mode": text("Virtual machine mode", "How the guest meets its hypervisor.", "hvm"),
         },
     ),
     WellKnown(
@@ -89,12 +89,8 @@ NAMESPACES = (
         "How a guest of the image learns what it is to be, and is stopped for a moment.",
         (image(), volume()),
         {
-            "img_config_drive": text(
-                "Configuration drive", f"Whether the guest needs one. {KEPT}", *("optional", "mandatory")
-            ),
-            "os_require_quiesce": text(
-                "Quiesce", f"Whether snapshots must wait for the guest's agent. {KEPT}", *("yes", "no")
-            ),
+            "img_config_drive": text("Configuration drive", "Whether the guest needs one.", *("optional", "mandatory")),
+            "os_require_quiesce": text("Quiesce", "Whether snapshots must wait for the guest's agent.", *("yes", "no")),
         },
     ),
     WellKnown(
@@ -104,7 +100,7 @@ NAMESPACES = (
         (image(),),
         {
             "os_shutdown_timeout": integer(
-                "Shutdown timeout", f"Seconds that the guest has to go down by itself. {KEPT}", least=0
+                "Shutdown timeout", "Seconds that the guest has to go down by itself.", least=0
             )
         },
     ),
@@ -120,32 +116,41 @@ NAMESPACES = (
                 *("yes", "no"),
             ),
             "os_command_line": text("Kernel command line", "What the kernel that kernel_id names is told."),
-            "os_type": text("Family", f"Family of the operating system. {KEPT}", *("linux", "windows")),
+            "os_type": text("Family", "Family of the operating system.", *("linux", "windows")),
             "hw_cdrom_bus": text("CD-ROM bus", "Bus of the drive that an image of a CD is put into.", *_CD_BUSES),
-            "hw_disk_bus": text("Disk bus", f"Bus of disks. {KEPT}", *_BUSES),
-            "hw_scsi_model": text("SCSI controller", f"Model of the controller of the bus scsi. {KEPT}"),
-            "hw_firmware_type": text("Firmware", f"What the guest is started by. {KEPT}", *("bios", "uefi")),
-            "hw_firmware_stateless": truth("Stateless firmware", f"Whether the firmware keeps no settings. {KEPT}"),
-            "hw_machine_type": text("Machine", f"Model of the machine. {KEPT}"),
-            "hw_rng_model": text("Random numbers", f"Model of the source of random numbers. {KEPT}"),
+            "hw_disk_bus": text("Disk bus", "Bus of disks.", *_BUSES),
+            "hw_scsi_model": text("SCSI controller", "Model of the controller of the bus scsi."),
+            "hw_firmware_type": text("Firmware", "What the guest is started by.", *("bios", "uefi")),
+            "os_secure_boot": text(
+                "Secure Boot", "Whether UEFI starts signed systems only.", *("disabled", "optional", "required")
+            ),
+            "hw_firmware_stateless": truth("Stateless firmware", "Whether the firmware keeps no settings."),
+            "hw_machine_type": text("Machine", "Model of the machine."),
+            "hw_rng_model": text("Random numbers", "Model of the source of random numbers."),
             "hw_video_model": text(
                 "Graphics",
-                f"Model of the graphics adapter. {KEPT}",
+                "Model of the graphics adapter.",
                 *("bochs", "cirrus", "gop", "none", "qxl", "vga", "virtio", "vmvga"),
             ),
-            "hw_video_ram": integer("Graphics memory", f"MiB of the graphics adapter. {KEPT}", least=0),
+            "hw_video_ram": integer("Graphics memory", "MiB of the graphics adapter.", least=0),
             "hw_vif_model": text(
                 "Interface",
-                f"Model of the network interfaces. {KEPT}",
+                "Model of the network interfaces.",
                 *("e1000", "e1000e", "igb", "ne2k_pci", "pcnet", "rtl8139", "virtio", "vmxnet3"),
             ),
             "hw_vif_multiqueue_enabled": text(
-                "Several queues", f"Whether interfaces have a queue for each vCPU. {KEPT}", *("true", "false")
+                "Several queues", "Whether interfaces have a queue for each vCPU.", *("true", "false")
             ),
-            "hw_pmu": text("Counters", f"Whether the guest sees performance counters. {KEPT}", *("true", "false")),
-            "hw_pointer_model": text("Pointer", f"Model of the pointer. {KEPT}", "usbtablet"),
+            "hw_pmu": text("Counters", "Whether the guest sees performance counters.", *("true", "false")),
+            "hw_pointer_model": text("Pointer", "Model of the pointer.", "usbtablet"),
+            "hw_input_bus": text("Input", "Bus of the keyboard and the tablet.", *("usb", "virtio")),
+            "hw_sound_model": text("Sound", "Model of the sound card.", "ac97"),
+            "hw_usb_model": text("USB", "Model of the USB controller.", *("none", "nec-xhci", "qemu-xhci")),
+            "hw_cpu_model": text("CPU model", "Name of the model for hw_cpu_mode custom."),
+            "hw_cpu_model_extra_flags": text("CPU features", "Features added or taken away: +aes,-avx2."),
+            "hw_time_hpet": truth("HPET", "Whether the guest has this timer."),
             "img_hide_hypervisor_id": text(
-                "Hide the hypervisor", f"Whether the guest is not told what runs it. {KEPT}", *("yes", "no")
+                "Hide the hypervisor", "Whether the guest is not told what runs it.", *("yes", "no")
             ),
         },
     ),
@@ -173,6 +178,6 @@ NAMESPACES = (
         "Volume type",
         "Of which type volumes are that are made of the image.",
         (image("cinder_"),),
-        {"img_volume_type": text("Volume type", f"Name of the type. {KEPT}")},
+        {"img_volume_type": text("Volume type", "Name of the type.")},
     ),
 )

@@ -4,20 +4,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from provisioning.common.guest_demands import Demand
+from provisioning.common.guest_demands import OFF, Demand, Effect
 
 Schema = Mapping[str, Any]
 Properties = Mapping[str, Schema]
 
 IMAGE, VOLUME, FLAVOR = "OS::Glance::Image", "OS::Cinder::Volume", "OS::Nova::Flavor"
 SERVER, AGGREGATE = "OS::Nova::Server", "OS::Nova::Aggregate"
-KEPT = "Kept and shown; hosts of this cloud do not act on it."
 
 
 def words_of(demand: Demand) -> str:
-    """Say with which values of a demand that is refused a launch is accepted all the same."""
-    accepted = " or ".join(demand.readable)
-    return f"A launch that demands anything but {accepted} is refused." if accepted else "A launch with it is refused."
+    """Say what launches do with a demand; ends the description of the property."""
+    if demand.effect == Effect.HONOURED:
+        return "Honoured." if demand.hardware is None or not demand.readable else f"Honoured: {demand.readable}."
+    if demand.effect == Effect.PLACED and demand.example.startswith("trait"):
+        return "Only such hosts are chosen."
+    if demand.effect == Effect.PLACED:
+        free = " or ".join(each for each in demand.free if each != OFF) or ("false" if demand.free else "")
+        but = f" With another value than {free} a launch" if free else " A launch with it"
+        return f"No host of this cloud offers {demand.meaning}.{but} finds no valid host."
+    if demand.effect == Effect.REFUSED:
+        return "A launch with it is refused."
+    return "Kept and ignored."
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from portal.api.image.metadefs.schemas import DEFINITIONS, PUBLISHED
 from provisioning.compute import extra_specs
-from provisioning.metadefs.models import MetadefNamespace
+from provisioning.metadefs.models import MetadefNamespace, MetadefProperty
 from provisioning.metadefs.services import loading
 from provisioning.metadefs.wellknown import NAMESPACES as KNOWN
 from provisioning.metadefs.wellknown.words import FLAVOR, IMAGE, Type
@@ -41,7 +41,12 @@ def test_what_an_operator_made_of_them_stays(operator: Person) -> None:
     gone = f"{NAMESPACES}/OS::Compute::TPM"
     assert api.put(gone, {"namespace": "OS::Compute::TPM"}).status_code == 200
     assert api.delete(gone).status_code == 204
+    said = MetadefProperty.objects.filter(name__in=["hw_disk_bus", "hw_video_model"])
+    said.filter(name="hw_disk_bus").update(schema={"description": "A launch with it is refused."})
+    said.filter(name="hw_video_model").update(schema={"description": "My own words."})
     assert loading.load() == []
+    assert said.get(name="hw_disk_bus").schema["enum"] == ["virtio", "scsi", "sata", "ide", "usb"]
+    assert said.get(name="hw_video_model").schema == {"description": "My own words."}
     assert (api.get(mine).json()["display_name"], api.get(changed).json()["display_name"]) == ("Mine", "Changed")
     assert api.get(gone).status_code == 404
 

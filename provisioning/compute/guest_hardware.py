@@ -1,0 +1,174 @@
+"""Whether an image and a size go together as a guest, and what they need of its host.
+
+The rules of what contradicts are those of Nova's API (``nova.virt.hardware``): HTTP 400.  What no host offers is no
+contradiction: the scheduler finds no valid host, and says why.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+from oslo_utils import strutils
+
+from compute_agent.contract import hardware
+from compute_agent.contract.hardware_properties import HardwareError, property_of
+from provisioning.common import guest_demands
+from provisioning.common.errors import InvalidInputError
+from provisioning.common.guest_demands import FLAVOR, IMAGE, Said
+from provisioning.compute.models import Flavor
+from provisioning.scheduler import HostNeed
+
+FIELDS = {IMAGE: "imageRef", FLAVOR: "flavorRef"}
+WORDS = {IMAGE: "image's property", FLAVOR: "flavor's extra spec"}
+_TRAITS: Mapping[str, str] = {
+    hardware.SECURE_BOOT_TRAIT: "Secure Boot",
+    hardware.STATELESS_TRAIT: "firmware without variables",
+    "COMPUTE_FIRMWARE_UEFI": "UEFI",
+    "COMPUTE_NET_VIRTIO_PACKED": "packed rings of virtio devices",
+    "COMPUTE_SECURITY_TPM_1_2": "a TPM 1.2",
+    "COMPUTE_SECURITY_TPM_2_0": "a TPM 2.0",
+}
+"""Traits of a guest's hardware → how the reasons name them; others by what they mean and the value."""
+_CLASSES_OF_FLAVORS = {"VCPU": "vcpus", "MEMORY_MB": "memory_mb", "DISK_GB": "disk_gb"}
+"""Resources that the scheduler gives each guest by its size."""
+Texts = Mapping[str, object]
+
+
+def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
+    """Raise InvalidInputError, for ``imageRef`` or ``flavorRef``, when no guest can be as both demand.
+
+    ``properties`` are those of the image, or of the volume's image; ``flavor`` may be an instance's copy of one.
+    """
+    specs, vcpus = _of_flavor(flavor)
+    for source, texts in ((FLAVOR, specs), (IMAGE, properties)):
+        for demand in guest_demands.unmet(source, texts):
+            raise InvalidInputError(f"The {WORDS[source]} {demand}.", field=FIELDS[source])
+    try:
+        asked = hardware.read(properties, specs, vcpus)
+    except HardwareError as error:
+        raise InvalidInputError(f"The {WORDS[error.source]} {error}.", field=FIELDS[error.source]) from error
+    for name, reason in _contradictions(_Both(properties, specs), asked):
+        source = IMAGE if name in properties else FLAVOR
+        value = (properties if source == IMAGE else specs).get(name)
+        raise InvalidInputError(f"The {WORDS[source]} {name}={str(value)[:80]}: {reason}.", field=FIELDS[source])
+
+
+def host_needs(properties: Texts, flavor: Texts) -> tuple[HostNeed, ...]:
+    """Return what a host must offer for such a guest, beside room.  What a launch would refuse is passed over."""
+    specs, vcpus = _of_flavor(flavor)
+    found = [
+        need
+        for source, texts in ((IMAGE, properties), (FLAVOR, specs))
+        for each in guest_demands.said(source, texts)
+        if each.demand.needs_host(each.value) and (need := _need(each, flavor)) is not None
+    ]
+    with contextlib.suppress(HardwareError):
+        found += _of_hardware(hardware.read(properties, specs, vcpus), properties, specs)
+    return tuple(dict.fromkeys(found))
+
+
+def _of_flavor(flavor: Flavor | Texts) -> tuple[Texts, int]:
+    if isinstance(flavor, Flavor):
+        return flavor.extra_specs, flavor.vcpus
+    specs, vcpus = flavor.get("extra_specs"), flavor.get("vcpus")
+    return specs if isinstance(specs, Mapping) else {}, vcpus if isinstance(vcpus, int) else 1
+
+
+def _need(said: Said, flavor: Texts) -> HostNeed | None:
+    family, _, name = said.name.partition(":")
+    if family.startswith("trait"):
+        return HostNeed(said.text, f"the trait {name}", name, forbidden=said.value == "forbidden")
+    if family.startswith("resources"):
+        own = flavor.get(_CLASSES_OF_FLAVORS.get(name, ""))
+        return None if own is not None and str(own) == said.value else HostNeed(said.text, f"{said.value} {name}")
+    return HostNeed(said.text, said.demand.meaning)
+
+
+def _of_hardware(asked: hardware.Hardware, properties: Texts, specs: Texts) -> Iterator[HostNeed]:
+    """Yield a need for each trait, by the name that the image or the flavor has asked for it with."""
+    for trait, text in asked.demands():
+        name, _, value = text.partition("=")
+        known = property_of(IMAGE, name)
+        if name not in properties and known is not None and known.flavor in specs:
+            text = f"{known.flavor}={value}"
+        elif name not in properties and asked.secure_boot == "required":
+            text = "os_secure_boot=required" if "os_secure_boot" in properties else "os:secure_boot=required"
+        meaning = known.meaning if known is not None else name
+        yield HostNeed(text, _TRAITS.get(trait, f"{meaning} {value}"), trait)
+
+
+# ----- contradictions -------------------------------------------------------------------------------------------------
+
+
+class _Both:
+    """The properties of an image and the extra specs of a flavor, under the one name without its prefix."""
+
+    def __init__(self, properties: Texts, specs: Texts) -> None:
+        self.properties, self.specs = properties, specs
+
+    def image(self, name: str) -> str:
+        return str(self.properties.get(f"hw_{name}") or "").strip()
+
+    def flavor(self, name: str) -> str:
+        return str(self.specs.get(f"hw:{name}") or "").strip()
+
+    def either(self, name: str) -> str:
+        return self.flavor(name) or self.image(name)
+
+    def is_on(self, name: str) -> bool:
+        return any(strutils.bool_from_string(value, default=False) for value in (self.flavor(name), self.image(name)))
+
+    def full(self, name: str) -> str:
+        """Return the name as the image has it, or else the flavor."""
+        return f"hw_{name}" if self.image(name) else f"hw:{name}"
+
+
+_SWITCHES = ("mem_encryption", "locked_memory", "ephemeral_encryption", "cpu_realtime")
+_AGREE = ("mem_encryption_model", "ephemeral_encryption_format")
+_LOOSE = {"", "shared"}
+
+
+def _contradictions(both: _Both, asked: hardware.Hardware) -> Iterator[tuple[str, str]]:
+    """Yield names of properties that contradict others, and how; in Nova's order."""
+    for name in (*_SWITCHES, *_AGREE):
+        if both.image(name) and both.flavor(name) and not _same(name, both):
+            yield f"hw_{name}", f"the flavor contradicts with hw:{name}={both.flavor(name)}"
+    if both.is_on("mem_encryption") and asked.firmware != "uefi":
+        yield both.full("mem_encryption"), "needs hw_firmware_type=uefi"
+    if both.is_on("locked_memory") and not both.either("mem_page_size"):
+        yield both.full("locked_memory"), "needs a mem_page_size"
+    pages = both.flavor("mem_page_size")
+    if both.image("mem_page_size") and pages not in {"any", "large"}:
+        yield "hw_mem_page_size", "the flavor must have hw:mem_page_size any or large for it"
+    if both.image("numa_nodes") and both.flavor("numa_nodes"):
+        yield "hw_numa_nodes", "the flavor has hw:numa_nodes, which images must not change"
+    ports, most = both.image("serial_port_count"), both.flavor("serial_port_count")
+    if ports and most and int(ports) > int(most):
+        yield "hw_serial_port_count", f"the flavor allows {most} (hw:serial_port_count)"
+    yield from _of_processors(both)
+
+
+def _same(name: str, both: _Both) -> bool:
+    if name in _SWITCHES:
+        return strutils.bool_from_string(both.image(name)) is strutils.bool_from_string(both.flavor(name))
+    return both.image(name) == both.flavor(name)
+
+
+def _of_processors(both: _Both) -> Iterator[tuple[str, str]]:
+    flavor, image = both.flavor("cpu_policy"), both.image("cpu_policy")
+    if (flavor, image) in {("mixed", "dedicated"), ("shared", "dedicated"), ("shared", "mixed")}:
+        yield "hw_cpu_policy", f"the flavor has hw:cpu_policy={flavor}, which images must not change"
+    policy = flavor or image
+    threads = both.either("cpu_thread_policy")
+    if threads and both.image("cpu_thread_policy") and both.flavor("cpu_thread_policy") not in {"", "prefer", threads}:
+        yield "hw_cpu_thread_policy", "the flavor contradicts with hw:cpu_thread_policy"
+    explicit = [name for name in both.specs if name.startswith("resources") and name.endswith((":PCPU", ":VCPU"))]
+    if policy and explicit:
+        yield explicit[0], "cannot be together with a cpu_policy"
+    if policy in _LOOSE and not any(name.endswith(":PCPU") for name in explicit):
+        for name, wanted in (("cpu_thread_policy", bool(threads)), ("cpu_realtime", both.is_on("cpu_realtime"))):
+            if wanted:
+                yield both.full(name), "needs cpu_policy=dedicated or mixed"
+        if both.either("emulator_threads_policy") == "isolate":
+            yield both.full("emulator_threads_policy"), "needs cpu_policy=dedicated or mixed"
+        if both.either("cpu_dedicated_mask"):
+            yield both.full("cpu_dedicated_mask"), "needs cpu_policy=mixed"

@@ -1,0 +1,61 @@
+"""Whether the host of a server offers what another image would need, and what firmware an image boots by."""
+
+from collections.abc import Mapping
+
+from provisioning.common.errors import InvalidInputError
+from provisioning.compute.guest_hardware import host_needs
+from provisioning.compute.models import Instance
+from provisioning.compute.selectors.host_rows import host_states
+from provisioning.hosts.models import Host
+from provisioning.images.models import Image
+from provisioning.images.properties import FIRMWARE, FOUND, text_of
+from provisioning.scheduler import HostNeed
+from provisioning.scheduler.host_needs import offers
+
+UEFI = "COMPUTE_FIRMWARE_UEFI"
+"""The trait of hosts on which guests can boot by UEFI."""
+
+
+def check_host_offers(instance: Instance, properties: Mapping[str, object]) -> None:
+    """Raise InvalidInputError for ``imageRef`` when the host that the server is on does not offer what an image needs.
+
+    A server without a host passes: the scheduler looks for one that does.
+    """
+    missing = missing_here(instance, properties)
+    if missing is not None:
+        what = f"has {missing.words}, which is forbidden" if missing.forbidden else f"does not offer {missing.words}"
+        raise InvalidInputError(f"The server's host {what} ({missing.asked}).", field="imageRef")
+
+
+def missing_here(instance: Instance, properties: Mapping[str, object]) -> HostNeed | None:
+    """Return the first thing that the server's host does not offer; None when it offers all that an image needs."""
+    needs = host_needs(properties, instance.flavor)
+    if not needs or instance.host_id is None:
+        return None
+    hosts = host_states({"traits"}, only=instance.host_id)
+    return next((need for need in needs for host in hosts if not offers(host, need)), None)
+
+
+def boot_properties(image: Image) -> dict[str, str]:
+    """Return an image's properties for a guest that boots from it, with the firmware that its data asks for.
+
+    The owner's own word counts before that; and where no host can boot by UEFI the guest is as if nothing were found.
+    """
+    return with_found(text_of(image.properties), image.found_firmware)
+
+
+def boot_properties_of_volume(metadata: Mapping[str, object]) -> dict[str, str]:
+    """Return the same of a volume by what it keeps of its image."""
+    said = text_of(metadata)
+    return with_found(said, said.pop(FOUND, ""))
+
+
+def with_found(properties: dict[str, str], found: str) -> dict[str, str]:
+    if found != "uefi" or properties.get(FIRMWARE) or not _any_host_has(UEFI):
+        return properties
+    return {**properties, FIRMWARE: found}
+
+
+def _any_host_has(trait: str) -> bool:
+    kinds = Host.objects.order_by().values_list("traits", flat=True).distinct()
+    return any(trait in traits for traits in kinds)
