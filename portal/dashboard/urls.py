@@ -16,6 +16,7 @@ from portal.dashboard.api_access.try_it import TryIt, TryItToken
 from portal.dashboard.api_access.views import ApiAccess
 from portal.dashboard.application_credentials.views import CredentialCreate, CredentialDelete, CredentialList
 from portal.dashboard.flavors.views import FlavorCreate, FlavorDelete, FlavorList
+from portal.dashboard.images.hardware import ImageHardware
 from portal.dashboard.images.sharing import ImageAnswer, ImageShare, ImageUnshare
 from portal.dashboard.images.views import ImageData, ImageDelete, ImageList, ImageResume, ImageUpload
 from portal.dashboard.instances.bulk import InstancesBulk
@@ -67,6 +68,7 @@ urlpatterns = [
     path("images/upload/", ImageUpload.as_view(), name="image_upload"),
     path("images/<uuid:image_id>/upload/", ImageResume.as_view(), name="image_resume"),
     path("images/<uuid:image_id>/data/", ImageData.as_view(), name="image_data"),
+    path("images/<uuid:image_id>/hardware/", ImageHardware.as_view(), name="image_hardware"),
     path("images/<uuid:image_id>/share/", ImageShare.as_view(), name="image_share"),
     path("images/<uuid:image_id>/share/<uuid:project_id>/", ImageUnshare.as_view(), name="image_unshare"),
     path("images/<uuid:image_id>/accept/", ImageAnswer.as_view(), name="image_accept"),

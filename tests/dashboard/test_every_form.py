@@ -45,6 +45,7 @@ INVALID: Mapping[str, Typed] = {
     "group_edit": {},
     "group_role_give": {},
     "group_user_add": {},
+    "image_hardware": {"hw_disk_bus": "bogus"},
     "image_share": {},
     "key_pair_create": {"how": "import"},
     "launch": {"count": "many", "metadata": "no sign", "description": "x" * 256, "networks": "nowhere"},

@@ -258,3 +258,53 @@ def test_the_number_of_queries_does_not_grow(
         foreign_image(alice)
     with django_assert_num_queries(6):  # type: ignore[attr-defined]
         at_alice.get("/images/")
+
+
+# ----- hardware -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(alice: Person, db: None) -> Image:
+    return foreign_image(alice, name="mine", visibility="private", found_firmware="uefi")
+
+
+def test_the_hardware_of_an_image_is_chosen_in_a_form(at_alice: Client, own: Image) -> None:
+    Image.objects.filter(id=own.id).update(properties={"os_distro": "debian", "hw_video_model": "odd"})
+    page = at_alice.get(f"/images/{own.id}/hardware/").content.decode()
+    assert "As found: UEFI" in page
+    assert '<option value="odd" selected>' in page
+    typed = {"hw_disk_bus": "sata", "hw_qemu_guest_agent": "yes", "os_secure_boot": "required", "hw_video_model": ""}
+    assert at_alice.post(f"/images/{own.id}/hardware/", typed).status_code == 303
+    own.refresh_from_db()
+    kept = {name: value for name, value in typed.items() if value}
+    assert own.properties == {"os_distro": "debian", **kept}
+    (row,) = [each for each in at_alice.get("/images/").context["rows"] if each["image"] == own]
+    assert row["hardware"] == "boots by UEFI (found) · Secure Boot · sata"
+    assert row["can_equip"]
+
+
+@each_row(
+    ("typed", "field"),
+    [
+        ({"hw_disk_bus": "bogus"}, "hw_disk_bus"),
+        ({"hw_tpm_model": "tpm-crb", "hw_tpm_version": "1.2"}, "hw_tpm_model"),
+        ({"os_secure_boot": "required", "hw_firmware_type": "bios"}, "os_secure_boot"),
+        ({"hw_machine_type": "q35", "hw_disk_bus": "ide"}, "hw_disk_bus"),
+    ],
+)
+def test_hardware_that_no_guest_can_have_is_refused_at_its_field(
+    at_alice: Client, own: Image, typed: dict[str, str], field: str
+) -> None:
+    answer = at_alice.post(f"/images/{own.id}/hardware/", typed)
+    assert answer.status_code == 422
+    assert list(answer.context["form"].errors) == [field]
+    assert "hw_" not in answer.context["form"].errors[field].as_text()
+    assert Image.objects.get(id=own.id).properties == {}
+
+
+def test_hardware_is_set_for_images_of_the_project(at_alice: Client, charlie: Person, cloud: Cloud) -> None:
+    theirs = foreign_image(charlie, visibility="public")
+    assert at_alice.post(f"/images/{theirs.id}/hardware/", {"hw_disk_bus": "sata"}).status_code == 422
+    assert Image.objects.get(id=theirs.id).properties == {}
+    rows = {each["image"].id: each["can_equip"] for each in at_alice.get("/images/").context["rows"]}
+    assert not rows[theirs.id]

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from portal.dashboard import wording
+from portal.dashboard.images.hardware_words import summary
 from portal.dashboard.names import bdi
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
@@ -57,6 +58,8 @@ def _row(context: RequestContext, image: Image, answer: ImageMember | None) -> R
         "status": wording.IMAGE_STATUS.get(image.status, wording.UNKNOWN),
         "mine": mine,
         "seen_by": wording.SEEN_BY[seen_by],
+        "hardware": summary(image),
+        "can_equip": mine and policy.allows(context, "modify_image"),
         "can_delete": may_delete(context, image),
         "can_share": shareable and policy.allows(context, "add_member"),
         "can_accept": answers and offered,

@@ -1,0 +1,111 @@
+"""The form for what an image asks of the hardware of its guests."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.http import HttpResponse, QueryDict
+
+from compute_agent.contract import hardware_properties as known
+from compute_agent.contract.hardware_properties import Property
+from portal.dashboard.forms import Form, OfferedField
+from portal.dashboard.images.hardware_words import FOUND, TITLES
+from portal.dashboard.images.views import ImagePage
+from portal.dashboard.names import bdi
+from portal.dashboard.pages import FormPage
+from portal.dashboard.plain import plain
+from provisioning.common.errors import NovellaError
+from provisioning.compute.services.image_hardware import set_hardware
+from provisioning.images import selectors
+from provisioning.images.models import Image
+
+GROUPS: Mapping[str, Mapping[str, Property]] = {
+    "Start": {
+        "Firmware": known.FIRMWARE,
+        "Secure Boot": known.SECURE_BOOT,
+        "Chipset": known.MACHINE,
+        "TPM": known.TPM_VERSION,
+        "Interface of the TPM": known.TPM_MODEL,
+        "System": known.OS_TYPE,
+    },
+    "Disks and network": {
+        "Bus of disks": known.DISK_BUS,
+        "SCSI controller": known.SCSI_MODEL,
+        "Bus of CD drives": known.CDROM_BUS,
+        "Network card": known.VIF_MODEL,
+        "A queue for each vCPU": known.MULTIQUEUE,
+    },
+    "Screen and input": {
+        "Graphics": known.VIDEO_MODEL,
+        "Keyboard and tablet": known.INPUT_BUS,
+        "Pointer": known.POINTER,
+        "Sound": known.SOUND,
+    },
+    "Processor and agent": {
+        "CPU mode": known.CPU_MODE,
+        "Hide the hypervisor": known.HIDE,
+        "Watchdog": known.WATCHDOG,
+        "Config drive": known.CONFIG_DRIVE,
+        "Guest agent": known.AGENT,
+        "Snapshots must be quiet": known.QUIESCE,
+    },
+}
+OPEN = "The host's choice"
+
+
+class HardwareForm(Form):
+    """One choice for each property; what is left open is the host's to choose."""
+
+    focuses = False
+
+    def __init__(self, data: QueryDict | None, image: Image) -> None:
+        super().__init__(data, initial={name: image.properties.get(name) or "" for name in _PROPERTIES})
+        for label, wanted in _ALL.items():
+            self.fields[wanted.image] = OfferedField(label=label, required=False, widget=forms.Select)
+            self.offer(wanted.image, _choices(wanted, image))
+
+    def said(self, error: NovellaError) -> str:
+        """Say what is wrong with the labels of the page for names of properties."""
+        reason = error.message.partition(": ")[2] or error.message
+        for label, wanted in _ALL.items():
+            reason = reason.replace(wanted.image, label)
+        return plain(reason[:1].upper() + reason[1:])
+
+    @property
+    def groups(self) -> list[tuple[str, list[forms.BoundField]]]:
+        """The fields under their headings."""
+        return [(title, [self[wanted.image] for wanted in group.values()]) for title, group in GROUPS.items()]
+
+
+class ImageHardware(FormPage, ImagePage):
+    """The hardware that guests of an image have."""
+
+    rule = "modify_image"
+    template = "dashboard/images/hardware.html"
+
+    def form(self, data: QueryDict | None = None) -> Form:
+        return HardwareForm(data, self._image())
+
+    def save(self, form: Form) -> HttpResponse:
+        image = set_hardware(self.context, self.kwargs["image_id"], form.cleaned_data)
+        return self.go("dashboard:images", said=f"New instances of {bdi(image.name or image.id)} have this hardware.")
+
+    def further(self) -> Mapping[str, Any]:
+        image = self._image()
+        return {"image": image, "found": FOUND.get(image.found_firmware, "")}
+
+    def _image(self) -> Image:
+        return selectors.image_for(self.context, self.kwargs["image_id"])
+
+
+_ALL = {label: wanted for group in GROUPS.values() for label, wanted in group.items()}
+_PROPERTIES = [wanted.image for wanted in _ALL.values()]
+
+
+def _choices(wanted: Property, image: Image) -> list[tuple[str, str]]:
+    """Offer the values that hosts know, and one that the image has all the same."""
+    values = ("yes", "no") if wanted.kind == "switch" else wanted.values
+    has = str(image.properties.get(wanted.image) or "")
+    nothing = f"As found: {FOUND[image.found_firmware]}" if wanted is known.FIRMWARE and image.found_firmware else OPEN
+    odd = [(has, has)] if has and has not in values else []
+    return [("", nothing), *((value, TITLES.get(value, value)) for value in values), *odd]

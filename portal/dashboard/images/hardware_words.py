@@ -1,0 +1,29 @@
+"""The words in which pages say what an image asks of the hardware of its guests."""
+
+from compute_agent.contract import hardware_properties as known
+from provisioning.images.models import Image
+from provisioning.images.properties import FIRMWARE
+
+TITLES = {"bios": "BIOS", "uefi": "UEFI", "pc": "pc (i440FX)", "tpm-tis": "TIS", "tpm-crb": "CRB"}
+FOUND = {"bios": "BIOS", "uefi": "UEFI", "bios or uefi": "BIOS or UEFI"}
+SHOWN = ("hw_machine_type", "hw_disk_bus", "hw_vif_model", "hw_video_model")
+"""Properties whose values lists show, besides firmware, Secure Boot and TPM."""
+
+
+def summary(image: Image) -> str:
+    """Say in a line what the image asks for; empty when it leaves all to the host."""
+    said = image.properties
+    words = [boots_by(image)]
+    if said.get(known.SECURE_BOOT.image) == "required":
+        words.append("Secure Boot")
+    if said.get(known.TPM_VERSION.image):
+        words.append(f"TPM {said[known.TPM_VERSION.image]}")
+    words += [str(said[name]) for name in SHOWN if said.get(name)]
+    return " · ".join(filter(None, words))
+
+
+def boots_by(image: Image) -> str:
+    """Say by which firmware guests boot: as the image says, or as was found in its data."""
+    if image.properties.get(FIRMWARE):
+        return f"boots by {TITLES.get(str(image.properties[FIRMWARE]), str(image.properties[FIRMWARE]))}"
+    return f"boots by {FOUND[image.found_firmware]} (found)" if image.found_firmware in FOUND else ""

@@ -1,0 +1,27 @@
+"""What an image asks of the hardware of its guests, changed together and checked before it is written."""
+
+from collections.abc import Mapping
+
+from compute_agent.contract import hardware
+from compute_agent.contract.hardware_properties import HardwareError
+from provisioning.common.context import RequestContext
+from provisioning.common.errors import InvalidInputError
+from provisioning.images import selectors, services
+from provisioning.images.changes import Change
+from provisioning.images.models import Image
+
+
+def set_hardware(context: RequestContext, image_id: str, asked: Mapping[str, str]) -> Image:
+    """Give an image properties of ``asked``, and take away those that are empty there; others stay.
+
+    Raises InvalidInputError, with the property as its field, for a value that is none and for such as contradict each
+    other: an image's record would take them, and a launch would not.  Further what ``services.patch`` raises.
+    """
+    try:
+        hardware.read(asked, {}, 1)
+    except HardwareError as error:
+        raise InvalidInputError(f"{error}.", field=error.name) from error
+    image = selectors.image_for(context, image_id)
+    changes = [Change("add", name, value) for name, value in asked.items() if value]
+    changes += [Change("remove", name) for name, value in asked.items() if not value and name in image.properties]
+    return services.patch(context, image.id, changes) if changes else image
