@@ -19,7 +19,7 @@ from provisioning.compute.services.flavors import FlavorRequest, create_flavor
 from provisioning.hosts import enrolment
 from provisioning.identity.models import Project, User
 from provisioning.identity.selectors.lookups import record_by
-from provisioning.identity.services.assignments import assign_role
+from provisioning.identity.services.assignments import assign_role, grant
 from provisioning.identity.services.catalog import ensure_catalog
 from provisioning.identity.services.domains import ensure_domain
 from provisioning.identity.services.projects import ensure_project
@@ -105,6 +105,7 @@ def people(secrets_dir: Path, seed: Seed) -> dict[str, RequestContext]:
         users[name] = _user(name, projects[next(iter(roles))], secrets_dir, seed)
         for project, role in roles.items():
             assign_role(users[name], projects[project], role)
+    grant(ensure_role("admin", description=ROLES["admin"]), user=users["admin"], system=True)
     return {name: _operator(users["admin"], project) for name, project in projects.items()}
 
 

@@ -40,6 +40,8 @@ class SignedRequest:
     headers: Mapping[str, str]
     """Names in lower case."""
     body_hash: str
+    must_sign_host: bool = True
+    """Whether the host must be among the headers that are signed, as AWS demands and Keystone does not."""
 
     def is_signed_with(self, secret: str) -> bool:
         """Whether the holder of this secret signed it, in version 2 or 4, within the last quarter of an hour."""
@@ -82,7 +84,9 @@ class SignedRequest:
         scope = (parts.get("Credential") or self.params.get("X-Amz-Credential", "")).split("/")
         names = (parts.get("SignedHeaders") or self.params.get("X-Amz-SignedHeaders", "")).split(";")
         moment = self.headers.get("x-amz-date") or self.params.get("X-Amz-Date", "")
-        if len(scope) != 5 or scope[0] != self.access or not _is_recent_stamp(moment, scope[1]) or "host" not in names:
+        if len(scope) != 5 or scope[0] != self.access or not _is_recent_stamp(moment, scope[1]):
+            return False
+        if self.must_sign_host and "host" not in names:
             return False
         if _is_over(moment, self.params.get("X-Amz-Expires", "")):
             return False

@@ -25,7 +25,7 @@ def register() -> None:
                     *("identity.ImpliedRole", "identity.User", "identity.Group", "identity.GroupMembership"),
                     *("identity.RoleAssignment", "identity.Region", "identity.Service", "identity.Endpoint"),
                     *("identity.EndpointGroup", "identity.ProjectEndpoint", "identity.ProjectEndpointGroup"),
-                    *("identity.RegisteredLimit", "identity.Limit"),
+                    *("identity.RegisteredLimit", "identity.Limit", "identity.Policy"),
                 ),
                 _BY_OPERATORS,
             ),

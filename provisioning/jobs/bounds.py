@@ -178,7 +178,7 @@ BOUNDS: dict[str, Bound] = {
             *("identity.GroupMembership", "identity.Role", "identity.ImpliedRole", "identity.RoleAssignment"),
             *("identity.Region", "identity.Service", "identity.Endpoint", "identity.EndpointGroup"),
             *("identity.ProjectEndpoint", "identity.ProjectEndpointGroup", "identity.RegisteredLimit"),
-            "identity.Limit",
+            *("identity.Limit", "identity.Policy"),
         ),
         _MANAGERS,
     ),

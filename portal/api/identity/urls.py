@@ -5,7 +5,7 @@ from django.urls import re_path
 from portal.api.common.views import NoSuchResource, ServiceView
 from portal.api.identity import v2, versions
 from portal.api.identity.auth import self_service, tokens
-from portal.api.identity.catalog import endpoint_groups, endpoints, project_endpoints, regions, services
+from portal.api.identity.catalog import endpoint_groups, endpoints, policies, project_endpoints, regions, services
 from portal.api.identity.credentials import access_rules, application_credentials, credentials, ec2
 from portal.api.identity.directory import domains, groups, project_tags, projects, users
 from portal.api.identity.limits import limits, registered_limits
@@ -80,6 +80,8 @@ _V3: dict[str, type[ServiceView]] = {
     "/limits": limits.LimitsView,
     "/limits/model": limits.LimitModelView,
     "/limits/(?P<limit_id>[^/]+)": limits.LimitView,
+    "/policies": policies.PoliciesView,
+    "/policies/(?P<policy_id>[^/]+)": policies.PolicyView,
     "/regions": regions.RegionsView,
     "/regions/(?P<region_id>[^/]+)": regions.RegionView,
 }

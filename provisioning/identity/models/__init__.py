@@ -5,6 +5,7 @@ from provisioning.identity.models.base import LONG, SHORT
 from provisioning.identity.models.catalog import (
     Endpoint,
     EndpointGroup,
+    Policy,
     ProjectEndpoint,
     ProjectEndpointGroup,
     Region,
@@ -49,6 +50,7 @@ __all__ = [
     "KeyRecord",
     "KnownAddress",
     "Limit",
+    "Policy",
     "Project",
     "ProjectEndpoint",
     "ProjectEndpointGroup",

@@ -34,6 +34,21 @@ class Service(models.Model):
         return self.name or self.type
 
 
+class Policy(models.Model):
+    """A text that services once read their rules from; Keystone, too, only keeps it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    type = models.CharField(max_length=LONG)
+    blob = models.TextField()
+    extra = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        verbose_name_plural = "policies"
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
 class Endpoint(models.Model):
     """Where a service is.  In ``url``, ``$(public_url)s`` stands for this cloud's address, ``$(project_id)s`` for the
     token's project.

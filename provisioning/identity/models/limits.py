@@ -16,7 +16,9 @@ class RegisteredLimit(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    service = models.ForeignKey(Service, on_delete=models.CASCADE)
+    service = models.ForeignKey(  # stays as an id when the service is deleted, as in Keystone
+        Service, on_delete=models.DO_NOTHING, db_constraint=False
+    )
     region = models.ForeignKey(Region, null=True, blank=True, on_delete=models.CASCADE)
     resource_name = models.CharField(max_length=LONG)
     default_limit = models.IntegerField()

@@ -103,4 +103,9 @@ RULES = (
     identity_rule("identity:create_region", CLOUD_ADMIN, "Create a region."),
     identity_rule("identity:update_region", CLOUD_ADMIN, "Change a region."),
     identity_rule("identity:delete_region", CLOUD_ADMIN, "Delete a region."),
+    identity_rule("identity:list_policies", CLOUD_ADMIN_OR_SYSTEM_READER, "List policies."),
+    identity_rule("identity:get_policy", CLOUD_ADMIN_OR_SYSTEM_READER, "Show a policy."),
+    identity_rule("identity:create_policy", CLOUD_ADMIN, "Create a policy."),
+    identity_rule("identity:update_policy", CLOUD_ADMIN, "Change a policy."),
+    identity_rule("identity:delete_policy", CLOUD_ADMIN, "Delete a policy."),
 )

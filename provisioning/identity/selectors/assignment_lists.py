@@ -33,12 +33,19 @@ class AssignmentFilters:
     project_id: uuid.UUID | None = None
     subtree: bool = False
     """With ``project_id``: also on the projects below it."""
+    top_domain_id: str | None = None
+    """With ``subtree``: on the projects of this domain, which in Keystone is a project above them."""
     domain_id: str | None = None
     system: bool = False
     inherited: bool = False
     """Only what is inherited: given for what is below, or come from above."""
     within_domain_id: str | None = None
     """Only on this domain and on its projects; for the administrator of a domain."""
+
+    @property
+    def on_projects(self) -> bool:
+        """Whether only some projects count."""
+        return self.project_id is not None or self.top_domain_id is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,10 @@ def assignments(
     ``effective``: groups give way to their users, inheritance to the projects it reaches, and what a role implies
     stands beside it; roles of domains are left out, for no token has them.
     """
-    if filters.project_id is not None and (filters.subtree or effective):
+    if filters.top_domain_id is not None:
+        tree = ProjectTree.of_domain(filters.top_domain_id)
+        projects = set(tree.parents)
+    elif filters.project_id is not None and (filters.subtree or effective):
         tree = ProjectTree.of_domain_of(filters.project_id)
         projects = tree.below(filters.project_id) if filters.subtree else {filters.project_id}
     else:
@@ -87,7 +97,7 @@ def assignments(
         found = found.filter(role=filters.role_id)
     if filters.inherited:
         found = found.filter(inherited=True)
-    if filters.project_id is not None:
+    if filters.on_projects:
         found = found.filter(project__in=projects)
     if filters.domain_id is not None:
         found = found.filter(domain=filters.domain_id)
@@ -125,7 +135,7 @@ def _effective(filters: AssignmentFilters, projects: set[uuid.UUID], tree: Proje
     if filters.user_id is not None:
         mine = GroupMembership.objects.filter(user=filters.user_id).values("group")
         found = found.filter(Q(user=filters.user_id) | Q(group__in=mine))
-    if filters.project_id is not None:
+    if filters.on_projects:
         found = found.filter(Q(project__in=projects | tree.above(projects)) | Q(domain__in=tree.domains(projects)))
     if filters.domain_id is not None:
         found = found.filter(domain=filters.domain_id, inherited=False)
@@ -146,7 +156,7 @@ def _wanted(filters: AssignmentFilters, projects: set[uuid.UUID]) -> Callable[[A
     def holds(each: Assignment) -> bool:
         return (
             (filters.role_id is None or each.role_id == filters.role_id)
-            and (filters.project_id is None or each.project_id in projects)
+            and (not filters.on_projects or each.project_id in projects)
             and (not filters.inherited or each.inherited)
         )
 

@@ -10,7 +10,7 @@ from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.prepared import Prepared
 from provisioning.identity.catalog import INTERFACES, OWN, filled, is_filtered_by
-from provisioning.identity.models import Endpoint, ProjectEndpoint, ProjectEndpointGroup, Region, Service
+from provisioning.identity.models import Endpoint, Policy, ProjectEndpoint, ProjectEndpointGroup, Region, Service
 
 _PLACE = {own.id: place for place, own in enumerate(OWN)}
 
@@ -134,6 +134,19 @@ def existing_region(region_id: str) -> Region:
     found = None if "\0" in region_id else Region.objects.filter(id=region_id).first()
     if found is None:
         raise NotFoundError(f"Could not find region: {_shown(region_id)}.")
+    return found
+
+
+def policies() -> list[Policy]:
+    return list(Policy.objects.order_by("id"))
+
+
+def existing_policy(policy_id: str) -> Policy:
+    """Return a policy of ``/v3/policies``, or raise NotFoundError."""
+    key = read_id(policy_id)
+    found = Policy.objects.filter(id=key).first() if key else None
+    if found is None:
+        raise NotFoundError(f"Could not find policy: {_shown(policy_id)}.")
     return found
 
 

@@ -27,6 +27,11 @@ class ProjectTree:
         return cls._read(Project.objects.filter(domain__in=Project.objects.filter(id=project_id).values("domain")))
 
     @classmethod
+    def of_domain(cls, domain_id: str) -> ProjectTree:
+        """Read the projects of a domain."""
+        return cls._read(Project.objects.filter(domain=domain_id))
+
+    @classmethod
     def all(cls) -> ProjectTree:
         """Read every project of which something may be inherited."""
         inherited = RoleAssignment.objects.filter(inherited=True)

@@ -15,8 +15,8 @@ from provisioning.identity.models import Domain, Group, Project, Role, RoleAssig
 def grant(role: Role, **target: Unpack[Target]) -> RoleAssignment:
     """Give a user or a group a role on a project, a domain or the system; what was given already stays.
 
-    ForbiddenError for a role of a domain elsewhere, InvalidInputError for one on the system, NotFoundError when one of
-    them was deleted meanwhile.
+    ForbiddenError for a role of a domain on a project of another one, InvalidInputError for one on the system,
+    NotFoundError when one of them was deleted meanwhile.
     """
     row = columns_of(**target)
     _check_domain(role, row["project"], row["domain"])
@@ -63,8 +63,7 @@ def _check_domain(role: Role, project: Project | None, domain: Domain | None) ->
         return
     if project is None and domain is None:
         raise InvalidInputError(f"The role {role.name} is of a domain and cannot be given on the system.", field="role")
-    where = project.domain_id if project is not None else domain.id if domain is not None else None
-    if where != role.domain_id:
+    if project is not None and project.domain_id != role.domain_id:
         raise ForbiddenError(f"The role {role.name} is of another domain and cannot be given here.")
 
 

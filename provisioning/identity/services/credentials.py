@@ -97,7 +97,8 @@ def update_credential(
 ) -> Credential:
     """Change a credential; what was got with an EC2 credential as it was before ends.
 
-    An EC2 credential keeps its type and its access key, of which its id is made.  Errors as of ``create_credential``.
+    An EC2 credential keeps its type and its id.  As in Keystone, requests find it by the access key that it was created
+    with, of which the id is made, also when its blob has another one now.  Errors as of ``create_credential``.
     """
     kind, project = changes.get("kind", record.type), changes.get("project", project_of(record))
     if caller is not None:
@@ -110,8 +111,6 @@ def update_credential(
     if "blob" in changes or kind == EC2:
         blob = changes["blob"] if "blob" in changes else blob_of(record)
         _check(kind, blob, project)
-        if kind == EC2 and credential_id(ec2_keys(blob).access) != record.id:
-            raise InvalidInputError("The access key cannot be changed. Make a new credential.", field="blob")
         if kind == EC2 and ec2_keys(blob).trust_id != ec2_keys(blob_of(record)).trust_id:
             raise InvalidInputError("trust_id can not be updated for credential.", field="blob")
         record.encrypted_blob = encrypt(blob)

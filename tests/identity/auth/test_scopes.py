@@ -86,7 +86,7 @@ def test_role_on_a_domain_opens_no_project_of_it_unless_inherited(people: People
         {"system": True},
         {"domain": {}},
         {"domain": {"id": 7}},
-        {"domain": {"id": "default", "surprise": 1}},
+        {"surprise": {"id": "default"}},
         {"system": {"all": True}, "domain": {"id": "default"}},
     ],
 )

@@ -88,6 +88,16 @@ def test_version_4(request_: SignedRequest) -> None:
             assert not replace(request_, **change).is_signed_with(SECRET_OF_SUITE), change  # type: ignore[arg-type]
 
 
+def test_the_host_is_signed_where_that_is_demanded() -> None:
+    request = of_version_4("x-amz-date", "", must_sign_host=False)
+    scope, moment = ["20150830", "us-east-1", "service", "aws4_request"], "20150830T123600Z"
+    signature = request._signed_4(SECRET_OF_SUITE, scope, moment, ["x-amz-date"], "", request.host)
+    signed = replace(request, signature=signature)
+    with time_machine.travel("2015-08-30T12:40:00Z"):
+        assert signed.is_signed_with(SECRET_OF_SUITE)
+        assert not replace(signed, must_sign_host=True).is_signed_with(SECRET_OF_SUITE)
+
+
 def test_version_2() -> None:
     with time_machine.travel("2011-10-03T15:20:00Z"):
         assert OF_VERSION_2.is_signed_with(SECRET)

@@ -104,14 +104,14 @@ def test_what_is_not_there_is_named(people: People, acme: Acme) -> None:
     assert api.get(f"{V3}/system/groups/x/roles").status_code == 404
 
 
-def test_a_domains_role_is_given_inside_the_domain_only(people: People, acme: Acme) -> None:
+def test_a_domains_role_is_given_on_projects_of_the_domain_only(people: People, acme: Acme) -> None:
     smith = create_role("smith", domain=acme.domain)
     grant(smith, user=people.alice.user, project=acme.foundry)
     grant(smith, user=acme.ed, domain=acme.domain, inherited=True)
     with pytest.raises(ForbiddenError, match="another domain"):
         grant(smith, user=acme.ed, project=people.alice.project)
-    with pytest.raises(ForbiddenError, match="another domain"):
-        grant(smith, group=acme.staff, domain=people.alice.user.domain)
+    grant(smith, group=acme.staff, domain=people.alice.user.domain)
+    grant(smith, group=acme.staff, domain=people.alice.user.domain, inherited=True)
     with pytest.raises(InvalidInputError, match="cannot be given on the system"):
         grant(smith, user=acme.ed, system=True)
     api = Api(people.operator)

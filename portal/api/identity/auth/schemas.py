@@ -19,38 +19,40 @@ def _object(properties: Schema, required: list[str] | None = None) -> Schema:
     }
 
 
-_DOMAIN = _object({"id": _ID, "name": _NAME})
+def _open(properties: Schema, required: list[str] | None = None) -> Schema:
+    """Return the schema of a part of ``auth``: Keystone ignores what it does not know there."""
+    return _object(properties, required) | {"additionalProperties": True}
+
+
+_DOMAIN = _open({"id": _ID, "name": _NAME})
 _USER: Schema = {"id": _ID, "name": _NAME, "domain": _DOMAIN}
 
 _SCOPE: Schema = {
     "type": "object",
     "properties": {
-        "project": _object({"id": _ID, "name": _NAME, "domain": _DOMAIN}),
+        "project": _open({"id": _ID, "name": _NAME, "domain": _DOMAIN}),
         "domain": _DOMAIN,
-        "system": _object({"all": {"const": True}}, ["all"]),
-        "OS-TRUST:trust": _object({"id": _ID}, ["id"]),
+        "system": _open({"all": {"const": True}}, ["all"]),
+        "OS-TRUST:trust": _open({"id": _ID}, ["id"]),
         "unscoped": {"type": "object"},
     },
-    "minProperties": 1,
-    "maxProperties": 1,
-    "additionalProperties": False,
+    "oneOf": [{"required": [name]} for name in ("project", "domain", "system", "OS-TRUST:trust", "unscoped")],
 }
+"""Exactly one of the scopes that Keystone knows."""
 
-AUTH = _object(
+AUTH = _open(
     {
-        "auth": _object(
+        "auth": _open(
             {
                 "identity": {
                     "type": "object",
                     "properties": {
                         "methods": {"type": "array", "items": _NAME, "minItems": 1, "maxItems": 10},
-                        "password": _object(
-                            {"user": _object({**_USER, "password": _PASSWORD}, ["password"])}, ["user"]
-                        ),
-                        "totp": _object({"user": _object({**_USER, "passcode": _NAME}, ["passcode"])}, ["user"]),
-                        "token": _object({"id": _TOKEN}, ["id"]),
-                        "application_credential": _object(
-                            {"id": _ID, "name": _NAME, "secret": _PASSWORD, "user": _object(_USER)}, ["secret"]
+                        "password": _open({"user": _open({**_USER, "password": _PASSWORD}, ["password"])}, ["user"]),
+                        "totp": _open({"user": _open({**_USER, "passcode": _NAME}, ["passcode"])}, ["user"]),
+                        "token": _open({"id": _TOKEN}, ["id"]),
+                        "application_credential": _open(
+                            {"id": _ID, "name": _NAME, "secret": _PASSWORD, "user": _open(_USER)}, ["secret"]
                         ),
                     },
                     "required": ["methods"],

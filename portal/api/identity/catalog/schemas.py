@@ -50,6 +50,16 @@ ENDPOINT_CREATE = _body("endpoint", _ENDPOINT, "interface", "url", "service_id")
 ENDPOINT_UPDATE = _body("endpoint", _ENDPOINT)
 """``PATCH /v3/endpoints/{id}``."""
 
+_POLICY: Schema = {
+    "type": {"type": "string", "maxLength": 255},
+    "blob": {"type": "string", "maxLength": 65_535},
+}
+POLICY_CREATE = _body("policy", _POLICY, "blob", "type")
+"""``POST /v3/policies``."""
+POLICY_UPDATE = _body("policy", _POLICY)
+"""``PATCH /v3/policies/{id}``."""
+POLICY_UPDATE["properties"]["policy"]["minProperties"] = 1
+
 _ENDPOINT_GROUP: Schema = {
     "name": _ID | {"pattern": r"\S"},
     "description": _DESCRIPTION,

@@ -95,6 +95,7 @@ class Ec2TokensView(ServiceView):
                 params=_texts(signed.get("params", {})),
                 headers={name.lower(): value for name, value in _texts(signed.get("headers", {})).items()},
                 body_hash=signed.get("body_hash", ""),
+                must_sign_host=False,
             )
         )
         return _token(request, issued)

@@ -80,7 +80,7 @@ _SIGNED = _object(
         "path": {"type": "string", "maxLength": 8192},
         "params": _TEXTS,
         "headers": _TEXTS,
-        "body_hash": {"type": "string", "maxLength": 64},
+        "body_hash": {"type": "string", "maxLength": 255},
     },
     ["access", "signature", "host", "verb", "path"],
 )

@@ -11,9 +11,11 @@ from portal.api.common.views import Schemas, ServiceView
 from portal.api.identity.queries import flag, parameters
 from portal.api.identity.roles import shapes
 from portal.api.identity.short_lists import list_links
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
+from provisioning.identity.models import Domain, Project
 from provisioning.identity.selectors.assignment_lists import MOST_ASSIGNMENTS, AssignmentFilters, assignments, names_of
+from provisioning.identity.selectors.lookups import by_id
 
 INHERITED = "scope.OS-INHERIT:inherited_to"
 PARAMETERS = (
@@ -59,17 +61,32 @@ class RoleAssignmentsView(ServiceView):
 def _filters(request: Request, within: str | None) -> AssignmentFilters:
     query = request.query_params
     domain_id = query.get("scope.domain.id")
+    subtree = flag(request, "include_subtree")
+    top = _top_domain(query["scope.project.id"]) if subtree and "scope.project.id" in query else None
     return AssignmentFilters(
         user_id=_id(request, "user.id"),
         group_id=_id(request, "group.id"),
         role_id=_id(request, "role.id"),
-        project_id=_id(request, "scope.project.id"),
-        subtree=flag(request, "include_subtree"),
+        project_id=None if top is not None else _id(request, "scope.project.id"),
+        subtree=subtree,
+        top_domain_id=top,
         domain_id=None if domain_id is None else domain_id.replace("\0", "\N{REPLACEMENT CHARACTER}"),
         system=_one_of(request, "scope.system", {"all", "true", "1"}),
         inherited=_one_of(request, INHERITED, {"projects"}),
         within_domain_id=within,
     )
+
+
+def _top_domain(text: str) -> str | None:
+    """Return the id if it is a domain's, which in Keystone is the project above all of the domain; None: a project's.
+
+    Raises NotFoundError for an id that is neither's.
+    """
+    if by_id(Project, text) is not None:
+        return None
+    if "\0" in text or by_id(Domain, text) is None:
+        raise NotFoundError(f"Could not find project: {text[:64]}.")
+    return text
 
 
 def _id(request: Request, name: str) -> uuid.UUID | None:
@@ -91,7 +108,7 @@ def _check(request: Request, filters: AssignmentFilters, *, effective: bool) -> 
     scopes = [bool(filters.project_id), filters.domain_id is not None, filters.system]
     if scopes.count(True) > 1:
         raise InvalidInputError("Specify a project, a domain or the system, not several of them.", field="scope")
-    if filters.subtree and filters.project_id is None:
+    if filters.subtree and not filters.on_projects:
         raise InvalidInputError(
             "scope.project.id must be specified if include_subtree is also specified.", field="include_subtree"
         )

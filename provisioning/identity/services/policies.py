@@ -1,0 +1,28 @@
+"""Policies of the Identity API: texts with a type, which nothing here reads (deprecated since Queens)."""
+
+from typing import Any
+
+from provisioning.common.errors import NotFoundError
+from provisioning.identity.models import Policy
+from provisioning.identity.services.checks import merged
+
+Extra = dict[str, Any]
+
+
+def create_policy(type_: str, blob: str, *, extra: Extra | None = None) -> Policy:
+    """Keep a policy with its additional fields; InvalidInputError for too many of these."""
+    return Policy.objects.create(type=type_, blob=blob, extra=merged({}, extra))
+
+
+def update_policy(policy: Policy, *, extra: Extra | None = None, **columns: str) -> Policy:
+    """Change ``type`` and ``blob``, and merge additional fields; NotFoundError when it was deleted meanwhile."""
+    values: dict[str, Any] = {**columns, "extra": merged(policy.extra, extra)}
+    if not Policy.objects.filter(pk=policy.pk).update(**values):
+        raise NotFoundError(f"Could not find policy: {policy.pk.hex}.")
+    for name, value in values.items():
+        setattr(policy, name, value)
+    return policy
+
+
+def delete_policy(policy: Policy) -> None:
+    policy.delete()
