@@ -59,11 +59,30 @@ def other_network(cloud: Cloud, cidr: str = "10.21.0.0/24") -> Network:
 
 def test_no_server_is_put_on_an_external_network_that_one_only_sees(api: Api, cloud: Cloud, server: str) -> None:
     outside = other_network(cloud, "203.0.113.0/24")
-    Network.objects.filter(id=outside.id).update(external=True, shared=False)
+    network.update_network(outside, {"external": True, "shared": False})
     words = f"It is not allowed to create an interface on external network {outside.id}"
     assert message(attach(api, server, net_id=str(outside.id)), 403) == words
     body = server_body(cloud, networks=[{"uuid": str(outside.id)}])
     assert message(api.post(f"{V21}/servers", body), 403) == words
+
+
+def test_an_operator_puts_servers_on_external_networks_and_on_those_of_others(
+    cloud: Cloud, people: People, server: str
+) -> None:
+    outside, operator = other_network(cloud, "203.0.113.0/24"), Api(people.operator)
+    network.update_network(outside, {"external": True, "shared": False})
+    private = network.create_network(people.charlie.project_id, "theirs")
+    bare = server_body(cloud, networks=[{"uuid": str(private.id)}])
+    assert "requires a subnet" in message(operator.post(f"{V21}/servers", bare), 400)
+    network.create_subnet(private, "10.23.0.0/24")
+    for each in (outside, private):
+        made = operator.post(f"{V21}/servers", server_body(cloud, networks=[{"uuid": str(each.id)}]))
+        assert made.status_code == 202, made.content
+        cloud.run()
+        [port] = guest_ports().filter(device_id=made.json()["server"]["id"])
+        assert (port.network_id, port.project_id) == (each.id, people.operator.project_id)
+        assert attach(operator, server, net_id=str(each.id)).status_code == 200
+    assert message(attach(Api(people.alice), server, net_id=str(private.id)), 404)
 
 
 @pytest.mark.slow

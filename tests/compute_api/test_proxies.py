@@ -19,6 +19,7 @@ from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 GIB = 1 << 30
+NOWHERE = "7" * 32
 SHOWN = [
     "images", "images/detail", "os-networks", "os-tenant-networks", "os-floating-ips", "os-floating-ip-pools",
     "os-security-groups", "os-volumes", "os-volumes/detail", "os-snapshots", "os-snapshots/detail",
@@ -52,9 +53,11 @@ def test_each_is_gone_from_2_36(api: Api, cloud: Cloud, path: str) -> None:
         ("POST", "os-floating-ips", 404),
         ("GET", "os-floating-ips/x", 404),
         ("DELETE", "os-floating-ips/x", 404),
-        ("GET", "os-security-groups/x", 404),
-        ("DELETE", "os-security-groups/x", 404),
-        ("DELETE", "os-security-group-rules/x", 404),
+        ("GET", "os-security-groups/x", 400),
+        ("DELETE", "os-security-groups/x", 400),
+        ("DELETE", "os-security-group-rules/x", 400),
+        ("GET", f"os-security-groups/{NOWHERE}", 404),
+        ("DELETE", f"os-security-group-rules/{NOWHERE}", 404),
         ("GET", "os-volumes/x", 404),
         ("POST", "os-volumes", 400),
         ("DELETE", "os-volumes/x", 404),
@@ -103,6 +106,8 @@ def test_networks_have_two_fields(api: Api, cloud: Cloud, people: People) -> Non
 
 
 def test_security_groups_show_what_may_come_in(api: Api, people: People) -> None:
+    [fresh] = api.get(f"{V21}/os-security-groups").json()["security_groups"]
+    assert api.delete(f"{V21}/os-security-groups/{fresh['id']}").status_code == 400
     group = network.ensure_default_security_group(people.alice.project_id)
     network.allow_ingress(group, "tcp", 22)
     network.ensure_default_security_group(people.charlie.project_id)
@@ -123,7 +128,7 @@ def test_security_groups_show_what_may_come_in(api: Api, people: People) -> None
     for wrong in ("limit=x", "limit=", "offset="):
         assert api.get(f"{V21}/os-security-groups?{wrong}").status_code == 400
     assert len(api.get(f"{V21}/os-security-groups?all_tenants=1").json()["security_groups"]) == 1
-    assert len(Api(people.operator).get(f"{V21}/os-security-groups?all_tenants=1").json()["security_groups"]) == 2
+    assert len(Api(people.operator).get(f"{V21}/os-security-groups?all_tenants=1").json()["security_groups"]) == 3
 
 
 def bodies() -> dict[str, dict[str, Any]]:
@@ -136,12 +141,13 @@ def test_security_groups_are_made_changed_and_deleted(api: Api, people: People) 
     answer = api.post(path, body)
     assert answer.status_code == 200, answer.content
     made = answer.json()["security_group"]
-    assert (made["name"], made["description"], made["rules"]) == ("web", "d", [])
+    assert (made["name"], made["description"], made["rules"]) == (" web ", "d", [])
+    assert api.get(f"{path}/{made['id']}").json()["security_group"]["name"] == " web "
     one, change = f"{path}/{made['id']}", {"security_group": {"name": "other", "description": "e"}}
     assert api.put(one, change).json()["security_group"]["name"] == "other"
     assert Api(people.bob).put(one, change).status_code == 403
     assert Api(people.charlie).put(one, change).status_code == 404
-    for wrong in ({}, {"security_group": {"name": "x"}}, {"security_group": {"name": " ", "description": "d"}}):
+    for wrong in ({}, {"security_group": {"name": "x"}}, {"security_group": {"name": 1, "description": "d"}}):
         assert api.post(path, wrong).status_code == 400
     assert api.post(path, {"security_group": {"name": "default", "description": "d"}}).status_code == 400
     assert api.put(one, change, **at("2.36")).status_code == 404
@@ -165,6 +171,10 @@ def test_rules_of_security_groups_are_made_and_deleted(api: Api, people: People)
         {},
     )
     assert add(**bodies()["rule"]).status_code == 400
+    given = add(ip_protocol="tcp", from_port=1, to_port=2, cidr="10.2.3.124/24", unknown=1).json()
+    assert given["security_group_rule"]["ip_range"] == {"cidr": "10.2.3.124/24"}
+    assert add(**bodies()["rule"], parent_group_id="invalid").status_code == 400
+    assert add(**bodies()["rule"], parent_group_id=NOWHERE).status_code == 404
     ping = add(ip_protocol="ICMP", from_port=-1, to_port=-1).json()["security_group_rule"]
     assert (ping["from_port"], ping["ip_range"]) == (-1, {"cidr": "0.0.0.0/0"})
     of_group = add(group_id=office, ip_protocol="tcp").json()["security_group_rule"]

@@ -40,12 +40,14 @@ SHARED_VOLUMES: Version = (2, 60)
 """From this version on clients may attach volumes that several servers have."""
 
 
-def body(name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = ()) -> Schema:
-    """Return the schema of a body with one object: ``{name: {…}}``."""
-    inner: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+def body(
+    name: str, properties: Mapping[str, Schema], required: tuple[str, ...] = (), *, others: bool = False
+) -> Schema:
+    """Return the schema of a body with one object: ``{name: {…}}``; ``others``: unknown fields are ignored."""
+    inner: Schema = {"type": "object", "properties": dict(properties), "additionalProperties": others}
     if required:
         inner["required"] = list(required)
-    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": False}
+    return {"type": "object", "properties": {name: inner}, "required": [name], "additionalProperties": others}
 
 
 def query(version: Version, parameters: Mapping[str, Schema]) -> Schema:

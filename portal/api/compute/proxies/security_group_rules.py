@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from portal.api.compute.proxies.security_groups import GroupProxy, refused
+from portal.api.compute.proxies.security_groups import GroupProxy, check_uuid, refused
 from portal.api.compute.schemas import Schema, body
 from portal.api.compute.servers.security_group_shapes import rule_shape
 from provisioning.common.errors import InvalidInputError, NotFoundError
@@ -14,18 +14,20 @@ from provisioning.network import flows, selectors, services
 from provisioning.network.models import SecurityGroupRule
 
 _NUMBER: Schema = {"type": ["integer", "string", "null"], "pattern": r"^-?[0-9]{1,5}\Z"}
+_GROUP: Schema = {"type": "string", "format": "uuid"}
 _TEXT: Schema = {"type": ["string", "null"], "maxLength": 64}
 RULE = body(
     "security_group_rule",
     {
-        "parent_group_id": {"type": "string", "minLength": 1, "maxLength": 64},
+        "parent_group_id": _GROUP,
         "ip_protocol": _TEXT,
         "from_port": _NUMBER,
         "to_port": _NUMBER,
         "cidr": _TEXT,
-        "group_id": _TEXT,
+        "group_id": _GROUP | {"type": ["string", "null"]},
     },
     ("parent_group_id",),
+    others=True,
 )
 _WHOLE = {"tcp": (1, flows.HIGHEST_PORT), "udp": (1, flows.HIGHEST_PORT), "icmp": (-1, -1)}
 """Protocol → what is meant by a rule about a group that names no ports."""
@@ -54,6 +56,7 @@ class SecurityGroupRuleView(GroupProxy):
     rules = {"DELETE": "os_compute_api:os-security-groups:rule:delete"}
 
     def delete(self, request: Request, rule_id: str) -> Response:
+        check_uuid(rule_id)
         row = self._found(rule_id)
         policy.enforce(self.context, "delete_security_group_rule", {"project_id": row.group.project_id})
         services.delete_security_group_rule(row)

@@ -12,22 +12,27 @@ from portal.api.compute.proxies.table import limited
 from portal.api.compute.schemas import Schema, body, last
 from portal.api.compute.servers.security_group_shapes import REMOTE, security_group
 from provisioning.common.errors import ConflictError, InvalidInputError, NotFoundError
-from provisioning.common.ids import NOBODY
+from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import SecurityGroup
+from provisioning.network.selectors.visibility import sees_all
 
 LARGEST = 1000
 """Groups of one answer."""
-_WORDS: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"\S"}
-GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"))
+_WORDS: Schema = {"type": "string", "maxLength": 255}
+GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"), others=True)
 
 
 class GroupProxy(ProxyView):
     """What the views of groups share."""
 
     def group(self, identity: str, rule: str) -> SecurityGroup:
-        """Return a group that the caller sees, if this rule of the Network API lets the caller; NotFoundError."""
+        """Return a group that the caller sees, if this rule of the Network API lets the caller.
+
+        Raises NotFoundError, and InvalidInputError for what is no UUID.
+        """
+        check_uuid(identity)
         try:
             group = selectors.security_group_for(self.context, identity, all_projects=True)
         except NotFoundError as error:
@@ -37,7 +42,8 @@ class GroupProxy(ProxyView):
 
     def wanted(self) -> dict[str, str]:
         """Return name and description of the body."""
-        return {name: text.strip() for name, text in self.checked_body()["security_group"].items()}
+        said = self.checked_body()["security_group"]
+        return {name: said[name] for name in ("name", "description")}
 
     def shown(self, group: SecurityGroup) -> Response:
         """Answer with a group as it is now."""
@@ -53,10 +59,18 @@ class SecurityGroupsView(GroupProxy):
     schemas: ClassVar = {"POST": GROUP}
 
     def get(self, request: Request) -> Response:
-        """The project's groups by name; an operator's ``all_tenants`` shows every project's."""
+        """List the project's groups by name; an operator's ``all_tenants`` shows every project's.
+
+        The project's ``default`` group is created when it does not exist, as by the Network API.
+        """
         policy.enforce(self.context, "get_security_group")
         query = self.checked_query()
+        project = self.context.project_id or NOBODY
+        if self.context.project_id:
+            services.ensure_default_security_group(project)
         groups = selectors.security_groups_for(self.context, all_projects="all_tenants" in query)
+        if not ("all_tenants" in query and sees_all(self.context)):
+            groups = groups.filter(project_id=project)
         first, most = int(last(query, "offset") or 0), int(last(query, "limit") or LARGEST)
         rows = groups.prefetch_related(REMOTE).order_by("project_id", "name", "id")
         found = rows[first : first + min(most or LARGEST, LARGEST)]
@@ -65,8 +79,8 @@ class SecurityGroupsView(GroupProxy):
     def post(self, request: Request) -> Response:
         """Make a group that begins with the rules that new groups begin with."""
         policy.enforce(self.context, "create_security_group", {"project_id": self.context.project_id})
+        said = self.wanted()
         with refused():
-            said = self.wanted()
             made = services.create_security_group(
                 self.context.project_id or NOBODY, said["name"], description=said["description"]
             )
@@ -96,8 +110,14 @@ class SecurityGroupView(GroupProxy):
         """Delete one that no port is in."""
         group = self.group(security_group_id, "delete_security_group")
         with refused():
-            services.delete_security_group(group)
+            services.delete_security_group(group, even_default=sees_all(self.context))
         return Response(status=202)
+
+
+def check_uuid(identity: str) -> None:
+    """Refuse an id of a group or a rule that is no UUID.  Raises InvalidInputError."""
+    if read_id(identity) is None:
+        raise InvalidInputError("Security group id should be uuid", field="id")
 
 
 @contextmanager
