@@ -133,7 +133,7 @@ def usable(option: DhcpOption) -> bool:
     """Say whether dnsmasq understands the option: one that it does not would keep it from starting."""
     if not OPTION_NAME.fullmatch(option.name) or not option.value.isprintable():
         return False
-    if not _understood(_option_word(option) + "," + option.value):
+    if not _understood(_option_line(option)):
         log.warning("DHCP option %s=%s is left out: dnsmasq does not take it", option.name, option.value)
         return False
     return True
@@ -198,7 +198,7 @@ def options(served: Served) -> str:
             lines.append(f"tag:{lease.tag},option:domain-name,{lease.domain}")
             if lease.hostname:  # dnsmasq knows no word for the host name's option
                 lines.append(f"tag:{lease.tag},12,{lease.hostname}")
-        lines += [f"tag:{lease.tag},{_option_word(option)},{option.value}" for option in lease.options]
+        lines += [f"tag:{lease.tag},{_option_line(option)}" for option in lease.options]
     return "".join(line + "\n" for line in lines)
 
 
@@ -259,11 +259,11 @@ def _subnet_options(served: Served, subnet: SubnetRef) -> Iterator[str]:
         yield f"{tag},249,{listed}"
 
 
-def _option_word(option: DhcpOption) -> str:
+def _option_line(option: DhcpOption) -> str:
+    """Return an option as dnsmasq reads it; one with an empty value is not sent at all."""
     family = "option6" if option.ip_version == 6 else "option"
-    if option.name.isdecimal() and option.ip_version == 4:
-        return option.name
-    return f"{family}:{option.name}"
+    word = option.name if option.name.isdecimal() and option.ip_version == 4 else f"{family}:{option.name}"
+    return ",".join([word, *filter(None, [option.value])])
 
 
 @functools.lru_cache(maxsize=4096)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from provisioning.common.errors import InvalidInputError
 from provisioning.network import addressing
 from provisioning.network.group_errors import (
+    InvalidCIDRError,
     SecurityGroupEthertypeConflictWithProtocolError,
     SecurityGroupInvalidIcmpValueError,
     SecurityGroupInvalidPortRangeError,
@@ -23,7 +23,11 @@ PROTOCOLS = {
 }  # fmt: skip
 """Names that the Networking API takes, by number (IANA)."""
 _ICMPV6 = {"icmp", "icmpv6", "ipv6-icmp", "1", "58"}
-_V6_ONLY = {"icmpv6", "ipv6-encap", "ipv6-frag", "ipv6-icmp", "ipv6-nonxt", "ipv6-opts", "ipv6-route"}
+_V6_ONLY = {
+    *(name for name in PROTOCOLS if name.startswith(("icmpv6", "ipv6-"))),
+    *(str(number) for name, number in PROTOCOLS.items() if name.startswith("ipv6-")),
+}
+"""Names and numbers of protocols, and of extension headers, that only IPv6 has."""
 PORTED = frozenset({6, 17, 33, 132, 136})
 """Numbers of the protocols that have ports."""
 HIGHEST_PORT = 65535
@@ -75,7 +79,7 @@ def checked(
 ) -> Flow:
     """Return the flow when there can be one.
 
-    Raises the errors of ``group_errors`` that say what there cannot be, InvalidInputError for a prefix that is none.
+    Raises the errors of ``group_errors`` that say what there cannot be.
     """
     name = protocol_of(protocol)
     if ethertype == "IPv4" and name in _V6_ONLY:
@@ -108,7 +112,7 @@ def _prefix(text: str | None, ethertype: str) -> str | None:
     try:
         network = addressing.read_prefix(text, loose=True)
     except ValueError:
-        raise InvalidInputError(f"Invalid CIDR {text[:64]} given as IP prefix.", field="remote_ip_prefix") from None
+        raise InvalidCIDRError(f"Invalid CIDR {text[:64]} given as IP prefix.", field="remote_ip_prefix") from None
     if f"IPv{network.version}" != ethertype:
         msg = f"Conflicting value ethertype {ethertype} for CIDR {text[:64]}"
         raise SecurityGroupRuleParameterConflictError(msg, field="remote_ip_prefix")

@@ -66,6 +66,22 @@ class SecurityGroupRuleParameterConflictError(InvalidInputError):
 class SecurityGroupMultipleRemoteEntitiesError(InvalidInputError):
     """More than one remote."""
 
+    neutron_type = "SecurityGroupMultipleRemoteEntites"
+
+
+class SecurityGroupRuleInvalidEtherTypeError(InvalidInputError):
+    """Neither IPv4 nor IPv6."""
+
+    neutron_type = "SecurityGroupRuleInvalidEtherType"
+
+
+class SecurityGroupConflictError(ConflictError):
+    """Stateful and stateless groups on one port."""
+
+
+class InvalidCIDRError(InvalidInputError):
+    """A remote that is no range."""
+
 
 class SecurityGroupNotSingleGroupRulesError(InvalidInputError):
     """Rules of several groups in one request."""

@@ -63,8 +63,16 @@ class FloatingIPPortAlreadyAssociatedError(ConflictError):
     """The fixed address has a floating IP."""
 
 
-class FloatingIPInUseByPortForwardingError(ConflictError):
-    """A floating IP either leads to one port or forwards."""
+class FipInUseByPortForwardingError(ConflictError):
+    """The floating IP forwards ports."""
+
+
+class PortHasPortForwardingError(InvalidInputError):
+    """Ports are forwarded to the port: it has no floating IP of its own."""
+
+
+class PortHasBindingFloatingIPError(ConflictError):
+    """The port has a floating IP: no ports are forwarded to it."""
 
 
 class PortForwardingNotFoundError(NotFoundError):

@@ -91,15 +91,11 @@ class PrefixVersionMismatchError(InvalidInputError):
     """Prefixes of IPv4 and IPv6 in one pool."""
 
 
-class IllegalSubnetPoolAssociationToAddressScopeError(InvalidInputError):
-    """A scope of another project."""
-
-
 class IllegalSubnetPoolIpVersionAssociationToAddressScopeError(InvalidInputError):
     """A scope of the other IP version."""
 
 
-class AddressScopePrefixConflictError(InvalidInputError):
+class AddressScopePrefixConflictError(ConflictError):
     """Another pool of the scope has these addresses."""
 
 

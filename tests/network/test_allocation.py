@@ -226,7 +226,7 @@ def test_interfaces_keep_their_order(alice: Person, net: Network) -> None:
 def test_other_projects_network_is_refused_and_shared_is_not(alice: Person, charlie: Person, net: Network) -> None:
     with pytest.raises(InvalidInputError, match=f"Network {net.id} could not be found"):
         allocate(charlie, on(net))
-    Network.objects.update(shared=True)
+    services.update_network(Network.objects.get(), {"shared": True})
     assert allocate(charlie, on(net))[0].project_id == charlie.project_id
 
 

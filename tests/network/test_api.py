@@ -71,7 +71,7 @@ PORT_FIELDS = STANDARD_FIELDS | {
     "port_security_enabled",
     "binding:vnic_type",
 }
-BINDING = {"binding:host_id", "binding:vif_type", "binding:vif_details", "binding:profile"}
+BINDING = {"binding:host_id", "binding:vif_type", "binding:vif_details", "binding:profile", "trusted"}
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_other_projects_objects_do_not_exist(charlie: Person, port: Port, net: N
 
 
 def test_shared_networks_are_seen_by_all(charlie: Person, net: Network) -> None:
-    Network.objects.update(shared=True)
+    services.update_network(Network.objects.get(), {"shared": True})
     assert [network["id"] for network in get(charlie, "/networks?shared=True")["networks"]] == [str(net.id)]
     assert len(get(charlie, f"/subnets?network_id={net.id}")["subnets"]) == 1
     assert get(charlie, "/networks?shared=false")["networks"] == []

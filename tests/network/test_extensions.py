@@ -195,6 +195,12 @@ def new_mac(w: World) -> object:
     return changed["mac_address"] and changed["mac_address"] != w.port["mac_address"]
 
 
+def prefixes(w: World) -> object:
+    changed = w.put(f"subnetpools/{w.pool['id']}/add_prefixes", {"prefixes": ["10.95.0.0/16"]})
+    assert changed == ["10.90.0.0/16", "10.95.0.0/16"]
+    return w.put(f"subnetpools/{w.pool['id']}/remove_prefixes", {"prefixes": ["10.95.0.0/16"]}) == ["10.90.0.0/16"]
+
+
 def snat(w: World) -> object:
     info = {"network_id": w.external_id, "enable_snat": False}
     changed = w.put(f"routers/{w.router['id']}", {"router": {"external_gateway_info": info}}, w.operator)
@@ -332,23 +338,22 @@ PROBES: dict[str, Probe] = {
     "rbac-security-groups": lambda w: w.shared("security_group", "security-groups", w.group["id"]),
     "rbac-address-group": lambda w: w.shared("address_group", "address-groups", w.address_group["id"]),
     "rbac-address-scope": lambda w: w.shared("address_scope", "address-scopes", w.scope["id"]),
+    "port-trusted-vif": lambda w: "trusted" in w.get(f"ports/{w.port['id']}", w.operator),
+    "subnetpool-prefix-ops": prefixes,
     "rbac-subnetpool": lambda w: w.shared("subnetpool", "subnetpools", w.pool["id"]),
     "router": router,
     "ext-gw-mode": snat,
     "extraroute": routes,
     "extraroute-atomic": single_routes,
-    "dvr": lambda w: w.router["distributed"] is True,
+    "dvr": lambda w: w.get(f"routers/{w.router['id']}", w.operator)["distributed"] is True,
     "fip-port-details": details,
-    "expose-port-forwarding-in-fip": lambda w: w.shown_forwarding()["external_port_range"] == "8000:8010",
+    "expose-port-forwarding-in-fip": lambda w: w.shown_forwarding()["protocol"] == "tcp",
     "floating-ip-port-forwarding": lambda w: w.forwarding["protocol"] == "tcp",
     "floating-ip-port-forwarding-description": lambda w: w.forwarding["description"] == "web",
     "floating-ip-port-forwarding-detail": lambda w: (
         w.shown_forwarding()["id"] == w.forwarding["id"] and w.shown_forwarding()["internal_port_id"] == w.port["id"]
     ),
     "floating-ip-port-forwarding-port-ranges": lambda w: w.forwarding["internal_port_range"] == "80:90",
-    "l3-port-ip-change-not-allowed": lambda w: (
-        w.status("put", f"ports/{w.leg['id']}", {"port": {"fixed_ips": [{"ip_address": "10.20.0.55"}]}}) == 409
-    ),
     "security-group": lambda w: w.rule(protocol="tcp", port_range_min=22, port_range_max=22)["port_range_max"] == 22,
     "address-group": lambda w: w.put(
         f"address-groups/{w.address_group['id']}/add_addresses", {"addresses": ["198.51.100.0/24"]}

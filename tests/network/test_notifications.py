@@ -68,7 +68,7 @@ def test_every_kind_of_record_is_told_of(alice: Person, operator: Person, net: N
     services.update_port(port, {"name": "p"})
     floating = services.create_floating_ip(alice.project_id, public)
     services.create_port_forwarding(floating, Wanted("tcp", (22, 22), port, port.fixed_ips.get().address, (22, 22)))
-    services.delete_floating_ip(floating)
+    services.delete_floating_ip(floating, with_forwardings=True)
     services.delete_port(port)
     assert [name for name in names() if not name.startswith("security_group")] == [
         "port.create.end", "port.update.end", "floatingip.create.end", "floatingip.update.end", "floatingip.delete.end",

@@ -119,7 +119,7 @@ def test_interfaces_as_the_host_is_told(alice: Person, net: Network) -> None:
         ("fd00::/63", {}, "cidr"),
         ("fd00::/127", {}, "cidr"),
         ("10.20.0.128/25", {}, "cidr"),
-        ("10.30.0.0/24", {"gateway_ip": "10.31.0.1"}, "gateway_ip"),
+        ("10.30.0.0/24", {"gateway_ip": "10.30.0.0"}, "gateway_ip"),
         ("10.30.0.0/24", {"gateway_ip": "10.30.0.255"}, "gateway_ip"),
         ("10.30.0.0/24", {"dns_nameservers": ["nine"]}, "dns_nameservers"),
         ("10.30.0.0/24", {"allocation_pools": [{"start": "10.30.0.1", "end": "10.30.0.9"}]}, "gateway_ip"),

@@ -88,9 +88,13 @@ def test_a_rule_is_made_shown_and_deleted(api: Api) -> None:
         ({"protocol": "icmp", "port_range_max": 0}, "SecurityGroupMissingIcmpType"),
         ({"protocol": "icmpv6"}, "SecurityGroupEthertypeConflictWithProtocol"),
         ({"remote_ip_prefix": "2001:db8::/32"}, "SecurityGroupRuleParameterConflict"),
-        ({"ethertype": "IPv5"}, "HTTPBadRequest"),
+        ({"protocol": "tcp", "port_range_min": -16, "port_range_max": 22}, "SecurityGroupInvalidPortValue"),
+        ({"protocol": "icmp", "port_range_min": -1}, "SecurityGroupInvalidPortValue"),
+        ({"protocol": "43"}, "SecurityGroupEthertypeConflictWithProtocol"),
+        ({"protocol": 44}, "SecurityGroupEthertypeConflictWithProtocol"),
+        ({"ethertype": "IPv5"}, "SecurityGroupRuleInvalidEtherType"),
         ({"direction": "sideways"}, "HTTPBadRequest"),
-        ({"remote_ip_prefix": "10.0.0.0/33"}, "InvalidInput"),
+        ({"remote_ip_prefix": "10.0.0.0/33"}, "InvalidCIDR"),
     ],
 )
 def test_a_rule_that_cannot_be_is_refused_in_neutron_s_words(api: Api, values: dict[str, Any], kind: str) -> None:
@@ -102,7 +106,7 @@ def test_a_rule_that_cannot_be_is_refused_in_neutron_s_words(api: Api, values: d
 def test_one_remote_only(api: Api) -> None:
     group = made(api, "security_group", name="web")["id"]
     answer = rule(api, group, remote_group_id=group, remote_ip_prefix="10.0.0.0/8")
-    refused(answer, 400, "SecurityGroupMultipleRemoteEntities")
+    refused(answer, 400, "SecurityGroupMultipleRemoteEntites")
 
 
 def test_several_rules_are_all_made_or_none(api: Api) -> None:

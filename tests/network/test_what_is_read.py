@@ -33,7 +33,7 @@ class Place:
         self.api = Api(operator)
         external = services.create_network(operator.project_id, "public")
         services.create_subnet(external, "203.0.113.0/24", enable_dhcp=False)
-        Network.objects.filter(pk=external.pk).update(external=True)
+        services.update_network(external, {"external": True})
         external.refresh_from_db()
         router = services.create_router(alice.project_id, gateway=Gateway(external))
         services.add_interface_by_subnet(router, net.subnets.get())

@@ -383,7 +383,7 @@ def floating_ip_by_service(world: World) -> bool:
     if external is None:
         external = network.create_network(world.people.operator.project_id, "public")
         network.create_subnet(external, "203.0.113.0/24", enable_dhcp=False)
-        Network.objects.filter(id=external.id).update(external=True)
+        network.update_network(external, {"external": True})
         external.refresh_from_db()
     return done(lambda: network.create_floating_ip(world.project, external))
 

@@ -36,6 +36,7 @@ from provisioning.identity.services.endpoint_filters import (
     create_endpoint_group,
 )
 from provisioning.identity.services.groups import add_to_group, create_group
+from provisioning.identity.services.policies import create_policy
 from provisioning.identity.services.projects import set_tags
 from provisioning.identity.services.roles import create_role, imply
 from provisioning.identity.services.sign_ins import open_browser_session
@@ -181,6 +182,7 @@ def _identity_of(person: Person) -> dict[str, str]:
         "trust": trust.id.hex,
         "trust/object": str(trust.pk),
         "region": region.pk,
+        "policy": create_policy("text/plain", "x").pk.hex,
         "service": service.id.hex,
         "endpoint": endpoint.id.hex,
         "endpoint_group": endpoint_group.id.hex,
@@ -225,7 +227,7 @@ def make_world(people: People, cloud: Cloud) -> World:
     router = network.create_router(alice.project_id, name=SECRET)
     outside = network.create_network(people.operator.project_id, "outside")
     network.create_subnet(outside, "203.0.113.0/24", enable_dhcp=False)
-    Network.objects.filter(id=outside.id).update(external=True)
+    network.update_network(outside, {"external": True})
     outside.refresh_from_db()
     floating = network.create_floating_ip(alice.project_id, outside, description=SECRET)
     pool = network.create_subnet_pool(alice.project_id, SECRET, ["10.0.0.0/8"])

@@ -143,8 +143,9 @@ def _read(path: Path) -> Answered:
 
 def _gateways(network: NetworkDocument) -> Iterator[str]:
     for subnet in network.subnets:
-        if subnet.gateway is not None:
-            yield f"{ipaddress.ip_address(subnet.gateway)}/{ipaddress.ip_network(subnet.cidr).prefixlen}"
+        whole = ipaddress.ip_network(subnet.cidr)
+        if subnet.gateway is not None and ipaddress.ip_address(subnet.gateway) in whole:
+            yield f"{ipaddress.ip_address(subnet.gateway)}/{whole.prefixlen}"
 
 
 def _answer_for(route: Any, action: str, interface: str, address: str) -> None:

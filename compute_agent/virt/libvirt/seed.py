@@ -9,10 +9,11 @@ The formats are those of cloud-init's datasources NoCloud and ConfigDrive, and o
 import base64
 import json
 import shutil
+from ipaddress import ip_address, ip_interface
 from pathlib import Path
 from typing import Any
 
-from compute_agent.contract.build import InstanceSpec
+from compute_agent.contract.build import FixedAddress, InstanceSpec
 from compute_agent.guest_data import address_mode, content_path, fqdn, nameservers
 from compute_agent.guest_trees import drive_files
 from compute_agent.virt.errors import FatalBuildError, RetryableHostError
@@ -115,14 +116,17 @@ def _network_config(spec: InstanceSpec) -> dict[str, Any]:
                 interface |= _BY_MODE[address_mode(port, fixed) if ":" in fixed.address else ""]
         if static:
             interface["addresses"] = [f"{fixed.address}/{fixed.prefix_length}" for fixed in static]
-            interface["routes"] = [
-                {"to": "::/0" if ":" in fixed.gateway else "0.0.0.0/0", "via": fixed.gateway}
-                for fixed in static
-                if fixed.gateway
-            ]
+            interface["routes"] = [_default_route(fixed, fixed.gateway) for fixed in static if fixed.gateway]
             interface["nameservers"] = {"addresses": nameservers(port)}
         ethernets[f"eth{number}"] = interface
     return {"version": 2, "ethernets": ethernets}
+
+
+def _default_route(fixed: FixedAddress, gateway: str) -> dict[str, Any]:
+    """Return the route to a subnet's gateway, which may be outside of its range."""
+    inside = ip_address(gateway) in ip_interface(f"{fixed.address}/{fixed.prefix_length}").network
+    route = {"to": "::/0" if ":" in gateway else "0.0.0.0/0", "via": gateway}
+    return route if inside else route | {"on-link": True}
 
 
 _BY_MODE = {

@@ -28,6 +28,7 @@ EXTENSIONS: dict[str, tuple[str, str]] = {
     "pagination": ("Pagination support", "Lists by limit and marker."),
     "port-security": ("Port Security", "Whether ports are held to their own addresses."),
     "port-mac-address-regenerate": ("Neutron Port MAC address regenerate", "null is another MAC address by chance."),
+    "port-trusted-vif": ("Port trusted vif", "Whether a virtual function of a port is trusted."),
     "port-security-groups-filtering": ("Port filtering on security groups", "Ports by their security groups."),
     "project-id": ("project_id field enabled", "project_id beside tenant_id."),
     "provider": ("Provider Network", "How a network is made, for operators."),
@@ -58,10 +59,6 @@ EXTENSIONS: dict[str, tuple[str, str]] = {
         "With their ids and their ports' ids.",
     ),
     "floating-ip-port-forwarding-port-ranges": ("Ranges of ports", "Forwardings of several ports at once."),
-    "l3-port-ip-change-not-allowed": (
-        "Prevent L3 router ports IP address change extension",
-        "Addresses of routers' ports are not changed.",
-    ),
     "security-group": ("security-group", "Security groups and their rules."),
     "address-group": ("Address group", "Ranges of addresses that rules name together."),
     "security-groups-shared-filtering": (
@@ -87,6 +84,7 @@ EXTENSIONS: dict[str, tuple[str, str]] = {
     "standard-attr-tag": ("Tag support for resources with standard attribute", "Words on every resource."),
     "subnet-service-types": ("Subnet service types", "Which ports take addresses of a subnet."),
     "subnet_allocation": ("Subnet Allocation", "Subnet pools."),
+    "subnetpool-prefix-ops": ("Subnet Pool Prefix Operations", "Adds and removes single prefixes of subnet pools."),
     "tag-creation": ("Tag creation extension", "Adds several tags at once."),
     "standard-attr-timestamp": ("Resource timestamps", "Times of creation and last change."),
 }

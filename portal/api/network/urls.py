@@ -9,6 +9,7 @@ from portal.api.network.floating_ips import forwardings
 from portal.api.network.frame.views import views_of
 from portal.api.network.resources import RESOURCES
 from portal.api.network.routers import views as routers
+from portal.api.network.subnetpools import views as subnetpools
 from portal.api.network.topology import views as topology
 from portal.common.routing import by_prefix
 
@@ -33,6 +34,10 @@ urlpatterns = by_prefix(
         re_path(
             rf"^/v2\.0/address-groups/(?P<identity>[^/]+?)/remove_addresses{END}",
             address_groups.RemoveAddresses.as_view(),
+        ),
+        re_path(rf"^/v2\.0/subnetpools/(?P<identity>[^/]+?)/add_prefixes{END}", subnetpools.AddPrefixes.as_view()),
+        re_path(
+            rf"^/v2\.0/subnetpools/(?P<identity>[^/]+?)/remove_prefixes{END}", subnetpools.RemovePrefixes.as_view()
         ),
         re_path(rf"^/v2\.0/{ROUTER}/add_router_interface{END}", routers.AddInterface.as_view()),
         re_path(rf"^/v2\.0/{ROUTER}/remove_router_interface{END}", routers.RemoveInterface.as_view()),

@@ -166,7 +166,7 @@ def _no_floating_ip(key: uuid.UUID) -> Callable[[], str | None]:
         floating = _outlived().filter(id=key).first()
         if floating is None:
             return None
-        network.delete_floating_ip(floating)
+        network.delete_floating_ip(floating, with_forwardings=True)
         return "Given back."
 
     return work

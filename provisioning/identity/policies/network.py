@@ -48,15 +48,16 @@ def operations(
     *,
     plural: str = "",
     create: str = "",
+    delete: str = "",
     verbs: Sequence[str] = tuple(_METHODS),
     tagged: bool = True,
 ) -> tuple[Rule, ...]:
     """Return the rules of a resource's operations, and of its tags; ``words`` is its name in the plural.
 
-    ``create``: the check of new ones, where it is another.
+    ``create`` and ``delete``: their checks, where these are others.
     """
     plural = plural or f"{name}s"
-    checks = {"get": READER, "create": create or check}
+    checks = {"get": READER, "create": create or check, "delete": delete or check}
     said = {
         "get": f"List and show {words}.",
         "create": f"Make {words}.",
@@ -96,13 +97,15 @@ RULES = (
         "network", "provider:segmentation_id", "a network's segment on the physical network", get=ADMIN, create=ADMIN
     ),
     *operations("subnet", "subnets", NETWORK_OWNER, create=NEW_ON_NETWORK),
-    *attribute("subnet", "service_types", "which ports a subnet is for", create=ADMIN, update=ADMIN),
+    *attribute("subnet", "service_types", "which ports a subnet is for", create=NEW_ON_NETWORK, update=NETWORK_OWNER),
     *operations("subnetpool", "subnet pools"),
     *attribute("subnetpool", "shared", "whether a subnet pool is everybody's", create=ADMIN),
     *attribute("subnetpool", "is_default", "whether a subnet pool is the default", create=ADMIN, update=ADMIN),
+    rule("add_prefixes", OWNER, "Add prefixes to subnet pools."),
+    rule("remove_prefixes", OWNER, "Remove prefixes from subnet pools."),
     *operations("address_scope", "address scopes", tagged=False),
     *attribute("address_scope", "shared", "whether an address scope is everybody's", create=ADMIN, update=ADMIN),
-    *operations("port", "ports"),
+    *operations("port", "ports", delete=NETWORK_OWNER),
     *attribute("port", "device_id", "which device a port belongs to", create=OWNER, update=OWNER),
     *attribute("port", "device_owner", "that a port is the cloud's own, ``network:…``", create=ADMIN, update=ADMIN),
     *attribute("port", "mac_address", "the MAC address of a port", create=NEW_ON_NETWORK, update=NETWORK_MANAGER),
@@ -146,6 +149,7 @@ RULES = (
     *attribute("port", "binding:vif_type", "how a port is connected on its host", get=ADMIN),
     *attribute("port", "binding:vif_details", "details of a port's connection", get=ADMIN),
     *attribute("port", "binding:profile", "what a port tells its host", get=ADMIN, create=ADMIN, update=ADMIN),
+    *attribute("port", "trusted", "whether a virtual function is trusted", get=ADMIN, create=ADMIN, update=ADMIN),
     *attribute("port", "binding:vnic_type", "the kind of a port's interface", create=OWNER, update=OWNER),
     *operations("security_group", "security groups"),
     *operations("security_group_rule", "the rules of security groups", verbs=("get", "create", "delete")),
@@ -158,6 +162,7 @@ RULES = (
     ),
     *operations("address_group", "address groups", tagged=False),
     *operations("router", "routers"),
+    *attribute("router", "distributed", "whether a router is on every host", get=ADMIN, create=ADMIN, update=ADMIN),
     *attribute(
         "router", "external_gateway_info:enable_snat", "whether a router hides guests", create=ADMIN, update=ADMIN
     ),

@@ -186,6 +186,8 @@ def _external(router: Router, *, here: bool) -> ExternalGateway | None:
     if port is None:
         return None
     rows = list(port.fixed_ips.select_related("subnet").order_by("id"))
+    if not rows:
+        return None  # the external network has no subnet yet
     hops = {row.subnet.ip_version: row.subnet.gateway_ip for row in rows if row.subnet.gateway_ip}
     return ExternalGateway(
         network_id=str(port.network_id),

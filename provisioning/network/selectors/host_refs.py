@@ -35,15 +35,16 @@ def subnet_refs(subnets: Iterable[Subnet], routed: Collection[str] = ()) -> list
 
 
 def dns_assignment(port: Port) -> list[dict[str, str]]:
-    """Return the names that a port's addresses resolve by, as ``hostname`` and ``fqdn``; without a name none do.
+    """Return the names of a port's addresses, as ``hostname`` and ``fqdn``: the port's own, or one of the address.
 
     ``port`` is of ``ports_for``, which says whether its network is shared.
     """
-    if not port.dns_name:
-        return []
     domain = project_domain(port, port.network, shared=port.on_shared_network) or port.network.domain
-    names = {"hostname": port.dns_name, "fqdn": f"{port.dns_name}.{domain}."}
-    return [{"ip_address": each.address, **names} for each in port.fixed_ips.all()]
+    found = []
+    for each in port.fixed_ips.all():
+        name = port.dns_name or "host-" + each.address.replace(".", "-").replace(":", "-")
+        found.append({"ip_address": each.address, "hostname": name, "fqdn": f"{name}.{domain}."})
+    return found
 
 
 def project_domain(port: Port, network: Network, *, shared: bool) -> str:

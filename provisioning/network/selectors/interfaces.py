@@ -1,6 +1,6 @@
 """What one more interface of a server may be, and which security group is meant: checked without writing."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import ConflictError, InvalidInputError
@@ -15,8 +15,8 @@ from provisioning.network.models import FixedIP, Network, SecurityGroup
 from provisioning.network.port_errors import PortRequiresFixedIPError
 from provisioning.network.selectors.records import (
     WORDS,
+    network_by_rights,
     ports_for,
-    refuse_unusable,
     security_groups_for,
     usable_networks_for,
 )
@@ -28,6 +28,8 @@ class Interface(TypedDict):
     network_id: str | None
     port_id: str | None
     fixed_ip: str | None
+    anywhere: NotRequired[str]
+    """There for a network that the caller's rights alone allow."""
 
 
 def interface_for(
@@ -44,11 +46,12 @@ def interface_for(
     networks = list(usable_networks_for(context).prefetch_related("subnets"))
     if network_id is None:
         return Interface(network_id=str(_only(context, networks).id), port_id=None, fixed_ip=None)
-    network = next((network for network in networks if network.id == read_id(network_id)), None)
+    own = next((network for network in networks if network.id == read_id(network_id)), None)
+    network = own or network_by_rights(context, network_id, field="net_id")
     if network is None:
-        refuse_unusable(context, network_id, field="net_id")
         raise NetworkNotFoundError(WORDS[NetworkNotFoundError].format(network_id), field="net_id")
-    return Interface(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
+    found = Interface(network_id=str(network.id), port_id=None, fixed_ip=_address(network, fixed_ip))
+    return found if own else Interface(**found, anywhere="yes")
 
 
 def security_group_named(context: RequestContext, wanted: str) -> SecurityGroup:

@@ -6,8 +6,16 @@ from collections.abc import Collection, Iterable
 from django.db.models import Count, Prefetch, QuerySet
 
 from provisioning.common.context import RequestContext
+from provisioning.network.group_errors import SecurityGroupConflictError
 from provisioning.network.models import Port, SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors.records import ports_for, security_groups_for
+
+
+def check_one_kind(groups: Iterable[SecurityGroup]) -> None:
+    """Refuse stateful and stateless groups on one port.  Raises SecurityGroupConflictError."""
+    if len({group.stateful for group in groups}) > 1:
+        msg = "Cannot apply both stateful and stateless security groups on the same port at the same time"
+        raise SecurityGroupConflictError(f"Error {msg} while attempting the operation.", field="security_groups")
 
 
 def port_counts(group_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, int]:

@@ -15,6 +15,7 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFou
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Sort
 from provisioning.common.prepared import Prepared
+from provisioning.identity import policy
 from provisioning.network.errors import (
     ExternalNetworkAttachForbiddenError,
     NetworkNotFoundError,
@@ -100,21 +101,27 @@ def usable_network_for(context: RequestContext, identity: str | uuid.UUID) -> Ne
     return seen
 
 
-def refuse_unusable(context: RequestContext, identity: str | None, *, field: str) -> None:
-    """Raise an error that says why no guest can be put on a network which the caller sees; nothing for any other.
+def network_by_rights(context: RequestContext, identity: str | None, *, field: str) -> Network | None:
+    """Return a network that guests of the project are put on by the caller's rights alone; None for an unknown one.
 
-    ExternalNetworkAttachForbiddenError for an external one that the caller only sees, InvalidInputError for one without
-    subnets and for one that is down.
+    Operators name networks of every project, and ``network:attach_external_network`` allows external ones.  Raises
+    ExternalNetworkAttachForbiddenError, and InvalidInputError for a network without subnets and for one that is down.
     """
-    seen = one_of(networks_for, context, identity or "")
+    seen = one_of(networks_for, context, identity or "", all_projects=True)
     if seen is None:
-        return
-    if not is_usable(context.project_id or NOBODY, seen.pk):
+        return None
+    if (
+        seen.external
+        and not is_usable(context.project_id or NOBODY, seen.pk)
+        and not policy.allows(context, "network:attach_external_network")
+    ):
         raise ExternalNetworkAttachForbiddenError(seen.id, field=field)
     if not seen.subnets.exists():
         msg = f"Network {seen.id} requires a subnet in order to boot instances on."
         raise InvalidInputError(msg, field=field)
-    raise InvalidInputError(f"Network {seen.id} is administratively down.", field=field)
+    if not seen.admin_state_up:
+        raise InvalidInputError(f"Network {seen.id} is administratively down.", field=field)
+    return seen
 
 
 def usable_networks_for(context: RequestContext) -> QuerySet[Network]:
@@ -137,11 +144,18 @@ def networks_to_choose(context: RequestContext) -> list[Network]:
 
 
 def subnets_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Subnet]:
-    """Return the subnets of the networks the caller sees, each with ``network_shared``."""
-    networks = networks_for(context, all_projects=all_projects)
-    every = saying(Subnet.objects.all(), network_shared=shared_with_caller(context, "network", "network__"))
+    """Return the project's subnets, and those of its networks and of shared ones, each with ``network_shared``.
+
+    The subnets of an external network that is not shared are its owner's.
+    """
+    shared = shared_with_caller(context, "network", "network__")
+    every = saying(Subnet.objects.all(), network_shared=shared)
     viewer = viewer_of(context, all_projects=all_projects)
-    return every if viewer.everything else every.filter(own(viewer) | Q(network__in=networks))
+    return every if viewer.everything else every.filter(own(viewer) | _on_own_network(viewer) | shared)
+
+
+def _on_own_network(viewer: Viewer) -> Q:
+    return Q(network__project_id=viewer.project_id)
 
 
 def subnet_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Subnet:
@@ -201,6 +215,18 @@ def ports_for(context: RequestContext | Viewer, *, all_projects: bool = False) -
     every = saying(every, on_shared_network=shared_with_others("network__"))
     viewer = viewer_of(context, all_projects=all_projects)
     return every if viewer.everything else every.filter(own(viewer))
+
+
+def visible_ports_for(context: RequestContext | Viewer, *, all_projects: bool = False) -> QuerySet[Port]:
+    """Return the project's ports and those of others on its networks, as Neutron lists them."""
+    viewer = viewer_of(context, all_projects=all_projects)
+    every = ports_for(Viewer(viewer.project_id, viewer.project, everything=True))
+    return every if viewer.everything else every.filter(own(viewer) | _on_own_network(viewer))
+
+
+def visible_port_for(context: RequestContext, identity: str | uuid.UUID, *, all_projects: bool = False) -> Port:
+    """Return one of these; PortNotFoundError."""
+    return _one(visible_ports_for, context, identity, PortNotFoundError, all_projects=all_projects)
 
 
 def device_ids_at(context: RequestContext, address: str, *, begins: bool = False) -> list[uuid.UUID]:

@@ -15,7 +15,8 @@ from provisioning.network.errors import AmbiguousNetworkError
 from provisioning.network.group_errors import SecurityGroupCannotBeAppliedError
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup
 from provisioning.network.port_errors import PortRequiresFixedIPError
-from provisioning.network.selectors.records import ports_for, refuse_unusable, security_groups_for, usable_by
+from provisioning.network.selectors.membership import check_one_kind
+from provisioning.network.selectors.records import network_by_rights, ports_for, security_groups_for, usable_by
 
 Asked = Sequence[Mapping[str, str | None]] | Literal["auto", "none"] | None
 
@@ -28,7 +29,8 @@ def requested_networks_for(context: RequestContext, asked: Asked, *, count: int 
     dashes.
 
     None and ``auto`` choose the only usable network (without one, None means no interface and ``auto`` is an error);
-    ``none`` is no interface at all.  ``count``: instances in the request; a port or an address cannot serve two.
+    ``none`` is no interface at all.  ``anywhere`` marks a network that the caller's rights alone allow.
+    ``count``: instances in the request; a port or an address cannot serve two.
 
     Raises InvalidInputError for ``networks``, AmbiguousNetworkError when a choice is needed,
     ExternalNetworkAttachForbiddenError.
@@ -56,7 +58,8 @@ def security_group_ids_for(
 
     None or nothing gives an empty list, the default group; so does ``default`` before there is one.
     ``interfaces``: those that are requested with the groups.  Raises InvalidInputError for ``security_groups``,
-    SecurityGroupCannotBeAppliedError when a port would be created for one of them without port security.
+    SecurityGroupConflictError for stateful and stateless ones together, SecurityGroupCannotBeAppliedError when a port
+    would be created for one of them without port security.
     """
     wanted = list(dict.fromkeys(asked or ()))
     if not wanted:
@@ -72,7 +75,9 @@ def security_group_ids_for(
         by_id[str(group.id)] = group
     if wanted == ["default"] and "default" not in by_name:
         return []
-    return list(dict.fromkeys(str(_group(name, by_id, by_name).id) for name in wanted))
+    groups = [_group(name, by_id, by_name) for name in wanted]
+    check_one_kind(groups)
+    return list(dict.fromkeys(str(group.id) for group in groups))
 
 
 def _group(
@@ -121,9 +126,9 @@ def _checked(
     if port_id:
         port = _port(context, port_id)
         return {"network_id": None, "port_id": str(port.id), "fixed_ip": None}
-    network = networks.get(read_id(network_id) or NOBODY)
+    own = networks.get(read_id(network_id) or NOBODY)
+    network = own or network_by_rights(context, network_id, field="networks")
     if network is None:
-        refuse_unusable(context, network_id, field="networks")
         raise InvalidInputError(f"Network {network_id} could not be found.", field="networks")
     if fixed_ip:
         subnet, address = addressing.place_of(network.subnets.all(), fixed_ip)
@@ -132,7 +137,7 @@ def _checked(
             raise InvalidInputError(f"Fixed IP address {fixed_ip} is already in use.", field="networks")
         fixed_ip = address
     asked = {"network_id": str(network.id), "port_id": None, "fixed_ip": fixed_ip}
-    return asked | _of_subnet(network, entry.get("subnet_id"))
+    return asked | ({} if own else {"anywhere": "yes"}) | _of_subnet(network, entry.get("subnet_id"))
 
 
 def _of_subnet(network: Network, subnet_id: str | None) -> dict[str, str | None]:

@@ -29,8 +29,6 @@ from provisioning.identity import policy
 from provisioning.network.models import Network, RbacPolicy
 
 M = TypeVar("M", bound=Model)
-EVERYBODYS = ("shared", "external")
-"""Columns that stand for a policy that is everybody's."""
 WITHOUT_COLUMN = ("security_group", "address_group")
 """Kinds that have no such column."""
 SHAREABLE = ("network", "address_scope", "subnetpool", *WITHOUT_COLUMN)
@@ -69,13 +67,11 @@ def visible(
         rows = saying(rows, shared_with_caller=shared_with_caller(viewer, kind))
     if viewer.everything:
         return rows
-    columns = {field.name for field in rows.model._meta.concrete_fields}
-    seen = own(viewer) | shared_with(viewer.project, kind)
-    for name in EVERYBODYS:
-        seen |= Q(**{name: True}) if name in columns else Q()
-    if kind in WITHOUT_COLUMN:
-        seen |= shared_with(RbacPolicy.EVERYBODY, kind)
-    return rows.filter(seen)
+    if kind not in SHAREABLE:
+        return rows.filter(own(viewer))
+    policies = RbacPolicy.objects.filter(object_type=kind, object_id=OuterRef("pk"))
+    seen = policies.filter(Q(target_project=viewer.project) | Q(target_project=RbacPolicy.EVERYBODY))
+    return rows.filter(own(viewer) | Exists(seen))
 
 
 def own(context: RequestContext | Viewer) -> Q:

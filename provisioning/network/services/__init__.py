@@ -94,7 +94,13 @@ from provisioning.network.services.security_groups import (
     ensure_default_security_group,
     update_security_group,
 )
-from provisioning.network.services.subnet_pools import create_subnet_pool, delete_subnet_pool, update_subnet_pool
+from provisioning.network.services.subnet_pools import (
+    add_prefixes,
+    create_subnet_pool,
+    delete_subnet_pool,
+    remove_prefixes,
+    update_subnet_pool,
+)
 from provisioning.network.services.subnets import create_subnet, delete_subnet, update_subnet
 from provisioning.network.services.tags import add_tags, remove_tag, set_tags
 from provisioning.network.services.together import (
@@ -120,6 +126,7 @@ __all__ = [
     "add_interface_by_port",
     "add_interface_by_subnet",
     "add_missing_rules",
+    "add_prefixes",
     "add_routes",
     "add_tags",
     "allocate",
@@ -181,6 +188,7 @@ __all__ = [
     "remove_interface",
     "remove_interface_by_port",
     "remove_interface_by_subnet",
+    "remove_prefixes",
     "remove_routes",
     "remove_tag",
     "set_dns_name",

@@ -19,8 +19,9 @@ from provisioning.network.owners import ROUTER_INTERFACE
 from provisioning.network.routing_errors import (
     BadRequestError,
     ExternalGatewayForFloatingIPNotFoundError,
-    FloatingIPInUseByPortForwardingError,
+    FipInUseByPortForwardingError,
     FloatingIPPortAlreadyAssociatedError,
+    PortHasPortForwardingError,
 )
 from provisioning.network.services import addresses, records
 from provisioning.network.services.own_ports import create_own_port
@@ -100,7 +101,7 @@ def associate(floating: FloatingIP, port: Port, fixed_address: str | None = None
 
     Raises BadRequestError for an address that the port does not have or that has to be chosen,
     ExternalGatewayForFloatingIPNotFoundError, FloatingIPPortAlreadyAssociatedError,
-    FloatingIPInUseByPortForwardingError.
+    FipInUseByPortForwardingError, PortHasPortForwardingError.
     """
     return update_floating_ip(floating, {"port": port}, fixed_address=fixed_address)
 
@@ -111,10 +112,15 @@ def disassociate(floating: FloatingIP) -> FloatingIP:
 
 
 @when_broken_off
-def delete_floating_ip(floating: FloatingIP, revision: int | None = None) -> None:
-    """Give a floating IP back, with its forwardings.  Raises RevisionNumberConstraintFailedError."""
+def delete_floating_ip(floating: FloatingIP, revision: int | None = None, *, with_forwardings: bool = False) -> None:
+    """Give a floating IP back; ``with_forwardings``: also when it forwards ports.
+
+    Raises FipInUseByPortForwardingError while it forwards ports, RevisionNumberConstraintFailedError.
+    """
     with transaction.atomic():
         floating = records.lock_to_delete(floating, revision)
+        if not with_forwardings and floating.port_forwardings.exists():
+            raise FipInUseByPortForwardingError(f"Floating IP {floating.id} in use by Port Forwarding resources.")
         announce(floating, "delete", ports=[floating.fixed_port])
         key, own = floating.id, floating.port
         records.remove(floating)
@@ -162,6 +168,12 @@ def belong_to_none(floating: FloatingIP) -> None:
 def release_floating_ips(instance_id: uuid.UUID) -> None:
     """Give back the floating IPs that were made for an instance."""
     for floating in FloatingIP.objects.filter(with_instance=instance_id):
+        delete_floating_ip(floating, with_forwardings=True)
+
+
+def delete_disassociated(network: Network) -> None:
+    """Give back the floating IPs of an external network, about to be deleted, that lead nowhere."""
+    for floating in FloatingIP.objects.filter(network=network, fixed_port=None, port_forwardings=None).order_by("id"):
         delete_floating_ip(floating)
 
 
@@ -232,8 +244,11 @@ def _lead(floating: FloatingIP, way: Way, fixed_address: str | None, *, called: 
     port = way.port
     fixed = _fixed(port, fixed_address)
     if floating.port_forwardings.exists():
-        msg = f"Floating IP {floating.id} cannot be associated to port {port.id}: it has port forwardings."
-        raise FloatingIPInUseByPortForwardingError(msg, field="port_id")
+        msg = f"Floating IP {floating.id} in use by Port Forwarding resources."
+        raise FipInUseByPortForwardingError(msg, field="port_id")
+    if port.port_forwardings.exists():
+        msg = f"Cannot associate floating IP to port {port.id} because it already has a Port Forwarding binding."
+        raise PortHasPortForwardingError(msg, field="port_id")
     floating.router = way.router_to(fixed)
     floating.fixed_port, floating.fixed_address = port, fixed
     try:

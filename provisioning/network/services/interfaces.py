@@ -21,6 +21,7 @@ from provisioning.network.marks import ports_changed
 from provisioning.network.models import FixedIP, Port, SecurityGroup
 from provisioning.network.owners import COMPUTE
 from provisioning.network.selectors.interfaces import Interface
+from provisioning.network.selectors.membership import check_one_kind
 from provisioning.network.services import ipam, records
 from provisioning.network.services.floating_ips import leave_addresses, leave_ports
 from provisioning.network.services.ports import (
@@ -81,7 +82,8 @@ def add_interface(
         if interface["port_id"] is not None:
             plan.attach(interface["port_id"])
         else:
-            place = usable_network(project_id, interface["network_id"], subnets)
+            anywhere = bool(interface.get("anywhere"))
+            place = usable_network(project_id, interface["network_id"], subnets, anywhere=anywhere)
             plan.create(place, interface["fixed_ip"], groups_of(project_id, ()))
         port = mine.order_by("device_index").select_related("network").last()
         ports_changed([port])  # type: ignore[list-item]
@@ -207,12 +209,14 @@ def remove_address(instance_id: uuid.UUID, address: str) -> bool:
 def add_group(instance_id: uuid.UUID, group: SecurityGroup) -> bool:
     """Put every interface of an instance into a security group; False when it has no interfaces.
 
-    Raises SecurityGroupCannotBeAppliedError when one of them has no port security.
+    Raises SecurityGroupCannotBeAppliedError when one of them has no port security, and SecurityGroupConflictError when
+    one of them is in a group that is stateful and this one is not, or the other way round.
     """
     with transaction.atomic():
         if Port.objects.filter(device_id=instance_id, port_security_enabled=False).exists():
             raise SecurityGroupCannotBeAppliedError
         ports = list(Port.objects.filter(device_id=instance_id).values_list("id", flat=True))
+        check_one_kind([group, *SecurityGroup.objects.filter(ports__in=ports)])
         rows = [Membership(port_id=port, securitygroup=group) for port in ports]
         Membership.objects.bulk_create(rows, ignore_conflicts=True)
         for port in ports:

@@ -28,6 +28,7 @@ from provisioning.network.marks import mark
 from provisioning.network.models import Delivery, FixedIP, FloatingIP, Network, Port, RbacPolicy, Router, Subnet
 from provisioning.network.selectors.zones import check_zones
 from provisioning.network.services import network_guests, records, sharing
+from provisioning.network.services.floating_ips import delete_disassociated
 from provisioning.quotas.services.ledger import hold
 
 SMALLEST_MTU = 1280
@@ -122,11 +123,13 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
 @when_broken_off
 @transaction.atomic
 def delete_network(network: Network, revision: int | None = None) -> None:
-    """Delete a network with its subnets.
+    """Delete a network with its subnets, and an external one with the floating IPs on it that lead nowhere.
 
     Raises NetworkInUseError while it has ports of somebody's, and what ``records.lock`` raises.
     """
     row = records.lock_to_delete(network, revision)
+    if row.external:
+        delete_disassociated(row)
     if Port.objects.filter(network=row).exclude(device_owner__in=owners.OF_THE_NETWORK).exists():
         reason = "There are one or more ports still in use on the network."
         raise NetworkInUseError(f"Unable to complete operation on network {row.id}. {reason}")

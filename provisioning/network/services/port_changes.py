@@ -12,7 +12,7 @@ from provisioning.network.announcements import announce
 from provisioning.network.errors import OutOfAddressesError
 from provisioning.network.marks import ports_changed
 from provisioning.network.models import FixedIP, Network, Port, SecurityGroup, Subnet
-from provisioning.network.owners import CLOUD
+from provisioning.network.owners import CLOUD, ROUTER_INTERFACE
 from provisioning.network.port_errors import (
     AddressPairAndPortSecurityRequiredError,
     IpAddressGenerationFailureError,
@@ -22,11 +22,13 @@ from provisioning.network.port_errors import (
     ServicePortInUseError,
 )
 from provisioning.network.routing_errors import PortInUseError
+from provisioning.network.selectors.membership import check_one_kind
 from provisioning.network.services import address_pairs, dhcp_options, ipam, records
 from provisioning.network.services.floating_ips import leave_ports
 from provisioning.network.services.own_ports import free_mac
 from provisioning.network.services.port_addresses import Wanted, hold_addresses, remake_stateless, replace, take_wanted
 from provisioning.network.services.ports import OF_PORTS, insert_with, lock_subnets, mac_in_use, places_for
+from provisioning.network.services.router_interfaces import follow_addresses
 from provisioning.network.services.security_groups import ensure_default_security_group
 from provisioning.quotas.services.ledger import hold
 
@@ -65,6 +67,7 @@ def create_port(
         subnets = lock_subnets([str(network.id)]).get(network.id, [])
         if groups is None:
             groups = [ensure_default_security_group(project_id)] if port.port_security_enabled else []
+        check_one_kind(groups)
 
         def fill() -> None:
             port.allowed_address_pairs = address_pairs.checked(pairs, port.mac_address)
@@ -114,9 +117,13 @@ def update_port(
         written = _write(port, changes, subnets)
         more = False
         if fixed_ips is not None:
+            before = [row.subnet_id for row in port.fixed_ips.all()]
             more = replace(port, subnets, fixed_ips)
+            if port.device_owner == ROUTER_INTERFACE:
+                follow_addresses(port, before)
         current = list(port.security_groups.all())
         if groups is not None and {each.pk for each in groups} != {each.pk for each in current}:
+            check_one_kind(groups)
             port.security_groups.set(groups)
             more, current = True, list(groups)
         _check_security(port, current, asked_groups=groups is not None)
@@ -168,8 +175,9 @@ def _check_owner(port: Port, changes: Mapping[str, object], asked: set[str]) -> 
     """Refuse what is not changed of the cloud's own ports, and of those that guests have."""
     device = port.device_id is not None
     if device and port.device_owner.startswith(CLOUD):
-        if not asked <= OF_PEOPLE:
-            named = ", ".join(sorted(asked - OF_PEOPLE))
+        allowed = OF_PEOPLE | ({"fixed_ips"} if port.device_owner == ROUTER_INTERFACE else set())
+        if not asked <= allowed:
+            named = ", ".join(sorted(asked - allowed))
             msg = f"Port {port.id} cannot be changed via the port API: has device owner {port.device_owner} ({named})."
             raise ServicePortInUseError(msg)
         return

@@ -12,7 +12,9 @@ from provisioning.network.marks import mark
 from provisioning.network.models import FloatingIP, Port, PortForwarding
 from provisioning.network.routing_errors import (
     BadRequestError,
-    FloatingIPInUseByPortForwardingError,
+    ExternalGatewayForFloatingIPNotFoundError,
+    FloatingIPPortAlreadyAssociatedError,
+    PortHasBindingFloatingIPError,
 )
 from provisioning.network.services import records
 from provisioning.network.services.floating_ips import Way, belong_to_none, lock_way
@@ -38,16 +40,23 @@ class Wanted:
 
 @when_broken_off
 def create_port_forwarding(floating: FloatingIP, wanted: Wanted) -> PortForwarding:
-    """Forward ports.  Raises BadRequestError, FloatingIPInUseByPortForwardingError,
-    ExternalGatewayForFloatingIPNotFoundError.
+    """Forward ports.
+
+    Raises BadRequestError, also when no router leads from the port to the floating IP, PortHasBindingFloatingIPError,
+    FloatingIPPortAlreadyAssociatedError.
     """
     with transaction.atomic():
         way = lock_way(wanted.internal_port, floating.network_id)
         floating = records.lock(floating)
-        if floating.fixed_port_id is not None:
-            msg = f"Floating IP {floating.id} is associated to port {floating.fixed_port_id}: it cannot forward ports."
-            raise FloatingIPInUseByPortForwardingError(msg)
         row = PortForwarding(floating_ip=floating)
+        _check(floating, row, wanted)
+        if floating.fixed_port_id is not None:
+            msg = (
+                f"Cannot associate floating IP {floating.address} ({floating.id}) with port {wanted.internal_port.id} "
+                f"using fixed IP {wanted.internal_address}, as that fixed IP already has a floating IP on external "
+                f"network {floating.network_id}."
+            )
+            raise FloatingIPPortAlreadyAssociatedError(msg)
         _write(floating, row, wanted, way)
     return row
 
@@ -69,7 +78,9 @@ def update_port_forwarding(row: PortForwarding, changes: Mapping[str, object]) -
             (row.internal_port_first, row.internal_port_last),
             row.description,
         )
-        _write(floating, row, replace(wanted, **{**changes, "internal_port": way.port}), way)  # type: ignore[arg-type]
+        wanted = replace(wanted, **{**changes, "internal_port": way.port})  # type: ignore[arg-type]
+        _check(floating, row, wanted)
+        _write(floating, row, wanted, way)
     return row
 
 
@@ -84,9 +95,11 @@ def delete_port_forwarding(row: PortForwarding) -> None:
 
 
 def _write(floating: FloatingIP, row: PortForwarding, wanted: Wanted, way: Way) -> None:
-    """Write a forwarding of a locked floating IP; ``way``: from the port that is wanted."""
-    _check(floating, row, wanted)
-    router = way.router_to(wanted.internal_address)
+    """Write a checked forwarding of a locked floating IP; ``way``: from the port that is wanted."""
+    try:
+        router = way.router_to(wanted.internal_address)
+    except ExternalGatewayForFloatingIPNotFoundError as error:
+        raise BadRequestError(f"Bad port_forwarding request: {error.message}") from error
     if floating.router_id not in {None, router.id}:
         raise BadRequestError(
             f"Bad port_forwarding request: Floating IP {floating.id} forwards through router {floating.router_id} only."
@@ -121,9 +134,36 @@ def _check(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:
     others = floating.port_forwardings.filter(protocol=wanted.protocol).exclude(pk=row.pk)
     first, last = wanted.external
     _check_size(floating, row, wanted)
-    if others.filter(external_port_first__lte=last, external_port_last__gte=first).exists():
-        msg = "A duplicate port forwarding entry with same attributes already exists, conflicting values are"
-        raise BadRequestError(f"Bad port_forwarding request: {msg} {wanted.protocol} {first}.")
+    other = others.filter(external_port_first__lte=last, external_port_last__gte=first).first()
+    if other is not None:
+        raise _collision("external", other, wanted.external)
+    _check_inside(row, wanted)
+
+
+def _check_inside(row: PortForwarding, wanted: Wanted) -> None:
+    """Refuse what is forwarded already from another floating port, and a port that has a floating IP of its own."""
+    port = wanted.internal_port
+    bound = port.floating_ips.first()
+    if bound is not None and row.internal_port_id != port.id:
+        msg = (
+            f"Cannot create port forwarding to floating IP {bound.address} ({bound.id}) with port {port.id} using "
+            f"fixed IP {wanted.internal_address}, as that port already has a binding floating IP."
+        )
+        raise PortHasBindingFloatingIPError(msg, field="internal_port_id")
+    same = port.port_forwardings.filter(protocol=wanted.protocol, internal_ip_address=wanted.internal_address)
+    first, last = wanted.internal
+    other = same.exclude(pk=row.pk).filter(internal_port_first__lte=last, internal_port_last__gte=first).first()
+    if other is not None:
+        raise _collision("internal", other, wanted.internal)
+
+
+def _collision(side: str, there: PortForwarding, asked: Ports) -> BadRequestError:
+    first, last = getattr(there, f"{side}_port_first"), getattr(there, f"{side}_port_last")
+    return BadRequestError(
+        f"Bad port_forwarding request: There is a port collision with the {side}_port_range. The following ranges "
+        f"collide: {first}:{last} and {asked[0]}:{asked[1]}.",
+        field=f"{side}_port",
+    )
 
 
 def _check_size(floating: FloatingIP, row: PortForwarding, wanted: Wanted) -> None:

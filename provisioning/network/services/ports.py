@@ -15,6 +15,7 @@ from provisioning.network import addressing
 from provisioning.network.marks import mark, ports_changed
 from provisioning.network.models import FixedIP, FloatingIP, Network, Port, RbacPolicy, SecurityGroup, Subnet
 from provisioning.network.port_errors import MacAddressInUseError, PortRequiresFixedIPError
+from provisioning.network.selectors.membership import check_one_kind
 from provisioning.network.selectors.visibility import is_usable, shared_with
 from provisioning.network.services import ipam
 from provisioning.network.services.floating_ips import leave_ports, release_floating_ips
@@ -67,7 +68,8 @@ def allocate(
             if port_id:
                 plan.attach(port_id)
             else:
-                place = usable_network(project_id, entry.get("network_id"), subnets)
+                anywhere = bool(entry.get("anywhere"))
+                place = usable_network(project_id, entry.get("network_id"), subnets, anywhere=anywhere)
                 plan.create(_on_subnet(place, entry.get("subnet_id")), entry.get("fixed_ip"), groups)
         made = _ports_of(instance_id)
         _hold_addresses(project_id, instance_id, made, [subnet for each in subnets.values() for subnet in each])
@@ -236,12 +238,19 @@ _SUBNETS_OF_ONE = Prepared(lambda network_id: _locked().filter(network_id=networ
 
 
 def usable_network(
-    project_id: uuid.UUID, network_id: str | None, subnets: Mapping[uuid.UUID, Sequence[Subnet]]
+    project_id: uuid.UUID,
+    network_id: str | None,
+    subnets: Mapping[uuid.UUID, Sequence[Subnet]],
+    *,
+    anywhere: bool = False,
 ) -> tuple[Network, Sequence[Subnet]]:
-    """Return a network the project may use, with its subnets; gone or never its own: the same sentence."""
+    """Return a network the project may use, with its subnets; gone or never its own: the same sentence.
+
+    ``anywhere``: every network, as an operator asked.
+    """
     chosen = subnets.get(uuid.UUID(network_id), []) if network_id else []
     network = chosen[0].network if chosen else Network.objects.filter(id=read_id(network_id) or NOBODY).first()
-    if network is None or not _may_use(project_id, network):
+    if network is None or not (anywhere or _may_use(project_id, network)):
         raise InvalidInputError(f"Network {network_id} could not be found.", field="networks")
     if not chosen:
         msg = f"Network {network_id} requires a subnet in order to boot instances on."
@@ -267,6 +276,7 @@ def groups_of(project_id: uuid.UUID, ids: Sequence[str]) -> list[SecurityGroup]:
         missing = [identity for identity in missing if str(identity) not in found]
     if missing:
         raise InvalidInputError(f"Security group {missing[0]} not found.", field="security_groups")
+    check_one_kind(found.values())
     return list(found.values())
 
 

@@ -51,11 +51,11 @@ def create_rbac_policy(project_id: uuid.UUID, kind: str, row: Any, action: str, 
 
     Raises OverQuotaError, DuplicateRbacPolicyError, and InvalidInputError for an action that this kind does not know.
     """
-    _check(kind, action, target)
+    _check(kind, action)
     policy = RbacPolicy(project_id=project_id, object_type=kind, object_id=row.pk, action=action, target_project=target)
     with transaction.atomic(), _sharing(row, policy, target) as locked:
         _save(policy, force_insert=True)
-        _mirror(locked, policy, everybody=True)
+        _mirror(locked, policy, there=True)
         announce(policy, "create")
     return policy
 
@@ -71,13 +71,12 @@ def update_rbac_policy(policy: RbacPolicy, target: str) -> RbacPolicy:
         if fresh.target_project == target:
             return fresh
         _count(fresh, target)  # anew: another change may have led it to every project meanwhile
-        _check(fresh.object_type, fresh.action, target)
         _check_unused(locked, fresh)
-        _mirror(locked, fresh, everybody=False)
+        _mirror(locked, fresh, there=False)
         seen = topics_of(fresh)
         fresh.target_project = target
         _save(fresh, update_fields=["target_project"])
-        _mirror(locked, fresh, everybody=True)
+        _mirror(locked, fresh, there=True)
         if target == RbacPolicy.EVERYBODY:
             release(fresh.pk)
         announce(fresh, before=seen)
@@ -90,7 +89,7 @@ def delete_rbac_policy(policy: RbacPolicy) -> None:
     with transaction.atomic(), _sharing(_record(policy), policy, RbacPolicy.EVERYBODY) as locked:
         fresh = records.lock(policy)
         _check_unused(locked, fresh)
-        _mirror(locked, fresh, everybody=False)
+        _mirror(locked, fresh, there=False)
         announce(fresh, "delete")
         release(fresh.pk)
         fresh.delete()
@@ -128,16 +127,10 @@ def _count(policy: RbacPolicy, target: str) -> None:
         hold(policy.project_id, policy.pk, {"rbac_policies": 1})
 
 
-def _check(kind: str, action: str, target: str) -> None:
-    if action == SHARED:
-        return
-    if kind != "network":
+def _check(kind: str, action: str) -> None:
+    if action != SHARED and kind != "network":
         msg = f"Invalid input for operation: {action} is not a valid action for {kind}."
-    elif target != RbacPolicy.EVERYBODY:
-        msg = "Invalid input for operation: a network is external for every project: the target is '*'."
-    else:
-        return
-    raise InvalidInputError(msg, field="action")
+        raise InvalidInputError(msg, field="action")
 
 
 def _save(policy: RbacPolicy, **how: Any) -> None:
@@ -148,11 +141,17 @@ def _save(policy: RbacPolicy, **how: Any) -> None:
         raise DuplicateRbacPolicyError("An RBAC policy already exists with those values.") from None
 
 
-def _mirror(row: Any, policy: RbacPolicy, *, everybody: bool) -> None:
-    """Let the record's column say what a policy of everybody says."""
+def _mirror(row: Any, policy: RbacPolicy, *, there: bool) -> None:
+    """Let the record's column say whether everybody shares it, or whether it is external for anybody.
+
+    ``there``: whether the policy is a new one; otherwise it is about to be deleted.
+    """
     column = COLUMNS[policy.action]
-    if policy.target_project == RbacPolicy.EVERYBODY and hasattr(row, column):
-        records.write(row, {column: everybody})
+    if policy.action == EXTERNAL:
+        others = RbacPolicy.objects.filter(object_id=row.pk, action=EXTERNAL).exclude(pk=policy.pk)
+        records.write(row, {column: there or others.exists()})
+    elif policy.target_project == RbacPolicy.EVERYBODY and hasattr(row, column):
+        records.write(row, {column: there})
 
 
 def _check_unused(row: Any, policy: RbacPolicy) -> None:

@@ -1,5 +1,7 @@
 """Interfaces of routers: a port on a network, with its gateway's address."""
 
+import uuid
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -12,6 +14,7 @@ from provisioning.network.announcements import announce
 from provisioning.network.marks import mark
 from provisioning.network.models import FloatingIP, Port, PortForwarding, Router, Subnet
 from provisioning.network.owners import ROUTER_INTERFACE
+from provisioning.network.port_errors import InvalidIpForSubnetError, ServicePortInUseError
 from provisioning.network.routing_errors import (
     BadRequestError,
     PortInUseError,
@@ -40,11 +43,15 @@ class RouterInterface:
 def add_interface_by_subnet(router: Router, subnet: Subnet, *, anywhere: bool = False) -> RouterInterface:
     """Put a router on a subnet, at its gateway's address; ``anywhere``: on another project's network, too.
 
-    IPv6 subnets of one network share a port.  Raises BadRequestError, IpAddressInUseError.
+    IPv6 subnets of one network share a port.  Raises BadRequestError, IpAddressInUseError, InvalidIpForSubnetError for
+    a gateway outside of the range.
     """
     router, subnet = records.lock(router), records.lock(subnet)
     if subnet.gateway_ip is None:
         raise _bad("Subnet for router interface must have a gateway IP")
+    if not addresses.contains(subnet, subnet.gateway_ip):
+        msg = f"IP address {subnet.gateway_ip} is not a valid IP for the specified subnet."
+        raise InvalidIpForSubnetError(msg, field="subnet_id")
     _check_gateway(router, subnet, anywhere=anywhere)
     _check_new(router, [subnet])
     port = _port_to_share(router, subnet) if subnet.ip_version == 6 else None
@@ -137,6 +144,18 @@ def remove_interface_by_subnet(router: Router, subnet: Subnet) -> RouterInterfac
         _delete(port)
     _changed(router, port)
     return RouterInterface(router, port, subnet)
+
+
+def follow_addresses(port: Port, before: Collection[uuid.UUID]) -> None:
+    """Tell of an interface whose addresses were replaced; the subnets stay, ``before`` are their ids.
+
+    Raises ServicePortInUseError for other subnets: interfaces are added and removed there.
+    """
+    if set(port.fixed_ips.values_list("subnet_id", flat=True)) != set(before):
+        msg = f"Port {port.id} cannot be changed via the port API: has device owner {port.device_owner} (fixed_ips)."
+        raise ServicePortInUseError(msg, field="fixed_ips")
+    mark(NETWORK, [port.network_id])
+    mark(ROUTER, [port.device_id] if port.device_id else [])
 
 
 def _check_gateway(router: Router, subnet: Subnet, *, anywhere: bool) -> None:

@@ -246,9 +246,6 @@ def _gateway_port(router: Router, gateway: Gateway, subnets: Sequence[Subnet]) -
             _take_wanted(port, subnets, wanted)
         return port
     by_version = [[subnet for subnet in subnets if subnet.ip_version == version] for version in (4, 6)]
-    if not any(by_version):
-        msg = f"Bad router request: No subnets in external network {gateway.network.id}."
-        raise BadRequestError(msg, field="external_gateway_info")
     for each in filter(None, by_version):
         addresses.take_free(port, each)
     return port

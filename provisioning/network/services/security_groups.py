@@ -34,7 +34,7 @@ def create_security_group(
 
     Raises SecurityGroupDefaultAlreadyExistsError, OverQuotaError.
     """
-    if name == DEFAULT_NAME:
+    if name.lower() == DEFAULT_NAME:
         raise SecurityGroupDefaultAlreadyExistsError("Default security group already exists.", field="name")
     group = SecurityGroup(project_id=project_id, name=name, description=description, stateful=stateful)
     with transaction.atomic():
@@ -58,7 +58,7 @@ def update_security_group(
         group = records.lock(group, revision)
         if group.name == DEFAULT_NAME and changes.get("name", DEFAULT_NAME) != DEFAULT_NAME:
             raise SecurityGroupCannotUpdateDefaultError("Updating default security group not allowed.", field="name")
-        if changes.get("name") == DEFAULT_NAME and group.name != DEFAULT_NAME:
+        if str(changes.get("name", "")).lower() == DEFAULT_NAME and group.name != DEFAULT_NAME:
             raise SecurityGroupDefaultAlreadyExistsError("Default security group already exists.", field="name")
         if changes.get("stateful", group.stateful) != group.stateful and group.ports.exists():
             raise _in_use(group)
@@ -69,14 +69,16 @@ def update_security_group(
 
 
 @when_broken_off
-def delete_security_group(group: SecurityGroup, revision: int | None = None) -> None:
+def delete_security_group(group: SecurityGroup, revision: int | None = None, *, even_default: bool = False) -> None:
     """Delete a group with its rules, and the rules of others that name it.
+
+    ``even_default``: the project's default group, too, as operators may; it is created again when it is needed.
 
     Raises SecurityGroupCannotRemoveDefaultError, SecurityGroupInUseError, RevisionNumberConstraintFailedError.
     """
     with transaction.atomic():
         group = records.lock_to_delete(group, revision)
-        if group.name == DEFAULT_NAME:
+        if group.name == DEFAULT_NAME and not even_default:
             raise SecurityGroupCannotRemoveDefaultError("Insufficient rights for removing default security group.")
         if group.ports.exists():
             raise _in_use(group)

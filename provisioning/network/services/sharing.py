@@ -16,7 +16,10 @@ def end(policies: QuerySet[RbacPolicy]) -> int:
 
 
 def mirror(row: Any, kind: str, **actions: bool) -> None:
-    """Make or remove the policies of everybody for a record; ``actions``: action → whether everybody may."""
+    """Create the policies that let everybody use a record, or remove them; ``actions``: action → whether everybody may.
+
+    A network that is not external any more is external for no single project either.
+    """
     for action, wanted in actions.items():
         same = {
             "object_type": kind,
@@ -24,7 +27,9 @@ def mirror(row: Any, kind: str, **actions: bool) -> None:
             "action": action,
             "target_project": RbacPolicy.EVERYBODY,
         }
-        if not wanted:
+        if not wanted and action == RbacPolicy.EXTERNAL:
+            end(RbacPolicy.objects.filter(object_type=kind, object_id=row.pk, action=action))
+        elif not wanted:
             RbacPolicy.objects.filter(**same).delete()
         elif not RbacPolicy.objects.filter(**same).exists():
             RbacPolicy.objects.create(project_id=row.project_id, **same)

@@ -96,6 +96,35 @@ def update_subnet_pool(pool: SubnetPool, changes: Mapping[str, Any], revision: i
 
 @when_broken_off
 @transaction.atomic
+def add_prefixes(pool: SubnetPool, prefixes: Sequence[str]) -> SubnetPool:
+    """Add prefixes; those that the pool has already change nothing.  Raises what ``update_subnet_pool`` does."""
+    row = records.lock(pool)
+    return update_subnet_pool(row, {"prefixes": [*row.prefixes, *prefixes]})
+
+
+@when_broken_off
+@transaction.atomic
+def remove_prefixes(pool: SubnetPool, prefixes: Sequence[str]) -> SubnetPool:
+    """Remove prefixes; those that the pool does not have change nothing.
+
+    Raises IllegalSubnetPoolPrefixUpdateError for a range that a subnet was taken from, InvalidInputError.
+    """
+    row = records.lock(pool)
+    removed = netaddr.IPSet([addressing.parse_range(prefix, field="prefixes").cidr for prefix in prefixes])
+    there = netaddr.IPSet(row.prefixes)
+    if there.isdisjoint(removed):
+        return row
+    taken = netaddr.IPSet(row.subnets.values_list("cidr", flat=True))
+    if not taken.isdisjoint(removed):
+        msg = "Illegal update to prefixes: One or more the prefixes to be removed is in use by a subnet."
+        raise IllegalSubnetPoolPrefixUpdateError(msg, field="prefixes")
+    records.write(row, {"prefixes": [str(prefix) for prefix in (there - removed).iter_cidrs()]})
+    announce(row)
+    return row
+
+
+@when_broken_off
+@transaction.atomic
 def delete_subnet_pool(pool: SubnetPool, revision: int | None = None) -> None:
     """Delete a pool.  Raises SubnetPoolDeleteError while subnets are taken from it."""
     row = records.lock_to_delete(pool, revision)
@@ -115,7 +144,7 @@ def _version(prefixes: Sequence[str]) -> int:
 
 
 def _compact(prefixes: Sequence[str]) -> list[str]:
-    return [str(prefix) for prefix in netaddr.IPSet(prefixes).iter_cidrs()]
+    return [str(prefix.cidr) for prefix in netaddr.IPSet(prefixes).iter_cidrs()]
 
 
 def _check(pool: SubnetPool) -> None:

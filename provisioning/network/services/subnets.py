@@ -16,7 +16,7 @@ from provisioning.network.addressing import Range
 from provisioning.network.announcements import announce
 from provisioning.network.marks import mark
 from provisioning.network.models import FixedIP, Network, Port, Subnet, SubnetPool
-from provisioning.network.services import dhcp_ports, network_guests, pool_prefixes, records, stateless
+from provisioning.network.services import dhcp_ports, gateway_ports, network_guests, pool_prefixes, records, stateless
 from provisioning.network.services.ipam import STATELESS, is_stateless
 from provisioning.network.subnet_errors import (
     BadSubnetRequestError,
@@ -89,6 +89,8 @@ def create_subnet(network: Network, cidr: str | None = None, **fields: Unpack[Su
         dhcp_ports.follow(network)
         if is_stateless(subnet):
             stateless.follow_new(subnet)
+        if network.external:
+            gateway_ports.follow_new(subnet)
         mark(NETWORK, [network.id])
         announce(subnet, "create")
         if network.project_id != subnet.project_id:
@@ -189,14 +191,15 @@ def _fill(
 
 
 def _gateway(text: str | None, whole: netaddr.IPNetwork) -> netaddr.IPAddress | None:
-    """Return the gateway's address: one of a machine in the range, or a link-local one for IPv6; None for none."""
+    """Return the gateway's address, in the range or outside of it; None for none.
+
+    As in Neutron, only the first and the last address of an IPv4 range are refused.
+    """
     if text is None:
         return None
     found = addressing.parse_address(text, field="gateway_ip", version=whole.version)
-    inside = found in whole and int(found) in addressing.hosts_of(whole)
-    if not inside and not (found.version == 6 and found.is_link_local()):
-        msg = f"Invalid input for operation: Gateway {text} is not valid on subnet {whole}."
-        raise InvalidInputError(msg, field="gateway_ip")
+    if found.version == 4 and int(found) in {int(whole.first), int(whole.last)}:
+        raise InvalidInputError("Invalid input for operation: Gateway is not valid on subnet.", field="gateway_ip")
     return found
 
 

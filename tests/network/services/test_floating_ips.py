@@ -12,9 +12,11 @@ from provisioning.network.models import FixedIP, FloatingIP, Network, Port, Port
 from provisioning.network.routing_errors import (
     BadRequestError,
     ExternalGatewayForFloatingIPNotFoundError,
-    FloatingIPInUseByPortForwardingError,
+    FipInUseByPortForwardingError,
     FloatingIPPortAlreadyAssociatedError,
     IpAddressInUseError,
+    PortHasBindingFloatingIPError,
+    PortHasPortForwardingError,
 )
 from provisioning.network.services import Gateway
 from provisioning.network.services.floating_ips import leave_ports
@@ -32,7 +34,7 @@ pytestmark = pytest.mark.django_db
 def external(operator: Person) -> Network:
     network = services.create_network(operator.project_id, "public")
     services.create_subnet(network, "203.0.113.0/29", enable_dhcp=False)
-    Network.objects.filter(id=network.id).update(external=True)
+    services.update_network(network, {"external": True})
     network.refresh_from_db()
     return network
 
@@ -177,9 +179,15 @@ def test_ports_are_forwarded_until_the_last_one_goes(
     row = services.create_port_forwarding(floating, wanted(port))
     floating.refresh_from_db()
     assert floating.router == router
-    with pytest.raises(FloatingIPInUseByPortForwardingError):
+    with pytest.raises(FipInUseByPortForwardingError):
         services.associate(floating, port)
-    with pytest.raises(BadRequestError, match="duplicate port forwarding"):
+    with pytest.raises(FipInUseByPortForwardingError):
+        services.delete_floating_ip(floating)
+    with pytest.raises(PortHasPortForwardingError):
+        services.associate(services.create_floating_ip(alice.project_id, external), port)
+    with pytest.raises(BadRequestError, match="collision with the internal_port_range"):
+        services.create_port_forwarding(floating, wanted(port, external=(9000, 9000)))
+    with pytest.raises(BadRequestError, match="collision with the external_port_range"):
         services.create_port_forwarding(floating, wanted(port, external=(2220, 2230), internal=(22, 32)))
     services.create_port_forwarding(floating, wanted(port, protocol="udp"))
     services.update_port_forwarding(row, {"external": (8022, 8022)})
@@ -204,6 +212,6 @@ def test_forwardings_that_cannot_be(alice: Person, external: Network, port: Port
         with pytest.raises(BadRequestError):
             services.create_port_forwarding(floating, wrong)
     services.associate(floating, port)
-    with pytest.raises(FloatingIPInUseByPortForwardingError):
+    with pytest.raises(PortHasBindingFloatingIPError):
         services.create_port_forwarding(floating, wanted(port))
     assert not PortForwarding.objects.exists()

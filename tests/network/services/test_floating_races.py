@@ -30,7 +30,7 @@ class Town:
     def __init__(self, alice: Person, operator: Person, net: Network) -> None:
         external = services.create_network(operator.project_id, "public")
         services.create_subnet(external, "203.0.113.0/29", enable_dhcp=False)
-        Network.objects.filter(pk=external.pk).update(external=True)
+        services.update_network(external, {"external": True})
         external.refresh_from_db()
         self.subnet = net.subnets.get()
         self.router = services.create_router(alice.project_id, gateway=Gateway(external))

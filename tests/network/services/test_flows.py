@@ -59,8 +59,8 @@ def test_what_may_be_said_is_kept_in_one_form(changes: dict[str, Any], kept: dic
         ({"protocol": "icmp", "port_max": 0}, "SecurityGroupMissingIcmpTypeError", "port_range_min"),
         ({"protocol": "icmpv6"}, "SecurityGroupEthertypeConflictWithProtocolError", "ethertype"),
         ({"prefix": "2001:db8::/32"}, "SecurityGroupRuleParameterConflictError", "remote_ip_prefix"),
-        ({"prefix": "10.0.0.0/33"}, "InvalidInputError", "remote_ip_prefix"),
-        ({"prefix": "10.0.0.0/24; accept"}, "InvalidInputError", "remote_ip_prefix"),
+        ({"prefix": "10.0.0.0/33"}, "InvalidCIDRError", "remote_ip_prefix"),
+        ({"prefix": "10.0.0.0/24; accept"}, "InvalidCIDRError", "remote_ip_prefix"),
     ],
 )
 def test_what_cannot_be_is_refused_by_neutron_s_name(changes: dict[str, Any], error: str, field: str) -> None:

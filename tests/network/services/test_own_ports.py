@@ -20,7 +20,7 @@ TAKEN = "fa:16:3e:00:00:01"
 def external(operator: Person) -> Network:
     network = services.create_network(operator.project_id, "public")
     services.create_subnet(network, "203.0.113.0/24", enable_dhcp=False)
-    Network.objects.filter(id=network.id).update(external=True)
+    services.update_network(network, {"external": True})
     network.refresh_from_db()
     return network
 

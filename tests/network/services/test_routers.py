@@ -46,7 +46,7 @@ def router(alice: Person) -> Router:
 def external(operator: Person) -> Network:
     network = services.create_network(operator.project_id, "public")
     services.create_subnet(network, "203.0.113.0/24", enable_dhcp=False)
-    Network.objects.filter(id=network.id).update(external=True)
+    services.update_network(network, {"external": True})
     network.refresh_from_db()
     return network
 
@@ -102,7 +102,7 @@ def test_the_gateway_of_another_project_s_network_is_not_taken_by_a_port(operato
     """Not even by one that was given the address; operators may."""
     shared = services.create_network(operator.project_id, "shared")
     subnet = services.create_subnet(shared, "10.30.0.0/24")
-    Network.objects.filter(id=shared.id).update(shared=True)
+    services.update_network(shared, {"shared": True})
     given = [{"subnet_id": subnet.id, "ip_address": "10.30.0.1"}]
     port = services.create_port(router.project_id, shared, fixed_ips=given)
     with pytest.raises(BadRequestError, match="another project's network"):

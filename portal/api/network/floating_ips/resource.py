@@ -6,9 +6,13 @@ from portal.api.network.frame.attributes import Attribute, standard
 from portal.api.network.frame.kinds import ADDRESS, ID, TEXT, Free, Many, OrNone
 from portal.api.network.frame.names import DnsDomain, DnsName
 from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.frame.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
+from provisioning.common.errors import NotFoundError
+from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import FloatingIP, PortForwarding
+from provisioning.network.routing_errors import BadRequestError
 from provisioning.network.selectors import routing
 
 
@@ -16,9 +20,15 @@ def _create(context: RequestContext, values: Values) -> FloatingIP:
     everybody = values["project_id"] != context.project_id
     port, subnet = values.get("port_id"), values.get("subnet_id")
     said = {name: values[name] for name in ("description", "dns_name", "dns_domain") if name in values}
+    outside = values["floating_network_id"]
+    try:
+        network = selectors.network_for(context, outside, all_projects=policy.allows(context, ALL_PROJECTS))
+    except NotFoundError as error:
+        msg = f"Bad floatingip request: Network {outside} is not a valid external network."
+        raise BadRequestError(msg, field="floating_network_id") from error
     return services.create_floating_ip(
         values["project_id"],
-        selectors.network_for(context, values["floating_network_id"], all_projects=True),
+        network,
         subnet=selectors.subnet_for(context, subnet, all_projects=True) if subnet else None,
         address=values.get("floating_ip_address"),
         port=selectors.port_for(context, port, all_projects=everybody) if port else None,
@@ -64,7 +74,6 @@ def _forwardings(row: FloatingIP) -> list[dict[str, Any]]:
             "internal_port_id": str(each.internal_port_id),
             "internal_ip_address": each.internal_ip_address,
             **{f"{side}_port": port_of(each, side=side) for side in ("external", "internal")},
-            **{f"{side}_port_range": range_of(each, side=side) for side in ("external", "internal")},
         }
         for each in sorted(row.port_forwardings.all(), key=lambda each: (each.created_at, each.id))
     ]

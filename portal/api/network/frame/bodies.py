@@ -6,14 +6,19 @@ from typing import Any
 
 from portal.api.network.frame.attributes import Attribute
 from portal.api.network.frame.resource import Resource, Values
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.unset import UNSET
+from provisioning.network.routing_errors import BadRequestError
 
-_IF_MATCH = re.compile(r'"?revision_number=([0-9]{1,9})"?', re.ASCII)
+_IF_MATCH = re.compile(r"revision_number=(-?[0-9]{1,18})", re.ASCII)
 
 
 class HTTPBadRequestError(InvalidInputError):
     """A body that is not in Neutron's form."""
+
+
+class HTTPNotFoundError(NotFoundError):
+    """An object that the policy hides from the caller."""
 
 
 def read_new(resource: Resource, body: object) -> tuple[list[Values], bool]:
@@ -24,7 +29,7 @@ def read_new(resource: Resource, body: object) -> tuple[list[Values], bool]:
         items = body[resource.plural]
         if not isinstance(items, list) or not items:
             raise HTTPBadRequestError("Resources required")
-        return [_read(resource, item, "post") for item in items], True
+        return [_read(resource, _unwrapped(resource, item), "post") for item in items], True
     if resource.name not in body:
         raise HTTPBadRequestError(f"Unable to find '{resource.name}' in request body")
     return [_read(resource, body[resource.name], "post")], False
@@ -38,13 +43,26 @@ def read_changes(resource: Resource, body: object) -> Values:
 
 
 def read_revision(header: str | None) -> int | None:
-    """Return the revision that ``If-Match`` asks for; None: any."""
-    if header is None:
+    """Return the revision that ``If-Match`` asks for; None: any.
+
+    As in Neutron, other entity tags are ignored.  Raises BadRequestError for several revisions and for no number.
+    """
+    tags = [tag.strip().strip('"') for tag in (header or "").split(",")]
+    wanted = [tag for tag in tags if tag.startswith("revision_number=")]
+    if not wanted:
         return None
-    found = _IF_MATCH.fullmatch(header.strip())
+    if len(wanted) > 1:
+        raise BadRequestError("Bad if-match request: Multiple revision_number etags are not supported.")
+    found = _IF_MATCH.fullmatch(wanted[0])
     if found is None:
-        raise HTTPBadRequestError(f"Unsupported If-Match header {header[:64]!r}: write revision_number=<number>.")
+        msg = "Bad if-match request: Revision number etag must be in the format of revision_number=<int>."
+        raise BadRequestError(msg)
     return int(found[1])
+
+
+def _unwrapped(resource: Resource, item: object) -> object:
+    """Return an object of a list, which may be wrapped in the name of its kind."""
+    return item[resource.name] if isinstance(item, dict) and resource.name in item else item
 
 
 def _read(resource: Resource, body: object, verb: str) -> Values:

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import netaddr
+
 from portal.api.common.validation import Schema
 from portal.api.network.frame.query import address, boolean, identity, lower, number, prefix
 from provisioning.common.ids import read_id
@@ -18,7 +20,8 @@ from provisioning.network import addressing
 
 NAME = 255
 """Characters of names and descriptions."""
-_MAC = re.compile(r"[0-9a-fA-F]{2}([:-][0-9a-fA-F]{2}){5}")
+NO_MAC = ((0,) * 6, (255,) * 6)
+"""Bytes of addresses that no interface has: all zeros, and every interface."""
 _SHOWN = 120
 
 
@@ -217,7 +220,10 @@ class Cidr(Kind):
 
 @dataclass(frozen=True)
 class Mac(Kind):
-    """A MAC address of one interface; lower case with colons afterwards."""
+    """A MAC address in a form that netaddr reads; lower case with colons afterwards.
+
+    As in Neutron, all zeros and the broadcast address are refused, and those of groups are not.
+    """
 
     def read_filter(self, value: str) -> object:
         return lower(value)
@@ -227,12 +233,10 @@ class Mac(Kind):
         return {"type": "string"}
 
     def read(self, value: object) -> str:
-        if not isinstance(value, str) or not _MAC.fullmatch(value):
+        known = isinstance(value, str) and not any(map(str.isspace, value)) and netaddr.valid_mac(value)
+        if not known or (found := netaddr.EUI(value, dialect=netaddr.mac_unix_expanded)).words in NO_MAC:
             raise ValueError(f"{quoted(value)} is not a valid MAC address")
-        found = value.lower().replace("-", ":")
-        if int(found[:2], 16) & 1 or found == "00:00:00:00:00:00":
-            raise ValueError(f"{quoted(value)} is not the address of one interface")
-        return found
+        return str(found)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,14 @@ from rest_framework.response import Response
 from portal.api.common.links import endpoint
 from portal.api.common.validation import Schema
 from portal.api.network.base import NetworkView
-from portal.api.network.frame.bodies import HTTPBadRequestError, guarded, read_changes, read_new, read_revision
+from portal.api.network.frame.bodies import (
+    HTTPBadRequestError,
+    HTTPNotFoundError,
+    guarded,
+    read_changes,
+    read_new,
+    read_revision,
+)
 from portal.api.network.frame.kinds import Many, Text
 from portal.api.network.frame.query import FIELDS, fields_of, page_links, query_of, read_query
 from portal.api.network.frame.resource import Create, Delete, Resource, Update, Values
@@ -39,7 +46,8 @@ class ResourceView(NetworkView):
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Let the resource prepare itself once it is known that the caller may ask."""
         super().initial(request, *args, **kwargs)
-        if self.resource.before is not None:
+        hidden = request.method in {"GET", "HEAD"} and not self.allows(self.resource.rule("get"))
+        if self.resource.before is not None and not hidden:
             self.resource.before(self.context)
 
     def policy_target(self) -> dict[str, object]:
@@ -89,13 +97,21 @@ class ResourceView(NetworkView):
 class ListView(ResourceView):
     """``/network/v2.0/{resources}``."""
 
+    def check_rule(self, request: Request) -> None:
+        """Let everybody list: as in Neutron, the policy hides objects, and the list of a kind is never refused."""
+        if request.method not in {"GET", "HEAD"}:
+            super().check_rule(request)
+
     def get(self, request: Request) -> Response:
         """List those that fit the filters, in the order and the part that is asked for."""
         resource = self.resource
         hidden = {name for name, rule in resource.secret.items() if not self.allows(rule)}
         filters = {name: each for name, each in resource.every_filter.items() if name not in hidden}
         query = read_query(request, filters, resource.sort_keys)
-        rows = page_of(resource, resource.many(self.context, all_projects=self.operator), query.part)
+        if self.allows(resource.rule("get")):
+            rows = page_of(resource, resource.many(self.context, all_projects=self.operator), query.part)
+        else:
+            rows = []
         body: dict[str, Any] = {resource.plural: self.shapes(rows, query.fields)}
         url = f"{endpoint(request, 'network')}/v2.0/{resource.path}"
         links = page_links(request, query, [str(row.pk) for row in rows], url)
@@ -150,6 +166,14 @@ class ListView(ResourceView):
 
 class DetailView(ResourceView):
     """``/network/v2.0/{resources}/{id}``."""
+
+    def check_rule(self, request: Request) -> None:
+        """Answer 404 for an object that the policy hides; HTTPNotFoundError."""
+        if request.method in {"GET", "HEAD"} and not policy.allows(
+            self.context, self.resource.rule("get"), self.policy_target()
+        ):
+            raise HTTPNotFoundError("The resource could not be found.")
+        super().check_rule(request)
 
     def get(self, request: Request, identity: str) -> Response:
         """Show a resource of this kind."""

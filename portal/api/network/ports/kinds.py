@@ -1,9 +1,11 @@
 """Kinds of values that only ports have."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.kinds import ADDRESS, CIDR, MAC, Kind, Many, Record, Text, quoted
+from portal.api.network.frame.kinds import ADDRESS, CIDR, ID, MAC, IPVersion, Kind, Many, OrNone, Record, Text, quoted
+from provisioning.network.services.dhcp_options import BLANK
 
 
 @dataclass(frozen=True)
@@ -19,19 +21,58 @@ class PairAddress(Kind):
 
 
 @dataclass(frozen=True)
-class OptionValue(Text):
-    """What a DHCP option says, on one line."""
-
-    shortest: int = 1
+class Line(Text):
+    """A text on one line."""
 
     def read(self, value: object) -> str:
         found = super().read(value)
-        if not found.isprintable():
-            raise ValueError(f"{quoted(value)} has characters that cannot be printed")
+        if len(found.splitlines()) > 1:
+            raise ValueError(f"Multi-line string is not allowed: {quoted(value)}")
         return found
 
 
-OPTION_NAME = Text(64, 1)
-"""A name or a number; which there are is the service's to say."""
+@dataclass(frozen=True)
+class DhcpOption(Record):
+    """A DHCP option; only those that an empty value switches off may have one."""
+
+    def read(self, value: object) -> dict[str, Any]:
+        found = super().read(value)
+        given = found["opt_value"]
+        if given is not None and not given.strip() and found["opt_name"] not in BLANK:
+            raise ValueError(f"{quoted(given)} Blank strings are not permitted")
+        return found
+
+
+@dataclass(frozen=True)
+class FixedIps(Many):
+    """Addresses: several of one subnet are usual, and the same one twice is refused; unknown fields are ignored."""
+
+    distinct: bool = False
+    null: bool = True
+
+    def read(self, value: object) -> list[Any]:
+        if isinstance(value, list):
+            known = ("subnet_id", "ip_address")
+            value = [
+                {name: each[name] for name in known if name in each} if isinstance(each, dict) else each
+                for each in value
+            ]
+        found = super().read(value)
+        given = [each["ip_address"] for each in found if "ip_address" in each]
+        twice = next((address for index, address in enumerate(given) if address in given[:index]), None)
+        if twice is not None:
+            raise ValueError(f"Duplicate IP address {quoted(twice)}")
+        return found
+
+
+FIXED_IPS = FixedIps(Record({"subnet_id": ID, "ip_address": ADDRESS}))
+OPTIONS = Many(
+    DhcpOption(
+        {"opt_name": Line(64, 1), "opt_value": OrNone(Line()), "ip_version": IPVersion()},
+        required=("opt_name", "opt_value"),
+    ),
+    most=20,
+    null=True,
+)
 PAIRS = Many(Record({"ip_address": PairAddress(), "mac_address": MAC}, required=("ip_address",)), most=10, null=True)
 """As many as Neutron's ``max_allowed_address_pair``."""

@@ -8,24 +8,21 @@ from django.db.models import Q
 from portal.api.network.frame.attributes import Attribute, standard
 from portal.api.network.frame.bodies import columns
 from portal.api.network.frame.kinds import (
-    ADDRESS,
     BOOLEAN,
     ID,
     MAC,
     TEXT,
     Choice,
     Free,
-    IPVersion,
     Many,
     OrNone,
-    Record,
     Text,
 )
 from portal.api.network.frame.names import DnsName
 from portal.api.network.frame.query import Column, Made, address, identity
 from portal.api.network.frame.resource import Resource, Values
 from portal.api.network.frame.views import ALL_PROJECTS
-from portal.api.network.ports.kinds import OPTION_NAME, PAIRS, OptionValue
+from portal.api.network.ports.kinds import FIXED_IPS, OPTIONS, PAIRS
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import read_id
 from provisioning.identity import policy
@@ -33,18 +30,10 @@ from provisioning.network import selectors, services
 from provisioning.network.addressing import usual_form
 from provisioning.network.models import Network, Port
 from provisioning.network.owners import CLOUD
+from provisioning.network.selectors.records import visible_port_for, visible_ports_for
 
 SET = ("create", "update")
 BINDING = ("get", *SET)
-FIXED_IPS = Many(Record({"subnet_id": ID, "ip_address": ADDRESS}), null=True)
-OPTIONS = Many(
-    Record(
-        {"opt_name": OPTION_NAME, "opt_value": OrNone(OptionValue()), "ip_version": IPVersion()},
-        required=("opt_name",),
-    ),
-    most=20,
-    null=True,
-)
 
 
 def _network(context: RequestContext, values: Values) -> Network:
@@ -67,11 +56,23 @@ def _owner(network: Network) -> Mapping[str, object]:
     return {"network:project_id": network.project_id, "network:tenant_id": network.project_id}
 
 
-def _said(context: RequestContext, values: Values, owner_rule: str, target: Mapping[str, object]) -> Values:
+def _trust(said: Values, row: Port | None) -> None:
+    """Keep ``trusted`` in the binding profile, where Neutron shows it too."""
+    before = row.binding_profile if row is not None else {}
+    if "trusted" in said:
+        said["binding_profile"] = {**said.get("binding_profile", before), "trusted": said.pop("trusted")}
+    elif "binding_profile" in said and "trusted" in before:
+        said["binding_profile"] = {**said["binding_profile"], "trusted": before["trusted"]}
+
+
+def _said(
+    context: RequestContext, values: Values, owner_rule: str, target: Mapping[str, object], row: Port | None = None
+) -> Values:
     """Return a body as the services take it; ``owner_rule`` is asked for an owner that is the cloud's own."""
     if str(values.get("device_owner", "")).startswith(CLOUD):
         policy.enforce(context, owner_rule, target)
     said = columns(PORT, values)
+    _trust(said, row)
     if "security_groups" in said:
         said["groups"] = selectors.chosen_security_groups(
             context, said.pop("security_groups"), all_projects=policy.allows(context, ALL_PROJECTS)
@@ -87,7 +88,7 @@ def _create(context: RequestContext, values: Values) -> Port:
 
 
 def _update(context: RequestContext, row: Port, values: Values, revision: int | None) -> Port:
-    said = _said(context, values, "update_port:device_owner", _target(row))
+    said = _said(context, values, "update_port:device_owner", _target(row), row)
     given = {name: said.pop(name) for name in ("fixed_ips", "groups") if name in said}
     return services.update_port(row, said, revision, **given)
 
@@ -125,8 +126,8 @@ PORT = Resource(
     name="port",
     quota="ports",
     in_quota=lambda values: not str(values.get("device_owner", "")).startswith(CLOUD),
-    many=selectors.ports_for,
-    one=selectors.port_for,
+    many=visible_ports_for,
+    one=visible_port_for,
     create=_create,
     update=_update,
     delete=_delete,
@@ -215,6 +216,15 @@ PORT = Resource(
             put=True,
             default={},
             filter=False,
+            guards=BINDING,
+        ),
+        Attribute(
+            name="trusted",
+            kind=OrNone(BOOLEAN),
+            post=True,
+            put=True,
+            filter=False,
+            show=lambda row: row.binding_profile.get("trusted"),
             guards=BINDING,
         ),
     ),

@@ -8,9 +8,10 @@ from uuid import UUID
 from portal.api.common.validation import Schema
 from portal.api.network.frame.attributes import ZONES, Attribute, standard
 from portal.api.network.frame.bodies import columns
-from portal.api.network.frame.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Kind, Many, OrNone, Record
+from portal.api.network.frame.kinds import ADDRESS, BOOLEAN, CIDR, ID, TEXT, Boolean, Kind, Many, OrNone, Record
 from portal.api.network.frame.query import Column, Constant, boolean, identity
 from portal.api.network.frame.resource import Resource, Values
+from portal.api.network.frame.views import ALL_PROJECTS
 from provisioning.common.context import RequestContext
 from provisioning.identity import policy
 from provisioning.network import selectors, services
@@ -46,6 +47,16 @@ class WayOut(Kind):
 WAY_OUT = WayOut()
 
 
+@dataclass(frozen=True)
+class Distributed(Boolean):
+    """True, or null, which asks for nothing: every router is on each host with guests behind it."""
+
+    def read(self, value: object) -> bool:
+        if value is not None and not super().read(value):
+            raise ValueError("every router of this cloud is distributed")
+        return True
+
+
 def _gateway(context: RequestContext, said: Mapping[str, Any] | None, verb: str, owner: object) -> Gateway | None:
     """Return the way out that a body asks for; null and {} are none.
 
@@ -57,7 +68,7 @@ def _gateway(context: RequestContext, said: Mapping[str, Any] | None, verb: str,
         if name in said:
             policy.enforce(context, f"{verb}_router:{INFO}:{name}", {"project_id": owner})
     return Gateway(
-        selectors.network_for(context, said["network_id"], all_projects=True),
+        selectors.network_for(context, said["network_id"], all_projects=policy.allows(context, ALL_PROJECTS)),
         said.get("enable_snat", True),
         tuple({name: str(value) for name, value in each.items()} for each in said.get("external_fixed_ips", ())),
     )
@@ -65,12 +76,14 @@ def _gateway(context: RequestContext, said: Mapping[str, Any] | None, verb: str,
 
 def _create(context: RequestContext, values: Values) -> Router:
     said = columns(ROUTER, values)
+    said.pop("distributed", None)
     gateway = _gateway(context, said.pop(INFO, None), "create", values["project_id"])
     return services.create_router(**said, gateway=gateway)
 
 
 def _update(context: RequestContext, row: Router, values: Values, revision: int | None) -> Router:
     said = columns(ROUTER, values)
+    said.pop("distributed", None)
     if INFO in said:
         said["gateway"] = _gateway(context, said.pop(INFO), "update", row.project_id)
     return services.update_router(row, said, revision)
@@ -118,7 +131,15 @@ ROUTER = Resource(
             parts=("enable_snat", "external_fixed_ips"),
         ),
         Attribute(name="routes", kind=Many(ROUTE, null=True), put=True, filter=False),
-        Attribute(name="distributed", kind=BOOLEAN, filter=Constant(value=True, read=boolean), show=lambda row: True),
+        Attribute(
+            name="distributed",
+            kind=Distributed(),
+            post=True,
+            put=True,
+            filter=Constant(value=True, read=boolean),
+            show=lambda row: True,
+            guards=("get", "create", "update"),
+        ),
         Attribute(name="ha", kind=BOOLEAN, filter=Constant(value=False, read=boolean), show=lambda row: False),
         *ZONES,
         Attribute(name="flavor_id", kind=OrNone(ID), filter=False, show=lambda row: None),

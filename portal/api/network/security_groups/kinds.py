@@ -1,15 +1,18 @@
 """Kinds of values that only security rules have."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from portal.api.common.validation import Schema
-from portal.api.network.frame.kinds import Choice, Integer, Kind, quoted
-from provisioning.common.numbers import MAX_INTEGER
+from portal.api.network.frame.kinds import Choice, Identity, Integer, Kind, Text, quoted
+from provisioning.common.ids import read_id
 from provisioning.network import flows
+from provisioning.network.group_errors import (
+    SecurityGroupInvalidPortValueError,
+    SecurityGroupRuleInvalidEtherTypeError,
+)
 
 DIRECTION = Choice(("ingress", "egress"))
-PORT_NUMBER = Integer(-1, MAX_INTEGER)
-"""Ports, types and codes; what each protocol has is the service's to say."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,34 @@ class Ethertype(Kind):
     def read(self, value: object) -> str:
         found = {"ipv4": "IPv4", "ipv6": "IPv6"}.get(str(value).lower())
         if found is None:
-            raise ValueError(f"{quoted(value)} is not in ['IPv4', 'IPv6']")
+            msg = (
+                f"Security group rule for ethertype {quoted(value)} not supported. Allowed values are ['IPv4', 'IPv6']."
+            )
+            raise SecurityGroupRuleInvalidEtherTypeError(msg, field="ethertype")
         return found
+
+
+@dataclass(frozen=True)
+class PortNumber(Integer):
+    """A port, a type or a code; which ones a protocol has is the service's to say."""
+
+    lowest: int = 0
+    highest: int = flows.HIGHEST_PORT
+
+    def read(self, value: object) -> int:
+        try:
+            return super().read(value)
+        except ValueError:
+            msg = f"Invalid value for port {str(value)[:64]}"
+            raise SecurityGroupInvalidPortValueError(msg, field="port_range_min") from None
+
+
+@dataclass(frozen=True)
+class GroupReference(Identity):
+    """The id of a security or address group as text: what is no UUID is the id of none, and not found."""
+
+    def read(self, value: object) -> Any:
+        return read_id(value) or Text(36).read(value)
 
 
 @dataclass(frozen=True)
@@ -41,4 +70,4 @@ class Protocol(Kind):
         return flows.protocol_of(value)
 
 
-ETHERTYPE, PROTOCOL = Ethertype(), Protocol()
+ETHERTYPE, PROTOCOL, PORT_NUMBER, REFERENCE = Ethertype(), Protocol(), PortNumber(), GroupReference()

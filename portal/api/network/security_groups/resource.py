@@ -4,11 +4,13 @@ from typing import Any
 
 from portal.api.network.frame.attributes import Attribute, shared, standard
 from portal.api.network.frame.bodies import columns
-from portal.api.network.frame.kinds import BOOLEAN, ID, TEXT, Free, Many, OrNone, Text
+from portal.api.network.frame.kinds import BOOLEAN, TEXT, Free, Many, OrNone, Text
 from portal.api.network.frame.query import Column, lower, range_as_sent
 from portal.api.network.frame.resource import Resource, Values
-from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL
+from portal.api.network.frame.views import ALL_PROJECTS
+from portal.api.network.security_groups.kinds import DIRECTION, ETHERTYPE, PORT_NUMBER, PROTOCOL, REFERENCE
 from provisioning.common.context import RequestContext
+from provisioning.identity import policy
 from provisioning.network import addressing, flows, selectors, services
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.services import WantedRule
@@ -39,11 +41,11 @@ FLOW_ATTRIBUTES = (
 )
 RULE_ATTRIBUTES = (
     *standard(named=False, owner="group__project_id"),
-    Attribute(name="security_group_id", kind=ID, column="group_id", post=True, required=True),
+    Attribute(name="security_group_id", kind=REFERENCE, column="group_id", post=True, required=True),
     *FLOW_ATTRIBUTES,
     Attribute(name="normalized_cidr", kind=OrNone(TEXT), filter=False, show=_normalized),
-    Attribute(name="remote_group_id", kind=OrNone(ID, empty=True), post=True),
-    Attribute(name="remote_address_group_id", kind=OrNone(ID, empty=True), post=True),
+    Attribute(name="remote_group_id", kind=OrNone(REFERENCE, empty=True), post=True),
+    Attribute(name="remote_address_group_id", kind=OrNone(REFERENCE, empty=True), post=True),
 )
 
 
@@ -68,7 +70,7 @@ def _update(context: RequestContext, row: SecurityGroup, values: Values, revisio
 
 
 def _delete(context: RequestContext, row: SecurityGroup, revision: int | None) -> None:
-    services.delete_security_group(row, revision)
+    services.delete_security_group(row, revision, even_default=policy.allows(context, ALL_PROJECTS))
 
 
 def _create_rule(context: RequestContext, values: Values) -> SecurityGroupRule:

@@ -1,5 +1,6 @@
 """Subnet pools (Networking API v2.0 reference, "Subnet pools")."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from portal.api.network.frame.attributes import Attribute, shared, standard
@@ -11,9 +12,18 @@ from provisioning.common.numbers import MAX_INTEGER
 from provisioning.identity import policy
 from provisioning.network import selectors, services
 from provisioning.network.models import AddressScope, SubnetPool
-from provisioning.network.subnet_errors import IllegalSubnetPoolAssociationToAddressScopeError
 
-LENGTH = Integer(0, 128)
+
+@dataclass(frozen=True)
+class Length(Integer):
+    """The length of a prefix, which Neutron shows as text."""
+
+    def write(self, value: int) -> str:
+        return str(value)
+
+
+LENGTH = Length(0, 128)
+"""Bits of a prefix."""
 
 
 def _with_scope(context: RequestContext, values: Values) -> Any:
@@ -26,11 +36,7 @@ def _with_scope(context: RequestContext, values: Values) -> Any:
 
 
 def _scope(context: RequestContext, identity: object) -> AddressScope:
-    scope = selectors.address_scope_for(context, str(identity), all_projects=policy.allows(context, ALL_PROJECTS))
-    if scope.project_id != context.project_id and not policy.allows(context, ALL_PROJECTS):
-        msg = f"Illegal subnetpool association: subnetpool cannot be associated with address scope {scope.id}."
-        raise IllegalSubnetPoolAssociationToAddressScopeError(msg, field="address_scope_id")
-    return scope
+    return selectors.address_scope_for(context, str(identity), all_projects=policy.allows(context, ALL_PROJECTS))
 
 
 def _create(context: RequestContext, values: Values) -> SubnetPool:

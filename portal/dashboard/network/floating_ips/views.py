@@ -129,7 +129,7 @@ class FloatingRelease(QuestionPage[FloatingIP], FloatingPage):
         return self.record.address
 
     def do(self) -> None:
-        services.delete_floating_ip(self.record)
+        services.delete_floating_ip(self.record, with_forwardings=True)
 
 
 class FloatingAssociate(SheetPage, FloatingPage):

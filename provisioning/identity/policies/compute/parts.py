@@ -21,6 +21,13 @@ RULES = (
     rule("os_compute_api:os-attach-interfaces:list", READER, "List a server's ports."),
     rule("os_compute_api:os-attach-interfaces:show", READER, "Show one port of a server."),
     rule("os_compute_api:os-attach-interfaces:create", MEMBER, "Give a server another network interface."),
+    rule(
+        "network:attach_external_network",
+        ADMIN,
+        "Put servers on external networks that are not shared.",
+        "POST /servers",
+        "POST /servers/{server_id}/os-interface",
+    ),
     rule("os_compute_api:os-attach-interfaces:delete", MEMBER, "Take a network interface from a server."),
     rule(
         "os_compute_api:os-server-external-events:create",

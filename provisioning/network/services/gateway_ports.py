@@ -1,0 +1,26 @@
+"""Ports of routers on external networks, which may be older than the subnets of these."""
+
+from compute_agent.contract.network import ROUTER
+from provisioning.network.errors import OutOfAddressesError
+from provisioning.network.marks import mark
+from provisioning.network.models import Port, Subnet
+from provisioning.network.owners import ROUTER_GATEWAY
+from provisioning.network.services import addresses, records
+from provisioning.network.services.ipam import is_stateless
+
+
+def follow_new(subnet: Subnet) -> None:
+    """Give the gateway ports of the subnet's network that have no address of its IP version one of it.
+
+    Neutron's ``update_router_gw_port``.  Where no address is left, a port does without.
+    """
+    if is_stateless(subnet):
+        return
+    ports = Port.objects.filter(network=subnet.network_id, device_owner=ROUTER_GATEWAY)
+    for port in ports.exclude(fixed_ips__subnet__ip_version=subnet.ip_version).order_by("id"):
+        try:
+            addresses.take_free(port, [subnet])
+        except OutOfAddressesError:
+            return
+        records.touch(port)
+        mark(ROUTER, [port.device_id] if port.device_id else [])
