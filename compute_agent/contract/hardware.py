@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from compute_agent.contract import hardware_properties as known
 from compute_agent.contract.build import FlavorRef, Frozen, ImageRef, InstanceSpec, is_cd
+from compute_agent.contract.hardware_limits import limits_of
 from compute_agent.contract.hardware_properties import (
     OLD_NAMES,
     REFUSED,
@@ -97,6 +98,8 @@ class Hardware(Frozen, frozen=True):
     boot_menu: bool = False
     command_line: str = ""  # empty: the host's own
     config_drive: bool = False
+    disk_limits: dict[str, int] = {}  # of each local disk, by libvirt's names: read_bytes_sec …
+    vif_limits: dict[str, dict[str, int]] = {}  # inbound, outbound → average and peak in kB/s, burst in kB
 
     @property
     def q35(self) -> bool:
@@ -404,4 +407,5 @@ def _rest(asked: _Asked) -> dict[str, object]:
         "windows": asked.one(known.OS_TYPE) == "windows",
         "command_line": asked.image.get(known.COMMAND_LINE.image, ""),
         "config_drive": asked.one(known.CONFIG_DRIVE) == "mandatory",
+        **limits_of(asked.flavor),
     }

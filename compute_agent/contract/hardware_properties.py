@@ -70,7 +70,7 @@ class Property:
                 raise HardwareError(name, value, f"must be {self.legal}", source)
             return "true" if found else "false"
         if self.kind == "number":
-            if not re.fullmatch(r"\d{1,9}", said):
+            if not re.fullmatch(self.pattern or r"\d{1,9}", said):
                 raise HardwareError(name, value, f"must be {self.legal}", source)
             return said
         if self.kind == "text":
@@ -175,12 +175,22 @@ RNG_ALLOWED, RNG_BYTES, RNG_PERIOD, VIDEO_MAX = (
     Property("", "hw_rng:rate_period", "number", meaning="the period in milliseconds"),
     Property("", "hw_video:ram_max_mb", "number", meaning="the most of hw_video_ram"),
 )
+_LIMIT = r"\d{1,18}"
+DISK_LIMITS = tuple(
+    Property("", f"quota:disk_{way}_{unit}_sec", "number", pattern=_LIMIT, meaning=f"{unit} a second of a local disk")
+    for unit in ("bytes", "iops") for way in ("read", "write", "total")
+)  # fmt: skip
+VIF_LIMITS = tuple(
+    Property("", f"quota:vif_{way}_{part}", "number", meaning=f"{words} of each interface")
+    for way in ("inbound", "outbound")
+    for part, words in (("average", "kB a second"), ("peak", "kB a second at most"), ("burst", "kB at a time"))
+)
 
 PROPERTIES: tuple[Property, ...] = (
     FIRMWARE, STATELESS, SECURE_BOOT, TPM_VERSION, TPM_MODEL, MACHINE, DISK_BUS, CDROM_BUS, SCSI_MODEL, RESCUE_DEVICE,
     RESCUE_BUS, VIF_MODEL, MULTIQUEUE, PACKED, VIDEO_MODEL, VIDEO_RAM, INPUT_BUS, POINTER, SOUND, USB, CPU_MODE,
     CPU_MODEL, CPU_FLAGS, PMU, HIDE, HPET, *TOPOLOGY, RNG_MODEL, WATCHDOG, BOOT_MENU, AGENT, QUIESCE, OS_TYPE,
-    COMMAND_LINE, CONFIG_DRIVE, RNG_ALLOWED, RNG_BYTES, RNG_PERIOD, VIDEO_MAX,
+    COMMAND_LINE, CONFIG_DRIVE, RNG_ALLOWED, RNG_BYTES, RNG_PERIOD, VIDEO_MAX, *DISK_LIMITS, *VIF_LIMITS,
 )  # fmt: skip
 REFUSED: Mapping[str, str] = {
     "hw_floppy_bus": "guests have no floppy drives",

@@ -275,7 +275,8 @@ class PoolRootDisks(PassingOn):
             return spec
         volume, connection = self._connected(spec.uuid)
         disk = GuestDisk(id=volume.id, attachment_id="", size_gb=volume.size_gb, connection=connection, boot_index=0)
-        return _rooted(spec, replace(disk, device=device, bus=guest_hardware(spec).disk_bus))
+        hardware = guest_hardware(spec)
+        return _rooted(spec, replace(disk, device=device, bus=hardware.disk_bus, iotune=hardware.disk_limits))
 
 
 _NOWHERE = GuestDisk(id=ROOT, attachment_id="", size_gb=0, connection=VolumeConnection(export=""), boot_index=0)

@@ -216,10 +216,6 @@ _OFFERED: tuple[Demand, ...] = (
            "limits of VMware's hypervisor", (FLAVOR,), example="quota:cpu_limit"),
     Demand("quota:cpu_(shares|period|quota)", _P, (_WHOLE,), "limits of processor time", (FLAVOR,),
            example="quota:cpu_quota"),
-    Demand("quota:disk_.+", _P, (_NUMBER,), "limits of local disks", (FLAVOR,), example="quota:disk_NAME",
-           free=("0",)),
-    Demand("quota:vif_.+", _P, (_NUMBER,), "limits of interfaces", (FLAVOR,), example="quota:vif_NAME",
-           free=("0",)),
     Demand("vmware:.+|powervm:.+", _P, (ANY,), "another hypervisor", (FLAVOR,), example="vmware:NAME"),
 )  # fmt: skip
 _NEVER: tuple[Demand, ...] = (

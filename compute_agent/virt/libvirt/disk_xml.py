@@ -193,4 +193,6 @@ def _file_element(devices: ET.Element, wanted: _Disk, name: str, hardware: Hardw
     ET.SubElement(disk, "target", dev=name, bus=wanted.bus)
     if wanted.device_type == "cdrom":
         ET.SubElement(disk, "readonly")
+    elif hardware.disk_limits:
+        disk.append(limits_element(hardware.disk_limits))
     return disk

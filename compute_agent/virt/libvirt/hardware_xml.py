@@ -127,6 +127,10 @@ def add_interface(devices: ET.Element, port: PortRef, hardware: Hardware = DEFAU
         driver["packed"] = "on"
     if driver:
         ET.SubElement(interface, "driver", driver)
+    if hardware.vif_limits:
+        bandwidth = ET.SubElement(interface, "bandwidth")
+        for way, limits in hardware.vif_limits.items():
+            ET.SubElement(bandwidth, way, {name: str(value) for name, value in limits.items()})
     ET.SubElement(interface, "mtu", size=str(port.network.mtu))
     # Nobody boots from the network, and the firmware's try would cost a second.
     ET.SubElement(interface, "rom", enabled="no")

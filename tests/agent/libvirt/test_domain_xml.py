@@ -108,6 +108,16 @@ def parsed(spec: InstanceSpec, attempt: int) -> ET.Element:
     return ET.fromstring(domain_xml(spec, attempt, PATHS, "qemu"))  # noqa: S314 - our own
 
 
+def test_limits_of_the_flavor_are_those_of_its_disks_and_interfaces() -> None:
+    specs = {"quota:disk_total_iops_sec": "7", "quota:vif_outbound_average": "128", "quota:vif_outbound_burst": "5"}
+    spec = with_volumes(make_spec(UUID))
+    tree = parsed(replace(spec, flavor=replace(spec.flavor, extra_specs=specs)), 1)
+    limited = [disk for disk in tree.iter("disk") if disk.find("source[@file]") is not None and disk.find("iotune")]
+    assert [disk.findtext("iotune/total_iops_sec") for disk in limited] == ["7", "7"]
+    assert {disk.get("device") for disk in limited} == {"disk"}
+    assert [each.attrib for each in tree.iter("outbound")] == [{"average": "128", "burst": "5"}]
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
