@@ -19,6 +19,7 @@ from provisioning.common.errors import ForbiddenError, InvalidInputError, NotFou
 from provisioning.common.retry import when_broken_off
 from provisioning.images import services as images
 from provisioning.images.models import Image
+from provisioning.images.properties import FOUND
 from provisioning.volumes import copies, state
 from provisioning.volumes.ends import reason_of
 from provisioning.volumes.errors import InvalidVolumeError
@@ -33,7 +34,7 @@ FORMATS = ("qcow2", "raw")
 UPLOADED_TO = "uploading_to"
 """Key of the admin metadata that names the image while it is being written."""
 _OF_THE_BITS = frozenset(
-    {"image_id", "image_name", "checksum", "container_format", "disk_format", "min_disk", "min_ram", "size"}
+    {"image_id", "image_name", "checksum", "container_format", "disk_format", "min_disk", "min_ram", "size", FOUND}
 )
 """Image metadata that says something of the bits it was made from."""
 
