@@ -43,14 +43,15 @@ MBR = ("/usr/lib/syslinux/mbr/mbr.bin", "/usr/lib/SYSLINUX/mbr.bin")
 
 KERNELS = ("linux-image-cloud-amd64", "linux-image-virtual", "linux-image-amd64")
 """The first that the machine's package lists know: made for virtual machines, so small and quick."""
-USERLAND = ("busybox-static", "dropbear-bin", "e2fsprogs")
+USERLAND = ("busybox-static", "dropbear-bin", "e2fsprogs", "util-linux")
 LIBRARY = re.compile(r"^(lib|zlib)")
 KERNEL_PART = re.compile(r"^linux-(image|modules)-\d")
 
 RAMDISK_MODULES = ("virtio_pci", "virtio_blk", "ext4")
 ROOT_MODULES = ("virtio_net", "virtio-rng", "virtio_balloon", "ata_piix", "sr_mod", "virtio_scsi", "isofs", "vfat",
                 "nls_ascii", "button", "evdev", "virtio_console")  # fmt: skip
-PROGRAMS = ("usr/sbin/dropbear", "usr/bin/dbclient", "usr/bin/dropbearkey", "sbin/resize2fs")
+PROGRAMS = ("usr/sbin/dropbear", "usr/bin/dbclient", "usr/bin/dropbearkey", "sbin/resize2fs",
+            "bin/lsblk")  # fmt: skip
 ROOT_FOLDERS = ("bin", "sbin", "usr/bin", "usr/sbin", "lib64", "etc/acpi/PWRF", "root", "tmp", "run", "dev", "proc",
                 "sys", "mnt", "var/log", "var/lib/novella")  # fmt: skip
 NOT_LINKED = frozenset({"busybox", "mke2fs", "udhcpd", "rpm", "rpm2cpio", "ar"})
@@ -171,20 +172,19 @@ def build_ramdisk(work: Work, tree: Path, modules: Path) -> bytes:
     return gzip.compress(archive.read_bytes(), 9, mtime=0)
 
 
-def copy_programs(tree: Path, root: Path) -> None:
-    """Copy the programs that are not busybox with the libraries their loader asks for."""
+def copy_program(tree: Path, path: str, root: Path) -> None:
+    """Copy a program that is not busybox with the libraries its loader asks for."""
     loader = find(tree, "lib/x86_64-linux-gnu/ld-linux-x86-64.so.2")
     install(loader, root / "lib64/ld-linux-x86-64.so.2")
     folders = [tree / "lib/x86_64-linux-gnu", tree / "usr/lib/x86_64-linux-gnu"]
-    for path in PROGRAMS:
-        program = find(tree, path)
-        install(program, root / "usr" / path.removeprefix("usr/"))
-        listing = run(loader, "--library-path", ":".join(map(str, folders)), "--list", program)
-        for library in re.findall(r"=> (\S+)", listing):
-            if not library.startswith(str(tree)):
-                raise BuildError(f"{path} needs {library}, which is in none of the packages.")
-            if "ld-linux" not in library:
-                install(Path(library), root / "lib/x86_64-linux-gnu" / Path(library).name)
+    program = find(tree, path)
+    install(program, root / "usr" / path.removeprefix("usr/"))
+    listing = run(loader, "--library-path", ":".join(map(str, folders)), "--list", program)
+    for library in re.findall(r"=> (\S+)", listing):
+        if not library.startswith(str(tree)):
+            raise BuildError(f"{path} needs {library}, which is in none of the packages.")
+        if "ld-linux" not in library:
+            install(Path(library), root / "lib/x86_64-linux-gnu" / Path(library).name)
 
 
 def build_root(work: Work, tree: Path, modules: Path) -> Path:
@@ -201,10 +201,12 @@ def build_root(work: Work, tree: Path, modules: Path) -> Path:
             (root / "bin" / applet).symlink_to("/bin/busybox")
     for applet in IN_SBIN:
         (root / "sbin" / applet).symlink_to("/bin/busybox")
-    copy_programs(tree, root)
+    for program in PROGRAMS:
+        copy_program(tree, program, root)
     copy_modules(modules, root / "modules", ROOT_MODULES)
     install(FILES / "rc.S", root / "etc/rc.S")
     install(FILES / "udhcpc.script", root / "etc/udhcpc.script")
+    install(FILES / "sudo", root / "usr/bin/sudo")
     install(FILES / "power-button", root / "etc/acpi/PWRF/00000080")
     for name in ("inittab", "json.awk", "yaml.awk", "static.awk"):
         install(FILES / name, root / "etc" / name, 0o644)
