@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds disks of many kinds from packages of this machine's Debian: what users bring from elsewhere, as small as can be.
+"""Builds small disks of many kinds, as users bring them from elsewhere, from packages of this machine's Debian.
 
 Each has one kernel, Debian's general one, and a ramdisk with busybox and the drivers of its kind alone, whose first
 program says on the serial line what hardware it has found.  Nothing is installed or mounted.
@@ -173,20 +173,10 @@ lvm lvcreate -qq -Zn -Wn -l 100%FREE -n {LVM_VOLUME} {LVM_GROUP} && lvm vgmknode
 echo written by its builder | dd of=/dev/{LVM_GROUP}/{LVM_VOLUME} conv=sync 2>/dev/null && sync && echo BUILT
 """))  # fmt: skip
     kernel, _ = kernel_of(tree)
-    words = (
-        "qemu-system-x86_64",
-        "-accel",
-        "tcg",
-        "-m",
-        "256",
-        "-nographic",
-        "-no-reboot",
-        "-nodefaults",
-        "-serial",
-        "stdio",
-    )
-    words += ("-drive", f"file={raw},format=raw,if=virtio", "-kernel", str(kernel), "-initrd", str(packed))
-    if "BUILT" not in run(*words, "-append", "console=ttyS0 quiet panic=-1", stdin=b""):
+    words = ["qemu-system-x86_64", "-accel", "tcg", "-m", "256", "-nographic", "-no-reboot", "-nodefaults"]
+    words += ["-serial", "stdio", "-drive", f"file={raw},format=raw,if=virtio"]
+    words += ["-kernel", str(kernel), "-initrd", str(packed), "-append", "console=ttyS0 quiet panic=-1"]
+    if "BUILT" not in run(*words, stdin=b""):
         raise BuildError("The volume group was not written.")
 
 

@@ -9,11 +9,13 @@ from django.utils import timezone
 
 from compute_agent.contract.commands import VARIABLES, CommandBody, DestroyRequest, PowerRequest, SnapshotRequest
 from provisioning.common.context import RequestContext, system_context
+from provisioning.common.errors import ConflictError
 from provisioning.compute import host_commands, state
 from provisioning.compute.actions.base import Button, Ending, HostAction, Prepared, Stage
 from provisioning.compute.actions.registry import register
 from provisioning.compute.actions.snapshot import ImageAction, NewImage, judged
 from provisioning.compute.block_devices import boots_from_volume
+from provisioning.compute.device_names import hardware_of
 from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.outcome import Outcome
@@ -54,7 +56,12 @@ class Shelve(ImageAction[None]):
         return NewImage(MadeImage(uuid.uuid4(), instance.name[: LONGEST - len(SUFFIX)] + SUFFIX))
 
     def start(self, context: RequestContext, instance: Instance, request: None, started: datetime) -> Instance:
-        """Begin; a server that boots from a volume needs no copy: it is stopped, and leaves its host at once."""
+        """Begin; a server that boots from a volume needs no copy: it is stopped, and leaves its host at once.
+
+        Raises ConflictError for a server with a TPM, whose secrets its host keeps to itself.
+        """
+        if hardware_of(instance.image_properties, instance.flavor).tpm_version:
+            raise ConflictError(f"Instance {instance.id} has a TPM, whose state does not leave its host: no shelving.")
         if boots_from_volume(instance):
             return self.carry_out(context, instance, Prepared(), started)
         return super().start(context, instance, request, started)
