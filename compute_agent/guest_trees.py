@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from compute_agent.contract.build import InstanceSpec, PortRef, boot_volume
-from compute_agent.contract.hardware import guest_hardware
+from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.guest_data import content_path, device_path, fqdn, meta_data, network_data
 
 Tree = Mapping[str, Union[bytes, "Tree"]]

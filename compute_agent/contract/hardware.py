@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from compute_agent.contract import hardware_properties as known
-from compute_agent.contract.build import FlavorRef, Frozen, ImageRef, InstanceSpec, is_cd
+from compute_agent.contract.build import Frozen
 from compute_agent.contract.hardware_limits import limits_of
 from compute_agent.contract.hardware_properties import (
     OLD_NAMES,
@@ -32,7 +31,6 @@ MOST_QUEUES = 256
 """Of a tap device of Linux."""
 MOST_PARTS = 65536
 """Sockets, cores or threads where nothing limits them."""
-_RESCUE = frozenset({known.RESCUE_DEVICE.image, known.RESCUE_BUS.image})
 PREFIXES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
 """Bus → how the names of its disks begin."""
 _SEEDS, _SEED_BESIDE_IDE = {"ide": "hda", "sata": "sdf", "scsi": "sdo", "usb": "sdo"}, "hdd"
@@ -149,32 +147,6 @@ class Hardware(Frozen, frozen=True):
 
 DEFAULT = Hardware()
 """Of a guest whose image and flavor ask for nothing."""
-
-
-def guest_hardware(spec: InstanceSpec) -> Hardware:
-    """Return the hardware of a guest as it is to be now.
-
-    A rescued guest has that of the rescue image, which has to boot, but its own TPM; in a stable rescue it has its own,
-    with the channel of the agent by the rescue image.
-    """
-    own = _of(spec.image, spec.flavor)
-    if spec.rescue is None:
-        return own
-    rescue = _of(spec.rescue.image, spec.flavor)
-    if is_stable(spec):
-        return replace(own, guest_agent=rescue.guest_agent, require_quiesce=False)
-    return replace(rescue, tpm_version=own.tpm_version, tpm_model=own.tpm_model, require_quiesce=False)
-
-
-def is_stable(spec: InstanceSpec) -> bool:
-    """Return whether the rescue image is a CD or says what its disk is to be: all others keep their names and order."""
-    if spec.rescue is None:
-        return False
-    return is_cd(spec.rescue.image) or bool(_RESCUE & spec.rescue.image.properties.keys())
-
-
-def _of(image: ImageRef, flavor: FlavorRef) -> Hardware:
-    return lenient(image.properties, flavor.extra_specs, flavor.vcpus)
 
 
 def lenient(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, boot_volume, is_cd
-from compute_agent.contract.hardware import guest_hardware
+from compute_agent.contract.guest_hardware import guest_hardware
 from compute_agent.contract.messages import Leftover
 from compute_agent.contract.volume import VolumeClient, VolumeSpec
 from compute_agent.virt.driver import BootFiles, ComputeDriver, HostCapacity, Stopped, never

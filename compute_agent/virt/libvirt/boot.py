@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import ImageRef, InstanceSpec, boot_volume
-from compute_agent.contract.hardware import Hardware, guest_hardware
+from compute_agent.contract.guest_hardware import guest_hardware
+from compute_agent.contract.hardware import Hardware
 from compute_agent.virt.driver import BootFiles
 from compute_agent.virt.errors import RetryableHostError
 from compute_agent.virt.libvirt.paths import InstancePaths

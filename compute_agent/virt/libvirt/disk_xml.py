@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec, VolumeConnection, is_cd
-from compute_agent.contract.hardware import DEFAULT, PREFIXES, Hardware, is_stable
+from compute_agent.contract.guest_hardware import is_stable
+from compute_agent.contract.hardware import DEFAULT, PREFIXES, Hardware
 from compute_agent.contract.hardware_properties import RESCUE_BUS, RESCUE_DEVICE
 from compute_agent.virt.libvirt.boot import Boot
 from compute_agent.virt.libvirt.disks import local_disks

@@ -11,7 +11,7 @@ import libvirt
 from msgspec import structs
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec
-from compute_agent.contract.hardware import guest_hardware, is_stable
+from compute_agent.contract.guest_hardware import guest_hardware, is_stable
 from compute_agent.contract.power import PowerState
 from compute_agent.contract.uefi_variables import PROPERTY, unpack
 from compute_agent.settings import AgentSettings

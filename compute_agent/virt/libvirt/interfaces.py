@@ -7,7 +7,8 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import InstanceSpec, PortRef
-from compute_agent.contract.hardware import DEFAULT, Hardware, guest_hardware
+from compute_agent.contract.guest_hardware import guest_hardware
+from compute_agent.contract.hardware import DEFAULT, Hardware
 from compute_agent.virt.libvirt.connection import translated, unless_gone
 from compute_agent.virt.libvirt.domains import Domains
 from compute_agent.virt.libvirt.hardware_xml import interface_xml

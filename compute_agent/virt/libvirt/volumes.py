@@ -10,7 +10,8 @@ from typing import Any
 import libvirt
 
 from compute_agent.contract.build import GuestDisk, InstanceSpec
-from compute_agent.contract.hardware import Hardware, guest_hardware
+from compute_agent.contract.guest_hardware import guest_hardware
+from compute_agent.contract.hardware import Hardware
 from compute_agent.virt.driver import Stopped, never
 from compute_agent.virt.errors import RetryableHostError, UnsupportedError
 from compute_agent.virt.libvirt import disk_xml, monitor, reopening, swapping
