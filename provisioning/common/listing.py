@@ -13,6 +13,7 @@ from django.db.models.expressions import Combinable, OrderBy
 
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import read_id
+from provisioning.common.row_shapes import listed
 
 Row = TypeVar("Row", bound=Model)
 Filter = str | Callable[[Any], Q]
@@ -77,7 +78,7 @@ class Listing(Generic[Row]):
             marked = (rows if among is None else among).annotate(**made)
             found = found.filter(self._behind(self._place(marked, part.marker, keys), keys, rows.model))
         found = found.order_by(*(self._ordered(key, rows.model) for key in keys))
-        page = list(found if part.limit is None else found[: part.limit])
+        page = listed(found if part.limit is None else found[: part.limit])
         return page[::-1] if part.backwards else page
 
     def _keys(self, part: Part, model: type[Model]) -> list[Sort]:

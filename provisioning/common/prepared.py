@@ -7,21 +7,18 @@ PostgreSQL plans it once for a connection.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models import AutoField, Field, Model, QuerySet, Value, prefetch_related_objects
-from django.db.models.sql import UpdateQuery
+from django.db.models import AutoField, Field, Model, QuerySet, Value
+from django.db.models.sql import DeleteQuery, UpdateQuery
 
+from provisioning.common import row_shapes
 from provisioning.common.repeated import Repeated
 
 Row = TypeVar("Row")
-_CONVERTERS = "_converters_of_prepared"
-"""Attribute of a connection: statement → what converts its columns."""
 
 
 class _Parameter(Value):
@@ -57,9 +54,11 @@ class Prepared(Generic[Row]):
         """Return the rows; the values by the names of the parameters."""
         connection = connections[DEFAULT_DB_ALIAS]
         statement = self._known(connection)
-        rows = list(statement.queryset._iterable_class(_Run(statement, values, connection)))
-        if statement.queryset._prefetch_related_lookups:
-            prefetch_related_objects(rows, *statement.queryset._prefetch_related_lookups)
+        with connection.cursor() as cursor:
+            cursor.execute(statement.sql, statement.bound(values, connection))
+            found = cursor.fetchall()
+        rows: list[Row] = statement.shape.rows(found, connection) if found else []
+        row_shapes.prefetch(rows, statement.prefetched)
         return rows
 
     def first(self, **values: Any) -> Row | None:
@@ -86,8 +85,8 @@ class Prepared(Generic[Row]):
         queryset = self._make(**{name: _Parameter(name, field) for name, field in self._parameters.items()})
         compiler = queryset.query.get_compiler(DEFAULT_DB_ALIAS)
         sql, parameters = compiler.as_sql()
-        compiler.connection = None  # belongs to one thread
-        return _Statement(queryset, compiler, Repeated(sql), tuple(parameters))
+        shape, prefetched = row_shapes.of(queryset, compiler), row_shapes.prefetched_by(queryset)
+        return _Statement(Repeated(sql), tuple(parameters), shape, prefetched)
 
 
 class PreparedUpdate:
@@ -115,10 +114,27 @@ class PreparedUpdate:
 
     def _statement(self) -> _Statement:
         queryset, columns = self._make(**{name: _Parameter(name, field) for name, field in self._parameters.items()})
-        query: Any = queryset.query.chain(UpdateQuery)
+        sql, parameters = self._written(queryset, columns).get_compiler(DEFAULT_DB_ALIAS).as_sql()
+        return _Statement(Repeated(sql), tuple(parameters))
+
+    def _written(self, rows: QuerySet[Any, Any], columns: Mapping[str, Any]) -> Any:
+        """Return the query that writes to the rows."""
+        query: Any = rows.query.chain(UpdateQuery)
         query.add_update_values(columns)
-        sql, parameters = query.get_compiler(DEFAULT_DB_ALIAS).as_sql()
-        return _Statement(queryset, None, Repeated(sql), tuple(parameters))
+        return query
+
+
+class PreparedDelete(PreparedUpdate):
+    """A DELETE with named parameters, of rows on which nothing hangs that Django would delete with them::
+
+    FORGET = PreparedDelete(lambda id: User.objects.filter(id=id), id=…)
+    """
+
+    def __init__(self, make: Callable[..., QuerySet[Any, Any]], **parameters: Field[Any, Any]) -> None:
+        super().__init__(lambda **values: (make(**values), {}), **parameters)
+
+    def _written(self, rows: QuerySet[Any, Any], _columns: Mapping[str, Any]) -> Any:
+        return rows.query.chain(DeleteQuery)
 
 
 class PreparedInsert:
@@ -171,42 +187,13 @@ class PreparedInsert:
 class _Statement:
     """A query with its SQL for one kind of database."""
 
-    queryset: Any
-    compiler: Any
     sql: Repeated
     parameters: tuple[Any, ...]
+    shape: Any = None
+    """Of the rows; None: it returns none."""
+    prefetched: tuple[Any, ...] = ()
 
     def bound(self, values: Mapping[str, Any], connection: Any) -> tuple[Any, ...]:
         return tuple(
             each.bound(values, connection) if isinstance(each, _Parameter) else each for each in self.parameters
         )
-
-    def converted(self, columns: Any, compiler: Any) -> Any:
-        """Return what converts the columns: looked up once for a connection, for half of it are its own methods."""
-        known = compiler.connection.__dict__.setdefault(_CONVERTERS, WeakKeyDictionary())
-        if self not in known:
-            known[self] = type(compiler).get_converters(compiler, columns)
-        return known[self]
-
-
-class _Run:
-    """One use, in the place of the queryset and of its query: it has a compiler that knows the SQL already."""
-
-    def __init__(self, statement: _Statement, values: Mapping[str, Any], connection: Any) -> None:
-        self._query = statement.queryset.query
-        self.query = self
-        self.db = DEFAULT_DB_ALIAS
-        self.model = statement.queryset.model
-        self._fields = statement.queryset._fields
-        self._known_related_objects: dict[Any, Any] = {}
-        bound = statement.bound(values, connection)
-        self._compiler = copy.copy(statement.compiler)
-        self._compiler.connection = connection
-        self._compiler.as_sql = lambda *_args, **_options: (statement.sql, bound)
-        self._compiler.get_converters = lambda columns: statement.converted(columns, self._compiler)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._query, name)
-
-    def get_compiler(self, *_args: Any, **_options: Any) -> Any:
-        return self._compiler

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
-from django.db.models import CharField, F, IntegerField, Model, UUIDField
+from django.db.models import CharField, F, IntegerField, Model, QuerySet, UUIDField
 from django.db.models.sql.compiler import SQLUpdateCompiler
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -17,12 +18,14 @@ from django.utils import timezone
 from provisioning.common.context import RequestContext
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
+from provisioning.common.row_shapes import listed
 from provisioning.compute.models import Instance, InstanceAction
 from provisioning.events.models import Event
 from provisioning.network.models import Port
 from provisioning.quotas.models import QuotaUsage
 from tests.support.clouds import Cloud, state_of
 from tests.support.ports import guest_ports
+from tests.support.tables import each_row
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases("sql")]
 
@@ -63,6 +66,47 @@ def test_it_finds_what_the_plain_query_finds_with_other_values_each_time(cloud: 
     assert BY_ID(key=uuid.uuid4()) == []
     assert BY_ID.first(key=uuid.uuid4()) is None
     assert NAMES(project_id=uuid.uuid4(), name="one") == []
+
+
+SHAPES: dict[str, Callable[[QuerySet[Any]], QuerySet[Any, Any]]] = {
+    "records": lambda rows: rows,
+    "with others": lambda rows: rows.select_related("instance__host"),
+    "a part of each": lambda rows: rows.select_related("instance").only("action", "instance__name"),
+    "annotated": lambda rows: rows.annotate(more=F("instance__attempt") + 1),
+    "values": lambda rows: rows.values("action", "instance__name"),
+    "tuples": lambda rows: rows.values_list("id", "instance__flavor", "started_at"),
+    "named": lambda rows: rows.values_list("action", "finished_at", named=True),
+    "flat": lambda rows: rows.values_list("instance_id", flat=True),
+    "distinct": lambda rows: rows.order_by("started_at").values_list("action", flat=True).distinct(),
+    "none": lambda rows: rows.none(),
+}
+
+
+def seen(row: Any) -> Any:
+    """Return what can be seen of a row without reading more of it."""
+    if not isinstance(row, Model):
+        return row
+    known = {name: value for name, value in vars(row).items() if name != "_state"}
+    return row.pk, known, {name: other and seen(other) for name, other in row._state.fields_cache.items()}
+
+
+@each_row("shape", SHAPES)
+def test_rows_are_as_django_returns_them(cloud: Cloud, alice: RequestContext, shape: str) -> None:
+    cloud.add_host("kelvin")
+    cloud.launch(alice)
+    cloud.run()
+    cloud.launch(alice)  # this one has no host
+    rows = SHAPES[shape](InstanceAction.objects.order_by("id"))
+    assert [seen(row) for row in listed(rows)] == [seen(row) for row in rows]
+
+
+def test_records_of_one_row_are_one_object(cloud: Cloud, alice: RequestContext) -> None:
+    cloud.add_host("kelvin")
+    for _ in range(2):
+        cloud.launch(alice)
+    cloud.run()
+    one, other = listed(Instance.objects.select_related("host"))
+    assert one.host is other.host is not None
 
 
 def test_a_value_cannot_become_a_part_of_the_statement(cloud: Cloud, alice: RequestContext) -> None:

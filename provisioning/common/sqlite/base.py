@@ -32,6 +32,7 @@ from django.db import OperationalError
 from django.db.backends.sqlite3 import base, operations
 
 from provisioning.common.patterns import sqlite_regexp
+from provisioning.common.repeated import Repeated
 from provisioning.common.select_compiler import QuickOperations
 from provisioning.common.sqlite import remote_hosts
 from provisioning.common.sqlite.turns import Turn, Turns
@@ -47,6 +48,8 @@ LOOK_EVERY = 1.0
 
 
 _turns = Turns()
+_converted: dict[Repeated, str] = {}
+"""`Repeated` statements as SQLite takes them: as many as there are in the program."""
 
 
 class PatientCursor(base.SQLiteCursorWrapper):
@@ -55,6 +58,15 @@ class PatientCursor(base.SQLiteCursorWrapper):
     def execute(self, query: Any, params: Any = None) -> Any:
         """Run one statement; raises OperationalError when the database stays locked."""
         return self._patiently(super().execute, query, params)
+
+    def convert_query(self, query: Any, *, param_names: Any = None) -> Any:
+        """Write the places of values as SQLite does; once for a statement that is `Repeated`."""
+        if type(query) is not Repeated:
+            return super().convert_query(query, param_names=param_names)
+        converted = _converted.get(query)
+        if converted is None:
+            converted = _converted[query] = super().convert_query(query, param_names=param_names)
+        return converted
 
     def _patiently(self, run: Callable[..., Any], *arguments: Any) -> Any:
         end = 0.0
