@@ -2,14 +2,16 @@
 
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import NamedTuple
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import BigIntegerField, CharField, DateTimeField, F, QuerySet
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from provisioning.common.prepared import Prepared, PreparedDelete, PreparedInsert, PreparedUpdate
 from provisioning.events import wake
 from provisioning.jobs.models import JobRun
 
@@ -54,21 +56,41 @@ def is_waiting(topic: str) -> bool:
 def take(topics: Collection[str], group: str) -> Taken | None:
     """Take the oldest free message of the topics for a worker group; None when there is none or another was faster."""
     now = timezone.now()
-    free = OrmQ.objects.filter(key__in=topics, lock__lte=now).order_by("id")
-    found = free.values_list("id", "payload", "lock").first()
+    found = _oldest(tuple(topics)).first(now=now)
     if found is None:
         return None
     number, text, lock = found
     with transaction.atomic():
-        if not OrmQ.objects.filter(id=number, lock=lock).update(lock=_until(now)):
+        if not _TAKE(number=number, lock=lock, until=_until(now)):
             return None
-        JobRun.objects.bulk_create(
-            [JobRun(message_id=number, group=group)],
-            update_conflicts=True,
-            unique_fields=["message_id"],
-            update_fields=["group", "worker"],
-        )
+        if not _TAKE_AGAIN(number=number, group=group):
+            _NOTE([JobRun(message_id=number, group=group)])
     return Taken(number, text)
+
+
+@cache
+def _oldest(topics: tuple[str, ...]) -> Prepared[tuple[int, str, datetime]]:
+    """Return the query for the oldest free message of some topics."""
+    return Prepared(
+        lambda now: (
+            OrmQ.objects.filter(key__in=topics, lock__lte=now).order_by("id").values_list("id", "payload", "lock")[:1]
+        ),
+        now=DateTimeField(),
+    )
+
+
+_TAKE = PreparedUpdate(
+    lambda number, lock, until: (OrmQ.objects.filter(id=number, lock=lock), {"lock": until}),
+    number=BigIntegerField(),
+    lock=DateTimeField(),
+    until=DateTimeField(),
+)
+_TAKE_AGAIN = PreparedUpdate(
+    lambda number, group: (JobRun.objects.filter(message_id=number), {"group": group, "worker": ""}),
+    number=BigIntegerField(),
+    group=CharField(),
+)
+_NOTE = PreparedInsert(JobRun)
 
 
 def start(message_id: int, group: str, worker: str, *, again: bool = False) -> int | None:
@@ -79,11 +101,31 @@ def start(message_id: int, group: str, worker: str, *, again: bool = False) -> i
     """
     now = timezone.now()
     with transaction.atomic():
-        mine = JobRun.objects.filter(message_id=message_id, group=group)
-        if not mine.filter(worker="").update(worker=worker, started_at=now, starts=F("starts") + 1):
+        if not _START(number=message_id, group=group, worker=worker, now=now):
+            mine = JobRun.objects.filter(message_id=message_id, group=group)
             return mine.filter(worker=worker).values_list("starts", flat=True).first() if again else None
-        OrmQ.objects.filter(id=message_id).update(lock=_until(now))
-        return mine.values_list("starts", flat=True).get()
+        _HOLD(number=message_id, until=_until(now))
+        return _STARTS(number=message_id)[0]
+
+
+_START = PreparedUpdate(
+    lambda number, group, worker, now: (
+        JobRun.objects.filter(message_id=number, group=group, worker=""),
+        {"worker": worker, "started_at": now, "starts": F("starts") + 1},
+    ),
+    number=BigIntegerField(),
+    group=CharField(),
+    worker=CharField(),
+    now=DateTimeField(),
+)
+_HOLD = PreparedUpdate(
+    lambda number, until: (OrmQ.objects.filter(id=number), {"lock": until}),
+    number=BigIntegerField(),
+    until=DateTimeField(),
+)
+_STARTS = Prepared(
+    lambda number: JobRun.objects.filter(message_id=number).values_list("starts", flat=True), number=BigIntegerField()
+)
 
 
 def hold(message_id: int, group: str) -> bool:
@@ -95,8 +137,12 @@ def hold(message_id: int, group: str) -> bool:
 
 def finish(message_id: int) -> None:
     with transaction.atomic():
-        OrmQ.objects.filter(id=message_id).delete()
-        JobRun.objects.filter(message_id=message_id).delete()
+        _REMOVE(number=message_id)
+        _FORGET_RUN(number=message_id)
+
+
+_REMOVE = PreparedDelete(lambda number: OrmQ.objects.filter(id=number), number=BigIntegerField())
+_FORGET_RUN = PreparedDelete(lambda number: JobRun.objects.filter(message_id=number), number=BigIntegerField())
 
 
 def postpone(message_id: int, seconds: float) -> None:
