@@ -33,7 +33,7 @@ from compute_agent.engine.store import StateStore
 from compute_agent.engine.subjects import Subject, owned
 from compute_agent.engine.threads import in_thread
 from compute_agent.network.host_network import Leased
-from compute_agent.network.kinds import document_kinds
+from compute_agent.network.kinds import BODIES, document_kinds
 from compute_agent.servers import leftovers
 from compute_agent.servers.audit import guest_states, resource_audit, with_interfaces
 from compute_agent.servers.calls import CallHandler
@@ -76,7 +76,7 @@ class Host:
             self._store,
             self.outbox,
             services.threads,
-            on_end=self.audit_wanted.set,
+            on_end=self._ended,
             after_step=services.after_step,
         )
         self.servers = Servers(services, self._store, self.outbox, self._runner.busy)
@@ -93,6 +93,7 @@ class Host:
         self._mended: deque[Mended] = deque(maxlen=MOST_MENDED)
         self._certificate_trouble: list[str] = []
         self._documents_listed = -DOCUMENTS_EVERY
+        self._network_warnings: list[str] = []
 
     # ----- start and stop -------------------------------------------------------------------------------------------
 
@@ -146,6 +147,13 @@ class Host:
                 log.warning("%s: could not %s, trying again: %s %s", self.name, what, error.message, error.detail)
             await asyncio.sleep(pause)
             pause = min(2 * pause, START_PAUSE_MAX)
+
+    def _ended(self, kind: str) -> None:
+        """Have the host measured after a command; one about a network, router, floating IP or group changes nothing
+        that is measured, unless it ended badly.
+        """
+        if kind not in BODIES or self._services.network.warnings() != self._network_warnings:
+            self.audit_wanted.set()
 
     # ----- what the link asks and brings ------------------------------------------------------------------------------
 
@@ -222,7 +230,8 @@ class Host:
         found = leftovers.without(report.leftovers, {subject.id for subject in busy})
         if found is not None:
             found = [replace(each, generation=self._seen(each)) for each in found]
-        warnings = services.network.warnings() + self._certificate_trouble
+        self._network_warnings = services.network.warnings()
+        warnings = self._network_warnings + self._certificate_trouble
         warnings += services.volumes.warnings() if services.volumes is not None else []
         report = replace(report, leftovers=found, warnings=warnings, mended=list(self._mended))
         if time.monotonic() - self._documents_listed < DOCUMENTS_EVERY:

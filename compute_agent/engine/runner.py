@@ -61,10 +61,10 @@ class CommandRunner:
         outbox: Outbox,
         threads: Threads,
         *,
-        on_end: Callable[[], None],
+        on_end: Callable[[str], None],
         after_step: AfterStep | None = None,
     ) -> None:
-        """``on_end`` is called after every command."""
+        """``on_end`` is called after every command, with the kind of its subject."""
         self._store = store
         self._outbox = outbox
         self._threads = threads
@@ -209,7 +209,7 @@ class CommandRunner:
                 await self._sweep(item.record)
             else:
                 await self._carry_out(item, lane)
-                self._on_end()
+                self._on_end(subject.kind)
         except Exception:
             log.exception("A command for %s broke off and is tried again in %s s.", subject, AGAIN)
             if isinstance(item, StoredCommand):

@@ -36,7 +36,7 @@ from compute_agent.virt.errors import HostError
 
 log = logging.getLogger(__name__)
 
-AUDIT_PAUSE = 0.5
+AUDIT_PAUSE = 1.0
 """Seconds after the end of a command until the host is measured again, so that many ends make one audit."""
 
 

@@ -131,6 +131,23 @@ async def test_a_document_is_listed_with_its_digest_and_whether_a_guest_needs_it
         assert said == {(ONE, "d1", True), (THREE, "d2", False)}
 
 
+async def test_the_host_is_measured_after_guests_and_failures_not_after_each_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(make_stage(tmp_path)) as stage:
+
+        async def wants(each: Command) -> bool:
+            await stage.host.audit("127.0.0.1")
+            stage.host.audit_wanted.clear()
+            await stage.do(each)
+            return stage.host.audit_wanted.is_set()
+
+        assert not await wants(command(NETWORK, ApplyNetworkRequest(network=NET)))
+        assert await wants(build(make_spec()))
+        monkeypatch.setattr(stage.network, "warnings", iter([[], ["It lacks something."]]).__next__)
+        assert await wants(command(NETWORK, ApplyNetworkRequest(network=NET), generation=2))
+
+
 def test_digests_outlive_the_agent(tmp_path: Path) -> None:
     Documents(tmp_path).put(NET, 4, "d1")
     assert Documents(tmp_path).put(NET, 4, "d2") is False
