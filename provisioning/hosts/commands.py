@@ -14,7 +14,7 @@ from compute_agent.contract.commands import CommandBody
 from compute_agent.contract.messages import REPORTS_BEGINNING, Command, decode_command_body, encode
 from provisioning.common.ids import read_id
 from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared, PreparedUpdate
+from provisioning.common.prepared import Prepared, PreparedInsert, PreparedUpdate
 from provisioning.events import services as events
 from provisioning.hosts import command_times
 from provisioning.hosts.models import Host, HostCommand
@@ -45,7 +45,7 @@ def send(
     """
     now = timezone.now()
     timeout = max(round((deadline - now).total_seconds()), 1) if deadline is not None else None
-    command = HostCommand.objects.create(
+    command = HostCommand(
         host_id=host_id,
         subject_kind=subject.kind,
         subject_id=subject.id,
@@ -57,8 +57,12 @@ def send(
         ends_at=now + timedelta(seconds=settings.HOST_QUEUE_TIMEOUT) if timeout is not None else None,
         beside=beside,
     )
+    _SEND([command])
     events.record(topic(host_id), "command", {"id": str(command.id)})
     return command
+
+
+_SEND = PreparedInsert(HostCommand)
 
 
 def repeat(command: HostCommand, generation: int) -> HostCommand:

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Collection, Iterable, Sequence
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, UUIDField
 from django.utils import timezone
 
 from compute_agent.contract.messages import DOCUMENTS
@@ -23,20 +23,33 @@ TOPIC = "conductor"
 JOB = "network.deliver"
 HOST = "host"
 """Besides the kinds of subjects: a host that may need others than it was told of."""
+PORTS = "ports"
+"""Likewise: a network on which only ports have changed, so that no other host than theirs needs more, or less."""
+OF_ONE_JOB = 20
+
+Marked = tuple[str, uuid.UUID]
 
 
 def mark(kind: str, ids: Iterable[uuid.UUID]) -> None:
     """Let a job bring the hosts that need these subjects to what the records say when the transaction commits.
 
-    ``kind``: one of ``compute_agent.contract.network``, or ``HOST``; a subject that is deleted in this transaction is
-    marked, too.  Nothing is done before there is a host: it is told everything when it comes.
+    ``kind``: one of ``compute_agent.contract.network``, ``HOST`` or ``PORTS``; a subject that is deleted in this
+    transaction is marked, too.  Nothing is done before there is a host: it is told everything when it comes.
     """
-    keys = sorted(set(ids))
-    if not keys or not _HOSTS():
-        return
-    for key in keys:
-        if _insert(kind, key):
-            cast(TOPIC, JOB, kind=kind, subject_id=str(key))
+    mark_all((kind, key) for key in ids)
+
+
+def mark_all(subjects: Iterable[Marked]) -> None:
+    """As ``mark``; subjects of several kinds are one job's, which looks at each host once."""
+    wanted = sorted(set(subjects))
+    if wanted and _HOSTS():
+        deliver([subject for subject in wanted if _insert(*subject)])
+
+
+def deliver(marked: Sequence[Marked]) -> None:
+    """Cast the job that takes marks."""
+    for first in range(0, len(marked), OF_ONE_JOB):
+        cast(TOPIC, JOB, subjects=[[kind, str(key)] for kind, key in marked[first : first + OF_ONE_JOB]])
 
 
 def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
@@ -51,10 +64,11 @@ def ports_changed(ports: Sequence[Port], *, left: bool = False) -> None:
     groups = set(_GROUPS_OF(ids=[port.id for port in ports]))
     names = {port.host for port in ports}
     here = [key for key, name in hosts if name in names]
-    mark(HOST, [key for key in here if left or not _told(key, networks, groups)])
     if len(hosts) > 1:
-        mark(NETWORK, networks)
-        mark(SECURITY_GROUP, groups)
+        others = [*((PORTS, key) for key in networks), *((SECURITY_GROUP, key) for key in groups)]
+        mark_all([*((HOST, key) for key in here), *others])
+    else:
+        mark(HOST, [key for key in here if left or not _told(key, networks, groups)])
 
 
 _GROUPS_OF = Prepared(
@@ -67,9 +81,23 @@ _HOSTS = Prepared(lambda: Host.objects.filter(contract_version__gte=DOCUMENTS).v
 
 
 def _told(host_id: uuid.UUID, network_ids: Collection[uuid.UUID], group_ids: Collection[uuid.UUID]) -> bool:
-    wanted = Q(kind=NETWORK, subject_id__in=network_ids) | Q(kind=SECURITY_GROUP, subject_id__in=group_ids)
-    there = Delivery.objects.filter(wanted, host_id=host_id).exclude(digest="").count()
-    return there == len(set(network_ids)) + len(set(group_ids))
+    there = _TOLD(host=host_id, networks=network_ids, groups=group_ids)
+    return len(there) == len(set(network_ids)) + len(set(group_ids))
+
+
+_TOLD = Prepared(
+    lambda host, networks, groups: (
+        Delivery.objects.filter(
+            Q(Among("subject_id", networks), kind=NETWORK) | Q(Among("subject_id", groups), kind=SECURITY_GROUP),
+            host_id=host,
+        )
+        .exclude(digest="")
+        .values_list("id", flat=True)
+    ),
+    host=UUIDField(),
+    networks=Ids(),
+    groups=Ids(),
+)
 
 
 def _insert(kind: str, key: uuid.UUID) -> bool:

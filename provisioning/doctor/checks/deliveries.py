@@ -15,18 +15,23 @@ from provisioning.doctor.finding import Finding, check
 from provisioning.doctor.repairs import alone
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import long_ago, seen_since
-from provisioning.jobs.cast import cast
 from provisioning.jobs.selectors import waiting_jobs
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.delivery.sending import tell_again
-from provisioning.network.marks import HOST, JOB, TOPIC, mark
+from provisioning.network.marks import HOST, JOB, deliver, mark
 from provisioning.network.models import Delivery, DeliveryMark, Network
 
 PATIENCE = timedelta(minutes=5)
 """How long a change may be on its way: the clock asks again for what was lost after two minutes."""
 TRIES = 3
 """After so many failures of a host one by one somebody should look."""
-WORDS = {"network": "network", "router": "router", "floating_ip": "floating IP", "security_group": "security group"}
+WORDS = {
+    "network": "network",
+    "ports": "network",
+    "router": "router",
+    "floating_ip": "floating IP",
+    "security_group": "security group",
+}
 
 
 @check("delivery_marks")
@@ -46,7 +51,7 @@ def _cast(found: DeliveryMark) -> Callable[[], str | None]:
     def work() -> str | None:
         if not _lost_marks().filter(pk=found.pk).exists():
             return None
-        cast(TOPIC, JOB, kind=found.kind, subject_id=str(found.subject_id))
+        deliver([(found.kind, found.subject_id)])
         return "The job is queued."
 
     return work

@@ -1,6 +1,8 @@
 """What the queue and the clock do so that hosts know their networks."""
 
+import logging
 import uuid
+from collections.abc import Sequence
 from datetime import timedelta
 
 from django.db import transaction
@@ -10,13 +12,15 @@ from django.utils import timezone
 from compute_agent.contract.network import FLOATING_IP, ROUTER
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.selectors import is_alive
-from provisioning.jobs.cast import cast
 from provisioning.jobs.registry import job, periodic
+from provisioning.network import marks
 from provisioning.network.delivery import sending
 from provisioning.network.delivery.bearers import bearer
 from provisioning.network.delivery.needs import Needs
 from provisioning.network.marks import HOST, JOB, TOPIC, mark
 from provisioning.network.models import Delivery, DeliveryMark, Router
+
+log = logging.getLogger(__name__)
 
 LOST_AFTER = timedelta(minutes=2)
 """A mark that no job has taken for so long has lost its job."""
@@ -24,9 +28,20 @@ MOST_TRIES = 8
 
 
 @job(JOB, topic=TOPIC)
-def deliver(kind: str, subject_id: str) -> None:
-    """Bring the hosts of a marked subject, or one host, to what the records say."""
-    sending.take(kind, uuid.UUID(subject_id))
+def deliver(subjects: Sequence[tuple[str, str]]) -> None:
+    """Bring the hosts of marked subjects, and marked hosts, to what the records say.
+
+    When that fails, each of several gets a job of its own, so that none holds up the others.
+    """
+    wanted = [(kind, uuid.UUID(key)) for kind, key in subjects]
+    try:
+        sending.take(wanted)
+    except Exception:
+        if len(wanted) == 1:
+            raise
+        log.exception("Hosts cannot be told of all of %s; each is tried alone.", wanted)
+        for each in wanted:
+            marks.deliver([each])
 
 
 @periodic("network.deliver_again", every=15.0)
@@ -47,8 +62,7 @@ def deliver_again() -> None:
     waiting = Delivery.objects.filter(again=True, command_id=None)
     for kind, key in waiting.order_by("kind", "subject_id").values_list("kind", "subject_id").distinct():
         mark(kind, [key])
-    for kind, key in DeliveryMark.objects.filter(marked_at__lt=now - LOST_AFTER).values_list("kind", "subject_id"):
-        cast(TOPIC, JOB, kind=kind, subject_id=str(key))
+    marks.deliver(list(DeliveryMark.objects.filter(marked_at__lt=now - LOST_AFTER).values_list("kind", "subject_id")))
 
 
 @periodic("network.bearers", every=15.0)

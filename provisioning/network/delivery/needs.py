@@ -38,6 +38,17 @@ _GUESTS_PORTS = Prepared(
 )
 
 
+_HOSTS_OF_GUESTS = Prepared(
+    lambda networks: (
+        Port.objects.filter(GUESTS, Among("network_id", networks))
+        .exclude(host="")
+        .values_list("host", flat=True)
+        .distinct()
+    ),
+    networks=Ids(),
+)
+
+
 def _of_group(group: Any) -> QuerySet[Port, str]:
     """Return the hosts of ports in a group, and in groups with rules that name it."""
     naming = SecurityGroupRule.objects.filter(remote_group_id=group).values("group_id")
@@ -204,14 +215,15 @@ class Needs:
         return self.connected(mine)[0]
 
     def _with_guests(self, network_ids: Collection[uuid.UUID]) -> set[str]:
-        rows = Port.objects.filter(GUESTS, network_id__in=network_ids).exclude(host="")
-        return {*rows.values_list("host", flat=True).distinct(), *self._kept_by(NETWORK, network_ids)}
+        return {*_HOSTS_OF_GUESTS(networks=network_ids), *self._kept_by(NETWORK, network_ids)}
 
     def _named(self, names: Iterable[str]) -> list[Host]:
         return [self.hosts[name] for name in sorted(set(names)) if name in self.hosts]
 
 
-def networks_of_router(router_id: uuid.UUID) -> set[uuid.UUID]:
-    """Return the networks that a router has a port on, its gateway's among them."""
-    rows = Port.objects.filter(device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY), device_id=router_id)
+def networks_of_routers(router_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return the networks that routers have a port on, those of their gateways among them."""
+    if not router_ids:
+        return set()
+    rows = Port.objects.filter(device_owner__in=(ROUTER_INTERFACE, ROUTER_GATEWAY), device_id__in=router_ids)
     return set(rows.values_list("network_id", flat=True))

@@ -5,22 +5,33 @@ import logging
 import uuid
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
-from django.db.models import CharField, QuerySet, UUIDField, Value
+from django.db.models import (
+    BigIntegerField,
+    BooleanField,
+    CharField,
+    DateTimeField,
+    Field,
+    IntegerField,
+    QuerySet,
+    UUIDField,
+    Value,
+)
 from django.utils import timezone
 from msgspec.structs import replace
 
 from compute_agent.contract.messages import DOCUMENTS, MAX_DOCUMENT, encode
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP, ApplyRequest, ForgetRequest
 from provisioning.common.lookups import Among, Ids
-from provisioning.common.prepared import Prepared
+from provisioning.common.prepared import Prepared, PreparedDelete, PreparedUpdate
 from provisioning.hosts import commands
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.hosts.subjects import Subject
 from provisioning.network.delivery import conditions, documents, proofs
-from provisioning.network.delivery.needs import Needs, networks_of_router
-from provisioning.network.marks import HOST, mark
+from provisioning.network.delivery.needs import Needs, networks_of_routers
+from provisioning.network.marks import HOST, PORTS, Marked, mark
 from provisioning.network.models import Delivery, DeliveryMark
 
 log = logging.getLogger(__name__)
@@ -36,24 +47,31 @@ LARGE, PER_SECOND = 256 * 1024, 64 * 1024
 ORDER = (SECURITY_GROUP, NETWORK, ROUTER, FLOATING_IP)
 
 
-def take(kind: str, key: uuid.UUID) -> None:
-    """Take a mark away, then bring hosts to what the records say.
+def take(subjects: Iterable[Marked]) -> None:
+    """Take marks away, then bring hosts to what the records say.
 
     In this order: a change that comes in between marks the subject again.  A router's change is one of its networks,
-    too, and the hosts of its guests may need networks that they did not.
+    too, and the hosts of its guests may need networks that they did not.  Hosts come last: by then they were told most
+    of what they need.
     """
-    DeliveryMark.objects.filter(kind=kind, subject_id=key).delete()
-    if kind == HOST:
-        bring_host(key)
-        return
-    bring(kind, key)
-    if kind == ROUTER:
-        for network in sorted(networks_of_router(key)):
-            bring(NETWORK, network)
-    if kind in {ROUTER, NETWORK}:
-        for host in Delivery.objects.filter(kind=kind, subject_id=key).values_list("host_id", flat=True):
-            bring_host(host)
+    wanted = list(subjects)
+    for kind, key in wanted:
+        _UNMARK(kind=kind, key=key)
+    hosts = {key for kind, key in wanted if kind == HOST}
+    changed = {(NETWORK if kind == PORTS else kind, key) for kind, key in wanted if kind != HOST}
+    routers = [key for kind, key in wanted if kind == ROUTER]
+    for kind, key in sorted({*changed, *((NETWORK, each) for each in networks_of_routers(routers))}, key=_order):
+        bring(kind, key)
+    for kind, key in wanted:
+        if kind in {ROUTER, NETWORK}:
+            hosts.update(Delivery.objects.filter(kind=kind, subject_id=key).values_list("host_id", flat=True))
+    for host in sorted(hosts):
+        bring_host(host)
 
+
+_UNMARK = PreparedDelete(
+    lambda kind, key: DeliveryMark.objects.filter(kind=kind, subject_id=key), kind=CharField(), key=UUIDField()
+)
 
 _TOLD_HOST = Prepared(lambda host: Host.objects.filter(id=host, contract_version__gte=DOCUMENTS), host=UUIDField())
 _TOLD = Prepared(
@@ -127,7 +145,29 @@ def _tell(row: Delivery, document: ApplyRequest | None) -> None:
         subject = Subject(row.kind, row.subject_id, row.generation)
         row.command_id = commands.send(row.host_id, subject, body, None).id
         row.digest, row.again, row.changed_at = digest, False, timezone.now()
-        row.save()
+        _write(row)
+
+
+def _write(row: Delivery) -> None:
+    """Write down what a host was told, or what became of it."""
+    _WRITE(**{name: getattr(row, name) for name in _WRITTEN})
+
+
+_WRITTEN: dict[str, "Field[Any, Any]"] = {
+    "id": BigIntegerField(),
+    "generation": BigIntegerField(),
+    "digest": CharField(),
+    "command_id": UUIDField(),
+    "again": BooleanField(),
+    "error": CharField(),
+    "tries": IntegerField(),
+    "copied": BigIntegerField(),
+    "changed_at": DateTimeField(),
+}
+_WRITE = PreparedUpdate(
+    lambda id, **columns: (Delivery.objects.filter(id=id), columns),  # noqa: A006 - the column's name
+    **_WRITTEN,
+)
 
 
 def _want(row: Delivery, *, again: bool) -> None:
@@ -162,7 +202,7 @@ def ended(row: Delivery, command: HostCommand, *, error: str = "") -> bool:
     row.tries, row.copied = (row.tries + 1, row.copied) if error else (0, None)
     again, row.again = row.again, False
     row.changed_at = timezone.now()
-    row.save()
+    _write(row)
     return again
 
 
@@ -178,6 +218,7 @@ def refused(row: Delivery, command: HostCommand, newest: int | None, reason: str
     row.generation = taken_over(max(newest if newest is not None else row.generation + LEAP, row.generation))
     row.newer_at, row.digest = timezone.now(), UNKNOWN
     ended(row, command, error=reason)
+    row.save(update_fields=["newer_at"])
     return first
 
 

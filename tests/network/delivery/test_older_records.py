@@ -408,7 +408,7 @@ def test_a_host_that_refuses_every_number_is_told_by_the_clock(cloud: Cloud, ali
     Network.objects.filter(id=cloud.network.id).update(mtu=1300)
     mark(NETWORK, [cloud.network.id])
     for detail in ({"generation": "70"}, {}, {"generation": "9" * 30}):
-        jobs.deliver(NETWORK, str(cloud.network.id))
+        jobs.deliver([(NETWORK, str(cloud.network.id))])
         (command,) = agent.take()
         agent.report(command, "failed", error_code="superseded", message="A newer command was seen.", detail=detail)
     row = Delivery.objects.get(kind=NETWORK, host_id=agent.host.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import uuid
 
@@ -20,7 +21,7 @@ from provisioning.hosts import audits, liveness
 from provisioning.hosts.models import Host, HostCommand
 from provisioning.network import services
 from provisioning.network.delivery import jobs, sending
-from provisioning.network.marks import HOST, mark
+from provisioning.network.marks import HOST, PORTS, mark, ports_changed
 from provisioning.network.models import (
     AddressGroup,
     Delivery,
@@ -263,6 +264,37 @@ def test_a_hundred_marks_are_one_job(cloud: Cloud) -> None:
         mark(NETWORK, [cloud.network.id])
     assert DeliveryMark.objects.count() == 1
     assert drain() == 1
+
+
+def test_what_a_port_changes_is_one_job(cloud: Cloud) -> None:
+    group = services.ensure_default_security_group(cloud.network.project_id)
+    port = Port(network=cloud.network, project_id=cloud.network.project_id, host="one")
+    port.save()
+    port.security_groups.add(group)
+    ports_changed([port])
+    assert {row.kind for row in DeliveryMark.objects.all()} == {HOST, PORTS, SECURITY_GROUP}
+    assert drain() == 1
+    assert not DeliveryMark.objects.exists()
+
+
+def test_a_subject_of_which_hosts_cannot_be_told_holds_up_no_other(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, told = services.create_network(cloud.network.project_id, "other"), []
+
+    def bring(kind: str, key: uuid.UUID) -> None:
+        if key == cloud.network.id:
+            raise ValueError(kind)
+        told.append(key)
+
+    monkeypatch.setattr(sending, "bring", bring)
+    jobs.deliver([(NETWORK, str(key)) for key in sorted([cloud.network.id, other.id])])
+    for _ in range(2):  # the one that fails comes out of it
+        with contextlib.suppress(ValueError):
+            drain()
+    assert other.id in told
+    with pytest.raises(ValueError, match=NETWORK):
+        jobs.deliver([(NETWORK, str(cloud.network.id))])
 
 
 @pytest.mark.slow
