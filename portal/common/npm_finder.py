@@ -1,4 +1,7 @@
-"""Serves an allow-list of files from ``node_modules``: front-end libraries come from their packages."""
+"""Serves an allow-list of files from ``node_modules``: front-end libraries come from their packages.
+
+What every page loads is not on it: `portal.common.bundles` has that.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,10 +28,6 @@ class Package:
 
 
 PACKAGES: dict[str, Package] = {
-    "bootstrap": Package("bootstrap/dist", ("css/bootstrap.min.css*", "js/bootstrap.bundle.min.js*")),
-    "bootstrap-icons": Package("bootstrap-icons/font", ("bootstrap-icons.min.css", "fonts/bootstrap-icons.woff*")),
-    "htmx": Package("htmx.org/dist", ("htmx.min.js",)),
-    "idiomorph": Package("idiomorph/dist", ("idiomorph-ext.min.js",)),
     "novnc": Package("@novnc/novnc", ("core/*.js", "vendor/*.js")),
     "inter": Package("@fontsource-variable/inter", ("index.css", "files/inter-*-wght-normal.woff2")),
     "xterm": Package("@xterm/xterm", ("css/xterm.css", "lib/xterm.mjs")),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.contrib.staticfiles import finders
 
+from portal.common import bundles
 from portal.common.npm_finder import NpmFinder
+from provisioning.compute.actions.registry import with_buttons
+from tests.support.tables import each_row
 
 
 @pytest.fixture
@@ -19,17 +24,16 @@ def finder() -> NpmFinder:
 def test_what_the_pages_load_is_found(finder: NpmFinder) -> None:
     template = Path("templates/base.html").read_text() + Path("templates/dashboard/shell.html").read_text()
     names = [part.split("'")[0] for part in template.split("{% static '")[1:]]
-    assert len([name for name in names if name.startswith("vendor/")]) >= 6
+    assert len(names) >= 5
     for name in names:
-        assert finders.find(name), name
+        assert finders.find(name) or name.removeprefix("bundles/") in bundles.MADE, name
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "vendor/bootstrap/css/bootstrap.css",
-        "vendor/htmx/ext/debug.js",
-        "vendor/htmx/../package.json",
+        "vendor/xterm/css/other.css",
+        "vendor/xterm/../package.json",
         "vendor/inter/files/../package.json-wght-normal.woff2",
         "vendor/unknown/x.js",
         "htmx/htmx.min.js",
@@ -50,6 +54,46 @@ def test_what_is_listed_is_found_again(finder: NpmFinder) -> None:
 def test_missing_packages_are_said_with_the_command(settings: Any, tmp_path: Path) -> None:
     settings.BASE_DIR = tmp_path
     (warning,) = NpmFinder().check()
-    assert "bootstrap" in warning.msg
+    assert "novnc" in warning.msg
     assert "npm ci" in str(warning.hint)
     assert list(NpmFinder().list(None)) == []
+    assert list(bundles.BundleFinder().list(None)) == []
+
+
+def test_a_page_needs_few_bytes() -> None:
+    """A style sheet, scripts and one file of the font: 125 kB of the 150 that a first page may have."""
+    made = {path: storage.open(path).read() for path, storage in bundles.BundleFinder().list(None)}
+    font = Path("node_modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2").stat().st_size
+    assert sum(len(gzip.compress(each)) for each in made.values()) + font < 125_000
+    assert set(made) == {bundles.STYLES, bundles.SCRIPTS}
+    assert b"url(../vendor/inter/files/inter-latin-wght-normal.woff2)" in made[bundles.STYLES]
+    assert made[bundles.SCRIPTS].index(b"var htmx=") < made[bundles.SCRIPTS].index(b'"use strict";')
+
+
+def test_rules_of_classes_that_no_page_has_are_left_out() -> None:
+    sheet = (
+        '@charset "utf-8";:root{--a:url("data:x;{}")}.used,.un-used:hover{color:red}'
+        "@media (min-width:1px){.unused{top:0}.used:not(.unused,.other) a{top:1px}p{top:2px}}"
+        "@media print{.unused{top:0}}@keyframes k{from{top:0}to{top:1px}}"
+    )
+    assert bundles.of_used(sheet, frozenset({"used"})) == (
+        '@charset "utf-8";:root{--a:url("data:x;{}")}.used{color:red}@media (min-width:1px){p{top:2px}}'
+        "@keyframes k{from{top:0}to{top:1px}}"
+    )
+
+
+ICONS = [
+    "plus-lg",
+    "compass",
+    "pause-fill",
+    "camera",
+    "shield",
+    *(each.button.icon for each in with_buttons() if each.button),
+]
+
+
+@each_row("name", ICONS)
+def test_icons_of_pages_scripts_forms_and_actions_are_drawn(name: str) -> None:
+    assert name in bundles.used_icons()
+    assert f".bi-{name}{{--i:url(" in bundles.icons([name])
+    assert "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'>" in unquote(bundles.icons([name]))

@@ -179,9 +179,11 @@ class Preparation:
 
     def static_files(self) -> None:
         own = [path for path in CHECKOUT.glob("static/**/*") if path.is_file()]
-        finder = CHECKOUT / "portal/common/npm_finder.py"
+        finders = [CHECKOUT / "portal/common/npm_finder.py", CHECKOUT / "portal/common/bundles.py"]
+        naming = [*CHECKOUT.glob("templates/**/*.html"), *CHECKOUT.glob("portal/dashboard/**/*.py")]
+        naming += CHECKOUT.glob("provisioning/compute/actions/*.py")  # as in `portal.common.bundles`
         locks = [CHECKOUT / "package-lock.json", CHECKOUT / "requirements/base.lock"]
-        key = fingerprint([*own, *locks, finder], "compressed")
+        key = fingerprint([*own, *naming, *locks, *finders], "compressed")
         if (self.data.portal / "static").is_dir() and self.data.done("static", key):
             return
         command = manage("collectstatic", "--no-input", "--clear", "--verbosity", "0")
