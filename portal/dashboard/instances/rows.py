@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.urls import reverse
 from django.utils import timezone
 
 from portal.dashboard import wording
@@ -48,6 +49,20 @@ class InstanceRow:
     def api_status(self) -> str:
         """The Compute API's word."""
         return api_status(self.instance.vm_state, self.instance.task_state)
+
+    @property
+    def ident(self) -> str:
+        return str(self.instance.id)
+
+    @property
+    def address(self) -> str:
+        """The address of its page."""
+        return f"{reverse('dashboard:instances')}{self.instance.id}/"
+
+    @property
+    def size(self) -> str:
+        flavor = self.instance.flavor
+        return f"{flavor['vcpus']} vCPU · {wording.mebibytes(flavor['memory_mb'])}"
 
     @property
     def said(self) -> str:

@@ -1,6 +1,6 @@
 """How the dashboard words and draws values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from portal.dashboard import wording
+from provisioning.network.selectors.instances import PortAddress
 
 register = template.Library()
 
@@ -81,6 +82,23 @@ def status(value: wording.Status) -> SafeString:
     """Draw a state: an icon, a colour and its word.  Long lists do it in each row, where a template costs more."""
     sign = icon(value.icon, "spin" if value.tone == "busy" else "")
     return format_html('<span class="status {}">{}{}</span>', value.tone, sign, value.word)
+
+
+@register.simple_tag
+def addresses(found: Sequence[PortAddress]) -> SafeString:
+    """Draw an instance's addresses in a row of a list, each with its floating IPs below it."""
+    lines = [
+        (kind, address)
+        for entry in found
+        for kind, address in ((_FIXED, entry.address), *((_FLOATING, each) for each in entry.floating))
+    ]
+    drawn = format_html_join(SafeString("<br>"), "{}", ((format_html(kind, address),) for kind, address in lines))
+    return drawn or _NO_ADDRESS
+
+
+_FIXED = '<span class="mono text-nowrap">{}</span>'
+_FLOATING = '<span class="mono text-nowrap" title="Floating IP">{}</span> <span class="faint xsmall">floating</span>'
+_NO_ADDRESS = SafeString('<span class="faint">\N{EN DASH}</span>')
 
 
 @register.simple_tag
