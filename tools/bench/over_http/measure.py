@@ -27,6 +27,10 @@ TOKEN, PASSWORD = "GET /v3/auth/tokens", "POST /v3/auth/tokens, by password"
 FLAVORS, IMAGES = "GET /flavors/detail", "GET /v2/images"
 PAGE, DETAIL, MANY = "GET /servers?limit=20", "GET /servers/detail?limit=50", "GET /servers/detail?limit=500"
 ACCEPTED, ACTIVE, GONE = "POST /servers, answered", "POST /servers → ACTIVE", "DELETE → gone"
+WHOLE, THERE = "POST → gone, network new there", "POST → gone, network there"
+"""A whole launch: on a host that knows the network only while the server is there, and among those that are listed."""
+DELETED = "DELETE → gone, all at once"
+"""Of each server, where all that were listed are deleted one request after the other."""
 TOGETHER = "token checks", FLAVORS, IMAGES, PAGE
 LAUNCHES, MULTI = f"burst of {BURST} launches", f"one POST of {AT_ONCE} servers"
 
@@ -78,6 +82,8 @@ class Measurement:
             for at, target in enumerate(self._targets):
                 self._fill(at, target)
             self._lists()
+            self._launches_there()
+            self._delete_all()
         finally:
             self._say("deleting the servers")
             for target in self._targets:
@@ -162,7 +168,32 @@ class Measurement:
             for launch in range(self._counts.launches):
                 self._launch_once(at, target, callers[0], f"single-{number}-{launch}")
 
+    def _launches_there(self) -> None:
+        self._say("launches among them")
+        for number, at, target, callers in self._turns(self._counts.rounds):
+            for launch in range(self._counts.launches):
+                series, began = self.alone.setdefault((THERE, at), Series()), time.perf_counter()
+                with self._counted(series, target, 1):
+                    server = _launch(callers[0], target.server(f"among-{number}-{launch}"))
+                    _poll(callers[0], target, server, _is_active)
+                    _delete(callers[0], target, server)
+                series.values.append(time.perf_counter() - began)
+
+    def _delete_all(self) -> None:
+        self._say("deleting the servers")
+        for at, target in enumerate(self._targets):
+            series, began = self.alone.setdefault((DELETED, at), Series()), time.perf_counter()
+            with self._counted(series, target, self._counts.servers):
+                target.delete_ours(self._callers[id(target)][0])
+            series.values.append((time.perf_counter() - began) / self._counts.servers)
+
     def _launch_once(self, at: int, target: Target, caller: Caller, name: str) -> None:
+        whole, began = self.alone.setdefault((WHOLE, at), Series()), time.perf_counter()
+        with self._counted(whole, target, 1):
+            self._launch_and_delete(at, target, caller, name)
+        whole.values.append(time.perf_counter() - began)
+
+    def _launch_and_delete(self, at: int, target: Target, caller: Caller, name: str) -> None:
         rows = [self.alone.setdefault((row, at), Series()) for row in (ACCEPTED, ACTIVE, GONE)]
         what = target.server(name)
         with self._counted(rows[1], target, 1):

@@ -21,6 +21,9 @@ ALONE: dict[str, float | None] = {
     measure.MANY: 45,
     measure.ACTIVE: 50,
     measure.GONE: 50,
+    measure.WHOLE: None,
+    measure.THERE: None,
+    measure.DELETED: None,
 }
 """Rows of one request at a time, with the median that is wanted, in milliseconds."""
 TOGETHER: dict[str, float | None] = {
@@ -76,35 +79,46 @@ def lines(found: Found) -> list[str]:
     ]
     if any(found.memory_kib):
         rows += [[], ["At rest", "goal, MiB", *_heads(found, "MiB PSS", "")], _memory(found)]
-    above = ["", "", *(cell for label in found.labels for cell in (label, "", "")), *("" for _ in found.ratios)]
+    above = [
+        "",
+        "",
+        *(cell for label in found.labels for cell in (label, "", "")),
+        *("" for _ in found.ratios for _ in range(2)),
+    ]
     return [*_aligned([above, *rows]), "", *_parts(found)]
 
 
 def _heads(found: Found, first: str, second: str) -> list[str]:
     processor = "cpu ms" if second else ""
-    return [cell for _ in found.labels for cell in (first, second, processor)] + [each.heading for each in found.ratios]
+    ratios = [cell for each in found.ratios for cell in (each.heading, "of its cpu" if second else "")]
+    return [cell for _ in found.labels for cell in (first, second, processor)] + ratios
 
 
 def _row(found: Found, rows: Rows, row: str, goal: float | None, *, faster: bool) -> list[str]:
     cells: list[str] = []
     middle: list[float | None] = []
+    processor: list[float | None] = []
     for at in range(len(found.labels)):
         series = rows.get((row, at))
         if series is None or not series.values:
             cells += [NOTHING, NOTHING, NOTHING]
             middle.append(None)
+            processor.append(None)
             continue
         median = statistics.median(series.values)
         middle.append(median)
         shown = (median, min(series.values)) if faster else (median * 1000, percentile95(series.values) * 1000)
-        used = figure(sum(series.used.values()) / series.count * 1000) if series.used else NOTHING
-        cells += [figure(shown[0]), figure(shown[1]), used]
+        used = sum(series.used.values()) / series.count * 1000 if series.used else None
+        processor.append(used)
+        cells += [figure(shown[0]), figure(shown[1]), NOTHING if used is None else figure(used)]
     sign = "≥" if faster else "≤"
-    return [row, f"{sign} {goal:g}" if goal else "", *cells, *_ratios(found, middle, faster=faster)]
+    return [row, f"{sign} {goal:g}" if goal else "", *cells, *_ratios(found, middle, processor, faster=faster)]
 
 
-def _ratios(found: Found, middle: Sequence[float | None], *, faster: bool) -> list[str]:
-    """Return how many times as fast the later column is."""
+def _ratios(
+    found: Found, middle: Sequence[float | None], processor: Sequence[float | None], *, faster: bool
+) -> list[str]:
+    """Return how many times as fast the later column is, and what part of the processor time it takes."""
     cells = []
     for each in found.ratios:
         before, after = middle[each.before], middle[each.after]
@@ -112,13 +126,15 @@ def _ratios(found: Found, middle: Sequence[float | None], *, faster: bool) -> li
             cells.append(NOTHING)
         else:
             cells.append(f"{after / before if faster else before / after:.2f}")
+        before, after = processor[each.before], processor[each.after]
+        cells.append(f"{after / before:.2f}" if before and after else NOTHING)
     return cells
 
 
 def _memory(found: Found) -> list[str]:
     sums = [sum(parts.values()) / 1024 for parts in found.memory_kib]
     cells = [cell for total in sums for cell in (f"{total:.0f}" if total else NOTHING, "", "")]
-    return ["control plane", f"≤ {MEMORY}", *cells, *_ratios(found, sums, faster=False)]
+    return ["control plane", f"≤ {MEMORY}", *cells, *_ratios(found, sums, [None] * len(sums), faster=False)]
 
 
 def _parts(found: Found) -> list[str]:
