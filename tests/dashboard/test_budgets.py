@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gzip
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 from django.contrib.staticfiles import finders
 from django.test import Client
 
+from portal.common import bundles
 from tests.support.cast import Person
 from tests.support.clouds import Cloud
 
 ASSET = re.compile(r'(?:src|href)="/static/([^"]+\.(?:js|css|svg))"')
-KIB = 1024
+FONT = Path("node_modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2")
 
 
 @pytest.mark.parametrize("path", ["/", "/instances/", "/instances/launch/", "/images/", "/volumes/", "/networks/"])
@@ -22,8 +24,16 @@ def test_a_first_visit_is_within_budget(at_alice: Client, alice: Person, cloud: 
     cloud.launch(alice.context)
     answer = at_alice.get(path, headers={"Accept-Encoding": "gzip"})
     assert answer["Content-Encoding"] == "gzip"
-    assert len(answer.content) < 16 * KIB
     names = set(ASSET.findall(gzip.decompress(answer.content).decode()))
-    assert 8 < len(names) <= 18
-    found = [finders.find(name) for name in names]
-    assert sum(len(gzip.compress(Path(str(each)).read_bytes())) for each in found) < 180 * KIB
+    assert 3 < len(names) <= 6, "with the page and the font they are 8 requests"
+    sent = [len(answer.content), FONT.stat().st_size, *map(compressed, names)]
+    assert len(answer.content) < 12_000
+    assert sum(sent) < 145_000, "with their headers they are 150 kB"
+
+
+@cache
+def compressed(name: str) -> int:
+    """Return how many bytes of an asset are sent."""
+    made = name.removeprefix("bundles/")
+    text = bundles.MADE[made]().encode() if made in bundles.MADE else Path(str(finders.find(name))).read_bytes()
+    return len(gzip.compress(text))
