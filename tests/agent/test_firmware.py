@@ -7,7 +7,7 @@ import tracemalloc
 import zlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compute_agent.disk_formats import contents
@@ -52,11 +52,13 @@ def test_what_starts_it(name: str) -> None:
     assert firmware_of("iso" if name in CDS else "raw", io.BytesIO(data), len(data)) == expected
 
 
+@settings(max_examples=25)
 @given(st.binary(max_size=1100), st.sampled_from(["raw", "iso", "qcow2", "vmdk", "vhd", "vhdx", "vdi"]))
 def test_noise_is_no_disk_and_no_error(data: bytes, disk_format: str) -> None:
     assert firmware_of(disk_format, io.BytesIO(data), 1 << 40) in {"", "bios", "uefi", "bios or uefi"}
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 2047), st.integers(0, 255))
 def test_a_changed_byte_is_no_error(place: int, value: int) -> None:
     disk = bytearray(gpt(ESP, LINUX, code=GRUB))

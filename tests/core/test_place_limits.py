@@ -295,7 +295,7 @@ def test_facts_are_read_only_when_they_are_asked_for(cloud: Cloud) -> None:
 
 
 def test_the_number_of_statements_does_not_grow_with_the_hosts(cloud: Cloud, operator: RequestContext) -> None:
-    every = ("io_ops", "with_image", "aggregate_metadata", "cpu_info")
+    every = ("io_ops", "with_image", "aggregate_metadata", "cpu_info", "traits")
     cloud.add_host("kelvin")
     before = len(statements(*every, image_id=cloud.image.id))
     cloud.add_host("ohm")
@@ -310,11 +310,11 @@ def test_what_the_facts_say(cloud: Cloud, operator: RequestContext, alice: Reque
     aggregate(operator, "first", "kelvin", "ohm", ssd="true", rack="1")
     aggregate(operator, "second", "ohm", rack="2")
     CachedImage.objects.create(host=ohm, image_id=cloud.image.id)
-    Host.objects.filter(id=kelvin.id).update(cpu_info={"vendor": "AMD"})
+    Host.objects.filter(id=kelvin.id).update(cpu_info={"vendor": "AMD"}, traits=["HW_A"], custom_traits=["CUSTOM_B"])
     server = cloud.launch(alice)
     cloud.run()
     Instance.objects.filter(id=server.id).update(host=ohm, task_state="networking")
-    wanted = ("io_ops", "with_image", "aggregate_metadata", "cpu_info")
+    wanted = ("io_ops", "with_image", "aggregate_metadata", "cpu_info", "traits")
     states = {state.name: state for state in host_states(wanted, image_id=cloud.image.id)}
     assert {name: state.io_ops for name, state in states.items()} == {"kelvin": 0, "ohm": 1}
     assert {name: state.has_image for name, state in states.items()} == {"kelvin": False, "ohm": True}
@@ -322,6 +322,7 @@ def test_what_the_facts_say(cloud: Cloud, operator: RequestContext, alice: Reque
     assert states["ohm"].aggregate_metadata == {"ssd": {"true"}, "rack": {"1", "2"}}
     assert states["kelvin"].cpu_info == {"vendor": "AMD"}
     assert states["ohm"].cpu_info == {}
+    assert states["kelvin"].traits == {"HW_A", "CUSTOM_B"}
     assert len(states["ohm"].facts.cpu_info) == len(list(states["ohm"].facts.cpu_info)) == 2
     Instance.objects.filter(id=server.id).update(host=server.allocation.host, task_state=None)
 
