@@ -22,6 +22,10 @@ NOTHING = Q(pk__in=[])
 """The condition that no row meets."""
 
 
+def _wrong_marker(message: str) -> Exception:
+    return InvalidInputError(message, field="marker")
+
+
 @dataclass(frozen=True, slots=True)
 class Sort:
     """One sort key: a column of the model, or a word of the ``sort_keys`` of a listing, and the direction."""
@@ -58,6 +62,8 @@ class Listing(Generic[Row]):
     marker: str = "pk"
     """The column that markers name."""
     no_marker: str = "Marker {marker} could not be found."
+    unknown_marker: Callable[[str], Exception] = _wrong_marker
+    """Makes the error of a marker that names no row."""
 
     def narrowed(self, rows: QuerySet[Row], filters: Iterable[tuple[str, Any]]) -> QuerySet[Row]:
         """Return the rows that every filter lets pass; a name that is not declared is a lookup of Django's."""
@@ -69,7 +75,7 @@ class Listing(Generic[Row]):
     def page(self, rows: QuerySet[Row], part: Part, *, among: QuerySet[Row] | None = None) -> list[Row]:
         """Return a part of the rows; ``among``: those that a marker may name, these rows when nothing is said.
 
-        Raises InvalidInputError for an unknown sort key, and for a marker that names none of them.
+        Raises InvalidInputError for an unknown sort key, and ``unknown_marker`` for a marker that names none of them.
         """
         keys = self._keys(part, rows.model)
         made = {key.key: self.made[key.key] for key in keys if key.key in self.made}
@@ -104,7 +110,7 @@ class Listing(Generic[Row]):
         places = rows.prefetch_related(None).filter(**{self.marker: value}) if value else rows.none()
         found = places.values(*(key.key for key in keys)).first()
         if found is None:
-            raise InvalidInputError(self.no_marker.format(marker=str(marker)[:64]), field="marker")
+            raise self.unknown_marker(self.no_marker.format(marker=str(marker)[:64]))
         return found
 
     def _marker_of(self, model: type[Model]) -> str:

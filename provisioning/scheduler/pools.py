@@ -169,7 +169,7 @@ def _has(pool: PoolView, key: str, wanted: str) -> bool:
         return True
     if name == "volume_backend_name":
         return any(meets(found, wanted) for found in (pool.name, pool.driver))
-    value = {"driver": pool.driver, "pool_name": pool.name, "storage_protocol": "nbd", **pool.capabilities}.get(name)
+    value = {"driver": pool.driver, "pool_name": pool.name, **pool.capabilities}.get(name)
     if value is None:
         return False
     sign, _, operand = wanted.strip().partition(" ")

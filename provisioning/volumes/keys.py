@@ -7,26 +7,47 @@ import secrets
 from cryptography.fernet import Fernet, InvalidToken
 
 from compute_agent.contract.volume import VolumeEncryption
-from provisioning.common.errors import GoneError
+from provisioning.common.errors import GoneError, InvalidInputError
 from provisioning.identity import keys
 from provisioning.identity.encrypted import renewed
 from provisioning.volumes.models import Backup, TypeEncryption, Volume
 
 CIPHER, KEY_SIZE = "aes-xts-plain64", 256
+CIPHERS = (CIPHER, "aes-cbc-essiv")
+KEY_SIZES = (128, 192, KEY_SIZE, 512)
+"""Bits."""
+PROVIDERS = ("luks", "nova.volume.encryptors.luks.LuksEncryptor", "LuksEncryptor")
 BYTES = 32
 """Random ones of a passphrase: LUKS derives the key of the data from it.  It is text, for QEMU takes no other."""
 
 
 def new_columns(encryption: TypeEncryption | None) -> dict[str, str | int]:
-    """Return the columns of a new volume of a type that is encrypted so; empty for one that is not."""
+    """Return the columns of a new volume of a type that is encrypted so; empty for one that is not.
+
+    Raises InvalidInputError for an encryption that no storage daemon does: types may say anything, as in Cinder.
+    """
     if encryption is None:
         return {}
+    _check(encryption)
     key = base64.b64encode(secrets.token_hex(BYTES).encode())
     return {
         "encryption_key": keys.CREDENTIALS.current().encrypt(key).decode(),
         "cipher": encryption.cipher or CIPHER,
         "key_size": encryption.key_size or KEY_SIZE,
     }
+
+
+def _check(encryption: TypeEncryption) -> None:
+    what = f"Volume type {encryption.volume_type_id} cannot be used"
+    if encryption.provider not in PROVIDERS:
+        msg = f"{what}: volumes are encrypted with luks, not with {encryption.provider[:64]!r}."
+        raise InvalidInputError(msg, field="volume_type")
+    if encryption.cipher and encryption.cipher not in CIPHERS:
+        msg = f"{what}: the cipher is one of {', '.join(CIPHERS)}, not {encryption.cipher[:64]!r}."
+        raise InvalidInputError(msg, field="volume_type")
+    if encryption.key_size is not None and encryption.key_size not in KEY_SIZES:
+        msg = f"{what}: the key has one of {KEY_SIZES} bits, not {encryption.key_size}."
+        raise InvalidInputError(msg, field="volume_type")
 
 
 def columns_of(volume: Volume) -> dict[str, str | int]:

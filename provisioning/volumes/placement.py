@@ -18,6 +18,7 @@ from provisioning.hosts.selectors import alive
 from provisioning.scheduler.pools import PoolDecision, PoolRequest, PoolView, decide_pool, explain_pool
 from provisioning.volumes.errors import VolumeNotFoundError
 from provisioning.volumes.models import DeletedData, PoolHost, StoragePool, Volume, VolumeType
+from provisioning.volumes.offered import offered
 from provisioning.volumes.selectors.access import visible_volumes
 
 HINTS = ("same_host", "different_host")
@@ -37,7 +38,9 @@ def pool_views() -> list[PoolView]:
             allocated_gb=pool.allocated_gb,
             reserved_percentage=pool.reserved_percentage,
             max_over_subscription_ratio=pool.max_over_subscription_ratio,
-            capabilities={str(key): str(value) for key, value in pool.capabilities.items()},
+            capabilities={
+                name: str(value).lower() if value in (True, False) else value for name, value in offered(pool).items()
+            },
             enabled=pool.enabled,
             alive=pool.is_alive,
             frozen=pool.frozen,

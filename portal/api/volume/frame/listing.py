@@ -19,7 +19,7 @@ from portal.api.common.paging import LARGEST, Page, read_page
 from portal.api.common.sorting import SortErrors, read_sort
 from portal.api.common.validation import Schema
 from portal.api.volume.frame.times import read_time
-from provisioning.common.errors import InvalidInputError
+from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.listing import Listing, Part, Sort
 
@@ -190,7 +190,7 @@ def page_asked(request: Request) -> Page:
 
 
 def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Version) -> Listed:
-    """Return the part of the rows that a query asks for; InvalidInputError."""
+    """Return the part of the rows that a query asks for; InvalidInputError, NotFoundError for an unknown marker."""
     params = request.query_params
     chosen = narrowed(lists, rows, request, version)
     page = page_asked(request)
@@ -198,7 +198,7 @@ def page_of(lists: Lists, rows: QuerySet[Any], request: Request, version: Versio
     if not (offset.isascii() and offset.isdigit() and len(offset) <= 9):
         raise InvalidInputError("offset param must be an integer from 0.", field="offset")
     part = Part(sort=_sort(lists, request, version), limit=page.limit + int(offset), marker=page.marker)
-    listing: Listing[Any] = Listing(lists.order, no_marker="marker [{marker}] not found")
+    listing: Listing[Any] = Listing(lists.order, unknown_marker=NotFoundError)
     found = listing.page(chosen, part, among=rows)[int(offset) :]
     counted = version >= COUNTED and params.get("with_count", "").lower() in {"1", "true", "t", "yes"}
     return Listed(found, page, chosen.count() if counted else None)

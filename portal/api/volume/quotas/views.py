@@ -28,6 +28,11 @@ def _write(values: Mapping[str, int], names: Iterable[str]) -> dict[str, int]:
     return {name: values.get(name, UNLIMITED) for name in names}
 
 
+def _defaults() -> dict[str, int]:
+    names = _names()
+    return _write(selectors.default_limits(names), names)
+
+
 def _schema(name: str) -> Schema:
     """Of a body with limits by their names; those of types are looked up, and ``tenant_id`` changes nothing."""
     properties: Schema = dict.fromkeys(VOLUME, LIMIT) | {"tenant_id": {}, "class_name": {}, "force": BOOLEAN}
@@ -122,7 +127,7 @@ class QuotaDefaultsView(QuotaBase):
     def get(self, request: Request, project_id: str) -> Response:
         """Show what a project has without limits of its own."""
         self.project(project_id)
-        return Response({"quota_set": {"id": project_id, **_write(selectors.default_limits(), _names())}})
+        return Response({"quota_set": {"id": project_id, **_defaults()}})
 
 
 class QuotaClassView(VolumeView):
@@ -133,7 +138,7 @@ class QuotaClassView(VolumeView):
 
     def get(self, request: Request, class_name: str) -> Response:
         """Show the limits of projects that have none of their own; every class has the same."""
-        shape = _write(selectors.default_limits(), _names())
+        shape = _defaults()
         return Response({"quota_class_set": {"id": class_name[:255], **shape}})
 
     def put(self, request: Request, class_name: str) -> Response:
@@ -142,7 +147,7 @@ class QuotaClassView(VolumeView):
         if class_name != "default":
             raise InvalidInputError("There is no quota class but 'default'.", field="class_name")
         set_limits(None, asked)
-        return Response({"quota_class_set": _write(selectors.default_limits(), _names())})
+        return Response({"quota_class_set": _defaults()})
 
 
 _MAXIMA = {

@@ -13,6 +13,7 @@ from portal.api.volume.frame.times import timestamp
 from provisioning.common.errors import InvalidInputError, NotFoundError, NotOfferedError
 from provisioning.identity import policy
 from provisioning.volumes.models import StoragePool
+from provisioning.volumes.offered import offered
 from provisioning.volumes.selectors import pools as selectors
 from provisioning.volumes.selectors.types import type_for
 from provisioning.volumes.services.pools import set_enabled, set_frozen
@@ -78,7 +79,11 @@ class ServiceChangeView(VolumeView):
             raise InvalidInputError("Missing required element 'host' in request body.", field="host")
         if verb in {"freeze", "thaw"}:
             policy.enforce(self.context, f"volume:{verb}_host", {})
-            set_frozen(selectors.pool_named(asked["host"]), frozen=verb == "freeze")
+            try:
+                pool = selectors.pool_named(asked["host"])
+            except NotFoundError as error:  # of these two alone Cinder says so by 400
+                raise InvalidInputError(str(error), field="host") from error
+            set_frozen(pool, frozen=verb == "freeze")
             return Response(status=200)
         return Response(self._enable(asked, verb))
 
@@ -161,25 +166,15 @@ class HostView(VolumeView):
 def capabilities(pool: StoragePool) -> dict[str, Any]:
     """Return what Cinder's scheduler knows of a pool; GiB."""
     return {
-        "volume_backend_name": pool.name,
-        "pool_name": pool.name,
-        "driver_version": "1.0",
-        "storage_protocol": pool.driver,
-        "vendor_name": "Novella",
         "total_capacity_gb": round(pool.total_gb, 2),
         "free_capacity_gb": round(pool.free_gb, 2),
         "allocated_capacity_gb": pool.allocated_gb,
         "provisioned_capacity_gb": pool.allocated_gb,
         "reserved_percentage": pool.reserved_percentage,
         "max_over_subscription_ratio": str(pool.max_over_subscription_ratio),
-        "thin_provisioning_support": True,
-        "thick_provisioning_support": False,
-        "multiattach": True,
-        "QoS_support": True,
-        "location_info": f"{pool.driver}:{pool.id}",
         "backend_state": "up" if selectors.is_up(pool) else "down",
         "timestamp": timestamp(pool.last_seen_at),
-        **pool.capabilities,
+        **offered(pool),
     }
 
 

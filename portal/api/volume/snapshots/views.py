@@ -13,7 +13,7 @@ from portal.api.volume.frame import listing
 from portal.api.volume.frame.listing import Lists
 from portal.api.volume.frame.schemas import (
     BOOLEAN,
-    ID,
+    ID_OR_NULL,
     METADATA,
     NAME,
     body,
@@ -96,7 +96,7 @@ def shape(view: VolumeView, found: Snapshot, *, extended: bool = True) -> dict[s
 
 def _create(version: Version) -> Schema:
     properties: dict[str, Schema] = {
-        "volume_id": ID,
+        "volume_id": ID_OR_NULL,
         "name": NAME,
         "display_name": NAME,
         "description": NAME,
@@ -143,7 +143,7 @@ class SnapshotsView(SnapshotBase, ListingView):
             force = True
         made = services.create_snapshot(
             self.context,
-            asked["volume_id"],
+            asked["volume_id"] or "",
             name=text_of(asked, "name") or text_of(asked, "display_name"),
             description=text_of(asked, "description"),
             force=boolean(force or False),

@@ -19,11 +19,11 @@ from provisioning.volumes.selectors.types import type_for
 from provisioning.volumes.services import types as services
 
 _SIZE: Schema = {"type": ["integer", "string", "null"], "pattern": r"^[0-9]{1,6}\Z", "minimum": 0, "maximum": 100_000}
-_WORD: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
+_TEXT: Schema = {"type": "string", "maxLength": 255, "pattern": r"^[^\x00]*\Z"}
 _ENCRYPTION: dict[str, Schema] = {
-    "provider": _WORD,
+    "provider": _TEXT,
     "control_location": {"enum": ["front-end", "back-end"]},
-    "cipher": _WORD | {"type": ["string", "null"]},
+    "cipher": _TEXT | {"type": ["string", "null"]},
     "key_size": _SIZE,
 }
 

@@ -49,20 +49,29 @@ class TypeBase(VolumeView):
     """What the views of types share."""
 
     def shape(self, found: VolumeType) -> dict[str, Any]:
-        """One type in Cinder's words."""
-        shape: dict[str, Any] = {
+        """One type in Cinder's words, as show and lists have it."""
+        shape = self.plain(found)
+        if self.allows("volume_extension:access_types_extra_specs"):
+            shape["extra_specs"] = visible_specs(self, found.extra_specs)
+        if self.allows("volume_extension:access_types_qos_specs_id"):
+            shape["qos_specs_id"] = str(found.qos_spec_id) if found.qos_spec_id else None
+        return shape | self.access(found)
+
+    def plain(self, found: VolumeType) -> dict[str, Any]:
+        return {
             "id": str(found.id),
             "name": found.name,
             "is_public": found.is_public,
             "description": found.description,
         }
-        if self.allows("volume_extension:access_types_extra_specs"):
-            shape["extra_specs"] = visible_specs(self, found.extra_specs)
-        if self.allows("volume_extension:access_types_qos_specs_id"):
-            shape["qos_specs_id"] = str(found.qos_spec_id) if found.qos_spec_id else None
-        if self.allows("volume_extension:volume_type_access"):
-            shape[PUBLIC] = found.is_public
-        return shape
+
+    def changed(self, found: VolumeType) -> dict[str, Any]:
+        """One type as the update answers it; whoever may change types sees all their extra specs."""
+        return self.plain(found) | {"extra_specs": found.extra_specs}
+
+    def access(self, found: VolumeType) -> dict[str, Any]:
+        """Return what show, lists and create add."""
+        return {PUBLIC: found.is_public} if self.allows("volume_extension:volume_type_access") else {}
 
     def answer(self, found: VolumeType) -> Response:
         return Response({"volume_type": self.shape(found)})
@@ -109,7 +118,7 @@ class TypesView(TypeBase, ListingView):
             is_public=boolean(asked.get(PUBLIC, True)),
             extra_specs=asked.get("extra_specs"),
         )
-        return self.answer(made)
+        return Response({"volume_type": self.changed(made) | self.access(made)})
 
 
 class TypeView(TypeBase):
@@ -138,7 +147,8 @@ class TypeView(TypeBase):
             changes["is_public"] = boolean(changes["is_public"])
         if "name" in changes:
             changes["name"] = changes["name"].strip()
-        return self.answer(services.update_type(type_for(self.context, volume_type_id), changes))
+        found = services.update_type(type_for(self.context, volume_type_id), changes)
+        return Response({"volume_type": self.changed(found)})
 
     def delete(self, request: Request, volume_type_id: str) -> Response:
         """Delete one without volumes."""

@@ -11,7 +11,7 @@ from portal.api.common.validation import Schema
 from portal.api.volume.base import VolumeView
 from portal.api.volume.frame.listing import page_asked
 from portal.api.volume.frame.schemas import BOOLEAN, ID, ID_OR_NULL, METADATA, NAME, body, boolean, text_of
-from portal.api.volume.volumes.shapes import shape
+from portal.api.volume.volumes.shapes import legacy
 from portal.api.volume.volumes.views import with_parts
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.volumes.models import StoragePool
@@ -103,7 +103,7 @@ class ManageableView(ManageableBase):
             ),
         )
         found = with_parts(visible_volumes(self.context)).get(id=made.id)
-        return Response({"volume": shape(self, found)}, status=202)
+        return Response({"volume": legacy(self, found)}, status=202)
 
 
 class ManageableListView(ManageableView):

@@ -16,7 +16,17 @@ def summary(view: VolumeView, volume: Volume) -> dict[str, Any]:
 
 
 def shape(view: VolumeView, volume: Volume) -> dict[str, Any]:
-    """Return a whole volume, with the fields of the microversion and those that the caller may see."""
+    """Return a whole volume as show and detailed lists do: with what only they add, as far as the caller may see it."""
+    return accepted(view, volume) | _guarded(view, volume)
+
+
+def accepted(view: VolumeView, volume: Volume) -> dict[str, Any]:
+    """Return a volume as create and update do, with the fields of the microversion."""
+    return legacy(view, volume) | _later(view, volume)
+
+
+def legacy(view: VolumeView, volume: Volume) -> dict[str, Any]:
+    """Return a volume as it is answered when a disk becomes one: whatever the microversion, without its fields."""
     attached = [each for each in volume.attachments.all() if each.status == AttachStatus.ATTACHED]
     found: dict[str, Any] = {
         "id": str(volume.id),
@@ -40,7 +50,9 @@ def shape(view: VolumeView, volume: Volume) -> dict[str, Any]:
         "multiattach": volume.multiattach,
         "attachments": [_attachment(view, each) for each in attached],
     }
-    return found | _later(view, volume) | _guarded(view, volume)
+    if view.allows("volume_extension:volume_mig_status_attribute"):
+        found["migration_status"] = volume.migration_status or None
+    return found
 
 
 def metadata_of(volume: Volume) -> dict[str, str]:
@@ -82,7 +94,6 @@ def _guarded(view: VolumeView, volume: Volume) -> dict[str, Any]:
     if view.allows("volume_extension:volume_mig_status_attribute"):
         found["os-vol-mig-status-attr:migstat"] = volume.migration_status or None
         found["os-vol-mig-status-attr:name_id"] = None
-        found["migration_status"] = volume.migration_status or None
     if volume.image_metadata and view.allows("volume_extension:volume_image_metadata:show"):
         found["volume_image_metadata"] = volume.image_metadata
     return found

@@ -16,7 +16,7 @@ from portal.api.volume.frame.schemas import METADATA, asked_for, boolean, of_met
 from portal.api.volume.frame.views import ListingView
 from portal.api.volume.volumes import schemas
 from portal.api.volume.volumes.lists import VOLUMES
-from portal.api.volume.volumes.shapes import metadata_of, shape, summary
+from portal.api.volume.volumes.shapes import accepted, metadata_of, shape, summary
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.identity import policy
 from provisioning.volumes import services
@@ -36,7 +36,8 @@ class VolumeBase(VolumeView):
     """What the views of volumes share."""
 
     def answer(self, volume: Volume, status: int = 200) -> Response:
-        return Response({"volume": shape(self, volume)}, status=status)
+        """Answer a create or an update."""
+        return Response({"volume": accepted(self, volume)}, status=status)
 
     def found(self, volume_id: str) -> Volume:
         return volume_for(self.context, volume_id)
@@ -136,7 +137,7 @@ class VolumeOneView(VolumeBase):
 
     def get(self, request: Request, volume_id: str) -> Response:
         """Show a volume with its attachments."""
-        return self.answer(self.found(volume_id))
+        return Response({"volume": shape(self, self.found(volume_id))})
 
     def put(self, request: Request, volume_id: str) -> Response:
         """Change its name, description or metadata."""

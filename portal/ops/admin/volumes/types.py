@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from portal.ops.admin.base import ModelForm, Written
 from portal.ops.admin.volumes.parts import TextsField, differences, rows_link
 from provisioning.identity.models import Project
+from provisioning.volumes import keys
 from provisioning.volumes.models import QosSpec, TypeEncryption, VolumeType, VolumeTypeAccess
 from provisioning.volumes.selectors.types import DEFAULT
 from provisioning.volumes.services import qos, types
@@ -35,9 +36,9 @@ class VolumeTypeForm(ModelForm):
         label="Encryption",
         help_text="Fixed while there are volumes of the type.",
     )
-    cipher = forms.ChoiceField(choices=[("", "the default"), *((each, each) for each in types.CIPHERS)], required=False)
+    cipher = forms.ChoiceField(choices=[("", "the default"), *((each, each) for each in keys.CIPHERS)], required=False)
     key_size = forms.TypedChoiceField(
-        choices=[("", "the default"), *((each, str(each)) for each in types.KEY_SIZES)],
+        choices=[("", "the default"), *((each, str(each)) for each in keys.KEY_SIZES)],
         coerce=int,
         empty_value=None,
         required=False,
