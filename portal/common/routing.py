@@ -41,19 +41,23 @@ def with_project(routes: Iterable[Route]) -> list[Route]:
 
 
 def with_or_without_slash(routes: Iterable[Route]) -> list[Route]:
-    """Return routes that match what these do, also with one slash behind the resource: ``/v2.1/servers/``.
+    """Return routes that match what these do, also with one slash behind the resource: ``/v2.1/servers/detail/``.
 
-    OpenStack's services route so; a redirect would lose the body of a POST.
+    A redirect would lose the body of a POST. A list with a slash, ``/v2.1/servers/``, is not found where its members
+    have routes, as in OpenStack's services: the client has left out the id. The last route matches everything else.
     """
     return [_WithOrWithoutSlash(RoutePattern("", is_endpoint=False), list(routes))]
 
 
 class _WithOrWithoutSlash(URLResolver):
-    """Removes a slash from the end of a path, but for those of the version documents."""
+    """Removes a slash from the end of a path, but for those of the version documents and of members without an id."""
 
     def resolve(self, path: str) -> ResolverMatch:
-        below_version = path.count("/") > 2
-        return super().resolve(path[:-1] if below_version and path.endswith("/") else path)
+        if not path.endswith("/") or path.count("/") <= 2:
+            return super().resolve(path)
+        nothing = super().resolve("/nothing/at all")
+        named = super().resolve(f"{path}id").func is not nothing.func
+        return super().resolve(path if named else path[:-1])
 
 
 class _WithProject(URLResolver):

@@ -69,9 +69,10 @@ def test_wrong_pairs_are_400(api: Api, keypair: dict[str, object]) -> None:
 
 def test_a_slash_at_the_end_is_no_redirect(api: Api) -> None:
     sent = {"keypair": {"name": "slashed", "public_key": PUBLIC}}
-    assert api.post(f"{KEYS}/", sent).status_code == 200
+    assert api.post(f"{KEYS}/", sent).status_code == 404, "a pair whose name was left out"
+    assert api.post(KEYS, sent).status_code == 200
     assert api.get(f"{KEYS}/slashed/").json()["keypair"]["public_key"] == PUBLIC
     assert api.get(f"{KEYS}/slashed//").status_code == 404
-    for path in ("/compute/v2.1/servers/detail/", "/compute/v2/flavors/", "/volume/v3/volumes/detail/"):
+    for path in ("/compute/v2.1/servers/detail/", "/compute/v2/flavors/detail/", "/volume/v3/volumes/detail/"):
         assert api.get(path).status_code == 200, path
     assert api.delete(f"{KEYS}/slashed/").status_code == 202

@@ -15,8 +15,11 @@ from portal.api.image.urls import urlpatterns as image
 from portal.api.network.urls import urlpatterns as network
 from portal.api.volume import urls as volume
 from portal.common.routing import by_prefix, prefix_of
+from tests.support.tables import each_row
 
 SERVICES = {"compute": compute.ROUTES, "identity": identity, "image": image, "network": network}
+STRICT = {"compute": "v2.1", "volume": "v3", "image": "v2"}
+"""Services that find nothing at a list with a slash behind it, and a version of each."""
 ID = "9a18c049-4cb0-4708-b665-c51860e60c43"
 
 
@@ -73,9 +76,36 @@ def test_a_slash_at_the_end_makes_no_difference(service: str) -> None:
     paths = [path for path in paths if path.removesuffix("/").count("/") > 2]
     if service in {"compute", "volume"}:
         paths += [re.sub(r"/(v[\d.]+)/", rf"/\1/{ID}/", path) for path in paths]
+    nothing = resolve(f"/{service}/{STRICT.get(service, 'v3')}/nothing/at/all").func
     for path in paths:
         found, same = resolve(path), resolve(f"{path.removesuffix('/')}/")
-        assert (found.func, found.kwargs) == (same.func, same.kwargs), path
+        if service in STRICT and resolve(f"{path}/{ID}").func is not nothing:
+            assert same.func is nothing, f"{path}/ lacks the id of a member"
+        else:
+            assert (found.func, found.kwargs) == (same.func, same.kwargs), path
+
+
+@each_row(
+    "method, path",
+    [
+        ("delete", "compute/v2.1/os-security-groups/"),
+        ("delete", "compute/v2.1/images/"),
+        ("get", "compute/v2.1/os-volumes/"),
+        ("delete", "compute/v2.1/os-volumes/"),
+        ("get", "compute/v2.1/os-simple-tenant-usage/"),
+        ("get", f"compute/v2.1/{ID}/servers/"),
+        ("get", "volume/v3/volumes/"),
+        ("put", "volume/v3/volumes/"),
+        ("delete", "volume/v3/volumes/"),
+        ("get", "image/v2/images/"),
+        ("delete", "image/v2/images/"),
+        ("get", "image/v2/metadefs/namespaces/"),
+    ],
+)
+def test_an_empty_id_is_not_found(method: str, path: str) -> None:
+    """In a list with a slash behind it, which would else be that list, or be refused as a wrong method."""
+    service = path.partition("/")[0]
+    assert resolve(f"/{path}").func is resolve(f"/{service}/{STRICT[service]}/nothing/at/all").func, method
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -1,4 +1,4 @@
-"""Image service API under ``/image``; a slash at the end makes no difference."""
+"""Image service API under ``/image``; a slash at the end makes no difference, but begins an id in lists."""
 
 from django.urls import re_path
 
@@ -18,14 +18,14 @@ urlpatterns = by_prefix(
         re_path(r"^/?$", versions.Versions.as_view()),
         re_path(r"^/versions/?$", versions.Versions.as_view(status=200)),
         re_path(r"^/v2/?$", versions.Versions.as_view()),
-        re_path(r"^/v2/images/?$", views.Images.as_view()),
+        re_path(r"^/v2/images$", views.Images.as_view()),
         re_path(rf"{IMAGE}/?$", views.ImageDetail.as_view()),
         re_path(rf"{IMAGE}/file/?$", ImageFile.as_view()),
         re_path(rf"{IMAGE}/stage/?$", ImageStage.as_view()),
         re_path(rf"{IMAGE}/locations/?$", locations.Locations.as_view()),
         re_path(rf"{IMAGE}/import/?$", imports.ImageImport.as_view()),
         re_path(rf"{IMAGE}/tasks/?$", imports.ImageTasks.as_view()),
-        re_path(rf"{IMAGE}/members/?$", members.Members.as_view()),
+        re_path(rf"{IMAGE}/members$", members.Members.as_view()),
         re_path(rf"{IMAGE}/members/(?P<member_id>[^/]+)/?$", members.MemberDetail.as_view()),
         re_path(rf"{IMAGE}/actions/deactivate/?$", views.Deactivate.as_view()),
         re_path(rf"{IMAGE}/actions/reactivate/?$", views.Reactivate.as_view()),
@@ -37,9 +37,9 @@ urlpatterns = by_prefix(
         re_path(r"^/v2/info/stores/detail/?$", info.StoresDetail.as_view()),
         re_path(r"^/v2/info/usage/?$", info.Usage.as_view()),
         re_path(r"^/v2/stores/(?P<store_id>[^/]+)/(?P<image_id>[^/]+)/?$", info.StoredImage.as_view()),
-        re_path(r"^/v2/tasks/?$", Tasks.as_view()),
+        re_path(r"^/v2/tasks$", Tasks.as_view()),
         re_path(r"^/v2/tasks/(?P<task_id>[^/]+)/?$", TaskDetail.as_view()),
-        re_path(r"^/v2/cache/?$", info.Cache.as_view()),
+        re_path(r"^/v2/cache$", info.Cache.as_view()),
         re_path(r"^/v2/cache/clean/?$", info.CacheClean.as_view()),
         re_path(r"^/v2/cache/prune/?$", info.CachePrune.as_view()),
         re_path(r"^/v2/cache/(?P<image_id>[^/]+)/?$", info.CachedImage.as_view()),
