@@ -90,11 +90,17 @@ def at_rest(volume: Volume) -> VolumeStatus:
     return at_rest_of([volume.id])[volume.id]
 
 
+OLD_FORM = {"do_reserve": "os-reserve"}
+"""The connector of what ``os-reserve`` has reserved: nobody has connected it yet."""
+
+
 def at_rest_of(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, VolumeStatus]:
     """Return the same of several volumes, by their ids; one query."""
     found: dict[uuid.UUID, set[str]] = {key: set() for key in ids}
-    for key, status in Attachment.objects.filter(volume_id__in=found).values_list("volume_id", "status"):
-        found[key].add(status)
+    rows = Attachment.objects.filter(volume_id__in=found).values_list("volume_id", "status", "connector")
+    for key, status, connector in rows:
+        waits = status == AttachStatus.RESERVED and connector == OLD_FORM
+        found[key].add(AttachStatus.ATTACHING if waits else status)
     return {key: _by_attachments(statuses) for key, statuses in found.items()}
 
 

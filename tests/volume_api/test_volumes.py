@@ -366,8 +366,9 @@ def test_attachments_of_somebody_outside(world: World) -> None:
 def test_attach_and_detach_in_the_old_form(world: World) -> None:
     ident = world.make()
     assert world.act(ident, "os-reserve") == 202
-    assert world.show(ident)["status"] == "reserved"
+    assert world.show(ident)["status"] == "attaching"
     assert world.act(ident, "os-unreserve") == 202
+    assert world.show(ident)["status"] == "available"
     assert world.act(ident, "os-attach", {"instance_uuid": "kelvin", "mountpoint": "/dev/vdb"}) == 400
     attach = {"instance_uuid": str(uuid.uuid4()), "mountpoint": "/dev/vdb"}
     assert world.act(ident, "os-attach", attach) == 202
@@ -377,6 +378,19 @@ def test_attach_and_detach_in_the_old_form(world: World) -> None:
     assert world.show(ident)["status"] == "in-use"
     assert world.act(ident, "os-detach", {}) == 202
     assert world.show(ident)["status"] == "available"
+    assert world.act(ident, "os-detach", {}) == 202, "of nothing"
+    assert [str(each) for each in drift.find()] == []
+
+
+def test_a_volume_in_error_is_detached_by_force(world: World) -> None:
+    ident = world.make()
+    assert world.act(ident, "os-attach", {"instance_uuid": str(uuid.uuid4()), "mountpoint": "/dev/vdb"}) == 202
+    [attachment] = world.show(ident)["attachments"]
+    assert world.act(ident, "os-reset_status", {"status": "error"}, api=world.operator) == 202
+    asked = {"attachment_id": attachment["attachment_id"], "connector": None}
+    assert world.act(ident, "os-force_detach", asked, api=world.operator) == 202
+    shown = world.show(ident)
+    assert (shown["status"], shown["attachments"]) == ("available", [])
 
 
 OLD_FORMS = [

@@ -137,6 +137,8 @@ def _finished(volume: Volume, backup: Backup) -> None:
         changes["bootable"] = bool(details.get("bootable"))
     if made_of_it or not volume.image_metadata:
         changes["image_metadata"] = details.get("image_metadata") or {}
+    if isinstance(items := details.get("metadata"), dict):
+        changes["metadata"] = {**volume.metadata, **{str(name): str(value) for name, value in items.items()}}
     _give_back(backup, volume)
     if made_of_it:
         state.update(volume, changes)

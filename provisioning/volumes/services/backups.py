@@ -143,6 +143,7 @@ def _details(volume: Volume) -> dict[str, object]:
         "description": volume.description,
         "bootable": volume.bootable,
         "image_metadata": volume.image_metadata,
+        "metadata": volume.metadata,
         "volume_type": str(volume.volume_type_id) if volume.volume_type_id else "",
     }
 

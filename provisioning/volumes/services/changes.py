@@ -162,7 +162,7 @@ def reset_status(
 def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | None = None) -> None:
     """Give an attachment back whatever its guest says, by an operator's word.  Raises ForbiddenError and NotFoundError.
 
-    ``attachment_id`` None: the only one.
+    ``attachment_id`` None: the only one.  A volume in ``error`` gets its status from its attachments, as in Cinder.
     """
     if not context.is_admin:
         raise ForbiddenError("Only operators detach by force.")
@@ -171,12 +171,15 @@ def force_detach(context: RequestContext, volume_id: Id, attachment_id: Id | Non
         named = attachment_for(context, attachment_id)
         if named.volume_id != volume.id:
             raise AttachmentNotFoundError(attachment_id)
-        _give_back(named)
-        return
-    there = list(Attachment.objects.filter(volume_id=volume.id))
-    if len(there) != 1:
-        raise InvalidVolumeError(f"Volume {volume.id} has {len(there)} attachments: name one.")
-    _give_back(there[0])
+    else:
+        there = list(Attachment.objects.filter(volume_id=volume.id))
+        if len(there) != 1:
+            raise InvalidVolumeError(f"Volume {volume.id} has {len(there)} attachments: name one.")
+        named = there[0]
+    _give_back(named)
+    state.reread(volume)
+    if volume.status == VolumeStatus.ERROR:
+        state.end_task(volume)
 
 
 def _give_back(attachment: Attachment) -> None:

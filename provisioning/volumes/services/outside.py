@@ -38,6 +38,14 @@ def reserve(
 
 
 @transaction.atomic
+def reserve_in_old_form(context: RequestContext, volume_id: str) -> None:
+    """Reserve a volume for whoever attaches it later; it is ``attaching`` until then, as in Cinder."""
+    made = attachments.reserve(context, volume_id, None)
+    Attachment.objects.filter(pk=made.pk).update(connector=state.OLD_FORM)
+    state.settle(locked_volume(context, volume_id))
+
+
+@transaction.atomic
 def connect(context: RequestContext, attachment_id: str | uuid.UUID, connector: Mapping[str, Any]) -> Attachment:
     """Let the host that a connector names open the volume; it must be one of the cloud's.
 
@@ -90,6 +98,16 @@ def _completed(attachment_id: uuid.UUID, mountpoint: str) -> Attachment:
 def release(context: RequestContext, attachment_id: str | uuid.UUID) -> None:
     """Give a volume back; ConflictError while a server of Compute has it."""
     attachments.release(_of_no_server(context, attachment_id).id)
+
+
+def detach(context: RequestContext, volume_id: str, attachment_id: str | None) -> None:
+    """Give a volume back, in the old form: its only attachment, or the one that is named; of one without any, nothing.
+
+    Raises InvalidVolumeError, and as ``release``.
+    """
+    volume = volume_for(context, volume_id)
+    if attachment_id or Attachment.objects.filter(volume_id=volume.id).exists():
+        release(context, only_attachment(context, volume_id, attachment_id).id)
 
 
 def _of_no_server(context: RequestContext, attachment_id: str | uuid.UUID) -> Attachment:

@@ -54,13 +54,12 @@ def _attach(view: ActionsView, volume_id: str, asked: Any) -> Response:
 
 
 def _detach(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    found = outside.only_attachment(view.context, volume_id, (asked or {}).get("attachment_id"))
-    outside.release(view.context, found.id)
+    outside.detach(view.context, volume_id, (asked or {}).get("attachment_id"))
     return view.accepted()
 
 
 def _reserve(view: ActionsView, volume_id: str, asked: Any) -> Response:
-    outside.reserve(view.context, volume_id, None)
+    outside.reserve_in_old_form(view.context, volume_id)
     return view.accepted()
 
 
