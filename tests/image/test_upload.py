@@ -100,7 +100,7 @@ BAD = {
     "QED declared as raw": ("raw", pictures.qed()),
     "ISO declared as raw": ("raw", pictures.iso()),
     "LUKS declared as raw": ("raw", pictures.luks()),
-    "nothing": ("raw", b""),
+    "nothing": ("qcow2", b""),
 }
 
 
@@ -117,6 +117,16 @@ def test_bad_data_is_refused_and_nothing_is_kept(
     image.refresh_from_db()
     assert (image.status, image.size, image.checksum) == ("queued", None, None)
     assert files(store) == []
+
+
+def test_a_raw_image_may_be_empty(alice: Person, make: MakeImage) -> None:
+    """The standard command line uploads nothing where it has no terminal; Glance's image is active then."""
+    image = make(disk_format="raw")
+    services.upload(alice.context, image.id, [])
+    image.refresh_from_db()
+    assert (image.status, image.size, image.checksum) == ("active", 0, "d41d8cd98f00b204e9800998ecf8427e"), (
+        "the MD5 of nothing"
+    )
 
 
 def test_after_a_refusal_good_data_is_taken(alice: Person, make: MakeImage) -> None:

@@ -27,6 +27,9 @@ Progress = Callable[[int], None]
 """Called with the bytes that have come so far; an exception of it ends the transfer."""
 
 
+RAW = "raw"
+
+
 @dataclass(frozen=True)
 class Wanted:
     """What the data must be."""
@@ -49,7 +52,8 @@ def receive(
 ) -> dict[str, Any]:
     """Write the data to the file, and return what is known of it: the columns of an active image.
 
-    ``keep`` False: the data comes from the file itself, and is only looked at.  Raises ImageContentError,
+    ``keep`` False: the data comes from the file itself, and is only looked at.  A raw image may be empty, as in Glance:
+    the standard command line uploads nothing where it has no terminal.  Raises ImageContentError,
     TooLargeError, UnavailableError, InvalidInputError.
     """
     md5, sha512 = hashlib.md5(usedforsecurity=False), hashlib.new(HASH_ALGORITHM)
@@ -63,15 +67,15 @@ def receive(
         sha512.update(piece)
         if progress is not None:
             progress(size)
-    if not size:
+    if not size and wanted.disk_format != RAW:
         raise ImageContentError("Image content is empty.")
     check_announced(size, wanted.size)
     file.flush()
     try:
-        virtual_size = inspector.check(wanted.disk_format, file, size)
+        virtual_size = inspector.check(wanted.disk_format, file, size) if size else 0
     except DiskFormatError as error:
         raise ImageContentError(f"Image content {error}.", field="disk_format") from None
-    if not 0 < virtual_size <= settings.MAX_IMAGE_SIZE:
+    if size and not 0 < virtual_size <= settings.MAX_IMAGE_SIZE:
         msg = f"The virtual size of the image, {virtual_size} bytes, is not from 1 to {settings.MAX_IMAGE_SIZE}."
         raise ImageContentError(msg)
     return {
