@@ -35,13 +35,14 @@ ANSWERS: dict[tuple[str, str], Any] = {
     ("compute", "/os-hypervisors"): {"hypervisors": [{}, {}]},
     ("image", "/v2/images?status=active&visibility=public&limit=100"): {
         "images": [
-            {"id": "large", "size": 9, "min_disk": 1, "min_ram": 0, "container_format": "bare"},
+            {"id": "large", "size": 9, "min_disk": 1, "min_ram": 0, "container_format": "bare", "disk_format": "qcow2"},
             {
                 "id": "small",
                 "size": 3,
                 "min_disk": 0,
                 "min_ram": 80,
                 "container_format": "bare",
+                "disk_format": "qcow2",
                 "os_admin_user": "debian",
             },
             {"id": "kernel", "size": 1, "min_disk": 0, "min_ram": 0, "container_format": "aki"},
@@ -51,6 +52,7 @@ ANSWERS: dict[tuple[str, str], Any] = {
                 "min_disk": 0,
                 "min_ram": 0,
                 "container_format": "bare",
+                "disk_format": "qcow2",
                 "image_type": "snapshot",
             },
         ]
@@ -137,8 +139,9 @@ def test_what_a_cloud_offers_is_told(
 
 
 def test_guests_are_signed_in_to_as_their_image_says(facts: Facts, tmp_path: Path) -> None:
-    told = settings(facts, ADMIN, tmp_path, ssh=True)["validation"]
-    assert told == {"run_validation": "true", "image_ssh_user": "debian", "image_alt_ssh_user": "debian"}
+    told = settings(facts, ADMIN, tmp_path, ssh=True)
+    assert told["scenario"] == {"img_file": str(tmp_path / "image"), "img_disk_format": "qcow2"}
+    assert told["validation"] == {"run_validation": "true", "image_ssh_user": "debian", "image_alt_ssh_user": "debian"}
 
 
 @each_row(
@@ -168,7 +171,7 @@ TESTS = [
     "tempest.api.compute.test_y.T.test_smoke[id-2,smoke]",
     "tempest.api.compute.test_y.T.test_slow[id-3,slow]",
     "tempest.api.object_storage.test_z.T.test_object[id-4,smoke]",
-    "tempest.scenario.test_minimum_basic.T.test_scenario[id-5]",
+    "tempest.scenario.test_stamp_pattern.T.test_scenario[id-5]",
     "tempest.api.compute.test_y.T.test_plain",
 ]
 
@@ -187,3 +190,9 @@ TESTS = [
 def test_lists_choose_tests(name: str, pattern: str, numbers: list[int]) -> None:
     assert select(TESTS, name, pattern) == [TESTS[number] for number in numbers]
     assert name in LISTS
+
+
+def test_guests_are_reached_when_asked_for() -> None:
+    reaching = [f"tempest.scenario.test_{name}.T.test_a[id-9]" for name in ("network_basic_ops", "minimum_basic")]
+    assert select([*TESTS, *reaching], "full", "scenario", ssh=True) == [TESTS[5], *reaching]
+    assert select([*TESTS, *reaching], "full", "scenario") == [TESTS[5]]

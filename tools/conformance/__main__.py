@@ -20,7 +20,7 @@ from pathlib import Path
 from tools.bench.cloud import BenchError
 from tools.conformance import cloud, results, table
 from tools.conformance.aws import ansible, terraform
-from tools.conformance.configuration import settings, text, with_changes
+from tools.conformance.configuration import IMAGE, settings, text, with_changes
 from tools.conformance.facts import ApiReader, discover
 from tools.conformance.lists import LISTS, select
 from tools.conformance.tempest import Tempest
@@ -74,9 +74,12 @@ def run(given: argparse.Namespace) -> tuple[list[results.Result], dict[str, str]
         reader = ApiReader(place)
         user, services = reader.sign_in()
         tempest = Tempest(given.environment, workspace)
-        found = settings(discover(reader, services, user), admin, workspace, ssh=given.ssh)
+        facts = discover(reader, services, user)
+        found = settings(facts, admin, workspace, ssh=given.ssh)
+        if given.ssh:
+            cloud.download(place, facts.images[0].id, workspace / IMAGE)
         tempest.configure(text(with_changes(found, given.set)))
-        tests = select(tempest.tests(), given.list, given.match)
+        tests = select(tempest.tests(), given.list, given.match, ssh=given.ssh)
         if not tests:
             raise BenchError("no test of the list is chosen")
         say(f"{len(tests):,} tests, {given.workers} at a time; {workspace / 'run.log'}")

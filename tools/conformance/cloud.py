@@ -69,6 +69,13 @@ def own_region(cloud: Cloud, user: str = "admin") -> CloudRegion:
     return region(user, config_files=[str(cloud.data / "clouds.yaml")], load_envvars=False)
 
 
+def download(place: CloudRegion, image: str, file: Path) -> None:
+    """Write the data of an image into a file."""
+    connection = Connection(config=place)
+    file.write_bytes(connection.image.download_image(image).content)
+    connection.close()
+
+
 def prepare(place: CloudRegion) -> None:
     """Make what suites look for and a new cloud has not: a second public image, and a type for multiattach."""
     connection = Connection(config=place)

@@ -11,6 +11,8 @@ from pathlib import Path
 from tools.bench.cloud import BenchError
 from tools.conformance.facts import Facts, Flavor, Image
 
+IMAGE = "image"
+"""A file in the workspace: the image that guests are launched from."""
 Settings = dict[str, dict[str, str]]
 """Section → option → value."""
 OFF = ("swift", "horizon")
@@ -44,7 +46,10 @@ class Administrator:
 
 
 def settings(facts: Facts, admin: Administrator, workspace: Path, *, ssh: bool = False) -> Settings:
-    """Return what tempest is told; ``ssh``: it signs in to guests.  Raises BenchError where nothing can be launched."""
+    """Return what tempest is told; ``ssh``: it signs in to guests, also of an image that it uploads from ``IMAGE``.
+
+    Raises BenchError where nothing can be launched.
+    """
     version_at = admin.auth_url.rstrip("/").removesuffix("/v3").removesuffix("/v2.0")
     found: Settings = {
         "DEFAULT": {"log_dir": str(workspace / "logs"), "debug": "false", "use_stderr": "false"},
@@ -78,6 +83,7 @@ def settings(facts: Facts, admin: Administrator, workspace: Path, *, ssh: bool =
     if facts.pools or facts.volume_microversion:
         found |= _volume(facts)
     if ssh:
+        found["scenario"] = {"img_file": str(workspace / IMAGE), "img_disk_format": facts.images[0].disk_format}
         found["validation"]["image_ssh_user"] = found["validation"]["image_alt_ssh_user"] = (
             facts.images[0].user or "root"
         )

@@ -84,6 +84,7 @@ class Image:
     """MiB."""
     user: str
     """Who may sign in, when the image says so."""
+    disk_format: str = "raw"
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,14 @@ def _image(reader: Reader) -> dict[str, Any]:
     listed = (reader.get("image", "/v2/images?status=active&visibility=public&limit=100") or {}).get("images", [])
     plain = [one for one in listed if one.get("image_type") != "snapshot" and one.get("container_format") == "bare"]
     images = [
-        Image(one["id"], one["size"] or 0, one["min_disk"], one["min_ram"], str(one.get("os_admin_user") or ""))
+        Image(
+            one["id"],
+            one["size"] or 0,
+            one["min_disk"],
+            one["min_ram"],
+            str(one.get("os_admin_user") or ""),
+            one["disk_format"],
+        )
         for one in plain
     ]
     methods = (reader.get("image", "/v2/info/import") or {}).get("import-methods", {}).get("value", [])

@@ -10,6 +10,12 @@ INTEROP = Path(__file__).with_name("interop.txt")
 _ATTRIBUTES = re.compile(r"\[(.*)\]$")
 _NEVER = re.compile(r"^tempest\.(api\.object_storage|scenario\.(test_object_storage|test_dashboard))")
 """Of services that this project is none of."""
+_GUESTS = re.compile(
+    r"^tempest\.((serial_tests\.)?scenario\.test_"
+    r"(network_(basic|advanced|v6)|security_groups_basic|instances_with_cinder|minimum_basic)"
+    r"|api\.compute\.servers\.test_server_actions\.ServerActionsV293TestJSON)"
+)
+"""Of guests on a network, which they reach whatever they are told."""
 
 
 def attributes(test: str) -> set[str]:
@@ -53,8 +59,11 @@ LISTS: dict[str, tuple[str, Callable[[str], bool]]] = {
 """Name → what it is, and which tests belong to it."""
 
 
-def select(tests: Sequence[str], name: str, pattern: str = "") -> list[str]:
-    """Return the tests of a list, in their order; ``pattern``: only those whose name it is found in."""
+def select(tests: Sequence[str], name: str, pattern: str = "", *, ssh: bool = False) -> list[str]:
+    """Return the tests of a list, in their order; ``pattern``: only those whose name it is found in.
+
+    Tests that reach guests whatever the configuration says belong to a list only with ``ssh``.
+    """
     _, belongs = LISTS[name]
-    wanted = re.compile(pattern)
-    return [test for test in tests if not _NEVER.match(test) and belongs(test) and wanted.search(test)]
+    wanted, reachable = re.compile(pattern), [test for test in tests if ssh or not _GUESTS.match(test)]
+    return [test for test in reachable if not _NEVER.match(test) and belongs(test) and wanted.search(test)]
