@@ -42,7 +42,7 @@ def check_hostname(value: str) -> str:
             " in each part, with a letter or digit at both ends.",
             field="hostname",
         )
-    return value.lower()
+    return value
 
 
 def hostname_for(name: str, instance_id: uuid.UUID) -> str:

@@ -244,6 +244,9 @@ def test_filters(operator_api: Api, people: People, migration: Migration, server
     text = query.format(server=server, host=home(server), user=alice.user_id.hex, project=alice.project_id.hex)
     assert len(listed(operator_api, f"?{text}")) == 1
     name = query.split("=")[0]
+    if name.startswith("changes-"):
+        shown = listed(operator_api, "")[0]["updated_at"][:19]
+        assert len(listed(operator_api, f"?{name}={shown}Z")) == 1, "the second that is shown, whatever part of it"
     wrong = {"changes-since": "2100-01-01T00:00:00Z", "changes-before": "2020-01-01T00:00:00Z", "hidden": "true"}
     assert listed(operator_api, f"?{name}={wrong.get(name, 'other')}") == []
 

@@ -184,12 +184,27 @@ def test_tags_are_kept_for_filters_too(api: Api, cloud: Cloud) -> None:
 
 
 def test_a_host_name_may_be_chosen(api: Api, cloud: Cloud) -> None:
-    assert accepted(api, cloud, hostname="Db").hostname == "db"
+    assert accepted(api, cloud, hostname="Db").hostname == "Db", "only what is made of a display name is lowercased"
     several = asked(api, cloud, hostname="db.example.org", min_count=2, return_reservation_id=True)
     found = Instance.objects.filter(reservation_id=several.json()["reservation_id"]).values_list("hostname", flat=True)
     assert sorted(found) == ["db-1.example.org", "db-2.example.org"]
     for wrong in ("-db", "db_1", "x" * 64, ".", "a..b", ""):
         assert asked(api, cloud, hostname=wrong).status_code == 400
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_an_operator_launches_on_any_projects_network(
+    api: Api, cloud: Cloud, people: People, *, external: bool
+) -> None:
+    theirs = network.create_network(people.charlie.project_id, "theirs", external=external)
+    network.create_subnet(theirs, "10.31.0.0/24")
+    body = server_body(cloud, networks=[{"uuid": str(theirs.id)}])
+    assert api.post(f"{V21}/servers", body, OpenStack_API_Version="compute 2.67").status_code in {400, 403}
+    made = Api(people.operator).post(f"{V21}/servers", body, OpenStack_API_Version="compute 2.67")
+    assert made.status_code == 202, made.content
+    drain()
+    port = Port.objects.get(device_id=made.json()["server"]["id"])
+    assert (port.network_id, port.project_id) == (theirs.id, people.operator.project_id)
 
 
 def test_certificates_are_kept_and_nothing_is_checked(api: Api, cloud: Cloud) -> None:

@@ -357,6 +357,19 @@ def test_what_cannot_be_booted_from(api: Api, cloud: Cloud, people: People) -> N
     assert "smaller than the minimum size" in refused(from_image(cloud))
 
 
+def test_an_image_may_say_how_a_server_with_an_empty_root_volume_is(api: Api, cloud: Cloud) -> None:
+    """imageRef beside a device that boots: the server is as the image says, and nothing is copied from it."""
+    empty = {"source_type": "blank", "destination_type": "volume", "volume_size": 1, "boot_index": 0}
+    Image.objects.update(properties={"os_type": "linux"})
+    body = server_body(cloud, block_device_mapping_v2=[empty], networks="none")
+    assert message(api.post(f"{V21}/servers", server_body(cloud, imageRef=None, block_device_mapping_v2=[empty])), 400)
+    answer = api.post(f"{V21}/servers", body, OpenStack_API_Version="compute 2.67")
+    assert answer.status_code == 202, answer.content
+    made = Instance.objects.get(id=answer.json()["server"]["id"])
+    assert made.image_properties == {"os_type": "linux"}
+    assert BlockDevice.objects.get(instance=made).source_type == "blank"
+
+
 # ----- attaching ------------------------------------------------------------------------------------------------------
 
 

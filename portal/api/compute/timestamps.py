@@ -1,10 +1,12 @@
 """Times in the queries and answers of the Compute API."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.utils.dateparse import parse_datetime
 
 from provisioning.common.errors import InvalidInputError
+
+SECOND = timedelta(seconds=1) - timedelta.resolution
 
 
 def timestamp(moment: datetime | None) -> str | None:
@@ -34,3 +36,9 @@ def read_time(value: str, name: str) -> datetime:
         f"Invalid input for query parameters {name}. Value: {value[:64]}. {value[:64]!r} is not a 'date-time'",
         field=name,
     )
+
+
+def read_end(value: str, name: str) -> datetime:
+    """Return the last moment that a query names: a whole second until its end, as times are shown without its parts."""
+    found = read_time(value, name)
+    return found if found.microsecond else found + SECOND

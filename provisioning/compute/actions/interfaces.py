@@ -91,7 +91,7 @@ class AttachInterface(InterfaceAction[NetworkRequest, AttachInterfaceRequest]):
         host, zone = (instance.host.name, instance.host.availability_zone) if instance.host else ("", "")
         try:
             port = network.add_interface(
-                instance.id, instance.project_id, interface, host, zone, dns_name=instance.hostname
+                instance.id, instance.project_id, interface, host, zone, dns_name=instance.hostname.lower()
             )
         except OutOfAddressesError as error:
             raise InvalidInputError(error.message, field="net_id") from error

@@ -28,7 +28,7 @@ def allocate(instance: Instance, host: HostState, action: InstanceAction) -> Ins
             instance.security_groups,
             host.name,
             host.availability_zone,
-            dns_name=instance.hostname,
+            dns_name=instance.hostname.lower(),
         )
         given = {read_id(entry.get("port_id")) for entry in instance.requested_networks}
         creation_tags.give(instance.id, "network-interface", [port.id for port in ports if port.id not in given])

@@ -47,7 +47,8 @@ class CheckedDisks:
 def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor) -> CheckedDisks:
     """Return the disks of a launch.  Raises InvalidInputError and ForbiddenError."""
     disks = request.disks
-    image = check_image(context, request.image_id) if request.image_id and not _boots(disks) else None
+    named_image = check_image(context, request.image_id) if request.image_id else None
+    image = None if _boots(disks) else named_image
     if image is not None and (named := disks_of(image.properties)):
         disks = (*named, *disks)
         image = None if _boots(named) else image
@@ -64,7 +65,7 @@ def check_disks(context: RequestContext, request: LaunchRequest, flavor: Flavor)
         properties, size = boot_properties(image), max(image.virtual_size or 0, image.size or 0)
     else:
         root = next(each for each in found if each.device.is_root)
-        properties, size = root.check_root(flavor), 0
+        properties, size = root.check_root(flavor, named_image), 0
     copy = flavor_copy(flavor, size, local_root=image is not None)
     hardware = device_names.hardware_of(properties, copy)
     taken = device_names.of_flavor(copy, devices, hardware, local_root=image is not None)
@@ -169,8 +170,12 @@ class _Disk:
         """Where its volume is, when a server elsewhere may not have it; else empty."""
         return self.volume.availability_zone if self.volume is not None and not settings.CROSS_AZ_ATTACH else ""
 
-    def check_root(self, flavor: Flavor) -> dict[str, str]:
-        """Check that a server of this size can boot from it, and return what its image says."""
+    def check_root(self, flavor: Flavor, named: Image | None) -> dict[str, str]:
+        """Check that a server of this size can boot from it, and return what its image says.
+
+        ``named``: the image that the request names beside its disks.  It says how the server is, whatever the disk is
+        made of, and the disk may be empty, as in Nova.
+        """
         volume = self.snapshot.volume if self.snapshot else self.volume
         if self.image is not None:
             check_memory(flavor, self.image)
@@ -181,6 +186,9 @@ class _Disk:
                 raise invalid(f"Block Device {volume.id} is not bootable.")
             properties = boot_properties_of_volume(volume.image_metadata)
             least, data = _number(volume.image_metadata.get("min_disk")), 0
+        elif named is not None:
+            check_memory(flavor, named)
+            properties, least, data = {}, named.min_disk, 0
         else:
             raise invalid(BOOT_SEQUENCE)  # nobody boots from an empty volume
         least = max(least, -(-data // GIB))
@@ -190,7 +198,7 @@ class _Disk:
                 f" {(self.device.size or 0) * GIB} bytes, minimum size is {least * GIB} bytes.",
                 field=FIELD,
             )
-        return properties
+        return properties if named is None else boot_properties(named)
 
 
 def _image(context: RequestContext, asked: DiskRequest) -> Image:

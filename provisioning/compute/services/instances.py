@@ -97,7 +97,7 @@ def write(
             asked = Note(context, service="nova-api")
             if state.update(instance, changed, asked):  # from here on nobody else changes it before the end
                 if "hostname" in changed:
-                    network.set_dns_name(instance.id, instance.hostname)
+                    network.set_dns_name(instance.id, instance.hostname.lower())
                 guest_changes.changed(instance, changed)
                 if after is not None:
                     after(instance)

@@ -246,7 +246,7 @@ def give_back(instance: Instance, said: GuestInterface) -> str:
         with transaction.atomic():
             _take_from_other(instance, port_id)
             network.give_port_back(
-                instance.id, instance.project_id, kept, host.name, host.availability_zone, instance.hostname
+                instance.id, instance.project_id, kept, host.name, host.availability_zone, instance.hostname.lower()
             )
     except NovellaError as error:
         return error.message[:255]

@@ -12,7 +12,7 @@ from portal.api.common.microversions import NEWEST
 from portal.api.common.paging import next_links, read_page
 from portal.api.compute.migrations import schemas as migration_schemas
 from portal.api.compute.schemas import boolean, last
-from portal.api.compute.timestamps import read_time
+from portal.api.compute.timestamps import read_end, read_time
 from portal.api.compute.timestamps import timestamp_micro
 from portal.api.compute.base import ComputeView
 from provisioning.common.errors import InvalidInputError
@@ -59,7 +59,7 @@ class MigrationsView(ComputeView):
         filters = MigrationFilters(
             **said,
             changes_since=read_time(since, "changes-since") if since else None,
-            changes_before=read_time(before, "changes-before") if before else None,
+            changes_before=read_end(before, "changes-before") if before else None,
         )
         if filters.changes_since and filters.changes_before and filters.changes_since > filters.changes_before:
             raise InvalidInputError(

@@ -9,7 +9,7 @@ from oslo_utils import strutils
 
 from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, query
 from portal.api.compute.servers.sorting import sort_schema
-from portal.api.compute.timestamps import read_time
+from portal.api.compute.timestamps import read_end, read_time
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.common.numbers import MAX_INTEGER
@@ -218,7 +218,7 @@ _READERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "access_ip_v6": ("access_ip_v6", _address),
     "auto_disk_config": ("disk_config", _disk_config),
     "availability_zone": ("availability_zone", _text),
-    "changes-before": ("changes_before", read_time),
+    "changes-before": ("changes_before", read_end),
     "changes-since": ("changes_since", read_time),
     "config_drive": ("config_drive", _truth),
     "created_at": ("created_at", _second),

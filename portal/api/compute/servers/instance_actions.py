@@ -9,7 +9,7 @@ from portal.api.common.paging import next_links, read_page
 from portal.api.compute.base import ComputeView
 from portal.api.compute.schemas import COUNT, TEXT, Schema, Version, last, query
 from portal.api.compute.servers.shapes import host_id
-from portal.api.compute.timestamps import read_time, timestamp_micro
+from portal.api.compute.timestamps import read_end, read_time, timestamp_micro
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute import selectors
 from provisioning.compute.models import InstanceAction, InstanceActionEvent
@@ -43,8 +43,8 @@ class InstanceActionsView(ComputeView):
             return Response({"instanceActions": [self.shape(action) for action in found]})
         page = read_page(request, zero_is_none=True)
         since, before = (
-            read_time(text, name) if (text := last(query, name)) else None
-            for name in ("changes-since", "changes-before")
+            read(text, name) if (text := last(query, name)) else None
+            for name, read in (("changes-since", read_time), ("changes-before", read_end))
         )
         if since and before and self.microversion >= (2, 66) and since > before:
             raise InvalidInputError(
