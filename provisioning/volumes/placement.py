@@ -39,7 +39,7 @@ def pool_views() -> list[PoolView]:
             reserved_percentage=pool.reserved_percentage,
             max_over_subscription_ratio=pool.max_over_subscription_ratio,
             capabilities={
-                name: str(value).lower() if value in (True, False) else value for name, value in offered(pool).items()
+                name: str(value).lower() if isinstance(value, bool) else value for name, value in offered(pool).items()
             },
             enabled=pool.enabled,
             alive=pool.is_alive,
