@@ -114,6 +114,7 @@ def test_tempest_is_told(facts: Facts, tmp_path: Path) -> None:
         "backup": "true",
         "multi_backend": "false",
         "extend_attached_volume": "true",
+        "extend_attached_encrypted_volume": "true",
     }
     assert told["image"]["disk_formats"] == "raw,qcow2"
     assert told["service_available"]["cinder"] == "true"

@@ -174,14 +174,14 @@ def _volume(facts: Facts) -> Settings:
         volume["volume_type_multiattach"] = facts.multiattach_type
     if len(names) > 1:
         volume["backend_names"] = ",".join(names)
+    extended = _yes(any(str(pool.get("online_extend_support")) == "True" for pool in facts.pools))
     return {
         "volume": volume,
         "volume-feature-enabled": {
             "backup": _yes(facts.backups),
             "multi_backend": _yes(len(names) > 1),
-            "extend_attached_volume": _yes(
-                any(str(pool.get("online_extend_support")) == "True" for pool in facts.pools)
-            ),
+            "extend_attached_volume": extended,
+            "extend_attached_encrypted_volume": extended,
         },
     }
 
