@@ -59,7 +59,8 @@ def shapes(call: Call, ports: Sequence[Port]) -> list[Shape]:
 
 
 def _shape(port: Port, related: Related) -> Shape:
-    of_ipv4, dns = fixed_of(port, 4), {each["ip_address"]: each["fqdn"] for each in selectors.dns_assignment(port)}
+    named = selectors.dns_assignment(port) if port.dns_name else ()
+    of_ipv4, dns = fixed_of(port, 4), {each["ip_address"]: each["fqdn"] for each in named}
     first = next(iter(sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)), None)
     home = of_ipv4[0] if of_ipv4 else first
     shape: Shape = {
