@@ -26,6 +26,7 @@ def outside(operator: Person, **values: Any) -> Network:
     return services.create_network(operator.project_id, "public", external=True, **values)
 
 
+@pytest.mark.slow
 @each_row(
     ("kind", "given", "shown"),
     [
@@ -157,6 +158,9 @@ def test_a_network_is_external_for_one_project(people: People) -> None:
         "action": "access_as_external",
         "target_tenant": people.alice.project_id.hex,
     }
+    own = services.create_network(people.alice.project_id, "own")
+    member = Api(people.alice).post(f"{V2}/rbac-policies", {"rbac_policy": said | {"object_id": str(own.id)}})
+    refused(member, 403, "PolicyNotAuthorized")
     policy = operator.post(f"{V2}/rbac-policies", {"rbac_policy": said}).json()["rbac_policy"]
     assert Api(people.alice).get(path).json()["network"]["router:external"] is True
     assert Api(people.charlie).get(path).status_code == 404
