@@ -171,7 +171,7 @@ def test_a_subnet_in_full(at_alice: Client, net: Network) -> None:
         ),
         ({"cidr": "10.77.0.128/25"}, {"cidr"}),
         ({"cidr": "10.79.0.0/24", "allocation_pools": "10.80.0.1-10.80.0.9"}, {"allocation_pools"}),
-        ({"cidr": "10.79.0.0/24", "gateway": "own", "gateway_ip": "10.80.0.1"}, {"gateway_ip"}),
+        ({"cidr": "10.79.0.0/24", "gateway": "own", "gateway_ip": "10.79.0.255"}, {"gateway_ip"}),
         ({"cidr": "10.79.0.0/24", "ipv6_mode": "slaac", "enable_dhcp": "on"}, {"ipv6_mode"}),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 
 import pytest
 
@@ -47,9 +48,15 @@ def test_a_network_without_subnet_or_of_another_project_is_not_usable(
         selectors.requested_networks_for(charlie.context, [{"network_id": "../../etc"}])
 
 
-def test_an_operator_launches_on_no_other_projects_network(operator: Person, net: Network) -> None:
+def test_an_operator_names_another_projects_network_and_is_given_none(operator: Person, net: Network) -> None:
+    asked: list[Mapping[str, str | None]] = [{"network_id": str(net.id)}]
+    [found] = selectors.requested_networks_for(operator.context, asked)
+    assert (found["network_id"], found["anywhere"]) == (str(net.id), "yes")
+    assert selectors.requested_networks_for(operator.context, None) == []
     with pytest.raises(InvalidInputError, match="could not be found"):
-        selectors.requested_networks_for(operator.context, [{"network_id": str(net.id)}])
+        services.allocate(uuid.uuid4(), operator.project_id, asked, [], "h1", "nova")
+    [port] = services.allocate(uuid.uuid4(), operator.project_id, [found], [], "h1", "nova")
+    assert (port.network_id, port.project_id) == (net.id, operator.project_id)
 
 
 def test_addresses_and_ports_are_checked(alice: Person, charlie: Person, net: Network) -> None:

@@ -149,6 +149,9 @@ def subnetpools(scene: Scene, patch: pytest.MonkeyPatch) -> None:
     taken = {"network_id": net, "ip_version": 4, "subnetpool_id": new["subnetpool"]["id"]}
     made(scene, "subnets", "subnet", taken)
     play("delete what is in use", "DELETE", one)
+    play("add prefixes", "PUT", f"{one}/add_prefixes", {"prefixes": ["10.68.0.0/16"]})
+    play("remove prefixes", "PUT", f"{one}/remove_prefixes", {"prefixes": ["10.68.0.0/16"]})
+    play("remove what is in use", "PUT", f"{one}/remove_prefixes", {"prefixes": ["10.64.0.0/16"]})
     scene.api("alice").delete(f"/network/v2.0/subnets/{scene.ids['subnet_id']}")
     play("delete", "DELETE", one)
 
