@@ -50,12 +50,15 @@ def owned_by(project_ids: Ids) -> dict[str, int]:
     return {kind: number for kind, number in counted.items() if number}
 
 
-def refuse_owners(project_ids: Ids, who: str) -> None:
-    """Raise ConflictError, beginning with ``who``, when the projects own what must be removed first."""
+def refuse_owners(project_ids: Ids, who: str, *, hint: str = "") -> None:
+    """Raise ConflictError, beginning with ``who``, when the projects own what must be removed first.
+
+    ``hint``: the command that removes it.
+    """
     owned = owned_by(project_ids)
     if owned:
         things = ", ".join(f"{kind} ({number})" for kind, number in sorted(owned.items()))
-        raise ConflictError(f"{who} still owns {things}. Remove these first.")
+        raise ConflictError(f"{who} still owns {things}. Remove these first{f': {hint}' if hint else ''}.")
 
 
 def remove_with_projects(project_ids: Ids) -> None:

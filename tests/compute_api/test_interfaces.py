@@ -66,6 +66,7 @@ def test_no_server_is_put_on_an_external_network_that_one_only_sees(api: Api, cl
     assert message(api.post(f"{V21}/servers", body), 403) == words
 
 
+@pytest.mark.slow
 def test_an_operator_puts_servers_on_external_networks_and_on_those_of_others(
     cloud: Cloud, people: People, server: str
 ) -> None:

@@ -16,7 +16,7 @@ from provisioning.compute.launch.request import LaunchRequest
 from provisioning.compute.models import Flavor
 from provisioning.hosts import enrolment
 from provisioning.hosts.models import Host, JoinToken
-from provisioning.identity.models import Project, User
+from provisioning.identity.models import Project, RoleAssignment, User
 from provisioning.identity.selectors.entries import roles_of
 from provisioning.identity.services.passwords import authenticate_password, set_password
 from provisioning.images.models import Image
@@ -68,6 +68,8 @@ def test_people_and_roles_are_as_documented(data: Path) -> None:
     projects = {project.name: project.id for project in Project.objects.all()}
     assert made["projects"] == {name: key.hex for name, key in projects.items()}
     assert "admin" in roles_of(users["admin"], projects["admin"])
+    [of_system] = RoleAssignment.objects.filter(system=True)
+    assert (of_system.user_id, of_system.role.name) == (users["admin"], "admin")
     assert "admin" in roles_of(users["admin"], projects["demo"])
     assert roles_of(users["demo"], projects["demo"]) == {"member", "reader"}
     assert not roles_of(users["demo"], projects["admin"])

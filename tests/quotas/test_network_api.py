@@ -114,8 +114,22 @@ def test_a_limit_below_what_is_used_needs_force(path: str, operator_api: Api, pe
         assert operator_api.put(path, {"quota": {"port": 1, **more}}).json()["quota"]["port"] == 1
 
 
-@pytest.mark.parametrize("project", [uuid.UUID(int=5).hex, "nonsense", "a%00b"])
-def test_an_unknown_project_is_not_found(operator_api: Api, project: str) -> None:
+def test_quotas_of_a_project_that_identity_does_not_know_are_kept(operator_api: Api) -> None:
+    unknown = uuid.UUID(int=5).hex
+    path, volumes = f"{V2}/{unknown}", f"/volume/v3/os-quota-sets/{unknown}"
+    for tail in ("", "/default"):
+        assert operator_api.get(path + tail).json() == {"quota": DEFAULTS}
+    assert operator_api.put(path, {"quota": {"port": 7}}).json()["quota"]["port"] == 7
+    assert operator_api.get(f"{path}/details").json()["quota"]["port"]["limit"] == 7
+    assert operator_api.delete(path).status_code == 204
+    assert operator_api.get(path).json() == {"quota": DEFAULTS}
+    assert operator_api.put(volumes, {"quota_set": {"volumes": 3}}).json()["quota_set"]["volumes"] == 3
+    assert operator_api.get(volumes).json()["quota_set"]["volumes"] == 3
+    assert operator_api.delete(volumes).status_code == 200
+
+
+@pytest.mark.parametrize("project", ["nonsense", "a%00b"])
+def test_what_is_no_id_of_a_project_is_not_found(operator_api: Api, project: str) -> None:
     for tail in ("", "/default", "/details"):
         assert operator_api.get(f"{V2}/{project}{tail}").status_code == 404
     assert operator_api.put(f"{V2}/{project}", {"quota": {}}).status_code == 404

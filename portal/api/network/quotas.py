@@ -11,7 +11,6 @@ from portal.api.network.base import NetworkView
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.numbers import MAX_INTEGER
-from provisioning.identity.selectors.lookups import projects_by_id
 from provisioning.network.errors import TenantQuotaNotFoundError
 from provisioning.quotas import selectors
 from provisioning.quotas.services.limits import reset_limits, set_limits
@@ -56,9 +55,9 @@ class QuotaView(NetworkView):
         return {"project_id": self.kwargs.get("project_id", "")}
 
     def project(self, project_id: str) -> uuid.UUID:
-        """Return the id of a project that there is; raises NotFoundError."""
+        """Return the id of a project, which Identity need not know; NotFoundError for what is no id."""
         project = read_id(project_id)
-        if project is None or (project != self.context.project_id and not projects_by_id([project])):
+        if project is None:
             raise NotFoundError(f"Project {project_id[:64]} could not be found.")
         return project
 

@@ -126,7 +126,9 @@ def delete_project(project: Project) -> None:
         owner_locks.lock_project(project_id)
         if project.children.exists():
             raise ConflictError(f"There are projects below {project.name}. Delete those first.")
-        project_resources.refuse_owners([project_id], f"The project {project.name}")
+        project_resources.refuse_owners(
+            [project_id], f"The project {project.name}", hint=f"openstack project cleanup --project {project_id.hex}"
+        )
         project_resources.remove_with_projects([project_id])
         Project.objects.filter(id=project_id).delete()
         announce.revoked(project_id=project_id)

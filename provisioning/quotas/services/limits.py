@@ -10,6 +10,7 @@ from provisioning.common.errors import InvalidInputError, OverQuotaError
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.common.retry import when_broken_off
 from provisioning.identity import owner_locks
+from provisioning.identity.models import Project
 from provisioning.quotas import selectors
 from provisioning.quotas.limits import COMPUTE, DEFAULTS, EACH, UNLIMITED, is_per_type
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
@@ -64,12 +65,13 @@ def set_limits(
 ) -> None:
     """Set several limits of a project or of a user in it, all or none, as ``set_limit``.
 
+    Limits of a project that Identity does not know are kept, too, as in Neutron and Cinder.
     What only projects have a limit of is set for the project, whichever user is named.  Unless ``force``,
     InvalidInputError names a project's limit below what it holds or what its users' limits add up to, a user's below
     what the user holds, and one above what the other users' limits leave of the project's.
     """
     if project_id is not None and not force:
-        owner_locks.lock_project(project_id)
+        owner_locks.lock_rows(Project, [project_id])
         _check(limits, _ranges(project_id, user_id))
     for resource, limit in limits.items():
         set_limit(project_id, resource, limit, user_id=user_id if resource in OWN else None)

@@ -44,9 +44,9 @@ def loaded(spec: InstanceSpec, name: str) -> Any:
     return json.loads(seed_files(spec)[name])
 
 
-def static(spec: InstanceSpec) -> InstanceSpec:
+def static(spec: InstanceSpec, gateway: str = "10.20.0.1") -> InstanceSpec:
     port = spec.ports[0]
-    fixed = replace(port.fixed_ips[0], enable_dhcp=False, dns_nameservers=["192.0.2.53"])
+    fixed = replace(port.fixed_ips[0], enable_dhcp=False, dns_nameservers=["192.0.2.53"], gateway=gateway)
     return replace(spec, ports=[replace(port, fixed_ips=[fixed])])
 
 
@@ -97,6 +97,8 @@ def test_an_interface_without_dhcp_gets_its_address(spec: InstanceSpec) -> None:
     interface = loaded(static(spec), "network-config")["ethernets"]["eth0"]
     assert interface["addresses"] == ["10.20.0.5/24"]
     assert interface["routes"] == [{"to": "0.0.0.0/0", "via": "10.20.0.1"}]
+    outside = loaded(static(spec, gateway="192.0.2.1"), "network-config")["ethernets"]["eth0"]
+    assert outside["routes"] == [{"to": "0.0.0.0/0", "via": "192.0.2.1", "on-link": True}]
     assert "dhcp4" not in interface
     data = loaded(static(spec), "openstack/latest/network_data.json")
     (entry,) = data["networks"]

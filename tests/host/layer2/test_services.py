@@ -239,6 +239,8 @@ def test_a_ports_own_options_reach_it_alone_and_one_that_is_no_good_spoils_nothi
     options = [
         DhcpOption(name="bootfile-name", value="pxe.0"),
         DhcpOption(name="router", value="nowhere"),
+        DhcpOption(name="router", value=""),
+        DhcpOption(name="my own", value="x"),
         DhcpOption(name="mtu\ndhcp-script=/bin/sh", value="x"),
         DhcpOption(name="ntp-server", value="10.46.0.9\nlog-queries"),
     ]
