@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.one_machine import OneMachine, wait_for
-from tools.guest_image.kinds import KINDS, SAID, Kind, build
+from tools.guest_image.kinds import KINDS, SAID, Builder, Kind
 
 pytestmark = [pytest.mark.deep, pytest.mark.compat, pytest.mark.libvirt, pytest.mark.slow]
 FLAVOR, TWO_DISKS = "m1.kinds", "m1.kinds-two-disks"
@@ -32,8 +30,8 @@ ASKED: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.fixture(scope="module")
-def disks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return build(tmp_path_factory.mktemp("kinds"))
+def disks(tmp_path_factory: pytest.TempPathFactory) -> Builder:
+    return Builder(tmp_path_factory.mktemp("kinds"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,10 +41,10 @@ def _flavor(cloud: OneMachine) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_a_disk_of_each_kind_boots_by_upload_alone(cloud: OneMachine, disks: dict[str, Path], kind: Kind) -> None:
+def test_a_disk_of_each_kind_boots_by_upload_alone(cloud: OneMachine, disks: Builder, kind: Kind) -> None:
     properties, found = ASKED[kind.name]
     said = [word for name, value in properties.items() for word in ("--property", f"{name}={value}")]
-    words = ("--disk-format", kind.disk_format, "--file", str(disks[kind.name]), *said, kind.name)
+    words = ("--disk-format", kind.disk_format, "--file", str(disks.build(kind)), *said, kind.name)
     cloud.openstack("image", "create", *words)
     flavor = TWO_DISKS if kind.name == "two-disks" else FLAVOR
     words = ("--image", kind.name, "--flavor", flavor, "--network", "demo-net", "--wait", kind.name)

@@ -53,6 +53,10 @@ def test_variables_and_tpm_stay_with_their_guest_and_go_with_it(lab: Lab, host: 
     tpm, passphrase = folder / "tpm/state/tpm2-00.permall", key.read_text()
     assert (tpm.stat().st_mode & 0o077, key.stat().st_mode & 0o077) == (0, 0)
     variables = folder / "uefi.vars"
+    for number in range(3):  # PCI Express has as many places as a guest was given before it started
+        more = replace(spec.ports[0], mac_address=f"fa:16:3e:00:99:0{number}", tap=f"tapmore{number}")
+        host.driver.attach_interface(spec, more)
+        assert more.mac_address in host.driver.interfaces()[spec.uuid]
     host.driver.stop(spec.uuid, 0)
     assert not processes_naming(folder / "tpm")
     variables.write_bytes(MARK + variables.read_bytes()[len(MARK) :])

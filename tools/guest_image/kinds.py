@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Builds small disks of many kinds, as users bring them from elsewhere, from packages of this machine's Debian.
 
 Each has one kernel, Debian's general one, and a ramdisk with busybox and the drivers of its kind alone, whose first
@@ -8,8 +7,6 @@ program says on the serial line what hardware it has found.  Nothing is installe
 from __future__ import annotations
 
 import gzip
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,22 +177,23 @@ echo written by its builder | dd of=/dev/{LVM_GROUP}/{LVM_VOLUME} conv=sync 2>/d
         raise BuildError("The volume group was not written.")
 
 
-def build(destination: Path, kinds: Sequence[Kind] = KINDS) -> dict[str, Path]:
-    """Build the disks in ``destination``; return the file of each by its name."""
-    found = {}
-    with tempfile.TemporaryDirectory(prefix=".kinds-", dir=destination) as folder:
-        work = Work(Path(folder))
-        tree = unpack(work)
-        _, modules = kernel_of(tree)
-        for kind in kinds:
-            files = boot_files(work, tree, kind, ramdisk(work, tree, modules, kind))
-            target = destination / f"{kind.name}.{kind.disk_format}"
-            if kind.loader == "iso":
-                shutil.move(cd(work, tree, files), target)
-            else:
-                raw = disk(work, kind, files, more=16 if kind.lvm else 0)
-                if kind.lvm:
-                    write_volume_group(work, tree, modules, kind, raw)
-                run("qemu-img", "convert", "-f", "raw", "-O", "qcow2", raw, target)
-            found[kind.name] = target
-    return found
+class Builder:
+    """Builds disks in a folder, from packages that are unpacked there once."""
+
+    def __init__(self, destination: Path) -> None:
+        self._destination, self._work = destination, Work(destination)
+        self._tree = unpack(self._work)
+        _, self._modules = kernel_of(self._tree)
+
+    def build(self, kind: Kind) -> Path:
+        """Build the disk of a kind; return its file."""
+        work, tree, modules = self._work, self._tree, self._modules
+        files = boot_files(work, tree, kind, ramdisk(work, tree, modules, kind))
+        if kind.loader == "iso":
+            return cd(work, tree, files)
+        raw, target = disk(work, kind, files, more=16 if kind.lvm else 0), self._destination / f"{kind.name}.qcow2"
+        if kind.lvm:
+            write_volume_group(work, tree, modules, kind, raw)
+        run("qemu-img", "convert", "-f", "raw", "-O", "qcow2", raw, target)
+        raw.unlink()
+        return target

@@ -142,6 +142,7 @@ def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot
         ET.SubElement(channel, "target", type="virtio", name="org.qemu.guest_agent.0")
     graphics = ET.SubElement(devices, "graphics", type="vnc")
     ET.SubElement(graphics, "listen", type="socket", socket=str(paths.vnc_socket))
+    hardware_xml.add_places(devices, spec, hardware)
     hardware_xml.add_desk(devices, hardware)
     ET.SubElement(ET.SubElement(devices, "memballoon", model="virtio"), "stats", period="10")
     hardware_xml.add_chips(devices, hardware, parts)

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
 
-from compute_agent.contract.build import PortRef
+from compute_agent.contract.build import InstanceSpec, PortRef
 from compute_agent.contract.hardware import DEFAULT, Hardware
 from compute_agent.virt.libvirt.firmware import Firmware
 
@@ -15,6 +15,10 @@ SPINLOCK_RETRIES = "8191"
 VENDOR = "1234567890ab"
 """Of a hypervisor that no driver knows."""
 KIB_PER_MIB = 1024
+USUAL_DEVICES, SPARE_PORTS = 8, 12
+"""PCI devices of each guest, and places on the chipset q35 for what is plugged into a running guest: libvirt makes only as
+many as there are devices, and one.
+"""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,14 @@ def add_desk(devices: ET.Element, hardware: Hardware) -> None:
     if hardware.sound_model:
         ET.SubElement(devices, "sound", model=hardware.sound_model)
         ET.SubElement(devices, "audio", id="1", type="none")
+
+
+def add_places(devices: ET.Element, spec: InstanceSpec, hardware: Hardware) -> None:
+    """Write the places of PCI Express, which a guest cannot get while it runs."""
+    if hardware.q35:
+        ET.SubElement(devices, "controller", type="pci", index="0", model="pcie-root")
+        for number in range(1, USUAL_DEVICES + len(spec.ports) + len(spec.volumes) + SPARE_PORTS + 1):
+            ET.SubElement(devices, "controller", type="pci", index=str(number), model="pcie-root-port")
 
 
 def add_chips(devices: ET.Element, hardware: Hardware, parts: Parts) -> None:
