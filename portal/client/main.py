@@ -5,7 +5,6 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from portal.client.cloud import Cloud
@@ -13,6 +12,7 @@ from portal.client.errors import FAILED, ClientError
 from portal.client.links import ENVIRONMENT, Link
 from portal.client.listener import listen
 from portal.client.ssh import SshWish, ssh_command
+from portal.client.ssh_arguments import SshArguments, divided, user_and_server
 from portal.client.standard_streams import carry_standard_streams
 
 SSH_PORT = 22
@@ -29,12 +29,10 @@ novella ssh ends with the code of ssh."""
 
 def command() -> int:
     """Run what the command line says; return the exit code."""
-    own, remote = _divided(sys.argv[1:])
-    parser = _parser()
-    given = parser.parse_args(own)
-    if remote and given.run is not _ssh:
-        parser.error("only `novella ssh` takes a command behind --")
-    given.command = remote
+    arguments = sys.argv[1:]
+    ssh = divided(arguments[1:]) if arguments[:1] == ["ssh"] else SshArguments()
+    given = _parser().parse_args(["ssh", *ssh.own] if arguments[:1] == ["ssh"] else arguments)
+    given.passed_on, given.command = ssh.passed_on, ssh.command
     logging.getLogger().addHandler(logging.NullHandler())  # libraries warn of what is said here in one line
     try:
         run: int = given.run(given)
@@ -61,10 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     ssh = commands.add_parser(
         "ssh",
         parents=[everywhere],
-        help="open a shell on a server, or run a command there: novella ssh NAME -- uptime",
-        description="Run ssh with a tunnel to the server. A command for the server comes behind `--`.",
+        help="open a shell on a server, or run a command there: novella ssh USER@NAME uptime",
+        usage="novella ssh [options] [USER@]NAME [command [argument ...]]",
+        description="Run ssh with a tunnel to the server. Other options are passed on to ssh.",
     )
-    ssh.add_argument("server", metavar="NAME", help="name or id of the server")
+    ssh.add_argument("server", metavar="[USER@]NAME", help="name or id of the server")
     ssh.add_argument("-l", "--login", metavar="USER", help="who to be there (default: what its image says, else root)")
     ssh.add_argument("-i", "--key", metavar="FILE", help="the private key")
     ssh.add_argument("-p", "--port", type=_port, default=SSH_PORT, help="the server's port (default: 22)")
@@ -91,19 +90,15 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments before the first ``--``, and those behind it."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return list(arguments[:at]), list(arguments[at + 1 :])
-
-
 def _ssh(given: argparse.Namespace) -> int:
     cloud = Cloud(given.os_cloud)
-    server = cloud.server(given.server)
+    user, name = user_and_server(given.server)
+    server = cloud.server(name)
     link = cloud.link(server, given.port, given.address)
-    login = given.login or cloud.login(server)
+    login = given.login or user or cloud.login(server)
     key = str(Path(given.key).expanduser()) if given.key else None
-    arguments = ssh_command(SshWish(server.id, server.name, login, key, given.options, given.command))
+    wish = SshWish(server.id, server.name, login, key, given.options, given.passed_on, given.command)
+    arguments = ssh_command(wish)
     try:
         os.execvpe(arguments[0], arguments, {**os.environ, ENVIRONMENT: link.dump()})  # noqa: S606 - found by PATH
     except OSError as error:

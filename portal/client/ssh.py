@@ -18,6 +18,8 @@ class SshWish:
     login: str
     key: str | None = None
     options: Sequence[str] = ()
+    passed_on: Sequence[str] = ()
+    """More arguments for ssh, as they came."""
     command: Sequence[str] = ()
 
 
@@ -35,5 +37,6 @@ def ssh_command(wish: SshWish) -> list[str]:
         found += ["-i", wish.key, "-o", "IdentitiesOnly=yes"]
     for option in wish.options:
         found += ["-o", option]
+    found += wish.passed_on
     host = wish.server_name if _PLAIN.fullmatch(wish.server_name) else wish.server_id
     return [*found, "-l", wish.login, "--", host, *wish.command]

@@ -1,0 +1,63 @@
+"""The command line of ``novella ssh``, which is written as that of ``ssh`` is.
+
+Options of ssh that novella does not read are passed on, and a command may follow the server with or without ``--``.
+Source: ssh(1), and ``main`` in OpenSSH's ssh.c for the letters and for which of them have a value.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+WITH_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")
+OWN = frozenset("liop")
+"""Options of ssh that novella reads itself."""
+LONG_FLAGS = frozenset({"--help"})
+"""Novella's own options without a value."""
+
+
+@dataclass(slots=True)
+class SshArguments:
+    """What is novella's, what is passed on to ssh, and the command for the server."""
+
+    own: list[str] = field(default_factory=list)
+    passed_on: list[str] = field(default_factory=list)
+    command: list[str] = field(default_factory=list)
+
+
+def divided(arguments: Sequence[str]) -> SshArguments:
+    """Divide the arguments behind ``novella ssh``; the last one of ``own`` is the server, if there is one."""
+    found, left, server = SshArguments(), list(arguments), ""
+    while left:
+        each = left.pop(0)
+        if each == "--" and server:
+            found.command = left
+            break
+        if each.startswith("--") and each != "--":
+            found.own.append(each)
+            if "=" not in each and each not in LONG_FLAGS and left:
+                found.own.append(left.pop(0))
+        elif each.startswith("-") and each not in {"-", "--"}:
+            _letters(found, each[1:], left)
+        elif each != "--" and not server:
+            server = each
+        elif server:
+            found.command = [each, *left]
+            break
+    found.own += ["--", server] if server else []
+    return found
+
+
+def _letters(found: SshArguments, letters: str, left: list[str]) -> None:
+    """Read one argument of short options, ``-vL`` with its value behind it or in the next argument."""
+    while letters:
+        letter, letters = letters[0], letters[1:]
+        if letter in WITH_VALUE:
+            value = [letters or left.pop(0)] if letters or left else []
+            (found.own if letter in OWN else found.passed_on).extend([f"-{letter}", *value])
+            return
+        (found.own if letter == "h" else found.passed_on).append(f"-{letter}")
+
+
+def user_and_server(text: str) -> tuple[str | None, str]:
+    """Return the user of ``USER@SERVER``, None without one, and the server; the last ``@`` divides, as in ssh."""
+    user, mark, server = text.rpartition("@")
+    return (user, server) if mark and user and server else (None, text)
