@@ -12,7 +12,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from portal.api.common.ec2_faults import CONTENT_TYPE, SERVICE, fault
 from portal.api.common.links import endpoint
-from portal.api.ec2 import faults
+from portal.api.ec2 import faults, sts
 from portal.api.ec2.protocol import errors, model, parse, render
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.protocol.signed import OF_PROTOCOL, signed_request
@@ -56,21 +56,25 @@ class Ec2View(View):
     def _answer(self, request: HttpRequest) -> HttpResponse:
         request_id: str = request.request_id  # type: ignore[attr-defined]
         action: Action | None = None
-        wait = 0.0
+        wait, of_sts = 0.0, False
         try:
             pairs = _pairs(request)
-            signed = signed_request(request, pairs)
+            of_sts = sts.is_asked(pairs)
+            signed = signed_request(request, pairs, sts.SERVICE if of_sts else model.SERVICE)
             context = _who_asks(request, signed, request_id)
             named = dict(pairs)
-            action = _action_of(named)
-            version = version_of(named)
-            arguments = _arguments(action, context, pairs)
-            said = _done(action, Call(context, arguments, settings.REGION, endpoint(request, SERVICE)), signed)
-            body = render.document(model.operation(action.name), said, request_id=request_id, version=version)
+            if of_sts:
+                body = sts.answer(context, named, request_id)
+            else:
+                action = _action_of(named)
+                version = version_of(named)
+                arguments = _arguments(action, context, pairs)
+                said = _done(action, Call(context, arguments, settings.REGION, endpoint(request, SERVICE)), signed)
+                body = render.document(model.operation(action.name), said, request_id=request_id, version=version)
             status = 200
         except Exception as error:  # noqa: BLE001 - everything is told in EC2's shape
             status, code, message = faults.code_of(error, action, request_id)
-            body = fault(code, message, request_id)
+            body = (sts.fault if of_sts else fault)(code, message, request_id)
             if isinstance(error, signatures.SignedAlikeError):
                 wait = error.wait.total_seconds()
         answer = HttpResponse(body, status=status, content_type=CONTENT_TYPE)

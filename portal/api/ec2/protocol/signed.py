@@ -8,7 +8,6 @@ from django.http import HttpRequest
 
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
-from portal.api.ec2.protocol.model import SERVICE
 from provisioning.identity.ec2_signatures import ALGORITHM, SignedRequest
 
 OF_PROTOCOL = frozenset(
@@ -25,13 +24,14 @@ _AUTHORIZATION = re.compile(
 )
 
 
-def signed_request(request: HttpRequest, pairs: Sequence[tuple[str, str]]) -> SignedRequest:
+def signed_request(request: HttpRequest, pairs: Sequence[tuple[str, str]], service: str) -> SignedRequest:
     """Return the request as it was signed; ``pairs`` are its parameters, no name twice.
 
-    Raises Ec2Error when it is not signed, or not wholly.
+    Raises Ec2Error when it is not signed, not wholly, or for another service.
     """
     params = dict(pairs)
-    access, signature = _of_header(request) if "Authorization" in request.headers else _of_parameters(params)
+    named = "Authorization" in request.headers
+    access, signature = _of_header(request, service) if named else _of_parameters(params, service)
     return SignedRequest(
         access=access,
         signature=signature,
@@ -44,7 +44,7 @@ def signed_request(request: HttpRequest, pairs: Sequence[tuple[str, str]]) -> Si
     )
 
 
-def _of_header(request: HttpRequest) -> tuple[str, str]:
+def _of_header(request: HttpRequest, service: str) -> tuple[str, str]:
     value = request.headers["Authorization"]
     found = _AUTHORIZATION.fullmatch(value) if len(value) <= 4096 else None
     if found is None:
@@ -53,12 +53,12 @@ def _of_header(request: HttpRequest) -> tuple[str, str]:
             "The request signature does not conform to AWS standards: Authorization must have Credential, SignedHeaders"
             f" and Signature of {ALGORITHM}.",
         )
-    return _scoped(found[1]), found[2]
+    return _scoped(found[1], service), found[2]
 
 
-def _of_parameters(params: dict[str, str]) -> tuple[str, str]:
+def _of_parameters(params: dict[str, str], service: str) -> tuple[str, str]:
     if "X-Amz-Signature" in params:
-        return _scoped(params.get("X-Amz-Credential", "")), params["X-Amz-Signature"]
+        return _scoped(params.get("X-Amz-Credential", ""), service), params["X-Amz-Signature"]
     if "AWSAccessKeyId" not in params:
         raise Ec2Error("MissingAuthenticationToken", "Request is missing Authentication Token", status=403)
     if "Signature" not in params:
@@ -68,7 +68,7 @@ def _of_parameters(params: dict[str, str]) -> tuple[str, str]:
     return params["AWSAccessKeyId"], params["Signature"]
 
 
-def _scoped(credential: str) -> str:
+def _scoped(credential: str, service: str) -> str:
     """Return the access key of a credential as version 4 names it; Ec2Error when it is for another service.
 
     The region may be any: clients are often configured for one of AWS's.
@@ -78,8 +78,7 @@ def _scoped(credential: str) -> str:
         raise Ec2Error(
             "IncompleteSignature", "Credential must have the access key, date, region, service and 'aws4_request'"
         )
-    if parts[3:] != [SERVICE, "aws4_request"]:
-        raise Ec2Error(
-            "SignatureDoesNotMatch", "Credential should be scoped to service 'ec2' and to 'aws4_request'", status=403
-        )
+    if parts[3:] != [service, "aws4_request"]:
+        words = f"Credential should be scoped to service '{service}' and to 'aws4_request'"
+        raise Ec2Error("SignatureDoesNotMatch", words, status=403)
     return parts[0]

@@ -1,0 +1,49 @@
+"""The Security Token Service, as far as it says who asks: ``GetCallerIdentity``, at the address of the EC2 API.
+
+Clients ask it first, and compare the account with the owners that EC2 shows.  An account is a project, by its id.
+Source: AWS STS API reference, version 2011-06-15.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from portal.api.common.ec2_faults import HEAD, text
+from portal.api.ec2.protocol.errors import Ec2Error, missing_parameter
+from provisioning.common.context import RequestContext
+
+SERVICE, VERSION = "sts", "2011-06-15"
+_SPACE = f'xmlns="https://sts.amazonaws.com/doc/{VERSION}/"'
+
+
+def is_asked(pairs: Sequence[tuple[str, str]]) -> bool:
+    """Whether the parameters are of a request to this service, whose version EC2 never had."""
+    return ("Version", VERSION) in pairs
+
+
+def answer(context: RequestContext, named: Mapping[str, str], request_id: str) -> bytes:
+    """Return the document that answers a request; Ec2Error InvalidAction for every other action."""
+    action = named.get("Action")
+    if not action:
+        raise missing_parameter("Action")
+    if action != "GetCallerIdentity":
+        raise Ec2Error("InvalidAction", f"The action {action[:120]} is not offered by this cloud")
+    account = context.project_id.hex if context.project_id else ""
+    said = "".join(
+        f"<{name}>{text(value)}</{name}>"
+        for name, value in {
+            "Arn": f"arn:aws:iam::{account}:user/{context.user_name}",
+            "UserId": context.user_id.hex if context.user_id else "",
+            "Account": account,
+        }.items()
+    )
+    return (
+        f"{HEAD}<{action}Response {_SPACE}><{action}Result>{said}</{action}Result>"
+        f"<ResponseMetadata><RequestId>{text(request_id)}</RequestId></ResponseMetadata></{action}Response>"
+    ).encode()
+
+
+def fault(code: str, message: str, request_id: str) -> bytes:
+    """Return the document of an error in the form of this service."""
+    return (
+        f"{HEAD}<ErrorResponse {_SPACE}><Error><Type>Sender</Type><Code>{text(code)}</Code>"
+        f"<Message>{text(message)}</Message></Error><RequestId>{text(request_id)}</RequestId></ErrorResponse>"
+    ).encode()
