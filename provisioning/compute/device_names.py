@@ -55,7 +55,8 @@ def check_path(path: str) -> None:
 
 def choose(devices: Iterable[BlockDevice], taken: set[str], hardware: Hardware = DEFAULT) -> None:
     """Give each device that has none a name of its bus that is not ``taken``, or the one it was asked for when that is
-    such a name; ``taken`` grows.  A volume without a bus gets that of the server's disks.  Raises TooManyDisksError.
+    such a name, or ``vdX`` on another bus; ``taken`` grows.  A volume without a bus gets that of the server's disks.
+    Raises TooManyDisksError.
     """
     for device in sorted(devices, key=lambda each: (not each.is_root, each.is_volume, each.position)):
         if not device.disk_bus and device.device_type in {"", "disk"} and hardware.disk_bus != DEFAULT.disk_bus:
@@ -68,6 +69,7 @@ def choose(devices: Iterable[BlockDevice], taken: set[str], hardware: Hardware =
                 f"The maximum allowed number of disk devices ({MOST_DISKS}) to attach to a single instance has been"
                 " exceeded."
             )
-        name = wanted if wanted in free else free[0]
+        same = f"{prefix}{wanted.removeprefix('vd')}" if wanted.startswith("vd") else wanted  # on its own bus
+        name = same if same in free else free[0]
         taken.add(name)
         device.device_name = f"/dev/{name}"

@@ -17,6 +17,12 @@ class InstanceBusyError(ConflictError):
         self.action, self.vm_state, self.task_state = action, vm_state, task_state
 
 
+class NoRoomError(ConflictError):
+    """No host has the room for what is asked."""
+
+    code = "no_room"
+
+
 class ConsoleTakenError(ConflictError):
     """The same person has opened the console in another window, and only one can have it."""
 

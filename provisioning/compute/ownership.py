@@ -1,7 +1,7 @@
 """What projects and users own in compute."""
 
-from provisioning.compute.models import FlavorAccess, Instance, KeyPair, ServerGroup
-from provisioning.ec2 import kinds
+from provisioning.compute.models import BlockDevice, FlavorAccess, Instance, KeyPair, ServerGroup
+from provisioning.ec2 import given, kinds
 from provisioning.identity import project_resources
 from provisioning.identity.project_resources import Ids
 
@@ -13,6 +13,7 @@ def register() -> None:
     """
     kinds.register("i", "instance", Instance)
     kinds.register("key", "key-pair", KeyPair)
+    given.register(Instance, BlockDevice)
     project_resources.register("servers", _servers)
     project_resources.register(
         "flavor accesses", None, lambda ids: FlavorAccess.objects.filter(project_id__in=ids).delete()

@@ -63,6 +63,21 @@ class MetadataOptions(models.Model):
         return f"{self.instance_id} {self.http_tokens}"
 
 
+class GivenValue(models.Model):
+    """A value that a client of EC2 has given for a resource, and that is shown again as it came (``ec2.given``)."""
+
+    project_id = models.UUIDField(db_index=True)
+    resource_id = models.UUIDField()
+    name = models.CharField(max_length=20)
+    value = models.JSONField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["resource_id", "name"], name="ec2_value_once_of_resource")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.resource_id}"
+
+
 class ClientToken(models.Model):
     """What a client called a request that makes something, and what it was answered: sent again, it makes nothing."""
 

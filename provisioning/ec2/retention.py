@@ -7,9 +7,17 @@ from uuid import UUID
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet, UUIDField
 from django.utils import timezone
 
-from provisioning.ec2 import client_tokens
+from provisioning.ec2 import client_tokens, given
 from provisioning.ec2.kinds import UuidOfNumber, kinds
-from provisioning.ec2.models import ClientToken, CreationTags, Ec2Id, Ec2Tag, MetadataOptions, SpentSignature
+from provisioning.ec2.models import (
+    ClientToken,
+    CreationTags,
+    Ec2Id,
+    Ec2Tag,
+    GivenValue,
+    MetadataOptions,
+    SpentSignature,
+)
 from provisioning.identity import project_resources
 from provisioning.jobs import retention
 from provisioning.jobs.retention import Purged
@@ -22,6 +30,7 @@ def register() -> None:
     retention.purge_kind(Purged("EC2 tags", Ec2Tag, _tags))
     retention.purge_kind(Purged("EC2 tags of launches", CreationTags, _creation_tags))
     retention.purge_kind(Purged("EC2 metadata options", MetadataOptions, _metadata_options))
+    retention.purge_kind(Purged("EC2 values", GivenValue, _values))
     retention.purge_kind(Purged("client tokens", ClientToken, _tokens))
     retention.purge_kind(Purged("signatures", SpentSignature, _signatures))
     project_resources.register("EC2 tags and client tokens", None, _forget)
@@ -30,6 +39,7 @@ def register() -> None:
             "ec2.Ec2Tag": "Fifty of a resource at most, and resources are counted.",
             "ec2.CreationTags": "Fifty for each kind of resource that a launch creates, deleted with the instance.",
             "ec2.MetadataOptions": "One of an instance, deleted with it.",
+            "ec2.GivenValue": "A few of each resource, deleted with it, and resources are counted.",
             "ec2.ClientToken": "One for each request that makes something, gone after two days.",
         }
     )
@@ -39,6 +49,7 @@ def _forget(project_ids: Sequence[UUID]) -> None:
     Ec2Tag.objects.filter(project_id__in=project_ids).delete()
     CreationTags.objects.filter(project_id__in=project_ids).delete()
     MetadataOptions.objects.filter(project_id__in=project_ids).delete()
+    GivenValue.objects.filter(project_id__in=project_ids).delete()
     ClientToken.objects.filter(project_id__in=project_ids).delete()
 
 
@@ -74,6 +85,13 @@ def _creation_tags(before: datetime) -> QuerySet[CreationTags]:
 
 def _metadata_options(before: datetime) -> QuerySet[MetadataOptions]:
     return MetadataOptions.objects.exclude(instance_id__in=_instances())
+
+
+def _values(before: datetime) -> QuerySet[GivenValue]:
+    there = Q(pk__in=[])
+    for model in given.owners:
+        there |= Q(Exists(model._default_manager.filter(pk=OuterRef("resource_id"))))
+    return GivenValue.objects.exclude(there)
 
 
 def _instances() -> QuerySet[Model, UUID]:

@@ -1,6 +1,6 @@
 """What projects own in Block Storage."""
 
-from provisioning.ec2 import kinds
+from provisioning.ec2 import given, kinds
 from provisioning.identity import project_resources
 from provisioning.jobs import retention
 from provisioning.volumes import deleted_data
@@ -14,6 +14,7 @@ def register() -> None:
     """
     kinds.register("vol", "volume", Volume)
     kinds.register("snap", "snapshot", Snapshot)
+    given.register(Volume)
     project_resources.register("volumes", lambda ids: Volume.objects.filter(project_id__in=ids).count())
     project_resources.register("volume snapshots", lambda ids: Snapshot.objects.filter(project_id__in=ids).count())
     project_resources.register("backups", lambda ids: Backup.objects.filter(project_id__in=ids).count())

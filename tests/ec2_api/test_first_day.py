@@ -73,7 +73,7 @@ def test_attributes_may_be_set_to_what_they_are(alice: Any, cloud: Cloud, instan
         assert refused(modify, InstanceId=instance, **{name: {"Value": True}}) == "UnsupportedOperation"
     modify(InstanceId=instance, InstanceType={"Value": cloud.small.name})
     modify(InstanceId=instance, Attribute="instanceType", Value=cloud.small.name)
-    assert refused(modify, InstanceId=instance, InstanceType={"Value": "m1.big"}) == "UnsupportedOperation"
+    assert refused(modify, InstanceId=instance, InstanceType={"Value": "m1.big"}) == "IncorrectInstanceState"
 
 
 def test_the_check_of_sources_is_that_of_the_one_interface(alice: Any, people: Any, instance: str) -> None:

@@ -21,6 +21,7 @@ from tests.support.standing import standing
 from tests.support.tables import each_row
 
 MIXED = "InvalidParameterCombination"
+ROOT = [{"DeviceName": "/dev/vda", "Ebs": {"VolumeSize": 1, "DeleteOnTermination": True, "Encrypted": False}}]
 TAGS = [{"Key": "team", "Value": "red"}]
 
 
@@ -81,8 +82,8 @@ def test_images_that_a_project_may_use_are_listed(alice: Any, cloud: Cloud, peop
     (found,) = alice.describe_images(Owners=["self"])["Images"]
     expected = {
         "Description": "mine", "Architecture": "arm64", "Platform": "windows", "State": "available", "Public": False,
-        "RootDeviceType": "instance-store", "ImageType": "machine", "OwnerId": own.hex, "VirtualizationType": "hvm",
-        "ImageLocation": f"{own.hex}/own", "BlockDeviceMappings": [], "DeregistrationProtection": "disabled",
+        "RootDeviceType": "ebs", "ImageType": "machine", "OwnerId": own.hex, "VirtualizationType": "hvm",
+        "ImageLocation": f"{own.hex}/own", "BlockDeviceMappings": ROOT, "DeregistrationProtection": "disabled",
     }  # fmt: skip
     assert {name: found[name] for name in expected} == expected
 
@@ -111,7 +112,7 @@ def several(alice: Any, cloud: Cloud, people: People) -> None:
         ("state", ["pending"], ["web-2"]),
         ("is-public", ["true"], ["small"]),
         ("architecture", ["arm64"], ["db"]),
-        ("root-device-type", ["instance-store"], ["small", "web-1", "web-2", "db"]),
+        ("root-device-type", ["ebs"], ["small", "web-1", "web-2", "db"]),
         ("description", ["*store*"], ["db"]),
         ("owner-alias", ["amazon"], []),
         ("tag:team", ["red"], ["web-1"]),
@@ -126,7 +127,7 @@ def test_images_are_filtered(alice: Any, several: None, name: str, values: list[
 def test_what_an_owner_writes_of_its_disks_breaks_no_list(alice: Any, cloud: Cloud, people: People, text: str) -> None:
     image = make(people.alice.project_id, "odd", properties={"block_device_mapping": text})
     filters = [{"Name": "block-device-mapping.device-name", "Values": ["*"]}]
-    assert (shown(alice, image)["BlockDeviceMappings"], names_of(alice, Filters=filters)) == ([], [])
+    assert (shown(alice, image)["BlockDeviceMappings"], names_of(alice, Filters=filters)) == (ROOT, ["small", "odd"])
 
 
 def test_pages_ids_and_queries(alice: Any, cloud: Cloud, people: People, django_assert_max_num_queries: Any) -> None:

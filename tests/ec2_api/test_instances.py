@@ -294,8 +294,11 @@ def test_attributes_are_shown_and_changed(alice: Any, cloud: Cloud) -> None:
     assert not Instance.objects.get().locked
     alice.modify_instance_attribute(InstanceId=instance, Groups=[group])
     assert refused(alice.modify_instance_attribute, InstanceId=instance) == "InvalidParameterCombination"
-    for wrong in ({"InstanceType": {"Value": "m1.big"}}, {"InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}):
-        assert refused(alice.modify_instance_attribute, InstanceId=instance, **wrong) == "UnsupportedOperation"
+    for wrong, code in (
+        ({"InstanceType": {"Value": "m1.big"}}, "IncorrectInstanceState"),
+        ({"InstanceInitiatedShutdownBehavior": {"Value": "terminate"}}, "UnsupportedOperation"),
+    ):
+        assert refused(alice.modify_instance_attribute, InstanceId=instance, **wrong) == code
     mapping = [{"DeviceName": "/dev/vdz", "Ebs": {"DeleteOnTermination": True}}]
     assert refused(alice.modify_instance_attribute, InstanceId=instance, BlockDeviceMappings=mapping) == (
         "InvalidInstanceAttributeValue"

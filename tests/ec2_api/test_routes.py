@@ -49,6 +49,14 @@ def attached(alice: Any, vpc: str, igw: str) -> str:
 
 @pytest.fixture
 @standing
+def routed(alice: Any, attached: str, table: str) -> str:
+    """The gateway, once the default route leads through it."""
+    alice.create_route(RouteTableId=table, DestinationCidrBlock=EVERYWHERE, GatewayId=attached)
+    return attached
+
+
+@pytest.fixture
+@standing
 def table(alice: Any, vpc: str) -> str:
     return str(table_of(alice, vpc)["RouteTableId"])
 
@@ -137,6 +145,8 @@ def test_ways_out_of_the_network_api_are_gateways(alice: Any, people: People, ex
     igw = shown["InternetGatewayId"]
     assert [each["VpcId"] for each in shown["Attachments"]] == [vpc]
     assert alice.describe_internet_gateways()["InternetGateways"] == [shown]
+    assert routes(alice, table_of(alice, vpc)["RouteTableId"])[EVERYWHERE] == igw
+    assert not InternetGateway.objects.exists()  # what is only shown is not written
     services.update_router(router, {"gateway": None})
     assert alice.describe_internet_gateways()["InternetGateways"] == []
     services.update_router(router, {"gateway": services.Gateway(external)})
@@ -156,6 +166,8 @@ def test_a_network_without_a_router_gets_one_with_its_gateway(
     assert alice.describe_route_tables()["RouteTables"] == []
     alice.attach_internet_gateway(InternetGatewayId=igw, VpcId=vpc)
     table = table_of(alice, vpc)["RouteTableId"]
+    assert routes(alice, table) == {"192.168.7.0/24": "local"}
+    alice.create_route(RouteTableId=table, DestinationCidrBlock=EVERYWHERE, GatewayId=igw)
     assert routes(alice, table) == {"192.168.7.0/24": "local", EVERYWHERE: igw}
 
 
@@ -168,7 +180,7 @@ def test_gateways_on_the_shelf_are_limited(alice: Any) -> None:
 
 
 @pytest.mark.both_databases
-def test_a_route_table_is_the_router(alice: Any, people: People, vpc: str, attached: str) -> None:
+def test_a_route_table_is_the_router(alice: Any, people: People, vpc: str, routed: str) -> None:
     table, active = table_of(alice, vpc), {"State": "active"}
     assert table == {
         "RouteTableId": ids.id_of("rtb", Router.objects.get().id),
@@ -184,7 +196,7 @@ def test_a_route_table_is_the_router(alice: Any, people: People, vpc: str, attac
         ],
         "Routes": [
             active | {"DestinationCidrBlock": "10.40.0.0/16", "GatewayId": "local", "Origin": "CreateRouteTable"},
-            active | {"DestinationCidrBlock": EVERYWHERE, "GatewayId": attached, "Origin": "CreateRoute"},
+            active | {"DestinationCidrBlock": EVERYWHERE, "GatewayId": routed, "Origin": "CreateRoute"},
         ],
         "PropagatingVgws": [],
         "Tags": [],
@@ -194,11 +206,18 @@ def test_a_route_table_is_the_router(alice: Any, people: People, vpc: str, attac
 
 def test_the_default_route_is_the_gateway(alice: Any, vpc: str, attached: str, table: str) -> None:
     create, delete = alice.create_route, alice.delete_route
-    assert create(RouteTableId=table, DestinationCidrBlock=EVERYWHERE, GatewayId=attached)["Return"]
-    delete(RouteTableId=table, DestinationCidrBlock=EVERYWHERE)
-    assert routes(alice, table) == {"10.40.0.0/16": "local"}
+    local = {"10.40.0.0/16": "local"}
+    for _ in range(2):
+        assert routes(alice, table) == local
+        assert not Router.objects.get().enable_snat
+        for _ in range(2):
+            assert create(RouteTableId=table, DestinationCidrBlock=EVERYWHERE, GatewayId=attached)["Return"]
+        assert routes(alice, table) == local | {EVERYWHERE: attached}
+        assert Router.objects.get().enable_snat
+        delete(RouteTableId=table, DestinationCidrBlock=EVERYWHERE)
     assert attachments(alice, attached) == [vpc]
-    assert Router.objects.get().gateway_port is None
+    ipv6 = {"DestinationIpv6CidrBlock": "::/0", "GatewayId": attached}
+    assert refused(create, RouteTableId=table, **ipv6) == "UnsupportedOperation"
     assert refused(delete, RouteTableId=table, DestinationCidrBlock=EVERYWHERE) == "InvalidRoute.NotFound"
     create(RouteTableId=table, DestinationCidrBlock=EVERYWHERE, GatewayId=attached)
     assert routes(alice, table)[EVERYWHERE] == attached
@@ -227,14 +246,14 @@ def test_routes_through_interfaces(alice: Any, people: People, vpc: str, table: 
 
 
 def test_the_default_route_moves_to_an_interface_and_back(
-    alice: Any, people: People, vpc: str, attached: str, table: str
+    alice: Any, people: People, vpc: str, routed: str, table: str
 ) -> None:
     eni, route = interface(people), {"RouteTableId": table, "DestinationCidrBlock": EVERYWHERE}
     assert refused(alice.create_route, **route, NetworkInterfaceId=eni) == "RouteAlreadyExists"
     alice.replace_route(**route, NetworkInterfaceId=eni)
     assert routes(alice, table)[EVERYWHERE] == eni
-    alice.replace_route(**route, GatewayId=attached)
-    assert routes(alice, table)[EVERYWHERE] == attached
+    alice.replace_route(**route, GatewayId=routed)
+    assert routes(alice, table)[EVERYWHERE] == routed
 
 
 def test_routes_that_cannot_be(
@@ -323,7 +342,7 @@ def test_the_number_of_queries_does_not_grow(
         igw = alice.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
         alice.attach_internet_gateway(InternetGatewayId=igw, VpcId=vpc)
     alice.describe_route_tables()
-    with django_assert_max_num_queries(20):
+    with django_assert_max_num_queries(24):
         assert len(alice.describe_route_tables()["RouteTables"]) == 3
     with django_assert_max_num_queries(16):
         assert len(alice.describe_internet_gateways()["InternetGateways"]) == 3

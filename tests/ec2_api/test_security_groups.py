@@ -329,3 +329,13 @@ def test_the_number_of_queries_does_not_grow(boto: Boto, people: People, django_
         assert len(client.describe_security_groups()["SecurityGroups"]) == 7
     with django_assert_max_num_queries(14):
         assert len(client.describe_security_group_rules(MaxResults=1000)["SecurityGroupRules"]) > 20
+
+
+def test_names_of_groups_are_given_once_in_a_vpc(alice: Any) -> None:
+    create, given = alice.create_security_group, {"GroupName": "web", "Description": "web"}
+    vpcs = [alice.create_vpc(CidrBlock=f"10.{number}.0.0/16")["Vpc"]["VpcId"] for number in (71, 72)]
+    for place in ({}, *({"VpcId": vpc} for vpc in vpcs)):
+        create(**given, **place)
+        assert refused(create, **given, **place) == "InvalidGroup.Duplicate"
+    found = alice.describe_security_groups(Filters=[{"Name": "group-name", "Values": ["web"]}])["SecurityGroups"]
+    assert [each["VpcId"] for each in found[1:]] == vpcs

@@ -81,7 +81,7 @@ def test_a_volume_is_made_waited_for_and_deleted(alice: Any, cloud: Cloud, peopl
     alice.get_waiter("volume_available").wait(VolumeIds=[made["VolumeId"]])
     found = shown(alice, made["VolumeId"])
     assert (found["State"], found["Encrypted"], found["MultiAttachEnabled"]) == ("available", False, False)
-    assert (found["VolumeType"], found["CreateTime"]) == ("standard", volume.created_at.replace(microsecond=
+    assert (found["VolumeType"], found["CreateTime"]) == ("gp3", volume.created_at.replace(microsecond=
         volume.created_at.microsecond // 1000 * 1000))  # fmt: skip
     assert {tag["Key"]: tag["Value"] for tag in found["Tags"]} == {"Name": "data", "team": "red"}
     alice.delete_volume(VolumeId=made["VolumeId"])
@@ -144,12 +144,13 @@ def test_a_token_makes_one_volume(alice: Any, cloud: Cloud) -> None:
 
 
 @pytest.mark.slow
-def test_types_are_this_clouds_and_amazons_names_say_nothing_unless_one_is_called_so(alice: Any, make: Make) -> None:
+def test_types_are_this_clouds_and_amazons_names_are_only_kept(alice: Any, make: Make) -> None:
     VolumeType.objects.create(name="__DEFAULT__")
     VolumeType.objects.create(name="gp2")
     secret = VolumeType.objects.create(name="secret")
     TypeEncryption.objects.create(volume_type=secret, provider="luks")
-    assert shown(alice, make(VolumeType="io1"))["VolumeType"] == "__DEFAULT__"
+    assert shown(alice, make(VolumeType="io1"))["VolumeType"] == "io1"
+    assert Volume.objects.get().volume_type.name == "__DEFAULT__"
     assert shown(alice, make(VolumeType="gp2"))["VolumeType"] == "gp2"
     encrypted = make(VolumeType="secret", Encrypted=True)
     assert shown(alice, encrypted)["Encrypted"] is True
@@ -173,7 +174,7 @@ def test_a_volume_is_attached_waited_for_and_detached(
 ) -> None:
     volume, (_, instance) = make(), server
     answer = alice.attach_volume(VolumeId=volume, InstanceId=instance, Device="/dev/sdf")
-    assert (answer["State"], answer["Device"], answer["InstanceId"]) == ("attaching", "/dev/vdf", instance)
+    assert (answer["State"], answer["Device"], answer["InstanceId"]) == ("attaching", "/dev/sdf", instance)
     assert refused(alice.attach_volume, VolumeId=volume, InstanceId=instance, Device="/dev/sdg") == "VolumeInUse"
     assert shown(alice, volume)["State"] == "in-use"
     cloud.run()
@@ -182,9 +183,9 @@ def test_a_volume_is_attached_waited_for_and_detached(
     assert (attachment["State"], attachment["VolumeId"]) == ("attached", volume)
     assert attachment["DeleteOnTermination"] is False
     (mapping,) = alice.describe_instances()["Reservations"][0]["Instances"][0]["BlockDeviceMappings"]
-    assert (mapping["DeviceName"], mapping["Ebs"]["VolumeId"]) == ("/dev/vdf", volume)
+    assert (mapping["DeviceName"], mapping["Ebs"]["VolumeId"]) == ("/dev/sdf", volume)
     assert refused(alice.delete_volume, VolumeId=volume) == "VolumeInUse"
-    for name, value in (("status", "attached"), ("instance-id", instance), ("device", "/dev/vd?")):
+    for name, value in (("status", "attached"), ("instance-id", instance), ("device", "/dev/sd?")):
         filters = [{"Name": f"attachment.{name}", "Values": [value]}]
         assert len(alice.describe_volumes(Filters=filters)["Volumes"]) == 1
     assert alice.detach_volume(VolumeId=volume)["State"] == "detaching"
@@ -366,7 +367,7 @@ def test_a_volume_gets_another_type_and_a_size_at_once(alice: Any, cloud: Cloud,
     cloud.run()
     assert modification(alice, volume) == ("completed", 1, 2, 100)
     unchanged = alice.modify_volume(VolumeId=volume, VolumeType="gp3", Size=2)["VolumeModification"]
-    assert (unchanged["ModificationState"], unchanged["TargetVolumeType"]) == ("completed", "__DEFAULT__")
+    assert (unchanged["ModificationState"], unchanged["TargetVolumeType"]) == ("completed", "gp3")
     assert refused(alice.modify_volume, VolumeId=volume, Size=1) == "InvalidParameterValue"
     assert refused(alice.modify_volume, VolumeId=volume, VolumeType="none") == "UnknownVolumeType"
     assert refused(alice.modify_volume, VolumeId=volume) == "InvalidParameterCombination"

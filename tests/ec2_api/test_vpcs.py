@@ -226,8 +226,22 @@ def test_what_is_so_of_every_vpc(alice: Any, vpc: str) -> None:
         alice.modify_vpc_attribute(VpcId=vpc, **{key: {"Value": value}})
         assert refused(alice.modify_vpc_attribute, VpcId=vpc, **{key: {"Value": False}}) == "UnsupportedOperation"
     assert refused(alice.modify_vpc_attribute, VpcId=vpc) == "MissingParameter"
-    assert alice.describe_network_acls(Filters=[{"Name": "vpc-id", "Values": [vpc]}])["NetworkAcls"] == []
-    assert refused(alice.describe_network_acls, NetworkAclIds=["acl-1"]) == "InvalidNetworkAclID.NotFound"
+
+
+def test_the_acl_of_a_vpc_allows_everything(alice: Any, charlie: Any, vpc: str) -> None:
+    subnet = alice.create_subnet(VpcId=vpc, CidrBlock="10.40.3.0/24")["Subnet"]["SubnetId"]
+    default = [{"Name": "vpc-id", "Values": [vpc]}, {"Name": "default", "Values": ["true"]}]
+    (acl,) = alice.describe_network_acls(Filters=default)["NetworkAcls"]
+    assert [each["SubnetId"] for each in acl["Associations"]] == [subnet]
+    first = {(each["Egress"], each["RuleAction"]) for each in acl["Entries"] if each["RuleNumber"] == 100}
+    assert first == {(True, "allow"), (False, "allow")}
+    tag = [{"Key": "a", "Value": "b"}]
+    alice.create_tags(Resources=[acl["NetworkAclId"]], Tags=tag)
+    (shown,) = alice.describe_network_acls(NetworkAclIds=[acl["NetworkAclId"]])["NetworkAcls"]
+    assert shown == acl | {"Tags": tag}
+    describe = charlie.describe_network_acls
+    assert refused(describe, NetworkAclIds=[acl["NetworkAclId"]]) == "InvalidNetworkAclID.NotFound"
+    assert refused(describe, NetworkAclIds=["acl-1"]) == "InvalidNetworkAclId.Malformed"
 
 
 @pytest.mark.slow

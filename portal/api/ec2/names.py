@@ -43,6 +43,7 @@ INTERFACE = Kind(
 ATTACHMENT = Kind("eni-attach", "", "InvalidAttachmentID.Malformed", "InvalidAttachmentID.NotFound")
 ROUTE_TABLE = Kind("rtb", "route-table", "InvalidRouteTableId.Malformed", "InvalidRouteTableID.NotFound")
 ROUTE_ASSOCIATION = Kind("rtbassoc", "", "InvalidAssociationID.Malformed", "InvalidAssociationID.NotFound")
+ACL = Kind("acl", "network-acl", "InvalidNetworkAclId.Malformed", "InvalidNetworkAclID.NotFound")
 GATEWAY = Kind("igw", "internet-gateway", "InvalidInternetGatewayId.Malformed", "InvalidInternetGatewayID.NotFound")
 
 KINDS = (
@@ -61,7 +62,7 @@ KINDS = (
         SUBNET,
         INTERFACE,
     ),
-    *(ATTACHMENT, ROUTE_TABLE, ROUTE_ASSOCIATION, GATEWAY),
+    *(ATTACHMENT, ROUTE_TABLE, ROUTE_ASSOCIATION, GATEWAY, ACL),
 )
 
 

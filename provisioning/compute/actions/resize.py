@@ -11,12 +11,13 @@ from datetime import datetime
 from typing import Any, ClassVar, Generic
 
 import msgspec
+from django.db import transaction
 from django.utils import timezone
 
 from compute_agent.contract.commands import ConfirmResizeRequest, ResizeRequest, RevertResizeRequest
 from compute_agent.contract.power import PowerState
-from provisioning.common.context import RequestContext
-from provisioning.common.errors import InvalidInputError, UnavailableError
+from provisioning.common.context import RequestContext, system_context
+from provisioning.common.errors import InvalidInputError, NovellaError, UnavailableError
 from provisioning.compute import host_commands, instance_actions, state
 from provisioning.compute.actions.base import (
     BROKE,
@@ -30,20 +31,21 @@ from provisioning.compute.actions.base import (
     R,
     Stage,
 )
-from provisioning.compute.actions.registry import register
+from provisioning.compute.actions.registry import actions, register
 from provisioning.compute.actions.resize_checks import rank_here, wanted_size
 from provisioning.compute.allocations import lower_room, raise_room
-from provisioning.compute.errors import InstanceBusyError
+from provisioning.compute.errors import InstanceBusyError, NoRoomError
 from provisioning.compute.faults import record_fault
 from provisioning.compute.graceful_stop import seconds_of
 from provisioning.compute.guest_spec import flavor_ref, guest_spec
 from provisioning.compute.launch.decisions import record_decision
 from provisioning.compute.migration_records import close_migration, open_migration, set_migration
-from provisioning.compute.models import Instance
+from provisioning.compute.models import Instance, InstanceFault
 from provisioning.compute.notifications import Note
 from provisioning.compute.outcome import Outcome
 from provisioning.compute.sizes import larger_room, quota_held, room_of
 from provisioning.compute.states import TaskState, VmState
+from provisioning.ec2 import given
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 from provisioning.quotas.services.sizes import grow, shrink
@@ -52,6 +54,8 @@ from provisioning.scheduler import explain
 NO_VALID_HOST = "No valid host was found. "
 STAYS = "A server is resized on its own host, where its disks are, and that host"
 NEVER = "Instance has not been resized."
+STOP, START = "stop", "start"
+BATCH = 100
 NOT_RESTORED = "not_restored"
 """What a host says when it could not bring the guest back to what it was."""
 _ON = {PowerState.RUNNING, PowerState.PAUSED}
@@ -86,6 +90,7 @@ class SizeAction(HostAction[R, B], Generic[R, B]):
             set_migration(moved.id, self.migration[1 if outcome.well else 2])
             if self.has_one_size(outcome):
                 undo_resize(moved)
+            _go_on(moved)
         return moved
 
     def has_one_size(self, outcome: Outcome) -> bool:
@@ -261,6 +266,54 @@ def resize(
 ) -> Instance:
     """Ask for another size.  Raises as every host action, InvalidInputError (``flavorRef``) and OverQuotaError."""
     return _resize(context, instance_id, ResizeTo(flavor_id, disk_config))
+
+
+def change_type(context: RequestContext, instance_id: uuid.UUID | str, flavor_id: str) -> Instance:
+    """Resize a stopped server, and confirm that as soon as its host has done it; in the caller's transaction.
+
+    Raises as ``resize``, and NoRoomError where Nova's resize would only fail afterwards.
+    """
+    moved = resize(context, instance_id, flavor_id)
+    if moved.task_state is None:
+        said = InstanceFault.objects.filter(instance_id=moved.id).order_by("-id").values_list("message", flat=True)[:1]
+        raise NoRoomError(next(iter(said), NO_VALID_HOST))
+    given.keep(moved.project_id, moved.id, {given.AFTER_RESIZE: STOP})
+    return moved
+
+
+@transaction.atomic
+def start_after_resize(instance: Instance) -> bool:
+    """Whether the server is being resized by ``change_type``: then it is started when that is done."""
+    state.lock([instance.id])
+    asked = given.value_of(instance.id, given.AFTER_RESIZE)
+    if asked == STOP:
+        given.keep(instance.project_id, instance.id, {given.AFTER_RESIZE: START})
+    return asked is not None
+
+
+def confirm_changed_types() -> None:
+    """Confirm the resizes of ``change_type`` whose host could not be told at once."""
+    waiting = Instance.objects.filter(vm_state=VmState.RESIZED, task_state=None)
+    for instance in waiting.filter(pk__in=given.resources_with(given.AFTER_RESIZE)).order_by("resized_at")[:BATCH]:
+        with transaction.atomic():
+            state.lock([instance.id])
+            _go_on(Instance.objects.get(pk=instance.pk))
+
+
+def _go_on(instance: Instance) -> None:
+    """Confirm what ``change_type`` has resized, and start what has been confirmed if it was asked to."""
+    if instance.task_state is not None or (asked := given.value_of(instance.id, given.AFTER_RESIZE)) is None:
+        return
+    try:
+        with transaction.atomic():
+            if instance.vm_state == VmState.RESIZED:
+                confirm_resize(system_context(), instance.id)
+                return
+            given.forget(instance.id, given.AFTER_RESIZE)
+            if asked == START and instance.vm_state == VmState.STOPPED:
+                actions["power_on"].begin(system_context(), instance.id, None)
+    except NovellaError:  # its host is down: a job confirms it later
+        return
 
 
 def _lost(outcome: Outcome) -> bool:

@@ -15,7 +15,7 @@ from provisioning.compute.launch.block_devices import invalid
 from provisioning.compute.launch.build_kinds import LAUNCH, build_kind_of
 from provisioning.compute.models import BlockDevice, Instance, InstanceAction, InstanceActionEvent
 from provisioning.compute.states import TaskState
-from provisioning.ec2 import creation_tags
+from provisioning.ec2 import creation_tags, given
 from provisioning.hosts.models import Host
 from provisioning.scheduler import HostState
 from provisioning.volumes import services as volumes
@@ -121,6 +121,7 @@ def _make(instance: Instance, device: BlockDevice, host: HostState) -> None:
         said = Message.objects.filter(resource_id=volume.id).order_by("-created_at").first()
         raise invalid(f"a volume could not be made. {said.text if said else ''}")
     creation_tags.give(instance.id, "volume", [volume.id])
+    given.pass_on(device.id, volume.id, given.VOLUME_TYPE)
     device.volume_id = volume.id
     BlockDevice.objects.filter(id=device.id).update(volume_id=device.volume_id)
 

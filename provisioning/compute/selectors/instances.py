@@ -136,7 +136,7 @@ def _is_since(instance: Instance, column: str | None, since: datetime) -> bool:
 
 _SELDOM = (
     *("metadata", "tags", "requested_networks", "security_groups", "scheduler_hints", "excluded_hosts", "public_key"),
-    *("injected_files", "trusted_certificates", "image_properties", "old_flavor", "user_data", "admin_password"),
+    *("injected_files", "trusted_certificates", "user_data", "admin_password"),
 )
 _THERE = Prepared(
     lambda project_id: (

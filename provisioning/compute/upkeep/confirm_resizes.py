@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from provisioning.common.context import system_context
 from provisioning.common.errors import NovellaError
-from provisioning.compute.actions.resize import confirm_resize
+from provisioning.compute.actions.resize import confirm_changed_types, confirm_resize
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.jobs.registry import periodic
@@ -17,7 +17,11 @@ BATCH = 100
 
 @periodic("compute.confirm_resizes", every=10.0)
 def confirm_resizes() -> int:
-    """Confirm the resizes that have waited for RESIZE_CONFIRM_WINDOW seconds; returns how many.  0 seconds: never."""
+    """Confirm the resizes that have waited for RESIZE_CONFIRM_WINDOW seconds; returns how many.  0 seconds: never.
+
+    Those of EC2, which nobody has to confirm, are confirmed whatever the setting is.
+    """
+    confirm_changed_types()
     window = settings.RESIZE_CONFIRM_WINDOW
     if not window:
         return 0

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from django.db.models import Count, F, Q, QuerySet
 
 from provisioning.common.context import RequestContext
-from provisioning.common.ids import NOBODY
 from provisioning.network import addressing
 from provisioning.network.models import (
     FixedIP,
@@ -129,6 +128,21 @@ def _legs(networks: Sequence[Network]) -> dict[uuid.UUID, set[uuid.UUID]]:
     return found
 
 
+def table_routers_for(context: RequestContext) -> QuerySet[Router]:
+    """Return the caller's routers that are route tables: those on a VPC, and those that were created with one."""
+    networks = vpc_networks_for(context).values("pk")
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, network__in=networks, device_id__isnull=False)
+    created = Vpc.objects.filter(network__in=networks).values("router_id")
+    return routers_for(context).filter(Q(pk__in=legs.values("device_id")) | Q(pk__in=created))
+
+
+def networks_of_routers(router_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Return the networks that routers are on or were created with."""
+    legs = Port.objects.filter(device_owner=ROUTER_INTERFACE, device_id__in=router_ids)
+    created = Vpc.objects.filter(router__in=router_ids)
+    return {*legs.values_list("network_id", flat=True), *created.values_list("network_id", flat=True)}
+
+
 def default_network(context: RequestContext) -> Network | None:
     """Return the only network that a guest of the project can be put on: the one that is meant when none is named."""
     found = list(usable_networks_for(context)[:2])
@@ -145,18 +159,35 @@ def free_addresses(subnets: Iterable[Subnet]) -> dict[uuid.UUID, int]:
     }
 
 
-def gateways_for(context: RequestContext) -> list[InternetGateway]:
-    """Return the project's internet gateways, the oldest first: those made by EC2, and those of led-out routers."""
-    rows = InternetGateway.objects.filter(own(context)).select_related("router__gateway_port")
+def gateways_for(context: RequestContext, router_ids: Collection[uuid.UUID] | None = None) -> list[InternetGateway]:
+    """Return the project's internet gateways, the oldest first: those created by EC2, and one for each router that the
+    Network API has connected.  Of these some are no rows: they have the ids and the times of their routers.
+    ``router_ids``: those of these routers alone.
+    """
+    rows = (
+        InternetGateway.objects.filter(own(context))
+        .select_related("router__gateway_port__network")
+        .prefetch_related("router__gateway_port__fixed_ips")
+    )
     there = Q(made=True) | Q(router__gateway_port__isnull=False)
-    return list(rows.filter(there).order_by("created_at", "id"))
+    alone = _standing_for_routers(context)
+    if router_ids is not None:
+        rows, alone = rows.filter(router__in=router_ids), alone.filter(pk__in=router_ids)
+    found = [*rows.filter(there), *map(_gateway_of, alone)]
+    return sorted(found, key=lambda each: (each.created_at, each.id))
 
 
-def routers_without_gateway_row(context: RequestContext) -> list[uuid.UUID]:
-    """Return the project's routers that lead out and that no internet gateway stands for yet."""
+def _standing_for_routers(context: RequestContext) -> QuerySet[Router]:
+    """Return the project's routers with a way out for which no gateway is written down."""
     known = InternetGateway.objects.filter(router__isnull=False).values("router_id")
     rows = routers_for(context).filter(own(context), gateway_port__isnull=False).exclude(pk__in=known)
-    return list(rows.values_list("pk", flat=True))
+    return rows.select_related("gateway_port__network").prefetch_related("gateway_port__fixed_ips")
+
+
+def _gateway_of(router: Router) -> InternetGateway:
+    return InternetGateway(
+        pk=router.id, project_id=router.project_id, router=router, made=False, created_at=router.created_at
+    )
 
 
 def hops(context: RequestContext, addresses: Collection[str], networks: Collection[uuid.UUID]) -> dict[str, Port]:
@@ -185,7 +216,3 @@ def vpc_of_groups(group_ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, uuid.U
     """Return group → the network it was made for, of those that were made for one."""
     rows = GroupVpc.objects.filter(group__in=group_ids)
     return dict(rows.values_list("group_id", "network_id"))
-
-
-def owned_gateways(context: RequestContext) -> QuerySet[InternetGateway]:
-    return InternetGateway.objects.filter(project_id=context.project_id or NOBODY)

@@ -1,18 +1,21 @@
 """Internet gateways of EC2: on a shelf, or at a router, which then leads to the external network."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from django.db import transaction
 
 from provisioning.common.errors import OverQuotaError
 from provisioning.common.retry import when_broken_off
+from provisioning.ec2 import given
 from provisioning.identity import owner_locks
 from provisioning.network.models import InternetGateway, Network, Router
 from provisioning.network.routing_errors import GatewayAttachedError
 from provisioning.network.services import records
 from provisioning.network.services.routers import Gateway, update_router
 
+EVERYWHERE = ("0.0.0.0/0", "::/0")
+"""The destinations that can be routed through a gateway."""
 MOST_ON_THE_SHELF = 20
 """Gateways of a project that are at no router."""
 
@@ -32,15 +35,17 @@ def create_internet_gateway(project_id: uuid.UUID) -> InternetGateway:
 
 
 def stand_for_routers(project_id: uuid.UUID, router_ids: Iterable[uuid.UUID]) -> None:
-    """Let gateways stand for routers that were led out by the Network API."""
-    rows = [InternetGateway(project_id=project_id, router_id=each, made=False) for each in router_ids]
+    """Write down the gateways of routers that the Network API has connected, with the ids of the routers."""
+    rows = [InternetGateway(pk=each, project_id=project_id, router_id=each, made=False) for each in router_ids]
     InternetGateway.objects.bulk_create(rows, ignore_conflicts=True)  # somebody else may be looking, too
 
 
 @when_broken_off
 @transaction.atomic
 def attach_internet_gateway(gateway: InternetGateway, router: Router, network: Network) -> None:
-    """Put a gateway at a router, which leads to an external network from then on.
+    """Attach a gateway to a router, whose floating IPs are reachable from then on.
+
+    Nothing is routed through it yet, so that guests without a floating IP reach nothing outside.
 
     Raises GatewayAttachedError when one of them has another already, and as ``update_router``.
     """
@@ -53,33 +58,37 @@ def attach_internet_gateway(gateway: InternetGateway, router: Router, network: N
         raise GatewayAttachedError(f"Router {router.id} already has an internet gateway")
     gateway.router = router
     gateway.save(update_fields=["router"])
-    update_router(router, {"gateway": Gateway(network)})
+    update_router(router, {"gateway": Gateway(network, enable_snat=False)})
+    given.keep(gateway.project_id, gateway.id, {given.ROUTES: []})
+
+
+@when_broken_off
+@transaction.atomic
+def route_through(gateway: InternetGateway, network: Network, destinations: Collection[str]) -> None:
+    """Route these destinations through an attached gateway to the external network, and no others.
+
+    Raises as ``update_router``.
+    """
+    router = gateway.router
+    if router is None:
+        raise GatewayAttachedError(f"Internet gateway {gateway.id} is not attached")
+    InternetGateway.objects.filter(pk=gateway.pk).update(made=True)
+    update_router(router, {"gateway": Gateway(network, enable_snat=EVERYWHERE[0] in destinations)})
+    given.keep(gateway.project_id, gateway.id, {given.ROUTES: sorted(destinations)})
 
 
 @when_broken_off
 @transaction.atomic
 def detach_internet_gateway(gateway: InternetGateway) -> None:
-    """Take a gateway from its router, which leads nowhere then; it stays on the shelf.
+    """Detach a gateway from its router, which has no way out then; it can be attached to another one.
 
     Raises RouterExternalGatewayInUseByFloatingIpError.
     """
     router = gateway.router
-    if router is not None:
-        lead_nowhere(gateway)
-    InternetGateway.objects.filter(pk=gateway.pk).update(router=None, made=True)
-
-
-@when_broken_off
-@transaction.atomic
-def lead_nowhere(gateway: InternetGateway) -> None:
-    """Let the router of a gateway lead out no more, though the gateway stays at it.
-
-    Raises RouterExternalGatewayInUseByFloatingIpError.
-    """
-    router = gateway.router
-    InternetGateway.objects.filter(pk=gateway.pk).update(made=True)
     if router is not None and router.gateway_port_id is not None:
         update_router(router, {"gateway": None})
+    given.forget(gateway.id, given.ROUTES)
+    InternetGateway.objects.filter(pk=gateway.pk).update(router=None, made=True)
 
 
 @when_broken_off

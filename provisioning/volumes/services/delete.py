@@ -40,19 +40,31 @@ DELETABLE_SNAPSHOTS = (SnapshotStatus.AVAILABLE, SnapshotStatus.ERROR, SnapshotS
 @when_broken_off
 @transaction.atomic
 def delete_volume(
-    context: RequestContext, volume_id: str | uuid.UUID, *, cascade: bool = False, force: bool = False
+    context: RequestContext,
+    volume_id: str | uuid.UUID,
+    *,
+    cascade: bool = False,
+    force: bool = False,
+    after_snapshots: bool = False,
 ) -> None:
     """Delete a volume; one whose data lies nowhere is gone at once.
 
-    ``cascade``: its snapshots, too; ``force``: whatever its status is, as long as no server has it.  Raises
-    VolumeNotFoundError, InvalidVolumeError.
+    ``cascade``: its snapshots, too; ``force``: whatever its status is, as long as no server has it.
+    ``after_snapshots``: also while all its snapshots are being deleted, and after them.  Raises VolumeNotFoundError,
+    InvalidVolumeError.
     """
-    delete(locked_volume(context, volume_id), cascade=cascade, force=force)
+    volume = locked_volume(context, volume_id)
+    statuses = set(Snapshot.objects.filter(volume_id=volume.id).values_list("status", flat=True))
+    gone = after_snapshots and statuses == {SnapshotStatus.DELETING}
+    delete(volume, cascade=cascade or gone, force=force, deleting=gone)
 
 
-def delete(volume: Volume, *, cascade: bool = False, force: bool = False) -> None:
-    """Delete a locked volume, in the caller's transaction; else as ``delete_volume``."""
-    check_deletable(volume, cascade=cascade, force=force)
+def delete(volume: Volume, *, cascade: bool = False, force: bool = False, deleting: bool = False) -> None:
+    """Delete a locked volume, in the caller's transaction; else as ``delete_volume``.
+
+    ``deleting``: its snapshots are being deleted already, and are asked for again.
+    """
+    check_deletable(volume, cascade=cascade, force=force, deleting=deleting)
     _delete_open_data(volume)
     if volume.pool is None:
         announce(volume, "delete.start")
@@ -79,7 +91,7 @@ def _delete_open_data(volume: Volume) -> None:
         delete(hidden, force=True)
 
 
-def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = False) -> None:
+def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = False, deleting: bool = False) -> None:
     """Raise InvalidVolumeError for a volume that ``delete_volume`` would refuse."""
     if not force:
         check_thawed(volume)
@@ -97,7 +109,7 @@ def check_deletable(volume: Volume, *, cascade: bool = False, force: bool = Fals
     snapshots = Snapshot.objects.filter(volume_id=volume.id)
     if not cascade and snapshots.exists():
         raise InvalidVolumeError(f"Volume {volume.id} has snapshots; delete them first, or with it (cascade).")
-    if not force:
+    if not force and not deleting:
         _check_snapshots(snapshots)
 
 

@@ -136,6 +136,7 @@ def _type(flavor: Flavor) -> dict[str, Any]:
             "EncryptionSupport": "supported",
             "NvmeSupport": "unsupported",
         },
+        "PlacementGroupInfo": {"SupportedStrategies": ["spread"]},
         "NetworkInfo": {"Ipv6Supported": True, "EnaSupport": "unsupported", "EfaSupported": False},
         "HibernationSupported": False,
         "BurstablePerformanceSupported": False,

@@ -44,7 +44,7 @@ def describe_attribute(call: Call) -> dict[str, Any]:
     elif attribute == "description":
         value = {"Description": {"Value": image.properties.get("description", "")}}
     elif attribute == "blockDeviceMapping":
-        value = {"BlockDeviceMappings": shapes.mappings(disks_named_by(image), shapes.related(call, [image]))}
+        value = {"BlockDeviceMappings": shapes.mappings(image, disks_named_by(image), shapes.related(call, [image]))}
     elif attribute == "bootMode":
         value = {"BootMode": {"Value": "legacy-bios"}}
     elif attribute == "productCodes":

@@ -78,7 +78,7 @@ def _executable(call: Call, images: list[Image]) -> list[Image]:
 
 
 def _mapped(name: str) -> Reader[Found]:
-    return lambda found: [each["Ebs"][name] for each in found.shape["BlockDeviceMappings"]]
+    return lambda found: [each["Ebs"].get(name) for each in found.shape["BlockDeviceMappings"]]
 
 
 _NOTHING = (

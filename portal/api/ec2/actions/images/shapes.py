@@ -11,6 +11,7 @@ from portal.api.ec2.registry import Call
 from provisioning.common.ids import read_id
 from provisioning.compute.launch.request import DiskRequest
 from provisioning.compute.registered_images import disks_named_by, snapshots_of
+from provisioning.compute.sizes import GIB
 from provisioning.compute.snapshot_images import SNAPSHOT
 from provisioning.ec2 import ids
 from provisioning.ec2.tags import tags_of
@@ -85,9 +86,9 @@ def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
         "CreationDate": _text_of(image.created_at),
         "Platform": "windows" if windows else None,
         "PlatformDetails": "Windows" if windows else "Linux/UNIX",
-        "RootDeviceType": "ebs" if any(disk.boot_index == 0 for disk in disks) else "instance-store",
+        "RootDeviceType": "ebs",
         "RootDeviceName": properties.get("root_device_name") or ROOT,
-        "BlockDeviceMappings": mappings(disks, related),
+        "BlockDeviceMappings": mappings(image, disks, related),
         "VirtualizationType": "hvm",
         "ProductCodes": [],
         "SourceInstanceId": related.instances.get(server) if server else None,
@@ -111,9 +112,19 @@ def state_of(
     return state, None
 
 
-def mappings(disks: Sequence[DiskRequest], related: Related) -> list[dict[str, Any]]:
-    """Return the volumes that an image's instances get; snapshots of another project stay unnamed."""
-    found = []
+def root_gb(image: Image) -> int:
+    """Return the size of the volume that an instance boots from when a launch asks for one and names no size."""
+    return max(1, image.min_disk, -(-max(image.virtual_size or 0, image.size or 0) // GIB))
+
+
+def mappings(image: Image, disks: Sequence[DiskRequest], related: Related) -> list[dict[str, Any]]:
+    """Return the volumes that an image's instances get, or can get for their root disk; snapshots of another project
+    stay unnamed.
+    """
+    found: list[dict[str, Any]] = []
+    if not any(disk.boot_index == 0 for disk in disks):
+        root = {"VolumeSize": root_gb(image), "DeleteOnTermination": True, "Encrypted": False}
+        found.append({"DeviceName": ROOT, "Ebs": root})
     for disk in disks:
         snapshot = related.snapshots.get(read_id(disk.source_id) or uuid.UUID(int=0))
         volume = {

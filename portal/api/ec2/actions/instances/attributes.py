@@ -9,7 +9,7 @@ from typing import Any
 
 from portal.api.ec2 import names
 from portal.api.ec2.actions.instances import related as reading
-from portal.api.ec2.actions.instances import shapes
+from portal.api.ec2.actions.instances import shapes, states
 from portal.api.ec2.actions.instances.related import Related
 from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.actions.source_checks import check_sources
@@ -17,13 +17,16 @@ from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.compute.actions.lock import lock, unlock
+from provisioning.compute.actions.resize import change_type
 from provisioning.compute.actions.security_groups import add_security_group, remove_security_group
 from provisioning.compute.actions.volumes import keep_or_delete
+from provisioning.compute.errors import NoRoomError
 from provisioning.compute.models import Instance
+from provisioning.ec2 import given
 from provisioning.identity import policy
 from provisioning.network.selectors import port_for
 
-MISSING = "InvalidInstanceID.NotFound"
+MISSING, INCORRECT = "InvalidInstanceID.NotFound", "IncorrectInstanceState"
 LOCK_REASON = "disableApiTermination"
 USER_DATA_RULE = "os_compute_api:servers:rebuild"
 """Whoever may have a server built anew is told its user data by the Compute API, too."""
@@ -48,7 +51,7 @@ def _source_check(call: Call, instance: Instance, related: Related) -> dict[str,
 
 
 _READERS: dict[str, Reader] = {
-    "instanceType": lambda call, instance, related: {"InstanceType": _value(instance.flavor["name"])},
+    "instanceType": lambda call, instance, related: {"InstanceType": _value(shapes.type_of(instance, related))},
     "kernel": lambda call, instance, related: {"KernelId": {}},
     "ramdisk": lambda call, instance, related: {"RamdiskId": {}},
     "userData": _user_data,
@@ -57,9 +60,7 @@ _READERS: dict[str, Reader] = {
     "instanceInitiatedShutdownBehavior": lambda call, instance, related: {
         "InstanceInitiatedShutdownBehavior": _value("stop")
     },
-    "rootDeviceName": lambda call, instance, related: {
-        "RootDeviceName": _value(shapes.root_device(instance, related.volumes.get(instance.id, ())))
-    },
+    "rootDeviceName": lambda call, instance, related: {"RootDeviceName": _value(shapes.root_device(instance, related))},
     "blockDeviceMapping": lambda call, instance, related: {
         "BlockDeviceMappings": shapes.block_devices(instance, related)
     },
@@ -87,7 +88,7 @@ def describe_instance_attribute(call: Call) -> dict[str, Any]:
     takes="InstanceId Attribute Value DisableApiTermination Groups BlockDeviceMappings SourceDestCheck "
     "InstanceInitiatedShutdownBehavior InstanceType EbsOptimized EnaSupport DisableApiStop",
     missing=MISSING,
-    conflict="IncorrectInstanceState",
+    conflict=INCORRECT,
 )
 def modify_instance_attribute(call: Call) -> dict[str, Any]:
     """Change one attribute: whether it may be terminated, its security groups, what goes with it, whom it sends as.
@@ -149,8 +150,9 @@ def _set_groups(call: Call, instance: Instance, given: Sequence[str]) -> None:
 def _set_kept(call: Call, instance: Instance, mappings: Sequence[dict[str, Any]]) -> None:
     """Say of volumes whether they go with the instance."""
     policy.enforce(call.context, "os_compute_api:os-volumes-attachments:update")
-    devices = reading.related([instance]).volumes.get(instance.id, ())
-    by_name = {device.device_name: device for device in devices}
+    known = reading.related([instance])
+    devices = known.volumes.get(instance.id, ())
+    by_name = {name: device for device in devices for name in (device.device_name, shapes.device_name(device, known))}
     for mapping in mappings:
         device = by_name.get(mapping.get("DeviceName", ""))
         wanted = mapping.get("Ebs", {}).get("DeleteOnTermination")
@@ -178,11 +180,19 @@ def _set_source_check(call: Call, instance: Instance, value: object) -> None:
 
 
 def _set_type(call: Call, instance: Instance, value: object) -> None:
-    if flavor_of_type(call, str(value)).flavorid != instance.flavor["flavorid"]:
-        raise errors.unsupported(
-            "The type is changed by the Compute API (resize), because its owner looks at the server before the change"
-            " is confirmed"
-        )
+    """Resize a stopped instance; it is shown with the new type at once, and may be started while that goes on."""
+    flavor = flavor_of_type(call, str(value))
+    if flavor.flavorid != instance.flavor["flavorid"]:
+        for rule in ("resize", "confirm_resize"):
+            policy.enforce(call.context, f"os_compute_api:servers:{rule}")
+        if states.name_of(instance) != states.STOPPED:
+            why = f"The instance '{call.arguments['InstanceId']}' is not in the 'stopped' state."
+            raise Ec2Error(INCORRECT, why)
+        try:
+            change_type(call.context, instance.id, flavor.flavorid)
+        except NoRoomError as error:
+            raise Ec2Error("InsufficientInstanceCapacity", error.message) from error
+    given.keep(instance.project_id, instance.id, {given.INSTANCE_TYPE: [str(value), flavor.name]})
 
 
 def _stays(name: str) -> Callable[[Call, Instance, Any], None]:

@@ -10,6 +10,7 @@ from portal.api.ec2.registry import Call, action
 from provisioning.compute.actions.delete import delete
 from provisioning.compute.actions.power import reboot
 from provisioning.compute.actions.registry import actions
+from provisioning.compute.actions.resize import start_after_resize
 from provisioning.compute.actions.unshelve import unshelve
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
@@ -31,6 +32,10 @@ def _started(call: Call, instance: Instance) -> Instance:
     if states.name_of(instance) in {states.RUNNING, states.PENDING}:
         return instance
     _refuse_ended(call, instance, "started")
+    if instance.task_state is not None or instance.vm_state == VmState.RESIZED:
+        policy.enforce(call.context, actions["power_on"].rule)
+        if start_after_resize(instance):
+            return instance
     name = {
         VmState.SUSPENDED: "resume",
         VmState.PAUSED: "unpause",

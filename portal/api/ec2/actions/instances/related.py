@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -14,7 +15,7 @@ from provisioning.common.context import RequestContext
 from provisioning.compute import selectors
 from provisioning.compute.models import BlockDevice, Instance, InstanceFault
 from provisioning.compute.selectors.block_devices import volumes_shown
-from provisioning.ec2 import ids
+from provisioning.ec2 import given, ids
 from provisioning.ec2.metadata_options import options_of
 from provisioning.ec2.models import MetadataOptions
 from provisioning.ec2.tags import tags_of
@@ -46,6 +47,8 @@ class Related:
     tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
     faults: Mapping[uuid.UUID, InstanceFault] = field(default_factory=dict)
     metadata_options: Mapping[uuid.UUID, MetadataOptions] = field(default_factory=dict)
+    given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
+    """Instance or disk → what clients have given for it (``ec2.given``)."""
 
 
 def visible(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[Instance]:
@@ -72,11 +75,13 @@ def related(instances: Sequence[Instance]) -> Related:
     every = [interface for each in interfaces.values() for interface in each]
     ports = [interface.port_id for interface in every]
     devices = [device for each in volumes.values() for device in each]
+    asked = given.values_of([*keys, *(device.id for device in devices)])
     known = ids.ids_of_all(
         {
             names.INSTANCE.prefix: keys,
             names.IMAGE.prefix: [
                 *(instance.image_id for instance in instances if instance.image_id),
+                *(uuid.UUID(each[given.IMAGE]) for each in asked.values() if given.IMAGE in each),
                 *(device.source_id for device in devices if device.source_type == "image" and device.source_id),
             ],
             names.INTERFACE.prefix: ports,
@@ -101,6 +106,7 @@ def related(instances: Sequence[Instance]) -> Related:
         tags=tags_of(names.INSTANCE.prefix, keys),
         faults=selectors.fault_of(instances),
         metadata_options=options_of(keys),
+        given=asked,
     )
 
 

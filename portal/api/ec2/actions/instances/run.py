@@ -9,7 +9,7 @@ from typing import Any
 from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.instances import related as reading
 from portal.api.ec2.actions.instances import shapes
-from portal.api.ec2.actions.instances.block_devices import disks_of
+from portal.api.ec2.actions.instances.block_devices import Asked, disks_of, keep_asked
 from portal.api.ec2.actions.instances.metadata_options import read as read_options
 from portal.api.ec2.actions.places import flavor_of_type
 from portal.api.ec2.protocol import errors
@@ -20,7 +20,8 @@ from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.lock import lock
 from provisioning.compute.launch.create import launch
 from provisioning.compute.launch.request import LaunchRequest, NetworkRequest, Networks
-from provisioning.ec2 import creation_tags
+from provisioning.compute.models import Instance
+from provisioning.ec2 import creation_tags, given
 from provisioning.identity import policy
 from provisioning.network import selectors as network
 from provisioning.network.errors import AmbiguousNetworkError, SubnetNotFoundError
@@ -56,9 +57,10 @@ SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a S
 def run_instances(call: Call) -> dict[str, Any]:
     """Launch instances: as many as the quota allows, between the least and the most that are asked for."""
     _refuse_what_is_not_here(call)
-    given = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
+    wanted_tags = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
     options = read_options(call.get("MetadataOptions", {}))
-    request = _request(call, given.get(names.INSTANCE.resource_type, {}), options)
+    disks = disks_of(call)
+    request = _request(call, wanted_tags.get(names.INSTANCE.resource_type, {}), options, disks)
     rate_limits.check(call.context, rate_limits.LAUNCHES, request.max_count)
     try:
         made = launch(call.context, request)
@@ -66,16 +68,28 @@ def run_instances(call: Call) -> dict[str, Any]:
         raise Ec2Error(_CODES.get(error.field or "", "InvalidParameterValue"), error.message) from error
     except AmbiguousNetworkError as error:
         raise Ec2Error("VPCIdNotSpecified", SEVERAL_NETWORKS) from error
-    tags.write(call, names.INSTANCE, [instance.id for instance in made], given)
-    later = {kind.resource_type: given.get(kind.resource_type, {}) for kind in CREATED_LATER}
+    tags.write(call, names.INSTANCE, [instance.id for instance in made], wanted_tags)
+    later = {kind.resource_type: wanted_tags.get(kind.resource_type, {}) for kind in CREATED_LATER}
     creation_tags.keep(call.project_id, [instance.id for instance in made], later)
+    keep_asked(made, disks, names.resource(names.IMAGE, call.arguments["ImageId"]))
+    _keep_type(call, made)
     if call.get("DisableApiTermination", False):
         policy.enforce(call.context, "os_compute_api:os-lock-server:lock")
         made = [lock(call.context, instance.id, reason="disableApiTermination") for instance in made]
     return shapes.reservation(made, reading.related(made))
 
 
-def _request(call: Call, own_tags: Mapping[str, str], options: Mapping[str, Any]) -> LaunchRequest:
+def _keep_type(call: Call, made: Sequence[Instance]) -> None:
+    """Keep the name by which a type was asked for, where it is another one of its flavor's."""
+    asked = call.get("InstanceType", TYPE_OF_OLD_CLIENTS)
+    for instance in made:
+        if instance.flavor["name"] != asked:
+            given.keep(instance.project_id, instance.id, {given.INSTANCE_TYPE: [asked, instance.flavor["name"]]})
+
+
+def _request(
+    call: Call, own_tags: Mapping[str, str], options: Mapping[str, Any], disks: Sequence[Asked]
+) -> LaunchRequest:
     least, most = call.arguments["MinCount"], call.arguments["MaxCount"]
     if not 1 <= least <= most:
         raise errors.invalid_value("minCount", least, f"It must be at least 1 and at most maxCount ({most}).")
@@ -97,7 +111,7 @@ def _request(call: Call, own_tags: Mapping[str, str], options: Mapping[str, Any]
         min_count=least,
         max_count=most,
         availability_zone=placement.get("AvailabilityZone") or None,
-        disks=disks_of(call),
+        disks=tuple(each.disk for each in disks),
         metadata_options=options,
     )
 

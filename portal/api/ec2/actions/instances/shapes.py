@@ -11,6 +11,7 @@ from portal.api.ec2.actions.instances.related import Related
 from provisioning.compute import device_names
 from provisioning.compute.models import BlockDevice, Instance
 from provisioning.compute.states import VmState
+from provisioning.ec2 import given
 from provisioning.network.selectors import GuestAddress, GuestInterface
 
 VIRTUALIZATION, ARCHITECTURE = "hvm", "x86_64"
@@ -30,12 +31,12 @@ def reservation(instances: Sequence[Instance], related: Related) -> dict[str, An
 def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
     """Return one instance, as DescribeInstances and RunInstances show it."""
     interfaces = related.interfaces.get(instance.id, ())
-    state, image = states.name_of(instance), image_of(instance, related.volumes.get(instance.id, ()))
+    state, image = states.name_of(instance), image_of(instance, related)
     shape: dict[str, Any] = {
         "InstanceId": related.ids[instance.id],
-        "ImageId": related.images[image] if image else "",
+        "ImageId": related.images.get(image, "") if image else "",
         "State": states.shape(state),
-        "InstanceType": instance.flavor["name"],
+        "InstanceType": type_of(instance, related),
         "KeyName": instance.key_name,
         "AmiLaunchIndex": instance.launch_index,
         "ProductCodes": [],
@@ -44,7 +45,7 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
         "Monitoring": {"State": "disabled"},
         "Architecture": ARCHITECTURE,
         "RootDeviceType": "ebs" if _boots_from_volume(instance, related) else "instance-store",
-        "RootDeviceName": root_device(instance, related.volumes.get(instance.id, ())),
+        "RootDeviceName": root_device(instance, related),
         "BlockDeviceMappings": block_devices(instance, related),
         "VirtualizationType": VIRTUALIZATION,
         "EbsOptimized": False,
@@ -62,27 +63,46 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
     return shape
 
 
+def type_of(instance: Instance, related: Related) -> str:
+    """Return the type by the name that it was asked for; of a stopped one that is being resized the type to come."""
+    coming = instance.vm_state == VmState.STOPPED and instance.old_flavor is not None
+    flavor: str = (instance.old_flavor if coming else instance.flavor)["name"]  # type: ignore[index]
+    asked, name = related.given.get(instance.id, {}).get(given.INSTANCE_TYPE, ("", ""))
+    return str(asked) if name == flavor else flavor
+
+
+def device_name(device: BlockDevice, related: Related) -> str:
+    """Return a disk's name as it was asked for, else the one in the guest."""
+    name: str = related.given.get(device.id, {}).get(given.DEVICE, device.device_name)
+    return name
+
+
 def zone_of(instance: Instance) -> str:
     """Return the zone an instance is in, or the one that was asked for while it is nowhere."""
     return instance.host.availability_zone if instance.host else instance.availability_zone
 
 
-def image_of(instance: Instance, volumes: Sequence[BlockDevice]) -> uuid.UUID | None:
+def image_of(instance: Instance, related: Related) -> uuid.UUID | None:
     """Return the image of an instance, or the one that its root volume was made from."""
-    made = (device.source_id for device in volumes if device.is_root and device.source_type == "image")
-    return instance.image_id or next(made, None)
+    if instance.image_id is not None:
+        return instance.image_id
+    asked = related.given.get(instance.id, {}).get(given.IMAGE)
+    if asked is not None:
+        return uuid.UUID(asked)
+    root = next((device for device in related.volumes.get(instance.id, ()) if device.is_root), None)
+    return root.source_id if root is not None and root.source_type == "image" else None
 
 
-def root_device(instance: Instance, volumes: Sequence[BlockDevice]) -> str:
-    named = next((device.device_name for device in volumes if device.is_root and device.device_name), "")
-    return named or device_names.root_device(instance)
+def root_device(instance: Instance, related: Related) -> str:
+    root = next((device for device in related.volumes.get(instance.id, ()) if device.is_root), None)
+    return device_name(root, related) if root is not None else device_names.root_device(instance)
 
 
 def block_devices(instance: Instance, related: Related) -> list[dict[str, Any]]:
     """Return the volumes of an instance, as far as they are there."""
     return [
         {
-            "DeviceName": device.device_name,
+            "DeviceName": device_name(device, related),
             "Ebs": {
                 "VolumeId": related.volume_ids[device.volume_id],
                 "Status": "detaching" if device.leaving else "attached" if device.plugged else "attaching",

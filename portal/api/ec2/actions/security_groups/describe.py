@@ -1,7 +1,7 @@
 """DescribeSecurityGroups and DescribeSecurityGroupRules."""
 
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.ec2 import ids
 from provisioning.network import selectors, services
-from provisioning.network.models import SecurityGroup
+from provisioning.network.models import SecurityGroup, SecurityGroupRule
 from provisioning.network.selectors.membership import groups_and_rules, groups_with_rules
 from provisioning.network.selectors.vpcs import default_group_ids, vpc_networks_for
 from provisioning.network.services.security_groups import DEFAULT_NAME
@@ -115,8 +115,14 @@ _GROUP_FILTERS: Filterable[Shape] = Filterable(
 )
 def describe_security_group_rules(call: Call) -> dict[str, Any]:
     """List the rules of the groups that the caller sees."""
-    every = [OfGroup(group, each) for group in read_groups(call) for each in granted(group.rules.all())]
-    every = chosen_rules(call.get("SecurityGroupRuleIds", []), every)
+    given = call.get("SecurityGroupRuleIds", [])
+    if not given:
+        services.ensure_default_security_group(call.project_id)
+        rows = selectors.security_group_rules_for(call.context)
+        shown, token = described(call, names.RULE, (), rows, partial(_rules_shaped, call), _RULE_FILTERS)
+        return {"SecurityGroupRules": shown, "NextToken": token}
+    named = selectors.security_group_rules_for(call.context).filter(pk__in=names.resources(names.RULE, given).values())
+    every = chosen_rules(given, _permissions_in(call, set(named.values_list("group_id", flat=True))))
     shapes = rule_shapes(every)
     places = {
         shape["SecurityGroupRuleId"]: (each.granted.rules[0].created_at.isoformat(), str(each.granted.id))
@@ -125,6 +131,21 @@ def describe_security_group_rules(call: Call) -> dict[str, Any]:
     shapes = _RULE_FILTERS.passing(shapes, call.get("Filters", []))
     shown, token = page(call, shapes, lambda shape: places[shape["SecurityGroupRuleId"]])
     return {"SecurityGroupRules": shown, "NextToken": token}
+
+
+def _permissions_in(call: Call, groups: Collection[uuid.UUID]) -> list[OfGroup]:
+    return [
+        OfGroup(group, each) for group in groups_with_rules(call.context, groups) for each in granted(group.rules.all())
+    ]
+
+
+def _rules_shaped(call: Call, rules: Sequence[SecurityGroupRule]) -> list[Shape | None]:
+    """Return permissions, each for the first of the rules that make it up, None for the others."""
+    every = _permissions_in(call, {rule.group_id for rule in rules})
+    wanted = {rule.id for rule in rules}
+    every = [each for each in every if each.granted.id in wanted]
+    known = {each.granted.id: shape for each, shape in zip(every, rule_shapes(every), strict=True)}
+    return [known.get(rule.id) for rule in rules]
 
 
 _RULE_FILTERS: Filterable[Shape] = Filterable(

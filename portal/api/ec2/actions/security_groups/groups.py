@@ -36,13 +36,14 @@ def create_security_group(call: Call) -> dict[str, Any]:
     vpc = names.one(names.VPC, call.arguments["VpcId"], vpc_networks_for(call.context)) if call.get("VpcId") else None
     given = tags.specified(call, names.GROUP)
     duplicate = Ec2Error("InvalidGroup.Duplicate", f"The security group '{name}' already exists")
-    if Groups(call).count(name):
+    network_id = vpc.id if vpc is not None else None
+    if Groups(call).count(name, network_id):
         raise duplicate
     group = services.create_security_group(call.project_id, name, description=description)
-    if Groups(call).count(name) > 1:  # another came meanwhile; since then the project's counters are locked
-        raise duplicate
     if vpc is not None:
         note_vpc_of_group(group, vpc)
+    if Groups(call).count(name, network_id) > 1:  # another came meanwhile; now the project's counters are locked
+        raise duplicate
     tags.write(call, names.GROUP, [group.id], given)
     return {
         "GroupId": ids.id_of(names.GROUP.prefix, group.id),

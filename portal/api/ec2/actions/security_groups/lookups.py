@@ -14,6 +14,7 @@ from provisioning.identity import policy
 from provisioning.network import selectors
 from provisioning.network.models import AddressGroup, SecurityGroup
 from provisioning.network.selectors.membership import rules_of
+from provisioning.network.selectors.vpcs import vpc_of_groups
 
 
 class Groups:
@@ -38,9 +39,11 @@ class Groups:
             raise names.not_found(names.GROUP, [ec2_id])
         return found
 
-    def count(self, name: str) -> int:
-        """Return how many groups of this name the project has."""
-        return len(self._own(name))
+    def count(self, name: str, network_id: uuid.UUID | None) -> int:
+        """Return how many groups of this name the project has in a VPC, None: in none."""
+        own = [group.id for group in self._own(name)]
+        networks = vpc_of_groups(own) if own else {}
+        return sum(networks.get(group) == network_id for group in own)
 
     def _own(self, name: str) -> list[SecurityGroup]:
         project = self._call.project_id

@@ -12,6 +12,7 @@ from portal.api.ec2.registry import Call, action
 from provisioning.common.errors import InvalidInputError
 from provisioning.compute.actions.volumes import VolumeToAttach, attach_volume, detach_volume
 from provisioning.compute.errors import DifferentZoneError, TooManyDisksError
+from provisioning.ec2 import given
 from provisioning.identity import policy
 from provisioning.volumes import services
 from provisioning.volumes.models import Attachment, Volume
@@ -45,8 +46,9 @@ def attach(call: Call) -> dict[str, Any]:
         raise Ec2Error("AttachmentLimitExceeded", error.message) from error
     except InvalidInputError as error:
         raise _in_this_state(error) from error
-    if made.device_name != device:
+    if made.device_name[-1] != device[-1]:  # the guest's bus may be another one
         raise errors.invalid_value("unixDevice", asked, f"Attachment point {asked[:64]} is already in use")
+    given.keep(instance.project_id, made.id, {given.DEVICE: asked})
     shape = _shape(call, volume, made.attachment_id)
     return shape or {"VolumeId": ec2_id, "State": "attaching"}
 

@@ -8,7 +8,7 @@ from portal.api.ec2.actions.volumes.found import snapshot_of, volume_of, volumes
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from portal.api.ec2.volume_types import type_asked
+from portal.api.ec2.volume_types import keep_asked, of_amazon, type_asked
 from provisioning.common.errors import InvalidInputError
 from provisioning.volumes import services
 from provisioning.volumes.models import Volume
@@ -20,7 +20,7 @@ KIND = names.VOLUME
     "CreateVolume",
     "volume:create",
     takes="AvailabilityZone AvailabilityZoneId Size SnapshotId VolumeType Encrypted MultiAttachEnabled ClientToken "
-    "TagSpecifications",
+    "TagSpecifications Iops Throughput",
     missing="InvalidSnapshot.NotFound",
     over_quota={"per_volume_gigabytes": "InvalidParameterValue"},
 )
@@ -33,7 +33,7 @@ def create_volume(call: Call) -> dict[str, Any]:
     request = services.VolumeRequest(
         size_gb=size,
         name=given.get(KIND.resource_type, {}).get("Name", ""),
-        volume_type=type_asked(call.context, call.get("VolumeType")),
+        volume_type=(found_type := type_asked(call.context, call.get("VolumeType"))),
         availability_zone=_zone(call),
         snapshot_id=str(snapshot_of(call, snapshot).id) if snapshot else "",
     )
@@ -45,6 +45,7 @@ def create_volume(call: Call) -> dict[str, Any]:
         raise Ec2Error("InvalidZone.NotFound", error.message) from error
     _check_promised(call, made)
     tags.write(call, KIND, [made.id], given)
+    keep_asked(made.project_id, made.id, of_amazon(call.arguments, found_type))
     volume = volumes_of(call.context).get(id=made.id)
     return shapes.volume_shape(volume, shapes.related([volume]))
 
@@ -69,10 +70,10 @@ def _check_promised(call: Call, made: Volume) -> None:
 
 @action("DeleteVolume", "volume:delete", takes="VolumeId", missing=KIND.missing)
 def delete_volume(call: Call) -> dict[str, Any]:
-    """Delete a volume that nobody has."""
+    """Delete a volume that no instance has and that has no snapshots but those that are being deleted."""
     ec2_id = call.arguments["VolumeId"]
     volume = volume_of(call, ec2_id)
     if volume.attachments.all():
         raise Ec2Error("VolumeInUse", f"Volume {ec2_id} is currently attached")
-    services.delete_volume(call.context, volume.id)
+    services.delete_volume(call.context, volume.id, after_snapshots=True)
     return {}

@@ -10,8 +10,8 @@ from portal.api.ec2.filters import Filterable
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
-from portal.api.ec2.volume_types import type_asked
-from provisioning.ec2 import ids
+from portal.api.ec2.volume_types import SPEEDS, keep_asked, of_amazon, type_asked
+from provisioning.ec2 import given, ids
 from provisioning.volumes import services
 from provisioning.volumes.errors import BeingModifiedError
 from provisioning.volumes.models import Volume, VolumeModification
@@ -21,7 +21,7 @@ from provisioning.volumes.models import Volume, VolumeModification
     "ModifyVolume",
     "volume:extend",
     "volume:retype",
-    takes="VolumeId Size VolumeType",
+    takes="VolumeId Size VolumeType Iops Throughput",
     missing=names.VOLUME.missing,
     over_quota={"per_volume_gigabytes": "InvalidParameterValue"},
 )
@@ -29,15 +29,26 @@ def modify_volume(call: Call) -> dict[str, Any]:
     """Let a volume grow, or give it another type, while an instance has it too."""
     ec2_id = call.arguments["VolumeId"]
     volume = volume_of(call, ec2_id)
-    size, asked = call.get("Size"), call.get("VolumeType")
-    if size is None and asked is None:
+    size, before = call.get("Size"), given.value_of(volume.id, given.VOLUME_TYPE) or {}
+    said = {name: call.arguments[name] for name in (*SPEEDS, "VolumeType") if call.get(name) is not None}
+    if size is None and not said:
         raise errors.combination("The request must contain at least one of the parameters Size and VolumeType")
+    wanted_type = type_asked(call.context, said.get("VolumeType"))
+    asked = of_amazon(said if "VolumeType" in said else before | said, wanted_type)
     try:
-        wanted_type = type_asked(call.context, asked)
         row = services.modify_volume(call.context, volume.id, size_gb=size, volume_type=wanted_type)
     except BeingModifiedError as error:
         raise Ec2Error("IncorrectModificationState", error.message) from error
-    return {"VolumeModification": _shape(volume, row, ec2_id)}
+    keep_asked(volume.project_id, volume.id, asked)
+    words = {"Original": before, "Target": asked or {}}
+    types = {
+        f"{which}{name}": each[name]
+        for which, each in words.items()
+        for name in (*SPEEDS, "VolumeType")
+        if name in each
+    }
+    given.keep(volume.project_id, volume.id, {given.MODIFICATION: types})
+    return {"VolumeModification": _shape(volume, row, ec2_id) | types}
 
 
 @action(
@@ -60,8 +71,11 @@ def _shaped(volumes: list[Volume]) -> list[Found]:
     never = [known[volume.id] for volume in volumes if _row(volume) is None]
     if never:
         raise Ec2Error("InvalidVolumeModification.NotFound", f"Modification for volume '{never[0]}' does not exist.")
+    asked = {key: each.get(given.MODIFICATION, {}) for key, each in given.values_of(known).items()}
     return [
-        Found(volume, _shape(volume, row, known[volume.id])) for volume in volumes if (row := _row(volume)) is not None
+        Found(volume, _shape(volume, row, known[volume.id]) | asked.get(volume.id, {}))
+        for volume in volumes
+        if (row := _row(volume)) is not None
     ]
 
 

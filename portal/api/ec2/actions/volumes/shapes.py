@@ -9,7 +9,7 @@ from portal.api.ec2 import names, tags
 from portal.api.ec2.actions.volumes import states
 from provisioning.compute.models import BlockDevice
 from provisioning.compute.selectors.block_devices import volumes_shown
-from provisioning.ec2 import ids
+from provisioning.ec2 import given, ids
 from provisioning.ec2.tags import tags_of
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 
@@ -28,6 +28,8 @@ class Related:
     devices: Mapping[uuid.UUID, BlockDevice] = field(default_factory=dict)
     """Attachment → the disk that it is for its server."""
     tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
+    given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
+    """Volume or disk → what clients have given for it (``ec2.given``)."""
 
 
 def related(volumes: Sequence[Volume]) -> Related:
@@ -35,13 +37,15 @@ def related(volumes: Sequence[Volume]) -> Related:
     keys = [volume.id for volume in volumes]
     origins = {key for volume in volumes for key in (volume.id, volume.source_volume_id) if key is not None}
     servers = {each.instance_id for volume in volumes for each in volume.attachments.all() if each.instance_id}
-    devices = volumes_shown(servers) if servers else {}
+    shown = volumes_shown(servers) if servers else {}
+    devices = {each.attachment_id: each for found in shown.values() for each in found if each.attachment_id}
     return Related(
         ids=ids.ids_of(names.VOLUME.prefix, origins),
         snapshots=_known(names.SNAPSHOT, (volume.source_snapshot_id for volume in volumes)),
         instances=_known(names.INSTANCE, servers),
-        devices={each.attachment_id: each for found in devices.values() for each in found if each.attachment_id},
+        devices=devices,
         tags=tags_of(names.VOLUME.prefix, keys) if keys else {},
+        given=given.values_of([*keys, *(device.id for device in devices.values())]),
     )
 
 
@@ -63,10 +67,21 @@ def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
         "CreateTime": volume.created_at,
         "Attachments": [attachment_shape(each, related) for each in volume.attachments.all()],
         "Encrypted": bool(volume.encryption_key),
-        "VolumeType": volume.volume_type.name if volume.volume_type else NO_TYPE,
+        **_type(volume, related),
         "MultiAttachEnabled": volume.multiattach,
         "Tags": tags.shape(related.tags.get(volume.id, {})),
     }
+
+
+def _asked_name(device: BlockDevice | None, related: Related) -> str | None:
+    return related.given.get(device.id, {}).get(given.DEVICE) if device is not None else None
+
+
+def _type(volume: Volume, related: Related) -> dict[str, Any]:
+    """Return the type as it was asked for: Amazon's, of which this cloud has none, or the volume's own."""
+    own = {"VolumeType": volume.volume_type.name if volume.volume_type else NO_TYPE}
+    asked: dict[str, Any] = related.given.get(volume.id, {}).get(given.VOLUME_TYPE, {})
+    return own | asked
 
 
 def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]:
@@ -75,7 +90,7 @@ def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]
     return {
         "VolumeId": related.ids[attachment.volume_id],
         "InstanceId": related.instances[attachment.instance_id] if attachment.instance_id else None,
-        "Device": attachment.mountpoint,
+        "Device": _asked_name(device, related) or attachment.mountpoint,
         "State": states.of_attachment(attachment),
         "AttachTime": attachment.attached_at or attachment.created_at,
         "DeleteOnTermination": device is not None and device.delete_on_termination,

@@ -20,8 +20,6 @@ from provisioning.network.selectors.routing import external_networks_for
 from provisioning.network.selectors.vpcs import (
     VpcNetwork,
     gateways_for,
-    owned_gateways,
-    routers_without_gateway_row,
     vpcs_for,
 )
 from provisioning.network.services import internet_gateways as services
@@ -37,7 +35,7 @@ NOT_ATTACHED = "Gateway.NotAttached"
     over_quota={"internet gateways": "InternetGatewayLimitExceeded"},
 )
 def create_internet_gateway(call: Call) -> dict[str, Any]:
-    """Make a gateway that leads nowhere yet."""
+    """Create a gateway that is attached to nothing."""
     given = tags.specified(call, names.GATEWAY)
     gateway = services.create_internet_gateway(call.project_id)
     tags.write(call, names.GATEWAY, [gateway.id], given)
@@ -51,7 +49,9 @@ def create_internet_gateway(call: Call) -> dict[str, Any]:
     conflict="Resource.AlreadyAssociated",
 )
 def attach_internet_gateway(call: Call) -> dict[str, Any]:
-    """Let the VPC's router lead to the external network; a network without a router gets one."""
+    """Connect the VPC's router to the external network, for its elastic addresses: ``CreateRoute`` sends the other
+    traffic there.  A network without a router gets one.
+    """
     gateway = _named(call)
     vpc = vpc_to_change(call, call.arguments["VpcId"], "update_router")
     services.attach_internet_gateway(gateway, vpc.main or _router_for(call, vpc), outside(call))
@@ -75,7 +75,7 @@ def outside(call: Call) -> Network:
 
 @action("DetachInternetGateway", "update_router", takes="InternetGatewayId VpcId", conflict="DependencyViolation")
 def detach_internet_gateway(call: Call) -> dict[str, Any]:
-    """Let the VPC's router lead nowhere; the gateway stays, and can be attached to another VPC."""
+    """Disconnect the VPC's router; the gateway stays, and can be attached to another VPC."""
     gateway = _named(call)
     vpc = vpc_to_change(call, call.arguments["VpcId"], "update_router")
     if gateway.router_id not in {router.id for router in vpc.routers}:
@@ -95,16 +95,15 @@ def delete_internet_gateway(call: Call) -> dict[str, Any]:
 def _named(call: Call) -> InternetGateway:
     """Return the gateway of the request; Ec2Error."""
     given = call.arguments["InternetGatewayId"]
-    (gateway,) = names.chosen(names.GATEWAY, [given], read_gateways(call), lambda each: each.id)
+    (gateway,) = names.chosen(names.GATEWAY, [given], gateways_for(call.context), lambda each: each.id)
+    return to_change(gateway)
+
+
+def to_change(gateway: InternetGateway) -> InternetGateway:
+    """Return a gateway that changes, as a row: one that stands for a router becomes one."""
+    if gateway._state.adding and gateway.router_id is not None:
+        services.stand_for_routers(gateway.project_id, [gateway.router_id])
     return gateway
-
-
-def read_gateways(call: Call) -> list[InternetGateway]:
-    """Return the project's gateways; a router that the Network API has led out gets one to stand for it."""
-    missing = routers_without_gateway_row(call.context)
-    if missing:
-        services.stand_for_routers(call.project_id, missing)
-    return gateways_for(call.context)
 
 
 @action(
@@ -116,7 +115,7 @@ def read_gateways(call: Call) -> list[InternetGateway]:
 def describe_internet_gateways(call: Call) -> dict[str, Any]:
     """List the project's gateways, attached ones with the VPCs that their routers are on."""
     wanted = call.get("InternetGatewayIds", [])
-    every = names.chosen(names.GATEWAY, wanted, read_gateways(call), lambda gateway: gateway.id)
+    every = names.chosen(names.GATEWAY, wanted, gateways_for(call.context), lambda gateway: gateway.id)
     found = shapes(every, vpcs_for(call.context))
     places = {
         shape["InternetGatewayId"]: (gateway.created_at.isoformat(), str(gateway.id))
@@ -162,7 +161,7 @@ _FILTERS: Filterable[Shape] = Filterable(
 
 
 def _owned(context: RequestContext, wanted: Collection[uuid.UUID]) -> list[uuid.UUID]:
-    return list(owned_gateways(context).filter(pk__in=wanted).values_list("pk", flat=True))
+    return [gateway.id for gateway in gateways_for(context) if gateway.id in wanted]
 
 
 owned.register(names.GATEWAY, _owned)

@@ -7,30 +7,38 @@ Network API has put a second router on the network.
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from portal.api.ec2 import names, owned, tags
-from portal.api.ec2.actions.vpcs.internet_gateways import read_gateways
 from portal.api.ec2.actions.vpcs.lookups import enforce, subnet_named, table_named
 from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.paging import described
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
-from provisioning.ec2 import ids
+from provisioning.ec2 import given, ids
 from provisioning.ec2 import tags as tag_records
 from provisioning.network import services
 from provisioning.network.addressing import network_of
-from provisioning.network.models import Port
+from provisioning.network.models import InternetGateway, Port, Router
 from provisioning.network.owners import COMPUTE
 from provisioning.network.selectors.routing import routers_for
-from provisioning.network.selectors.vpcs import Table, hops, tables_of, vpcs_for
+from provisioning.network.selectors.vpcs import (
+    Table,
+    gateways_for,
+    hops,
+    networks_of_routers,
+    table_routers_for,
+    tables_of,
+    vpcs_for,
+)
+from provisioning.network.services.internet_gateways import EVERYWHERE
 
 Shape = dict[str, Any]
 LOCAL = "local"
-EVERYWHERE = ("0.0.0.0/0", "::/0")
 ASSOCIATED = {"State": "associated"}
 
 
@@ -49,6 +57,8 @@ class Known:
     """Of networks with their main table, and of subnets with the one they were associated with."""
     gateways: Mapping[uuid.UUID, str]
     """Router → its internet gateway."""
+    routed: Mapping[uuid.UUID, Sequence[str]]
+    """Router → the destinations that are routed through its gateway."""
     hops: Mapping[str, Port]
     interfaces: Mapping[uuid.UUID, str]
     instances: Mapping[uuid.UUID, str]
@@ -63,16 +73,18 @@ class Known:
 )
 def describe_route_tables(call: Call) -> dict[str, Any]:
     """List the routers of the VPCs that the caller sees, with their routes and the subnets they are on."""
-    every = tables_of(vpcs_for(call.context))
-    every = names.chosen(names.ROUTE_TABLE, call.get("RouteTableIds", []), every, lambda table: table.router.id)
-    known = _known(call, every)
-    found: list[Shown] = [(_shape(table, known), [known.vpcs[vpc.network.id] for vpc in table.vpcs]) for table in every]
-    places = {
-        known.tables[table.router.id]: (table.router.created_at.isoformat(), str(table.router.id)) for table in every
-    }
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = page(call, found, lambda each: places[each[0]["RouteTableId"]])
+    given, rows = call.get("RouteTableIds", []), table_routers_for(call.context)
+    shown, token = described(call, names.ROUTE_TABLE, given, rows, partial(_shaped, call), _FILTERS)
     return {"RouteTables": [shape for shape, _ in shown], "NextToken": token}
+
+
+def _shaped(call: Call, routers: Sequence[Router]) -> list[Shown]:
+    """Return routers as tables show them; the others on their networks say which of them is the main one."""
+    networks = networks_of_routers([router.id for router in routers])
+    tables = {table.router.id: table for table in tables_of(vpcs_for(call.context, networks))}
+    every = [tables[router.id] for router in routers]
+    known = _known(call, every)
+    return [(_shape(table, known), [known.vpcs[vpc.network.id] for vpc in table.vpcs]) for table in every]
 
 
 def _known(call: Call, every: Sequence[Table]) -> Known:
@@ -80,7 +92,8 @@ def _known(call: Call, every: Sequence[Table]) -> Known:
     networks = {vpc.network.id for table in every for vpc in table.vpcs}
     subnets = {subnet for table in every for subnet in table.subnets}
     side = {subnet for table in every if not table.main_of for subnet in table.subnets}
-    gateways = {gateway.router_id: gateway.id for gateway in read_gateways(call) if gateway.router_id}
+    rows = gateways_for(call.context, keys)
+    gateways = {gateway.router_id: gateway.id for gateway in rows if gateway.router_id}
     gateway_ids = ids.ids_of(names.GATEWAY.prefix, gateways.values())
     ports = hops(call.context, {route["nexthop"] for table in every for route in table.router.routes}, networks)
     association = names.ROUTE_ASSOCIATION.prefix
@@ -90,6 +103,7 @@ def _known(call: Call, every: Sequence[Table]) -> Known:
         ids.ids_of(names.SUBNET.prefix, subnets),
         {**ids.given(association, subnets), **ids.ids_of(association, networks | side)},
         {router: gateway_ids[gateway] for router, gateway in gateways.items()},
+        routed(rows),
         ports,
         ids.ids_of(names.INTERFACE.prefix, [port.id for port in ports.values()]),
         ids.ids_of(names.INSTANCE.prefix, {key for port in ports.values() if (key := _instance_of(port))}),
@@ -128,7 +142,7 @@ def _associations(table: Table, known: Known) -> Iterator[Shape]:
 def _routes(table: Table, known: Known) -> Iterator[Shape]:
     for cidr in local_ranges(table):
         yield {destination_of(cidr): cidr, "GatewayId": LOCAL, "Origin": "CreateRouteTable"}
-    for cidr in ways_out(table):
+    for cidr in known.routed.get(table.router.id, ()):
         yield {destination_of(cidr): cidr, "GatewayId": known.gateways[table.router.id], "Origin": "CreateRoute"}
     for route in table.router.routes:
         cidr = network_of(route["destination"])
@@ -152,12 +166,23 @@ def local_ranges(table: Table) -> list[str]:
     return [cidr for vpc in table.vpcs for cidr in (*vpc.cidrs, *vpc.cidrs6)]
 
 
-def ways_out(table: Table) -> list[str]:
-    """Return the default routes of a router through the external network: of each IP version that it has there."""
-    port = table.router.gateway_port
-    if port is None:
-        return []
-    versions = {":" in fixed.address for fixed in port.fixed_ips.all()}
+def routed(gateways: Sequence[InternetGateway]) -> dict[uuid.UUID, list[str]]:
+    """Return router → the destinations that are routed through its gateway: those that EC2 has routed, or the default
+    route of each IP version where the Network API has connected the router.
+    """
+    asked, found = given.values_of([gateway.id for gateway in gateways]), {}
+    for gateway in gateways:
+        if gateway.router is not None and gateway.router_id is not None:
+            there = reachable(gateway.router)
+            named = asked.get(gateway.id, {}).get(given.ROUTES)
+            found[gateway.router_id] = there if named is None else [each for each in there if each in named]
+    return found
+
+
+def reachable(router: Router) -> list[str]:
+    """Return the default routes of the IP versions that a router has on the external network."""
+    port = router.gateway_port
+    versions = {":" in fixed.address for fixed in port.fixed_ips.all()} if port is not None else set()
     return [EVERYWHERE[is_ipv6] for is_ipv6 in sorted(versions)]
 
 

@@ -4,18 +4,17 @@ from typing import Any
 
 from portal.api.ec2 import names
 from portal.api.ec2.actions.instances.related import wanted as wanted_instances
-from portal.api.ec2.actions.vpcs.internet_gateways import outside, read_gateways
+from portal.api.ec2.actions.vpcs.internet_gateways import outside, to_change
 from portal.api.ec2.actions.vpcs.lookups import enforce, table_named
-from portal.api.ec2.actions.vpcs.route_tables import EVERYWHERE, LOCAL, local_ranges, ways_out
+from portal.api.ec2.actions.vpcs.route_tables import LOCAL, local_ranges, reachable, routed
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.protocol.errors import Ec2Error
 from portal.api.ec2.registry import Call, action
 from provisioning.network import addressing, selectors, services
 from provisioning.network.models import InternetGateway, Port
 from provisioning.network.routing_errors import RoutesExhaustedError
-from provisioning.network.selectors.vpcs import Table
-from provisioning.network.services import Gateway
-from provisioning.network.services.internet_gateways import lead_nowhere
+from provisioning.network.selectors.vpcs import Table, gateways_for
+from provisioning.network.services.internet_gateways import EVERYWHERE, route_through
 
 RULES = ("update_router", "add_extraroutes", "remove_extraroutes")
 DESTINATIONS = ("DestinationCidrBlock", "DestinationIpv6CidrBlock")
@@ -26,13 +25,13 @@ NO_ROUTE = "InvalidRoute.NotFound"
 
 @action("CreateRoute", *RULES, takes=TAKES, conflict="RouteAlreadyExists")
 def create_route(call: Call) -> dict[str, Any]:
-    """Lead a range through an interface, or everything through the internet gateway."""
+    """Route a range through an interface, or everything through the internet gateway."""
     table = _table(call)
     destination = _destination(call)
     gateway = _gateway(call, table)
-    if gateway is not None and destination in ways_out(table):
+    if gateway is not None and destination in _through_gateway(call, table):
         return {"Return": True}
-    if destination in _there(table) or destination in local_ranges(table):
+    if destination in _there(call, table) or destination in local_ranges(table):
         raise Ec2Error("RouteAlreadyExists", f"The route identified by {destination} already exists.")
     _add(call, table, destination, gateway)
     return {"Return": True}
@@ -40,13 +39,13 @@ def create_route(call: Call) -> dict[str, Any]:
 
 @action("ReplaceRoute", *RULES, takes=TAKES, conflict="DependencyViolation")
 def replace_route(call: Call) -> dict[str, Any]:
-    """Lead a range elsewhere."""
+    """Route a range elsewhere."""
     table = _table(call)
     destination = _destination(call)
     gateway = _gateway(call, table)
-    if destination not in _there(table):
+    if destination not in _there(call, table):
         raise Ec2Error(NO_ROUTE, f"no route with destination-cidr-block {destination} in route table")
-    if gateway is not None and destination in ways_out(table):
+    if gateway is not None and destination in _through_gateway(call, table):
         return {}
     _remove(call, table, destination)
     _add(call, _table(call), destination, gateway)
@@ -60,12 +59,12 @@ def replace_route(call: Call) -> dict[str, Any]:
     conflict="DependencyViolation",
 )
 def delete_route(call: Call) -> dict[str, Any]:
-    """Take a route away; without the default one the gateway stays attached, and leads nowhere."""
+    """Delete a route; without the default one the gateway stays attached, for elastic addresses."""
     table = _table(call)
     destination = _destination(call)
     if destination in local_ranges(table):
         raise errors.invalid_value("DestinationCidrBlock", destination, "The local route is not deleted.")
-    if destination not in _there(table):
+    if destination not in _there(call, table):
         raise Ec2Error(NO_ROUTE, f"no route with destination-cidr-block {destination} in route table")
     _remove(call, table, destination)
     return {}
@@ -94,9 +93,17 @@ def _destination(call: Call) -> str:
     return str(found)
 
 
-def _there(table: Table) -> set[str]:
+def _through_gateway(call: Call, table: Table) -> list[str]:
+    """Return the destinations that are routed through the table's internet gateway."""
+    return routed(gateways_for(call.context)).get(table.router.id, [])
+
+
+def _there(call: Call, table: Table) -> set[str]:
     """Return the destinations of a table's routes but the local ones."""
-    return {*ways_out(table), *(addressing.network_of(route["destination"]) for route in table.router.routes)}
+    return {
+        *_through_gateway(call, table),
+        *(addressing.network_of(route["destination"]) for route in table.router.routes),
+    }
 
 
 def _gateway(call: Call, table: Table) -> InternetGateway | None:
@@ -111,22 +118,24 @@ def _gateway(call: Call, table: Table) -> InternetGateway | None:
         return None
     if target == LOCAL:
         raise errors.unsupported("Local routes are there by themselves")
-    (gateway,) = names.chosen(names.GATEWAY, [target], read_gateways(call), lambda each: each.id)
+    (gateway,) = names.chosen(names.GATEWAY, [target], gateways_for(call.context), lambda each: each.id)
     if gateway.router_id != table.router.id:
         msg = f"route table {call.arguments['RouteTableId']} and network gateway {target} belong to different networks"
         raise Ec2Error("InvalidParameterValue", msg)
-    return gateway
+    return to_change(gateway)
 
 
 def _add(call: Call, table: Table, destination: str, gateway: InternetGateway | None) -> None:
     if gateway is None:
         _add_through(call, table, destination, _port(call))
         return
-    if destination != EVERYWHERE[0]:
-        raise errors.unsupported(
-            "Only the default route leads through an internet gateway, with IPv6 where that has it"
-        )
-    services.update_router(table.router, {"gateway": Gateway(outside(call))})
+    if destination not in EVERYWHERE:
+        raise errors.unsupported("Only default routes lead through an internet gateway")
+    if destination == EVERYWHERE[1] and destination not in reachable(table.router):
+        raise errors.unsupported("The external network has no addresses of IPv6")
+    port = table.router.gateway_port
+    network = port.network if port is not None else outside(call)
+    route_through(gateway, network, {*_through_gateway(call, table), destination})
 
 
 def _add_through(call: Call, table: Table, destination: str, port: Port) -> None:
@@ -162,7 +171,7 @@ def _remove(call: Call, table: Table, destination: str) -> None:
     if extra:
         services.remove_routes(table.router, extra)
         return
-    if destination != EVERYWHERE[0]:
-        raise errors.unsupported("IPv6 leads through the internet gateway as long as IPv4 does")
-    gateway = next(each for each in read_gateways(call) if each.router_id == table.router.id)
-    lead_nowhere(gateway)
+    gateway = next(each for each in gateways_for(call.context) if each.router_id == table.router.id)
+    port = table.router.gateway_port
+    if port is not None:
+        route_through(to_change(gateway), port.network, set(_through_gateway(call, table)) - {destination})

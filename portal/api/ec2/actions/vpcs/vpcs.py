@@ -8,13 +8,14 @@ from typing import Any
 from portal.api.ec2 import names, owned, tags
 from portal.api.ec2.actions.vpcs.lookups import range_id, read_range, unless, vpc_named, vpc_to_change
 from portal.api.ec2.filters import Filterable
-from portal.api.ec2.paging import page
+from portal.api.ec2.paging import described
 from portal.api.ec2.protocol import errors
 from portal.api.ec2.registry import Call, action
 from provisioning.common.context import RequestContext
 from provisioning.common.ids import NOBODY
 from provisioning.ec2 import ids
 from provisioning.ec2 import tags as tag_records
+from provisioning.network.models import Network
 from provisioning.network.selectors.vpcs import VpcNetwork, default_network, vpc_networks_for, vpcs_for
 from provisioning.network.services import vpcs as services
 
@@ -58,16 +59,14 @@ def delete_vpc(call: Call) -> dict[str, Any]:
 @action("DescribeVpcs", "get_network", takes="VpcIds Filters MaxResults NextToken", missing=names.VPC.missing)
 def describe_vpcs(call: Call) -> dict[str, Any]:
     """List the networks of the project, and those that others share with it."""
-    given = call.get("VpcIds", [])
-    every = names.fetched(names.VPC, given, partial(vpcs_for, call.context), lambda vpc: vpc.network.id)
-    found = shapes(call, every)
-    places = {
-        shape["VpcId"]: (vpc.network.created_at.isoformat(), str(vpc.network.id))
-        for vpc, shape in zip(every, found, strict=True)
-    }
-    found = _FILTERS.passing(found, call.get("Filters", []))
-    shown, token = page(call, found, lambda shape: places[shape["VpcId"]])
+    rows = vpc_networks_for(call.context)
+    shown, token = described(call, names.VPC, call.get("VpcIds", []), rows, partial(_shaped, call), _FILTERS)
     return {"Vpcs": shown, "NextToken": token}
+
+
+def _shaped(call: Call, networks: Sequence[Network]) -> list[Shape]:
+    known = {vpc.network.id: vpc for vpc in vpcs_for(call.context, [network.id for network in networks])}
+    return shapes(call, [known[network.id] for network in networks])
 
 
 def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
