@@ -15,10 +15,8 @@ variable "public_key" {}
 variable "word" {}
 
 provider "aws" {
-  skip_credentials_validation = true
-  skip_metadata_api_check     = true
-  skip_region_validation      = true
-  skip_requesting_account_id  = false
+  skip_metadata_api_check = true
+  skip_region_validation  = true
 
   endpoints {
     ec2 = var.url
@@ -44,8 +42,8 @@ resource "aws_internet_gateway" "net" {
   vpc_id = aws_vpc.net.id
 }
 
-resource "aws_route_table" "net" {
-  vpc_id = aws_vpc.net.id
+resource "aws_default_route_table" "net" {
+  default_route_table_id = aws_vpc.net.default_route_table_id
 
   route {
     cidr_block = "0.0.0.0/0"
@@ -55,7 +53,7 @@ resource "aws_route_table" "net" {
 
 resource "aws_route_table_association" "net" {
   subnet_id      = aws_subnet.net.id
-  route_table_id = aws_route_table.net.id
+  route_table_id = aws_default_route_table.net.id
 }
 
 resource "aws_security_group" "web" {
