@@ -45,7 +45,8 @@ def _create(context: RequestContext, values: Values) -> RbacPolicy:
     if row.project_id != context.project_id and not operator:
         msg = "Invalid input for operation: Only admins can manipulate policies on objects they do not own."
         raise InvalidInputError(msg, field="object_id")
-    if kind == "network" and values["action"] == RbacPolicy.EXTERNAL:  # hosts have addresses of their own on external networks
+    if kind == "network" and values["action"] == RbacPolicy.EXTERNAL:
+        # Hosts have addresses of their own on external networks.
         policy.enforce(context, "update_network:router:external", {"project_id": row.project_id})
     return services.create_rbac_policy(owner, kind, row, values["action"], target)
 
