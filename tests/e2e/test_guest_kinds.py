@@ -18,13 +18,13 @@ ASKED: dict[str, tuple[dict[str, str], str]] = {
     "secure-boot": ({"os_secure_boot": "required"}, "firmware=uefi secure=yes disks=vda card=virtio_net tpm=none"),
     "lvm": ({}, "firmware=bios secure=no disks=vda card=virtio_net tpm=none lvm='written by its builder'"),
     "two-disks": ({"hw_disk_bus": "scsi"}, "firmware=bios secure=no disks=sda,sdb card=virtio_net tpm=none"),
-    "without-virtio": (OLD, "firmware=bios secure=no disks=sda,sr0 card=e1000 tpm=none"),
+    "without-virtio": (OLD, "firmware=bios secure=no disks=sda card=e1000 tpm=none"),
     "e1000-only": ({"hw_vif_model": "e1000"}, "firmware=bios secure=no disks=vda card=e1000 tpm=none"),
-    "sata": (Q35 | {"hw_disk_bus": "sata", "hw_vif_model": "e1000e"}, "disks=sda,sr0 card=e1000e tpm=none"),
-    "iso": ({}, "firmware=bios secure=no disks=sr0,sr1,vda card=virtio_net tpm=none"),
+    "sata": (Q35 | {"hw_disk_bus": "sata", "hw_vif_model": "e1000e"}, "disks=sda card=e1000e tpm=none"),
+    "iso": ({}, "firmware=bios secure=no disks=vda card=virtio_net tpm=none"),
     "tpm": (Q35 | {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb"}, "disks=vda card=virtio_net tpm=2"),
     "scsi": ({"hw_disk_bus": "scsi"}, "firmware=bios secure=no disks=sda card=virtio_net tpm=none"),
-    "uefi-without-virtio": (UEFI | OLD, "firmware=uefi secure=no disks=sda,sr0 card=e1000 tpm=none"),
+    "uefi-without-virtio": (UEFI | OLD, "firmware=uefi secure=no disks=sda card=e1000 tpm=none"),
 }  # fmt: skip
 """Properties of each kind's image, and what its guest has found; the firmware of ``uefi`` is found in the image."""
 

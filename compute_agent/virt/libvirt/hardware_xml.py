@@ -16,8 +16,8 @@ VENDOR = "1234567890ab"
 """Of a hypervisor that no driver knows."""
 KIB_PER_MIB = 1024
 USUAL_DEVICES, SPARE_PORTS = 8, 12
-"""PCI devices of each guest, and places on the chipset q35 for what is plugged into a running guest: libvirt makes only as
-many as there are devices, and one.
+"""PCI devices of each guest, and places on the chipset q35 for what is plugged into a running guest: libvirt makes one
+such place.
 """
 
 
