@@ -82,3 +82,7 @@ def test_variables_and_tpm_stay_with_their_guest_and_go_with_it(lab: Lab, host: 
     assert not key.exists()
     assert not processes_naming(folder)
     assert host.driver.leftovers() == []
+    key.write_text(passphrase)
+    assert [(each.kind, each.subject_id) for each in host.driver.leftovers()] == [("folder", spec.uuid)]
+    host.driver.destroy(spec.uuid)
+    assert host.driver.leftovers() == []

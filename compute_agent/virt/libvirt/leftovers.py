@@ -1,4 +1,4 @@
-"""What is on the host and is part of no guest of Novella's: folders without a domain, and domains of others."""
+"""What is on the host and is part of no guest of Novella's: folders or keys without a domain, domains of others."""
 
 from typing import Any
 from uuid import UUID
@@ -16,7 +16,8 @@ def listed(hypervisor: Connection, paths: HostPaths) -> list[Leftover]:
 
     The folders are read before the domains: one that gets its domain meanwhile is not taken for a leftover.
     """
-    folders = sorted(path.name for path in paths.instances.iterdir()) if paths.instances.is_dir() else []
+    places = (paths.instances, paths.tpm_keys)
+    folders = sorted({path.name for place in places if place.is_dir() for path in place.iterdir()})
     ours, foreign = set(), []
     with translated("list what is on it"):
         for domain in hypervisor.get().listAllDomains():
