@@ -36,6 +36,7 @@ def cloud(people: People) -> Cloud:
     return cloud
 
 
+@pytest.mark.deep
 def test_disks_of_a_launch_are_shown_as_they_were_asked_for(alice: Any, cloud: Cloud) -> None:
     instance = launched(alice, cloud, BlockDeviceMappings=MAPPINGS)
     cloud.run()
@@ -54,6 +55,7 @@ def test_disks_of_a_launch_are_shown_as_they_were_asked_for(alice: Any, cloud: C
     assert not BlockDevice.objects.get(device_name="/dev/vdf").delete_on_termination
 
 
+@pytest.mark.slow
 @each_row(
     ("first", "then", "shown_type"),
     [
@@ -95,6 +97,7 @@ def stopped(alice: Any, people: People, cloud: Cloud) -> str:
     return instance
 
 
+@pytest.mark.slow
 @each_row(("start", "state"), [(False, VmState.STOPPED), (True, VmState.ACTIVE)])
 def test_a_stopped_instance_gets_another_type(alice: Any, cloud: Cloud, stopped: str, start: bool, state: str) -> None:
     alice.modify_instance_attribute(InstanceId=stopped, InstanceType={"Value": "m1.next"})
@@ -128,6 +131,7 @@ def test_values_go_with_what_they_are_of(alice: Any, cloud: Cloud) -> None:
     assert not GivenValue.objects.exists()
 
 
+@pytest.mark.slow
 def test_a_volume_is_deleted_while_its_snapshot_is(alice: Any, cloud: Cloud) -> None:
     volume = alice.create_volume(AvailabilityZone="nova", Size=1)["VolumeId"]
     cloud.run()
