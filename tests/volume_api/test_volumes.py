@@ -192,6 +192,8 @@ def test_metadata_and_what_is_said_of_a_volume(world: World) -> None:
         {"c": "4", "readonly": "True"},
         {"os": "x"},
     )
+    assert world.act(ident, "os-update_readonly_flag", {"readonly": False}) == 202
+    assert world.show(ident)["metadata"]["readonly"] == "False", "since somebody has said so"
     assert world.act(ident, "os-unset_image_metadata", {"key": "os"}) == 200
     assert world.act(ident, "os-unset_image_metadata", {"key": "os"}) == 404
     assert world.act(ident, "os-reset_status", {"status": "error"}) == 403

@@ -56,8 +56,9 @@ def legacy(view: VolumeView, volume: Volume) -> dict[str, Any]:
 
 
 def metadata_of(volume: Volume) -> dict[str, str]:
-    """Return the metadata; a read-only volume says so there, as in Cinder."""
-    return {**volume.metadata, **({"readonly": "True"} if volume.read_only else {})}
+    """Return the metadata, with whether the volume is read-only since somebody has said so, as in Cinder."""
+    said = "True" if volume.read_only else str(volume.admin_metadata.get("readonly") or "")
+    return {**volume.metadata, **({"readonly": said} if said else {})}
 
 
 def _id(value: object) -> str | None:
