@@ -23,6 +23,7 @@ NOVELLA = {
     "live_migration": "false",
     "cold_migration": "false",
     "serial_console": "true",
+    "personality": "true",
     "swap_volume": "true",
     "scheduler_enabled_filters": "all",
 }
