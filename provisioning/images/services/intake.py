@@ -26,8 +26,8 @@ PIECE = 1 << 20
 Progress = Callable[[int], None]
 """Called with the bytes that have come so far; an exception of it ends the transfer."""
 
-
 RAW = "raw"
+"""The one format in which no bytes are a disk."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,8 @@ class Wanted:
     """Bytes that are not passed."""
     size: int | None = None
     """Bytes that were announced."""
+    may_be_empty: bool = False
+    """Whether a raw image without data is one."""
 
 
 def largest(project_id: uuid.UUID) -> int:
@@ -52,8 +54,7 @@ def receive(
 ) -> dict[str, Any]:
     """Write the data to the file, and return what is known of it: the columns of an active image.
 
-    ``keep`` False: the data comes from the file itself, and is only looked at.  A raw image may be empty, as in Glance:
-    the standard command line uploads nothing where it has no terminal.  Raises ImageContentError,
+    ``keep`` False: the data comes from the file itself, and is only looked at.  Raises ImageContentError,
     TooLargeError, UnavailableError, InvalidInputError.
     """
     md5, sha512 = hashlib.md5(usedforsecurity=False), hashlib.new(HASH_ALGORITHM)
@@ -67,7 +68,7 @@ def receive(
         sha512.update(piece)
         if progress is not None:
             progress(size)
-    if not size and wanted.disk_format != RAW:
+    if not size and not (wanted.may_be_empty and wanted.disk_format == RAW):
         raise ImageContentError("Image content is empty.")
     check_announced(size, wanted.size)
     file.flush()

@@ -52,7 +52,7 @@ def _complete(image: Image) -> bool:
     """
     try:
         with store.path_of(image.id).open("rb") as file:
-            wanted = intake.Wanted(image.disk_format or "", limit=settings.MAX_IMAGE_SIZE)
+            wanted = intake.Wanted(image.disk_format or "", settings.MAX_IMAGE_SIZE, may_be_empty=True)
             facts = intake.receive(file, wanted, intake.pieces(file), keep=False)
         with transaction.atomic():
             hold_storage(image.id, int(facts["size"]))

@@ -33,7 +33,8 @@ def upload(
         raise ConflictError(f"Image status transition from {image.status} to saving is not allowed")
     try:
         image.refresh_from_db()  # the formats stay from here on; a moment ago somebody could change them
-        wanted = intake.Wanted(_formats(image), limit=intake.largest(image.project_id), size=expected_size)
+        # As in Glance: the standard command line uploads nothing where it has no terminal.
+        wanted = intake.Wanted(_formats(image), intake.largest(image.project_id), expected_size, may_be_empty=True)
         with store.new_file(image.id) as file:
             facts = intake.receive(file, wanted, chunks)
             intake.publish(
