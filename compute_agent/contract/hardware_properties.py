@@ -10,10 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from oslo_utils import strutils
-
 Source = Literal["image", "flavor"]
 Kind = Literal["choice", "switch", "number", "text"]
+_SWITCHED = {
+    "true": ("1", "t", "true", "on", "y", "yes"),
+    "false": ("0", "f", "false", "off", "n", "no"),
+}
+"""How clients spell the values of switches (``oslo_utils.strutils``, which simulated hosts do without)."""
 
 
 class HardwareError(ValueError):
@@ -65,10 +68,10 @@ class Property:
         """Return the value in its one spelling: a switch as ``true`` or ``false``.  Raises HardwareError."""
         said, name = value.strip(), self.name_in(source)
         if self.kind == "switch":
-            found = strutils.bool_from_string(said, default=None)
+            found = next((word for word, spelt in _SWITCHED.items() if said.lower() in spelt), None)
             if found is None:
                 raise HardwareError(name, value, f"must be {self.legal}", source)
-            return "true" if found else "false"
+            return found
         if self.kind == "number":
             if not re.fullmatch(self.pattern or r"\d{1,9}", said):
                 raise HardwareError(name, value, f"must be {self.legal}", source)

@@ -192,6 +192,7 @@ BOUNDS: dict[str, Bound] = {
     "ec2.Ec2Tag": _number("resource", "provisioning.ec2.tags.MOST"),
     "ec2.CreationTags": _part("one of each kind of resource that a launch creates"),
     "ec2.MetadataOptions": _part("one of a server"),
+    "ec2.GivenValue": _part("a few of each resource that EC2 shows, deleted with it"),
     "ec2.ClientToken": _age("after its request", "provisioning.ec2.client_tokens.KEPT"),
     "ec2.SpentSignature": _age(
         "at the latest after its request", "provisioning.identity.ec2_signatures.LONGEST_EXPIRY"
