@@ -18,7 +18,10 @@ def test_an_empty_list_says_what_a_key_is_for(at_alice: Client) -> None:
     assert "lets you into your instances" in at_alice.get("/key-pairs/").content.decode()
 
 
-@pytest.mark.parametrize(("algorithm", "kind"), [("ed25519", "ssh-ed25519"), ("rsa", "ssh-rsa")])
+@pytest.mark.parametrize(
+    ("algorithm", "kind"),
+    [("ed25519", "ssh-ed25519"), pytest.param("rsa", "ssh-rsa", marks=pytest.mark.slow)],  # primes take their time
+)
 def test_a_new_pair_shows_its_private_half_once(at_alice: Client, algorithm: str, kind: str) -> None:
     answer = at_alice.post(CREATE, {"name": "laptop", "how": "make", "algorithm": algorithm})
     assert answer.status_code == 201

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.network_extensions import NOT_OFFERED
 
 HERE = Path(__file__).parent
@@ -32,6 +34,7 @@ def lines_used() -> Iterator[str]:
                 yield str(start.value)
 
 
+@pytest.mark.slow
 def test_every_command_is_used() -> None:
     commands = every_command()
     used = {longest for line in lines_used() if (longest := _command_of(line, commands))}
