@@ -20,24 +20,24 @@ from provisioning.images import selectors
 from provisioning.images.models import Image
 
 GROUPS: Mapping[str, Mapping[str, Property]] = {
-    "Start": {
+    "Boot": {
         "Firmware": known.FIRMWARE,
         "Secure Boot": known.SECURE_BOOT,
-        "Chipset": known.MACHINE,
+        "Machine type": known.MACHINE,
         "TPM": known.TPM_VERSION,
-        "Interface of the TPM": known.TPM_MODEL,
-        "System": known.OS_TYPE,
+        "TPM model": known.TPM_MODEL,
+        "Operating system": known.OS_TYPE,
     },
     "Disks and network": {
-        "Bus of disks": known.DISK_BUS,
-        "SCSI controller": known.SCSI_MODEL,
-        "Bus of CD drives": known.CDROM_BUS,
+        "Disk bus": known.DISK_BUS,
+        "SCSI model": known.SCSI_MODEL,
+        "CD-ROM bus": known.CDROM_BUS,
         "Network card": known.VIF_MODEL,
-        "A queue for each vCPU": known.MULTIQUEUE,
+        "Multiqueue": known.MULTIQUEUE,
     },
     "Screen and input": {
-        "Graphics": known.VIDEO_MODEL,
-        "Keyboard and tablet": known.INPUT_BUS,
+        "Video": known.VIDEO_MODEL,
+        "Input bus": known.INPUT_BUS,
         "Pointer": known.POINTER,
         "Sound": known.SOUND,
     },
@@ -47,10 +47,10 @@ GROUPS: Mapping[str, Mapping[str, Property]] = {
         "Watchdog": known.WATCHDOG,
         "Config drive": known.CONFIG_DRIVE,
         "Guest agent": known.AGENT,
-        "Snapshots must be quiet": known.QUIESCE,
+        "Require quiesced snapshots": known.QUIESCE,
     },
 }
-OPEN = "The host's choice"
+OPEN = "Default"
 
 
 class HardwareForm(Form):
