@@ -103,6 +103,7 @@ def collected(settings: Settings, tmp_path: Path) -> str:
     return storage.url("page.css")
 
 
+@pytest.mark.django_db  # closing an answer looks at a connection that an earlier test may have left
 def test_static_files_are_compressed_beforehand(collected: str) -> None:
     def nothing(_: HttpRequest) -> HttpResponse:
         return HttpResponse(status=404)
