@@ -1,10 +1,10 @@
 """The catalog as tokens show it, and its records."""
 
 import uuid
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.conf import settings
-from django.db.models import Exists, UUIDField
+from django.db.models import Exists, Model, UUIDField
 
 from provisioning.common.errors import NotFoundError
 from provisioning.common.ids import read_id
@@ -12,6 +12,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.identity.catalog import INTERFACES, OWN, filled, is_filtered_by
 from provisioning.identity.models import Endpoint, Policy, ProjectEndpoint, ProjectEndpointGroup, Region, Service
 
+_Record = TypeVar("_Record", bound=Model)
 _PLACE = {own.id: place for place, own in enumerate(OWN)}
 
 
@@ -143,11 +144,7 @@ def policies() -> list[Policy]:
 
 def existing_policy(policy_id: str) -> Policy:
     """Return a policy of ``/v3/policies``, or raise NotFoundError."""
-    key = read_id(policy_id)
-    found = Policy.objects.filter(id=key).first() if key else None
-    if found is None:
-        raise NotFoundError(f"Could not find policy: {_shown(policy_id)}.")
-    return found
+    return _existing(Policy, "policy", policy_id)
 
 
 def catalog_services() -> list[Service]:
@@ -159,11 +156,7 @@ def catalog_services() -> list[Service]:
 
 def existing_service(service_id: str) -> Service:
     """Return a service, or raise NotFoundError."""
-    key = read_id(service_id)
-    found = Service.objects.filter(id=key).first() if key else None
-    if found is None:
-        raise NotFoundError(f"Could not find service: {_shown(service_id)}.")
-    return found
+    return _existing(Service, "service", service_id)
 
 
 def endpoints() -> list[Endpoint]:
@@ -181,10 +174,14 @@ def endpoints() -> list[Endpoint]:
 
 def existing_endpoint(endpoint_id: str) -> Endpoint:
     """Return an endpoint, or raise NotFoundError."""
-    key = read_id(endpoint_id)
-    found = Endpoint.objects.filter(id=key).first() if key else None
+    return _existing(Endpoint, "endpoint", endpoint_id)
+
+
+def _existing(model: type[_Record], kind: str, identity: str) -> _Record:
+    key = read_id(identity)
+    found = model._default_manager.filter(pk=key).first() if key else None
     if found is None:
-        raise NotFoundError(f"Could not find endpoint: {_shown(endpoint_id)}.")
+        raise NotFoundError(f"Could not find {kind}: {_shown(identity)}.")
     return found
 
 
