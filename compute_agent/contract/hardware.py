@@ -58,7 +58,7 @@ class Topology(Frozen, frozen=True):
 
 
 class Hardware(Frozen, frozen=True):
-    """What a guest is made of beside its size."""
+    """The hardware of a guest beside its size."""
 
     firmware: Literal["bios", "uefi"] = "bios"
     firmware_stateless: bool = False
@@ -166,7 +166,7 @@ def lenient(properties: Mapping[str, object], extra_specs: Mapping[str, object],
 
 
 def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vcpus: int) -> Hardware:
-    """Return the hardware of a guest; names of other things are passed over.
+    """Return the hardware of a guest; other names are ignored.
 
     Raises HardwareError for a value that is none, for an image and a flavor that contradict each other, and for things
     that do not go together.
@@ -180,7 +180,7 @@ def read(properties: Mapping[str, object], extra_specs: Mapping[str, object], vc
 
 
 class _Asked:
-    """What an image and a flavor ask for, each value in its one spelling."""
+    """The demands of an image and a flavor, each value in its one spelling."""
 
     def __init__(self, properties: Mapping[str, object], extra_specs: Mapping[str, object]) -> None:
         self.image = dict(_values("image", properties))

@@ -1,4 +1,4 @@
-"""What starts the system on a disk or a CD, as far as its first sectors say: a BIOS, UEFI, or either.
+"""The firmware that boots a disk or a CD, as far as its first sectors say: a BIOS, UEFI, or either.
 
 https://uefi.org/specs/UEFI/2.10/05_GUID_Partition_Table_Format.html, the "El Torito" specification of bootable CDs, and
 for disks of a BIOS the MBR, whose code is run as it is.

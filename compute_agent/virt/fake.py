@@ -82,7 +82,7 @@ class FakeDriver(FakeVolumes):
         self._lines = 0
         self._since = time.monotonic()
         self.traits: tuple[str, ...] = every_trait()
-        """What it says that its guests can have."""
+        """The features that it offers to guests."""
 
     # ----- the host -------------------------------------------------------------------------------------------------
 

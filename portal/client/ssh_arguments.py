@@ -16,7 +16,7 @@ LONG_FLAGS = frozenset({"--help"})
 
 @dataclass(slots=True)
 class SshArguments:
-    """What is novella's, what is passed on to ssh, and the command for the server."""
+    """The options of novella, those for ssh, and the command for the server."""
 
     own: list[str] = field(default_factory=list)
     passed_on: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What every page loads of style sheets and scripts: one file of each, with no more of the libraries than pages use.
+"""The style sheet and the script of every page: one file of each, with no more of the libraries than pages use.
 
 Made when static files are collected, of the packages in ``node_modules`` and of ``static``.  A class of Bootstrap or an
 icon is used when its name is a word of one of the texts in ``NAMING``.
@@ -36,7 +36,7 @@ OF_BOOTSTRAP = (
     *("util/index", "dom/data", "dom/event-handler", "dom/manipulator", "util/config", "dom/selector-engine"),
     *("base-component", "dropdown"),
 )
-"""What its menus need; pages use nothing else of its script."""
+"""The parts that menus need; pages use nothing else of its script."""
 OWN_SCRIPTS = ("js/page.js", "js/bulk.js", "js/clock.js")
 SET_BY_LIBRARIES = frozenset({"show"})
 """Classes that no text of ours names: Bootstrap's script sets them at menus."""

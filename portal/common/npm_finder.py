@@ -1,6 +1,6 @@
 """Serves an allow-list of files from ``node_modules``: front-end libraries come from their packages.
 
-What every page loads is not on it: `portal.common.bundles` has that.
+`portal.common.bundles` has the files that every page loads.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What becomes of the rows of a prepared query: records, tuples, single values or dictionaries.
+"""The shape of the rows of a prepared query: records, tuples, single values or dictionaries.
 
 Django works this out for each use of a query: which columns are whose, what converts them, and where a record hangs on
 another one.  For a prepared query all of it is constant.

@@ -1,7 +1,7 @@
 """Whether an image and a size go together as a guest, and what they need of its host.
 
-The rules of what contradicts are those of Nova's API (``nova.virt.hardware``): HTTP 400.  What no host offers is no
-contradiction: the scheduler finds no valid host, and says why.
+Demands contradict each other by the rules of Nova's API (``nova.virt.hardware``): HTTP 400.  A demand that no host
+offers is no contradiction: the scheduler finds no valid host, and says why.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ def check_demands(properties: Texts, flavor: Flavor | Texts) -> None:
 
 
 def host_needs(properties: Texts, flavor: Texts) -> tuple[HostNeed, ...]:
-    """Return what a host must offer for such a guest, beside room.  What a launch would refuse is passed over."""
+    """Return what a host must offer for such a guest, beside room.  Demands that a launch refuses are ignored."""
     specs, vcpus = _of_flavor(flavor)
     found = [
         need

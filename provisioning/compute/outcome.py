@@ -27,7 +27,7 @@ class Outcome:
     code: str = ""
     retryable: bool = False
     detail: Mapping[str, str] = field(default_factory=dict)
-    """What the host says with the end, as the request's docstring tells."""
+    """The result that the host reports, as the docstring of the request says."""
 
     @property
     def silent(self) -> bool:

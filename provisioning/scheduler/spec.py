@@ -30,7 +30,7 @@ class HostNeed(NamedTuple):
     asked: str
     """The property and its value, as the image or the flavor has them: ``os_secure_boot=required``."""
     words: str
-    """What it is: ``Secure Boot``."""
+    """Its name in reasons: ``Secure Boot``."""
     trait: str = ""
     """The trait of hosts that offer it; empty: no host does."""
     forbidden: bool = False
@@ -69,7 +69,7 @@ class RequestSpec:
     query: object = None
     """The hint ``query``, Nova's JSON condition as lists and texts; None: none."""
     host_needs: tuple[HostNeed, ...] = ()
-    """What the image and the flavor need of the host beside its amounts."""
+    """The needs of the image and the flavor beside amounts."""
     image_id: uuid.UUID | None = None
     """The image that a host would have to fetch, unless it has it."""
 
@@ -89,7 +89,7 @@ class Facts:
     """Key → values over all aggregates of the host."""
     cpu_info: Mapping[RawId, Mapping[str, str]] = field(default_factory=dict)
     traits: Mapping[RawId, frozenset[str]] = field(default_factory=dict)
-    """What hosts can do, by the names of OpenStack's traits, and what operators say of them (``CUSTOM_…``)."""
+    """Traits, by their names in OpenStack; ``CUSTOM_…`` are those of operators."""
 
 
 NO_FACTS = Facts()
@@ -162,7 +162,7 @@ class HostState(NamedTuple):
 
     @property
     def traits(self) -> frozenset[str]:
-        """What it can do, by OpenStack's names, and what its operators say of it."""
+        """Its traits, by their names in OpenStack; ``CUSTOM_…`` are those of operators."""
         return self.facts.traits.get(self.raw_id, _NO_TRAITS)
 
 

@@ -4,7 +4,7 @@ from provisioning.volumes.models import StoragePool
 
 _WORDS = {"true": True, "false": False}
 _NAMES = {"online_extend": "online_extend_support"}
-"""What hosts report → Cinder's name of it."""
+"""Names in the reports of hosts → names in Cinder."""
 
 
 def offered(pool: StoragePool) -> dict[str, str | bool]:

@@ -1,4 +1,4 @@
-"""What starts a disk or a CD is read from its first sectors, and nothing that is in them can do harm."""
+"""The firmware that boots a disk or a CD is read from its first sectors, and nothing in them can do harm."""
 
 from __future__ import annotations
 

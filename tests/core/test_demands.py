@@ -50,7 +50,7 @@ SETS = "os_compute_api:os-flavor-extra-specs:create"
 PLAIN, RICH = (), every_trait()
 """The traits of a host of the oldest kind, and of one that can do everything."""
 GIVEN, WRONG = "given", "wrong"
-"""What becomes of a demand besides: on no host (``nowhere``), on the rich host only (``there``)."""
+"""The place of a demand that is not honoured everywhere: no host (``nowhere``), the rich host only (``there``)."""
 NOWHERE, THERE = "nowhere", "there"
 
 SIZES: list[tuple[str, dict[str, str]]] = [

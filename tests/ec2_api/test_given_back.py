@@ -1,4 +1,4 @@
-"""What clients give comes back as they gave it: Terraform replaces what differs, and Ansible reports a change."""
+"""Values of clients come back as they were given: Terraform replaces what differs, and Ansible reports a change."""
 
 from __future__ import annotations
 

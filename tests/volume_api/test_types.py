@@ -146,7 +146,7 @@ def test_qos_specs_are_given_to_types(operator_api: Api, api: Api) -> None:
 
 @pytest.mark.both_databases("locks")
 def test_limits_that_no_hypervisor_keeps_are_refused(operator_api: Api) -> None:
-    """What a hypervisor knows must be what it keeps; changing who keeps it checks what was stored."""
+    """A limit that a hypervisor knows must be one that it can keep; a change of the consumer checks the stored ones."""
 
     def answer(method: str, path: str, **asked: str) -> int:
         return int(getattr(operator_api, method)(f"{V3}/qos-specs{path}", {"qos_specs": asked}).status_code)

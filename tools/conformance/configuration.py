@@ -33,7 +33,7 @@ VENDOR = "Novella"
 
 @dataclass(frozen=True)
 class Administrator:
-    """Who makes the suite's projects and users, and where; empty ``ca_file``: that of the system."""
+    """The account that creates projects and users for the suite; empty ``ca_file``: that of the system."""
 
     auth_url: str
     username: str

@@ -1,4 +1,4 @@
-"""What a cloud offers, as outside suites want to be told: read over its APIs as an administrator."""
+"""The facts about a cloud that outside suites need, read over its APIs as an administrator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from openstack.config.cloud_region import CloudRegion
 from tools.bench.cloud import BenchError
 
 _VERSION = re.compile(r"/v\d[\d.]*(/.*)?$")
-"""What a catalog may add to the address of a service."""
+"""Paths that a catalog may add to the address of a service."""
 
 
 class Reader(Protocol):
@@ -83,7 +83,7 @@ class Image:
     min_ram: int
     """MiB."""
     user: str
-    """Who may sign in, when the image says so."""
+    """The user of its guests, when the image names one."""
     disk_format: str = "raw"
 
 
@@ -117,7 +117,7 @@ class Facts:
 
     @property
     def vendor(self) -> str:
-        """Who made what keeps the volumes."""
+        """The vendor of its storage."""
         return self.pool("vendor_name")
 
 

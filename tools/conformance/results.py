@@ -1,4 +1,4 @@
-"""What a suite said of each test, and what that means beside the known differences."""
+"""The results of a suite, judged by the known differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TELLING = re.compile(r"Details: |[\w.]*(Error|Exception|exceptions\.\w+)\b")
 
 
 class Verdict(StrEnum):
-    """What is counted of a test."""
+    """The ways in which a test counts."""
 
     PASSED = "passed"
     FAILED = "failed"

@@ -32,7 +32,7 @@ UNDEFINE = (
     | libvirt.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA
     | libvirt.VIR_DOMAIN_UNDEFINE_KEEP_NVRAM
 )
-"""What goes with a domain that is removed: its firmware's variables are in its folder."""
+"""Flags for the removal of a domain: the variables of its firmware stay, in its folder."""
 
 COPY_BEGIN_SECONDS = 60.0
 """How long a copy waits for what keeps it from beginning: an earlier one that begins, or is cleared away."""

@@ -23,7 +23,7 @@ FOLDERS = (Path("/usr/share/qemu/firmware"), Path("/etc/qemu/firmware"))
 """Where descriptions are: the distribution's, and the operator's, which take the place of those of the same name."""
 ARCHITECTURE = "x86_64"
 _EXAMPLES = {"pc": "pc-i440fx-7.2", "q35": "pc-q35-7.2"}
-"""What aliases of chipsets stand for, as far as descriptions distinguish them."""
+"""Aliases of chipsets → chipsets, as far as descriptions distinguish them."""
 
 
 @dataclass(frozen=True)

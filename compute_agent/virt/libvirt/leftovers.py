@@ -1,4 +1,4 @@
-"""What is on the host and is part of no guest of Novella's: folders or keys without a domain, domains of others."""
+"""Orphans on the host, of no guest of Novella: folders or keys without a domain, domains of others."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What an image asks of the hardware of its guests, changed together and checked before it is written."""
+"""The hardware that an image asks for: its properties are changed together, and checked before they are written."""
 
 from collections.abc import Mapping
 

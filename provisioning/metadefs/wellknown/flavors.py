@@ -100,7 +100,7 @@ NAMESPACES = (
     WellKnown(
         "OS::Compute::Watchdog",
         "Watchdog",
-        "What is done when the guest no longer answers its watchdog.",
+        "The action when the guest no longer answers its watchdog.",
         _OF_GUEST,
         {
             "watchdog_action": text(

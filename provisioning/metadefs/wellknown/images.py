@@ -120,7 +120,7 @@ NAMESPACES = (
             "hw_cdrom_bus": text("CD-ROM bus", "Bus of the drive that an image of a CD is put into.", *_CD_BUSES),
             "hw_disk_bus": text("Disk bus", "Bus of disks.", *_BUSES),
             "hw_scsi_model": text("SCSI controller", "Model of the controller of the bus scsi."),
-            "hw_firmware_type": text("Firmware", "What the guest is started by.", *("bios", "uefi")),
+            "hw_firmware_type": text("Firmware", "The firmware that boots the guest.", *("bios", "uefi")),
             "os_secure_boot": text(
                 "Secure Boot", "Whether UEFI starts signed systems only.", *("disabled", "optional", "required")
             ),

@@ -172,7 +172,7 @@ def release_floating_ips(instance_id: uuid.UUID) -> None:
 
 
 def delete_disassociated(network: Network) -> None:
-    """Give back the floating IPs of an external network, about to be deleted, that lead nowhere."""
+    """Release the unassociated floating IPs of an external network that is about to be deleted."""
     for floating in FloatingIP.objects.filter(network=network, fixed_port=None, port_forwardings=None).order_by("id"):
         delete_floating_ip(floating)
 

@@ -123,7 +123,7 @@ def update_network(network: Network, changes: Mapping[str, Any], revision: int |
 @when_broken_off
 @transaction.atomic
 def delete_network(network: Network, revision: int | None = None) -> None:
-    """Delete a network with its subnets, and an external one with the floating IPs on it that lead nowhere.
+    """Delete a network with its subnets, and an external one with the unassociated floating IPs on it.
 
     Raises NetworkInUseError while it has ports of somebody's, and what ``records.lock`` raises.
     """
