@@ -1,0 +1,146 @@
+"""``bin/check words``: which sentences it finds, in which texts, and when it fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.tables import each_row
+from tools.words.__main__ import SUBJECTS, Match, in_subject, in_text, judge
+from tools.words.passages import passages, plain
+
+BAD = [
+    "What is asked about a few networks reads these alone.",
+    "Reads the file. Who is signed in sees it.",
+    "It belongs to whoever created it.",
+    "Nobody else may read it, and somebody must.",
+    "Everybody may use it.",
+    "The volume is made by the driver.",
+    "A disk made from an image.",
+    "Make a router for the network.",
+    "The address leads nowhere.",
+    "Where would a volume lie?",
+    "The doctor mends the record.",
+    "Tell the host that the port was told.",
+    "Its disk goes with it.",
+    "The port is gone.",
+    "the volume that goes",
+    "The action is over.",
+    "as was said of the subnet",
+    "The rule lets anybody in.",
+    "Give the address back: it is given back.",
+    "The subnet's addresses are given out.",
+    "Take a volume over.",
+    "The user hands the volume over.",
+    "An operator looks after the domain.",
+    "The file is put aside.",
+    "The name stands in the list.",
+    "The cloud heals after a while.",
+    "Hosts do without a database.",
+    "The old key is worth nothing.",
+    "a token good for an hour",
+    "with some of the own roles",
+    "the size of before",
+    "Read the file anew.",
+    "It applies at once.",
+    "It is not offered any more.",
+    "further roles",
+    "The text is no YAML.",
+    "Return whether the domain is there.",
+    "The retry is in vain.",
+    "The usual one",
+    "No host is at work.",
+    "Refused is an address of another subnet.",
+]
+
+GOOD = [
+    "Return the requested networks.",
+    "Which pool would a new volume be placed in? What happens next?",
+    "There is no router on this network, and there are none elsewhere.",
+    "Create a router. Make sure that the port exists.",
+    "The request makes several volumes available at the same time.",
+    "No more than ten addresses are allocated.",
+    "The value is no longer used, and there is no more room.",
+    "Takes over 30 seconds ",
+    "The import goes through the proxy.",
+    "Call `make` and `tell()`; ``what`` is a name.",
+]
+
+PYTHON = '''"""Module that lies."""
+LIMIT = 3
+"""Told to hosts."""
+def f(x):
+    """Nobody."""
+    return f"{x} was told", "told", _("It was told again")
+'''
+TEMPLATE = """{# told #}<p title="told here">{% translate "It was told" %}<b data-x="told">
+{{ told }} is told</b></p><script>told()</script>"""
+MARKDOWN = """# Told
+
+A paragraph `told` that
+is told.
+
+```
+told
+```
+
+| told | x |
+|---|---|
+"""
+
+
+@each_row("sentence", BAD)
+def test_the_dialect_is_found(sentence: str) -> None:
+    assert in_text("docs", "x.md:1", plain(sentence)), sentence
+
+
+@each_row("sentence", GOOD)
+def test_plain_sentences_are_not_found(sentence: str) -> None:
+    assert [str(match) for match in in_text("docs", "x.md:1", plain(sentence))] == []
+
+
+@each_row(
+    ("path", "source", "expected"),
+    [
+        (
+            "portal/api/ec2/a.py",
+            PYTHON,
+            [("portal/api/ec2 docstrings", 1), ("portal/api/ec2 docstrings", 3), ("portal/api/ec2 docstrings", 5)]
+            + [("portal/api/ec2 messages", 6)] * 2,
+        ),
+        ("templates/a.html", TEMPLATE, [("templates", 1), ("templates", 1), ("templates", 2)]),
+        ("docs/a.md", MARKDOWN, [("docs", 1), ("docs", 3), ("docs", 10)]),
+        ("static/a.js", "told", []),
+    ],
+)
+def test_texts_are_read_where_users_or_engineers_read_them(
+    path: str, source: str, expected: list[tuple[str, int]]
+) -> None:
+    found = [
+        match for passage in passages(path, source) for match in in_text(passage.group, f"{passage.line}", passage.text)
+    ]
+    assert sorted((match.group, int(match.place)) for match in found) == sorted(expected)
+
+
+@each_row(
+    ("subject", "faults"),
+    [
+        ("network: Create the default group", 0),
+        ("portal/api: Reject unknown filters", 0),
+        ("Create the default group", 1),
+        ("network: create the default group", 1),
+        ("network: Create the default group.", 1),
+        ("network: Create a group; delete a port", 1),
+        ("network: Create the default security group of a project when it is first listed", 1),
+        ("network: Mend the group", 1),
+    ],
+)
+def test_subjects_are_an_area_and_one_imperative_sentence(subject: str, faults: int) -> None:
+    assert len(in_subject(subject)) == faults
+
+
+@pytest.mark.parametrize(("allowed", "more", "fewer"), [(1, True, False), (2, False, False), (3, False, True)])
+def test_a_package_may_only_lose_matches(allowed: int, *, more: bool, fewer: bool) -> None:
+    found = [Match("docs", f"docs/a.md:{line}", "was told", "reported") for line in (1, 2)]
+    over, under = judge(found, {"docs": allowed, SUBJECTS: 0})
+    assert (bool(over), bool(under)) == (more, fewer)
+    assert not more or any("docs/a.md:2" in line for line in over), "the places are shown"

@@ -1,0 +1,1 @@
+"""Finds words in the project's texts that docs/glossary.md replaces: ``bin/check words``."""
