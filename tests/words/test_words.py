@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.tables import each_row
-from tools.words.__main__ import SUBJECTS, Match, in_subject, in_text, judge
+from tools.words.__main__ import SUBJECTS, Match, in_message, in_subject, in_text, judge
 from tools.words.passages import passages, plain
 
 BAD = [
@@ -132,10 +132,37 @@ def test_texts_are_read_where_users_or_engineers_read_them(
         ("network: Create a group; delete a port", 1),
         ("network: Create the default security group of a project when it is first listed", 1),
         ("network: Mend the group", 1),
+        ("network, docs: Create the group", 1),
+        ("network: Created the group", 1),
+        ("network: Creates the group", 1),
+        ("network: Creating the group", 1),
+        ("network: The group is created", 1),
+        ("network: Bring the interface up", 0),
+        ("network: Seed the database", 0),
+        ("network: Pass the address on", 0),
+        (f"network: Create {'a' * 56}", 0),
+        (f"network: Create {'a' * 57}", 1),
     ],
 )
 def test_subjects_are_an_area_and_one_imperative_sentence(subject: str, faults: int) -> None:
     assert len(in_subject(subject)) == faults
+
+
+@each_row(
+    ("message", "faults"),
+    [
+        ("network: Create the group\n\nIt is the reason; why.\n", 0),
+        ("# a comment\nnetwork: Create the group\n# Please enter the message\n", 0),
+        ("network: Create the group\nIt is the reason.\n", 1),
+        (f"ec2: Add tags\n{'# ' + '-' * 24} >8 {'-' * 24}\ndiff; one.\n", 0),
+        ("Merge branch 'work'", 0),
+        ('Revert "network: Refuse a gateway"', 0),
+        ("fixup! network: refuse", 0),
+        ("", 1),
+    ],
+)
+def test_messages_have_a_subject_and_a_blank_line(message: str, faults: int) -> None:
+    assert len(in_message(message)) == faults
 
 
 @pytest.mark.parametrize(("allowed", "more", "fewer"), [(1, True, False), (2, False, False), (3, False, True)])

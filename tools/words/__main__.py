@@ -66,6 +66,13 @@ def in_subject(subject: str) -> list[Match]:
     return found + [Match(SUBJECTS, SUBJECTS, subject, fault) for fault in subjects.faults(subject)]
 
 
+def in_message(message: str) -> list[Match]:
+    """Return the matches in a whole message, as git hands it to a hook."""
+    subject, blank = subjects.read(message)
+    found = [] if subjects.WRITTEN_BY_GIT.match(subject) else in_subject(subject)
+    return found if blank else [*found, Match(SUBJECTS, SUBJECTS, subject, "leave the second line blank")]
+
+
 def judge(matches: list[Match], allowed: dict[str, int]) -> tuple[list[str], list[str]]:
     """Compare the matches with the allowed numbers: the lines of packages with more, and of those with fewer."""
     counts = Counter(match.group for match in matches)
@@ -92,7 +99,7 @@ def main() -> int:
     options = parser.parse_args()
     kept: dict[str, Any] = json.loads(ALLOWED.read_text())
     if options.subject is not None:
-        found = in_subject(options.subject.read_text().partition("\n")[0])
+        found = in_message(options.subject.read_text())
         print(*found, sep="\n", end="\n" if found else "")
         return 1 if found else 0
     matches = in_files()

@@ -45,7 +45,8 @@ PATTERNS = (
     _pattern(r"\b(?:gives?|given|gave|giving) back\b", "release, return"),
     _pattern(r"\b(?:gives?|given|gave|giving) (?:out|away)\b", "allocate"),
     _pattern(
-        r"\b(?:takes?|taken|took|taking) (?:(?:an?|the) \w+ |\w+ )?(?:away|off|over|down)\b(?! \d)", "remove, detach, accept, record"
+        r"\b(?:takes?|taken|took|taking) (?:(?:an?|the) \w+ |\w+ )?(?:away|off|over|down)\b(?! \d)",
+        "remove, detach, accept, record",
     ),
     _pattern(r"\b(?:hands?|handed|handing) (?:(?:an?|the) \w+ |\w+ )?(?:out|over|on)\b", "transfer, pass, issue"),
     _pattern(r"\blook(?:s|ed|ing)? after\b", "manage, administer"),

@@ -1,4 +1,4 @@
-"""Subjects of commits: ``area: Imperative sentence``."""
+"""Messages of commits: ``area: Imperative sentence``, and after a blank line the reason."""
 
 from __future__ import annotations
 
@@ -7,10 +7,26 @@ import subprocess
 
 LONGEST = 72
 _SHAPE = re.compile(r"[a-z0-9_. /-]+: [A-Z]")
+_SENTENCE = re.compile(r"[^:]*: ([\w'-]+)")
+_OTHER_FORM = re.compile(r"(?:a|an|the|this|\w*[^e]ed|\w+ing|\w+[^su]s)", re.IGNORECASE)
+_IMPERATIVES = frozenset({"alias", "bias", "bring", "embed", "ping", "ring", "shed", "string"})
+"""Imperatives that end as other forms of verbs do."""
+_SCISSORS = "# ------------------------ >8 ------------------------"
+"""Git's line before the difference that ``git commit --verbose`` shows."""
+WRITTEN_BY_GIT = re.compile(r'Merge |Revert "|(?:fixup|squash|amend)! ')
+
+
+def read(message: str) -> tuple[str, bool]:
+    """Read a message as git hands it to a hook; return its subject, and whether its second line is blank."""
+    text = message.partition(_SCISSORS)[0]
+    subject, *rest = [line.rstrip() for line in text.strip().splitlines() if not line.startswith("#")] or [""]
+    return subject, not (rest and rest[0])
 
 
 def faults(subject: str) -> list[str]:
-    """Return what is wrong with a subject, apart from its words."""
+    """Return what is wrong with a subject, apart from its words; nothing for one that git has written."""
+    if WRITTEN_BY_GIT.match(subject):
+        return []
     found = []
     if not _SHAPE.match(subject):
         found.append("write `area: Imperative sentence`")
@@ -20,6 +36,9 @@ def faults(subject: str) -> list[str]:
         found.append("one idea for each commit")
     if subject.endswith("."):
         found.append("no full stop at the end")
+    first = _SENTENCE.match(subject)
+    if first and first[1].lower() not in _IMPERATIVES and _OTHER_FORM.fullmatch(first[1]):
+        found.append("begin with an imperative: Add, not Added, Adds or Adding")
     return found
 
 
