@@ -13,7 +13,7 @@ import msgspec
 
 from compute_agent.contract import hardware_properties as known
 from compute_agent.contract.build import Frozen
-from compute_agent.contract.hardware_limits import limits_of
+from compute_agent.contract.hardware_limits import CPU, CPU_TRAIT, VIF, VIF_TRAIT, limits_of
 from compute_agent.contract.hardware_properties import (
     OLD_NAMES,
     REFUSED,
@@ -39,7 +39,7 @@ _FLAG = re.compile(r"[+-]?[a-z0-9_.-]{1,64}")
 
 def every_trait() -> tuple[str, ...]:
     """Return the traits of a host with all hardware that has a name; versions of chipsets and CPU models have none."""
-    found = {SECURE_BOOT_TRAIT, STATELESS_TRAIT, known.PACKED.trait}
+    found = {SECURE_BOOT_TRAIT, STATELESS_TRAIT, known.PACKED.trait, CPU_TRAIT, VIF_TRAIT}
     found |= {each.trait_of(value) for each in known.PROPERTIES for value in each.values}
     found |= {
         f"{each.trait}_{value.upper()}"
@@ -98,6 +98,8 @@ class Hardware(Frozen, frozen=True):
     config_drive: bool = False
     disk_limits: dict[str, int] = {}  # of each local disk, by libvirt's names: read_bytes_sec …
     vif_limits: dict[str, dict[str, int]] = {}  # inbound, outbound → average and peak in kB/s, burst in kB
+    cpu_limits: dict[str, int] = {}  # shares (a weight), period and quota of each vCPU in µs
+    serial_ports: int = 1
 
     @property
     def q35(self) -> bool:
@@ -143,6 +145,10 @@ class Hardware(Frozen, frozen=True):
             trait = each.trait_of(value)
             if trait:
                 yield trait, f"{each.image}={value}"
+        for part, limit in self.cpu_limits.items():
+            yield CPU_TRAIT, f"{CPU}{part}={limit}"
+        for way, parts in self.vif_limits.items():
+            yield VIF_TRAIT, f"{VIF}{way}_average={parts['average']}"
 
 
 DEFAULT = Hardware()
@@ -379,5 +385,15 @@ def _rest(asked: _Asked) -> dict[str, object]:
         "windows": asked.one(known.OS_TYPE) == "windows",
         "command_line": asked.image.get(known.COMMAND_LINE.image, ""),
         "config_drive": asked.one(known.CONFIG_DRIVE) == "mandatory",
+        "serial_ports": _serial_ports(asked),
         **limits_of(asked.flavor),
     }
+
+
+def _serial_ports(asked: _Asked) -> int:
+    """Return the number of serial ports: the image may want fewer than the flavor allows."""
+    image, flavor = asked.number(known.SERIAL_PORTS, "image"), asked.number(known.SERIAL_PORTS, "flavor")
+    if flavor and image > flavor:
+        reason = f"the flavor allows {flavor} ({known.SERIAL_PORTS.flavor})"
+        raise HardwareError(known.SERIAL_PORTS.image, str(image), reason)
+    return image or flavor or 1

@@ -1,14 +1,20 @@
-"""Limits that a flavor sets to local disks and interfaces of its guests: ``quota:disk_…`` and ``quota:vif_…``."""
+"""Limits that a flavor sets to its guests: ``quota:disk_…`` to local disks, ``quota:vif_…`` to interfaces, and
+``quota:cpu_…`` to vCPUs.
+"""
 
 from collections.abc import Mapping
 
 from compute_agent.contract.hardware_properties import HardwareError
 
-DISK, VIF = "quota:disk_", "quota:vif_"
+CPU_TRAIT, VIF_TRAIT = "CUSTOM_CPU_LIMITS", "CUSTOM_VIF_LIMITS"
+"""Traits of hosts that can limit processor time (control groups) and traffic (traffic control of the kernel)."""
+DISK, VIF, CPU = "quota:disk_", "quota:vif_", "quota:cpu_"
+CPU_RANGES = {"shares": (1, 10_000), "period": (1_000, 1_000_000), "quota": (1_000, 17_592_186_044_415)}
+"""The least and the most of each, as libvirt and control groups (version 2) take them."""
 
 
 def limits_of(flavor: Mapping[str, str]) -> dict[str, object]:
-    """Return ``disk_limits`` and ``vif_limits`` of ``Hardware``; 0 sets none.  Raises HardwareError."""
+    """Return ``disk_limits``, ``vif_limits`` and ``cpu_limits`` of ``Hardware``; 0 sets none.  Raises HardwareError."""
     disk = _numbers(flavor, DISK)
     for unit in ("bytes_sec", "iops_sec"):
         if f"total_{unit}" in disk and {f"read_{unit}", f"write_{unit}"} & disk.keys():
@@ -22,7 +28,20 @@ def limits_of(flavor: Mapping[str, str]) -> dict[str, object]:
         if "average" not in parts:
             name = f"{VIF}{way}_{next(iter(parts))}"
             raise HardwareError(name, flavor[name], f"needs {VIF}{way}_average", "flavor")
-    return {"disk_limits": disk, "vif_limits": ways}
+    return {"disk_limits": disk, "vif_limits": ways, "cpu_limits": _of_processors(flavor)}
+
+
+def _of_processors(flavor: Mapping[str, str]) -> dict[str, int]:
+    """Return the limits of vCPUs; a quota below 0 is none."""
+    found = _numbers(flavor, CPU)
+    if found.get("quota", 0) < 0:
+        del found["quota"]
+    for part, value in found.items():
+        least, most = CPU_RANGES[part]
+        if not least <= value <= most:
+            reason = f"must be 0, or from {least} to {most}"
+            raise HardwareError(f"{CPU}{part}", flavor[f"{CPU}{part}"], reason, "flavor")
+    return found
 
 
 def _numbers(flavor: Mapping[str, str], beginning: str) -> dict[str, int]:

@@ -58,7 +58,7 @@ class Property:
         if self.kind == "switch":
             return "true or false"
         if self.kind == "number":
-            return "a whole number"
+            return self.readable or "a whole number"
         return ", ".join(self.values + ((self.readable or self.pattern,) if self.pattern else ()))
 
     def name_in(self, source: Source) -> str:
@@ -188,12 +188,25 @@ VIF_LIMITS = tuple(
     for way in ("inbound", "outbound")
     for part, words in (("average", "kB a second"), ("peak", "kB a second at most"), ("burst", "kB at a time"))
 )
+CPU_LIMITS = tuple(
+    Property("", f"quota:cpu_{part}", "number", pattern=r"-?\d{1,15}", meaning=words)
+    for part, words in (
+        ("shares", "the weight of the guest against others on a busy host"),
+        ("period", "microseconds within which each vCPU has its quota"),
+        ("quota", "microseconds of processor time of each vCPU in a period"),
+    )
+)
+SERIAL_PORTS = Property(
+    "hw_serial_port_count", "hw:serial_port_count", "number", pattern="[0-4]", readable="a number up to 4",
+    meaning="serial ports; console and log are those of the first",
+)  # fmt: skip
 
 PROPERTIES: tuple[Property, ...] = (
     FIRMWARE, STATELESS, SECURE_BOOT, TPM_VERSION, TPM_MODEL, MACHINE, DISK_BUS, CDROM_BUS, SCSI_MODEL, RESCUE_DEVICE,
     RESCUE_BUS, VIF_MODEL, MULTIQUEUE, PACKED, VIDEO_MODEL, VIDEO_RAM, INPUT_BUS, POINTER, SOUND, USB, CPU_MODE,
     CPU_MODEL, CPU_FLAGS, PMU, HIDE, HPET, *TOPOLOGY, RNG_MODEL, WATCHDOG, BOOT_MENU, AGENT, QUIESCE, OS_TYPE,
-    COMMAND_LINE, CONFIG_DRIVE, RNG_ALLOWED, RNG_BYTES, RNG_PERIOD, VIDEO_MAX, *DISK_LIMITS, *VIF_LIMITS,
+    COMMAND_LINE, CONFIG_DRIVE, RNG_ALLOWED, RNG_BYTES, RNG_PERIOD, VIDEO_MAX, *DISK_LIMITS, *VIF_LIMITS, *CPU_LIMITS,
+    SERIAL_PORTS,
 )  # fmt: skip
 REFUSED: Mapping[str, str] = {
     "hw_floppy_bus": "guests have no floppy drives",

@@ -21,10 +21,10 @@ OFF = "(off)"
 """Stands for every value that is false."""
 ON = "(on)"
 ANY = "(any)"
-_NUMBER, _COUNT, _WHOLE, _CPUS = r"\d{1,18}", r"[1-9]\d{0,8}", r"-?\d{1,9}", r"\^?\d+((-|,\^?)\d+)*"
+_NUMBER, _COUNT, _CPUS = r"\d{1,18}", r"[1-9]\d{0,8}", r"\^?\d+((-|,\^?)\d+)*"
 _SIZE, _NAMES = r"\d+([kKMGT]i?)?(b|bit|B)?", r"[a-zA-Z0-9_]+(,[a-zA-Z0-9_]+)*,?"
 _READABLE = {
-    _NUMBER: "a number", _WHOLE: "a number", _COUNT: "a number of at least 1", _CPUS: "numbers of CPUs: 0-3,^2",
+    _NUMBER: "a number", _COUNT: "a number of at least 1", _CPUS: "numbers of CPUs: 0-3,^2",
     _SIZE: "a size: 2MB", _NAMES: "names with commas between",
 }  # fmt: skip
 """Patterns of values → how pages write them."""
@@ -207,15 +207,12 @@ _OFFERED: tuple[Demand, ...] = (
     Demand("hw pmem", _P, (_NAMES,), "persistent memory", (FLAVOR,)),
     Demand("hw ephemeral_encryption", _P, (ON, OFF), "encrypted local disks", free=(OFF,)),
     Demand("hw ephemeral_encryption_format", _P, ("plain", "luks", "luksv2"), "encrypted local disks"),
-    Demand("hw serial_port_count", _P, (_NUMBER,), "more serial ports than one", free=("0", "1")),
     Demand("hw_emulation_architecture", _P, ("x86_64", "aarch64", "ppc64le", "mips64el", "s390x", "riscv64"),
            "the emulation of this processor", (IMAGE,), free=("x86_64",)),
     Demand("vm_mode|hw_vm_mode", _P, ("hvm", "xen", "uml", "exe"), "this mode of virtual machines", (IMAGE,),
            free=("hvm",)),
     Demand("quota:(cpu|memory|disk_io|vif)_(limit|reservation|shares_level|shares_share)", _P, (ANY,),
            "limits of VMware's hypervisor", (FLAVOR,), example="quota:cpu_limit"),
-    Demand("quota:cpu_(shares|period|quota)", _P, (_WHOLE,), "limits of processor time", (FLAVOR,),
-           example="quota:cpu_quota"),
     Demand("vmware:.+|powervm:.+", _P, (ANY,), "another hypervisor", (FLAVOR,), example="vmware:NAME"),
 )  # fmt: skip
 _NEVER: tuple[Demand, ...] = (

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from oslo_utils import strutils
 
-from compute_agent.contract import hardware
-from compute_agent.contract.hardware_properties import HardwareError, property_of
+from compute_agent.contract import hardware, hardware_limits
+from compute_agent.contract.hardware_properties import FIRMWARE, HardwareError, property_of
 from provisioning.common import guest_demands
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.guest_demands import FLAVOR, IMAGE, Said
@@ -22,6 +22,8 @@ WORDS = {IMAGE: "image's property", FLAVOR: "flavor's extra spec"}
 _TRAITS: Mapping[str, str] = {
     hardware.SECURE_BOOT_TRAIT: "Secure Boot",
     hardware.STATELESS_TRAIT: "firmware without variables",
+    hardware_limits.CPU_TRAIT: "limits of processor time",
+    hardware_limits.VIF_TRAIT: "limits of traffic",
     "COMPUTE_FIRMWARE_UEFI": "UEFI",
     "COMPUTE_NET_VIRTIO_PACKED": "packed rings of virtio devices",
     "COMPUTE_SECURITY_TPM_1_2": "a TPM 1.2",
@@ -90,7 +92,7 @@ def _of_hardware(asked: hardware.Hardware, properties: Texts, specs: Texts) -> I
         known = property_of(IMAGE, name)
         if name not in properties and known is not None and known.flavor in specs:
             text = f"{known.flavor}={value}"
-        elif name not in properties and asked.secure_boot == "required":
+        elif name == FIRMWARE.image and name not in properties and asked.secure_boot == "required":
             text = "os_secure_boot=required" if "os_secure_boot" in properties else "os:secure_boot=required"
         meaning = known.meaning if known is not None else name
         yield HostNeed(text, _TRAITS.get(trait, f"{meaning} {value}"), trait)
@@ -141,9 +143,6 @@ def _contradictions(both: _Both, asked: hardware.Hardware) -> Iterator[tuple[str
         yield "hw_mem_page_size", "the flavor must have hw:mem_page_size any or large for it"
     if both.image("numa_nodes") and both.flavor("numa_nodes"):
         yield "hw_numa_nodes", "the flavor has hw:numa_nodes, which images must not change"
-    ports, most = both.image("serial_port_count"), both.flavor("serial_port_count")
-    if ports and most and int(ports) > int(most):
-        yield "hw_serial_port_count", f"the flavor allows {most} (hw:serial_port_count)"
     yield from _of_processors(both)
 
 

@@ -13,7 +13,11 @@ from compute_agent.virt.fake import FakeDriver
 from tests.support.tables import check_each
 
 FOUND: list[tuple[dict[str, str], dict[str, str], dict[str, Any]]] = [
-    ({"os_distro": "debian", "hw_my_own": "x"}, {"quota:cpu_shares": "1"}, {}),
+    ({"os_distro": "debian", "hw_my_own": "x"}, {"quota:cpu_shares": "0", "quota:cpu_quota": "-1"}, {}),
+    ({}, {"quota:cpu_shares": "2048", "quota:cpu_period": "20000", "quota:cpu_quota": "10000"},
+     {"cpu_limits": {"shares": 2048, "period": 20000, "quota": 10000}}),
+    ({"hw_serial_port_count": "2"}, {"hw:serial_port_count": "3"}, {"serial_ports": 2}),
+    ({}, {"hw:serial_port_count": "4"}, {"serial_ports": 4}), ({"hw_serial_port_count": "0"}, {}, {}),
     ({"hw_disk_bus": " ", "hw_vif_model": "virtio"}, {}, {}),
     ({"hw_firmware_type": "UEFI"}, {}, {"firmware": "uefi"}),
     ({"hw_machine_type": "q35"}, {}, {"machine": "q35", "cdrom_bus": "sata"}),
@@ -61,6 +65,11 @@ WRONG: list[tuple[dict[str, str], dict[str, str], str, str]] = [
     ({"os_secure_boot": "required"}, {"os:secure_boot": "disabled"}, "os_secure_boot", "os:secure_boot=disabled"),
     ({}, {"quota:vif_inbound_burst": "1"}, "quota:vif_inbound_burst", "quota:vif_inbound_average"),
     ({}, {"quota:disk_total_iops_sec": "9", "quota:disk_write_iops_sec": "9"}, "quota:disk_total_iops_sec", "together"),
+    ({}, {"quota:cpu_quota": "999"}, "quota:cpu_quota", "from 1000"),
+    ({}, {"quota:cpu_period": "1000001"}, "quota:cpu_period", "to 1000000"),
+    ({}, {"quota:cpu_shares": "-5"}, "quota:cpu_shares", "from 1 to 10000"),
+    ({"hw_serial_port_count": "5"}, {}, "hw_serial_port_count", "a number up to 4"),
+    ({"hw_serial_port_count": "3"}, {"hw:serial_port_count": "2"}, "hw_serial_port_count", "the flavor allows 2"),
     ({"hw_firmware_stateless": "true"}, {}, "hw_firmware_stateless", "hw_firmware_type=uefi"),
     ({"hw_tpm_model": "tpm-crb"}, {}, "hw_tpm_model", "hw_tpm_version"),
     ({}, {"hw:tpm_model": "tpm-crb", "hw:tpm_version": "1.2"}, "hw:tpm_model", "2.0"),
@@ -85,6 +94,8 @@ TRAITS: list[tuple[dict[str, str], dict[str, str], set[str]]] = [
      {"COMPUTE_SECURITY_TPM_2_0", "COMPUTE_SECURITY_TPM_CRB"}),
     ({"hw_vif_model": "e1000", "hw_disk_bus": "sata"}, {}, {"COMPUTE_NET_VIF_MODEL_E1000", "COMPUTE_STORAGE_BUS_SATA"}),
     ({"hw_machine_type": "pc-q35-7.2"}, {}, {"CUSTOM_MACHINE_TYPE_PC_Q35_7_2"}),
+    ({}, {"quota:cpu_shares": "9", "quota:vif_inbound_average": "9", "quota:disk_read_iops_sec": "9"},
+     {"CUSTOM_CPU_LIMITS", "CUSTOM_VIF_LIMITS"}),
     ({"hw_video_model": "virtio", "hw_virtio_packed_ring": "on"}, {},
      {"COMPUTE_GRAPHICS_MODEL_VIRTIO", "COMPUTE_NET_VIRTIO_PACKED"}),
 ]  # fmt: skip

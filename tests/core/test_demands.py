@@ -74,12 +74,15 @@ SIZES: list[tuple[str, dict[str, str]]] = [
     (GIVEN, {"hw:watchdog_action": "reset"}), (NOWHERE, {"hw:pmem": "6GB"}), (WRONG, {"hw:viommu_model": "auto"}),
     (WRONG, {"hw:locked_memory": "true"}), (NOWHERE, {"hw:locked_memory": "true", "hw:mem_page_size": "2MB"}),
     (NOWHERE, {"hw:ephemeral_encryption": "true"}), (WRONG, {"hw:emulator_threads_policy": "isolate"}),
-    (NOWHERE, {"quota:cpu_quota": "1000"}), (GIVEN, {"quota:vif_inbound_average": "1"}),
+    (THERE, {"quota:cpu_quota": "1000"}), (THERE, {"quota:vif_inbound_average": "1"}),
+    (WRONG, {"quota:cpu_quota": "9"}), (GIVEN, {"quota:cpu_quota": "-1"}),
+    (THERE, {"quota:cpu_shares": "9", "os:secure_boot": "required"}),
     (WRONG, {"quota:vif_inbound_peak": "1"}), (GIVEN, {"quota:disk_read_bytes_sec": "10000000000"}),
     (WRONG, {"quota:disk_total_iops_sec": "9", "quota:disk_read_iops_sec": "9"}),
     (NOWHERE, {"quota:memory_limit": "5"}), (NOWHERE, {"vmware:hw_version": "13"}),
     (THERE, {"hw:virtio_packed_ring": "true"}), (GIVEN, {"hw:cpu_sockets": "1"}), (GIVEN, {"hw_rng:allowed": "False"}),
-    (NOWHERE, {"hw:maxphysaddr_mode": "emulate"}), (NOWHERE, {"hw:serial_port_count": "3"}),
+    (NOWHERE, {"hw:maxphysaddr_mode": "emulate"}),
+    (GIVEN, {"hw:serial_port_count": "3"}), (WRONG, {"hw:serial_port_count": "5"}),
     (GIVEN, {"hw:mem_encryption": "0", "hw:numa_nodes_note": "1", "colour": "red", "group_policy": "none"}),
 ]  # fmt: skip
 """Extra specs of a size of one vCPU → what becomes of a launch."""

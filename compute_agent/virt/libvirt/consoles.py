@@ -22,7 +22,7 @@ class ConsoleOperations(Domains):
     def console_socket(self, uuid: str, protocol: str) -> Path:
         domain = self._domain(uuid)
         paths = self._paths.instance(uuid)
-        path = {"vnc": paths.vnc_socket, "serial": paths.serial_socket}.get(protocol)
+        path = {"vnc": paths.vnc_socket, "serial": paths.serial_socket()}.get(protocol)
         with translated("open the console"):
             if path is None or not domain.isActive():
                 raise UnsupportedError("The guest has no such console now.")

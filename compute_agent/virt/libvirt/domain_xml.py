@@ -59,6 +59,7 @@ def domain_xml(
     _mark(ET.SubElement(domain, "metadata"), spec, attempt, hardware)
     _text(domain, "memory", str(spec.flavor.memory_mb), unit="MiB")
     _text(domain, "vcpu", str(spec.flavor.vcpus))
+    hardware_xml.add_cpu_limits(domain, hardware)
     _sysinfo(domain, spec)
     system = ET.SubElement(domain, "os")
     _text(system, "type", "hvm", arch="x86_64", machine=hardware.machine)
@@ -131,11 +132,13 @@ def _devices(devices: ET.Element, spec: InstanceSpec, paths: InstancePaths, boot
     add_disks(devices, spec, paths, boot)
     for port in spec.ports:
         hardware_xml.add_interface(devices, port, hardware)
-    serial = ET.SubElement(devices, "serial", type="unix")
-    ET.SubElement(serial, "source", mode="bind", path=str(paths.serial_socket))
-    # Appending lets the agent cut the log from its beginning while the guest writes.
-    ET.SubElement(serial, "log", file=str(paths.console_log), append="on")
-    ET.SubElement(serial, "target", port="0")
+    for number in range(hardware.serial_ports):
+        serial = ET.SubElement(devices, "serial", type="unix")
+        ET.SubElement(serial, "source", mode="bind", path=str(paths.serial_socket(number)))
+        if number == 0:
+            # Appending lets the agent cut the log from its beginning while the guest writes.
+            ET.SubElement(serial, "log", file=str(paths.console_log), append="on")
+        ET.SubElement(serial, "target", port=str(number))
     if hardware.guest_agent:
         channel = ET.SubElement(devices, "channel", type="unix")
         ET.SubElement(channel, "source", mode="bind", path=str(paths.agent_socket))

@@ -18,7 +18,7 @@ from compute_agent.settings import AgentSettings
 from compute_agent.virt import storage_account, volume_connections
 from compute_agent.virt.driver import Guest, PowerListener
 from compute_agent.virt.errors import HostError, InstanceNotFoundError, RetryableHostError
-from compute_agent.virt.libvirt import account, firmware, kvm, qemu_conf
+from compute_agent.virt.libvirt import account, firmware, host_limits, kvm, qemu_conf
 from compute_agent.virt.libvirt.connection import Connection, translated, unless_gone
 from compute_agent.virt.libvirt.domain_xml import NAMESPACE, Mark, VirtType, domain_xml, read_mark
 from compute_agent.virt.libvirt.hardware_xml import Parts
@@ -48,7 +48,9 @@ class Domains:
         chosen = account.choose(settings, self._virt_type) if paths.mounted else account.ROOT
         self._paths = replace(paths, account=chosen)
         uri = f"embed:{self._paths.libvirt_root}" if settings.libvirt_uri == "embed" else settings.libvirt_uri
-        groups = qemu_conf.controllers() if settings.cgroups and settings.libvirt_uri == "embed" else []
+        own = settings.libvirt_uri == "embed"
+        groups = qemu_conf.controllers() if settings.cgroups and own else []
+        self._groups = groups if own else qemu_conf.controllers_of_libvirtd()
         conf = qemu_conf.render(self._paths.account, groups, self._paths.certificates)
         self._storage_user = settings.storage_user
         self._hypervisor = Connection(uri, self._lifecycle, self._resync, conf)
@@ -98,6 +100,7 @@ class Domains:
 
     def _parts(self, spec: InstanceSpec, paths: InstancePaths) -> Parts:
         hardware, rescue = guest_hardware(spec), spec.rescue is not None and not is_stable(spec)
+        host_limits.check(hardware, self._groups)
         parts = Parts()
         if hardware.firmware == "uefi":
             chosen = firmware.choose(hardware, lambda secure: paths.variables(secure_boot=secure, rescue=rescue))

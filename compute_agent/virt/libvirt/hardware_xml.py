@@ -88,6 +88,14 @@ def clock_element(hardware: Hardware, *, kvm: bool) -> ET.Element:
     return clock
 
 
+def add_cpu_limits(domain: ET.Element, hardware: Hardware) -> None:
+    """Write the weight of the guest, and how long its vCPUs may run."""
+    if hardware.cpu_limits:
+        tuning = ET.SubElement(domain, "cputune")
+        for name, value in sorted(hardware.cpu_limits.items()):
+            ET.SubElement(tuning, name).text = str(value)
+
+
 def add_desk(devices: ET.Element, hardware: Hardware) -> None:
     """Write the graphics adapter, the keyboard, the tablet and the sound card."""
     video = ET.SubElement(ET.SubElement(devices, "video"), "model", type=hardware.video_model)

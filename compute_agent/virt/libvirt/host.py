@@ -28,7 +28,7 @@ class HostOperations(Domains):
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
         self._reaper: Reaper | None = None
-        self._traits = host_traits.Traits(self._virt_type)
+        self._traits = host_traits.Traits(self._virt_type, self._groups)
 
     def init_host(self) -> None:
         self._paths.prepare()

@@ -11,7 +11,7 @@ import libvirt
 from compute_agent.contract import hardware_properties as known
 from compute_agent.contract.hardware import SECURE_BOOT_TRAIT, STATELESS_TRAIT
 from compute_agent.virt.libvirt import firmware as firmwares
-from compute_agent.virt.libvirt import tpm
+from compute_agent.virt.libvirt import host_limits, tpm
 from compute_agent.virt.libvirt.firmware import Firmware
 
 log = logging.getLogger(__name__)
@@ -37,15 +37,17 @@ MODERN_QEMU = 8_000_000
 class Traits:
     """The traits of this host, found out again when firmware or swtpm has been installed or removed."""
 
-    def __init__(self, virt_type: str) -> None:
-        self._virt_type = virt_type
+    def __init__(self, virt_type: str, groups: Sequence[str] = ()) -> None:
+        """Take the controllers that the control groups of guests have here."""
+        self._virt_type, self._groups = virt_type, groups
         self._seen: object = None
         self._found: tuple[str, ...] = ()
 
     def of(self, connection: Any) -> tuple[str, ...]:
         now = (firmwares.known(), tpm.installed())
         if self._seen != now:
-            self._found, self._seen = traits_of(connection, self._virt_type), now
+            more = host_limits.traits(self._groups)
+            self._found, self._seen = tuple(sorted({*traits_of(connection, self._virt_type), *more})), now
         return self._found
 
 

@@ -118,10 +118,9 @@ class InstancePaths:
         """What the guest wrote to its serial port."""
         return self.folder / "console.log"
 
-    @property
-    def serial_socket(self) -> Path:
-        """The serial port itself; one client at a time."""
-        return self.folder / SOCKETS / "serial.sock"
+    def serial_socket(self, number: int = 0) -> Path:
+        """Return a serial port itself; one client at a time.  The console is the first."""
+        return self.folder / SOCKETS / (f"serial-{number}.sock" if number else "serial.sock")
 
     @property
     def agent_socket(self) -> Path:

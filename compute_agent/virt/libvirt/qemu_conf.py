@@ -51,3 +51,14 @@ def controllers(root: Path = CGROUPS) -> list[str]:
         return found
     log.info("Guests share the host's processors and memory without control groups: there is no writable cgroup v2.")
     return []
+
+
+def controllers_of_libvirtd(root: Path = CGROUPS) -> list[str]:
+    """Return libvirt's names of the controllers that a libvirtd of the system can use, which puts guests into groups
+    by itself: those of cgroup v2, or those that are mounted on their own.
+    """
+    try:
+        found = (root / "cgroup.controllers").read_text().split()
+    except OSError:
+        return sorted(name for name in CONTROLLERS.values() if (root / name).is_dir())
+    return sorted(CONTROLLERS[name] for name in found if name in CONTROLLERS)

@@ -90,3 +90,11 @@ def test_control_groups_are_used_where_the_machine_hands_them_down(
     if handed_down is not None:
         (tmp_path / "cgroup.subtree_control").write_text(handed_down)
     assert qemu_conf.controllers(tmp_path) == expected
+
+
+def test_libvirtd_has_the_groups_of_its_system(tmp_path: Path) -> None:
+    assert qemu_conf.controllers_of_libvirtd(tmp_path) == []
+    (tmp_path / "cpu").mkdir()
+    assert qemu_conf.controllers_of_libvirtd(tmp_path) == ["cpu"]
+    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io pids\n")
+    assert qemu_conf.controllers_of_libvirtd(tmp_path) == ["blkio", "cpu", "cpuset"]

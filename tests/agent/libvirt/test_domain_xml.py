@@ -108,14 +108,26 @@ def parsed(spec: InstanceSpec, attempt: int) -> ET.Element:
     return ET.fromstring(domain_xml(spec, attempt, PATHS, "qemu"))  # noqa: S314 - our own
 
 
-def test_limits_of_the_flavor_are_those_of_its_disks_and_interfaces() -> None:
+def test_limits_of_the_flavor_are_those_of_its_vcpus_disks_and_interfaces() -> None:
     specs = {"quota:disk_total_iops_sec": "7", "quota:vif_outbound_average": "128", "quota:vif_outbound_burst": "5"}
+    specs |= {"quota:cpu_shares": "512", "quota:cpu_quota": "5000", "quota:cpu_period": "0"}
     spec = with_volumes(make_spec(UUID))
     tree = parsed(replace(spec, flavor=replace(spec.flavor, extra_specs=specs)), 1)
     limited = [disk for disk in tree.iter("disk") if disk.find("source[@file]") is not None and disk.find("iotune")]
     assert [disk.findtext("iotune/total_iops_sec") for disk in limited] == ["7", "7"]
     assert {disk.get("device") for disk in limited} == {"disk"}
     assert [each.attrib for each in tree.iter("outbound")] == [{"average": "128", "burst": "5"}]
+    assert {each.tag: each.text for each in tree.find("cputune") or ()} == {"shares": "512", "quota": "5000"}
+
+
+def test_the_console_is_the_first_of_the_serial_ports() -> None:
+    tree = parsed(equipped(make_spec(UUID), hw_serial_port_count="3"), 1)
+    ports = [(each.find("target"), each.find("source"), each.find("log")) for each in tree.iter("serial")]
+    sockets = [source.get("path") for _, source, _ in ports if source is not None]
+    assert [target.get("port") for target, _, _ in ports if target is not None] == ["0", "1", "2"]
+    assert sockets == [str(PATHS.serial_socket(number)) for number in range(3)]
+    assert len(set(sockets)) == 3
+    assert [log is not None for _, _, log in ports] == [True, False, False]
 
 
 @pytest.mark.parametrize(

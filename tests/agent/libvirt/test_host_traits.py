@@ -7,7 +7,9 @@ from pathlib import Path
 import libvirt
 import pytest
 
-from compute_agent.virt.libvirt import firmware, host_traits, tpm
+from compute_agent.contract.hardware import DEFAULT, read
+from compute_agent.virt.errors import UnsupportedError
+from compute_agent.virt.libvirt import firmware, host_limits, host_traits, tpm
 from compute_agent.virt.libvirt.firmware import Firmware
 
 CAPABILITIES = """<capabilities><guest><os_type>hvm</os_type><arch name='x86_64'><machine>pc-q35-7.2</machine>
@@ -48,9 +50,10 @@ class Hypervisor:
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No firmware and no swtpm."""
+    """No firmware, no swtpm and no traffic control."""
     monkeypatch.setattr(firmware, "known", list)
     monkeypatch.setattr(tpm, "installed", lambda: False)
+    monkeypatch.setattr(host_limits, "limits_traffic", lambda: False)
 
 
 def test_devices_processors_and_chipsets_are_traits() -> None:
@@ -81,6 +84,30 @@ def test_firmware_and_tpm_are_traits_as_soon_as_they_are_installed(monkeypatch: 
         "COMPUTE_FIRMWARE_UEFI", "COMPUTE_SECURITY_STATELESS_FIRMWARE", "COMPUTE_SECURITY_UEFI_SECURE_BOOT",
         "COMPUTE_SECURITY_TPM_1_2", "COMPUTE_SECURITY_TPM_2_0", "COMPUTE_SECURITY_TPM_CRB",
     }  # fmt: skip
+
+
+def test_limits_are_set_where_the_host_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    processor, traffic = read({}, {"quota:cpu_shares": "9"}, 1), read({}, {"quota:vif_inbound_average": "9"}, 1)
+    before = set(host_traits.Traits("qemu").of(Hypervisor()))
+    for hardware, words in ((processor, "control groups"), (traffic, "traffic control")):
+        with pytest.raises(UnsupportedError, match=words):
+            host_limits.check(hardware, ["memory"])
+    monkeypatch.setattr(host_limits, "limits_traffic", lambda: True)
+    found = set(host_traits.Traits("qemu", ["cpu", "memory"]).of(Hypervisor()))
+    assert found - before == {"CUSTOM_CPU_LIMITS", "CUSTOM_VIF_LIMITS"}
+    for hardware in (DEFAULT, processor, traffic):
+        host_limits.check(hardware, ["cpu"])
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_traffic_control_is_tried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, here: bool) -> None:
+    program = tmp_path / "unshare"
+    program.write_text(f"#!/bin/sh\n{'exit 0' if here else 'echo no kind sfq >&2; exit 1'}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(host_limits, "SYSTEM_PATH", str(tmp_path))
+    assert host_limits.tries_traffic_control() is here
+    program.unlink()
+    assert not host_limits.tries_traffic_control()
 
 
 def test_a_hypervisor_that_does_not_answer_has_what_all_have(monkeypatch: pytest.MonkeyPatch) -> None:
