@@ -223,9 +223,9 @@ def build_root(work: Work, tree: Path, modules: Path) -> Path:
     return image
 
 
-def partition_table(partitions: Sequence[tuple[int, int, int, int]]) -> bytes:
-    """Return an MBR with (flag, type, first sector, sectors) entries and syslinux's boot code."""
-    code = next((Path(path).read_bytes() for path in MBR if Path(path).exists()), None)
+def partition_table(partitions: Sequence[tuple[int, int, int, int]], *, bios: bool = True) -> bytes:
+    """Return an MBR with (flag, type, first sector, sectors) entries, and syslinux's boot code for ``bios``."""
+    code = b"" if not bios else next((Path(path).read_bytes() for path in MBR if Path(path).exists()), None)
     if code is None:
         raise BuildError("syslinux's mbr.bin is missing: install syslinux-common.")
     entries = b"".join(struct.pack("<B3sB3sII", flag, b"\xfe\xff\xff", kind, b"\xfe\xff\xff", first, count)

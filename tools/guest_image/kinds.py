@@ -133,7 +133,7 @@ def disk(work: Work, kind: Kind, files: Sequence[tuple[Path, str]], more: int = 
         partitions.append((0, 0x8E, MIB + count, more * MIB))
     with raw.open("wb") as out:
         out.truncate((2 * MIB + count + more * MIB) * SECTOR)
-        out.write(partition_table(partitions))
+        out.write(partition_table(partitions, bios=kind.loader == "bios"))
     fat = f"{raw}@@{MIB * SECTOR}"
     run("mformat", "-i", fat, "-h", "255", "-s", "63", "-T", str(count), "-H", str(MIB), "-v", "KINDS", "::")
     made: set[Path] = set()
