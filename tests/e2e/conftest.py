@@ -77,17 +77,23 @@ class Watched:
     complaints: list[str]
 
 
-@pytest.fixture
-def signed_in(cloud: OneMachine, chromium: Browser) -> Iterator[BrowserContext]:
-    """A browser in which the demo user has signed in."""
+def enter(cloud: OneMachine, chromium: Browser, user: str) -> BrowserContext:
+    """Open a browser of its own in which the user has signed in; the caller closes it."""
     context = chromium.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
     page = context.new_page()
     page.goto(cloud.url)
-    page.get_by_label("User name").fill("demo")
-    page.get_by_label("Password").fill(cloud.password())
+    page.get_by_label("User name").fill(user)
+    page.get_by_label("Password").fill(cloud.password(user))
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_url(f"{cloud.url}/")
     page.close()
+    return context
+
+
+@pytest.fixture
+def signed_in(cloud: OneMachine, chromium: Browser) -> Iterator[BrowserContext]:
+    """A browser in which the demo user has signed in."""
+    context = enter(cloud, chromium, "demo")
     yield context
     context.close()
 
