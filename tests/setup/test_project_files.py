@@ -94,6 +94,23 @@ def test_the_readme_starts_with_the_two_commands(checkout: Path) -> None:
     assert "docs/images/dashboard.png" in readme
 
 
+def test_the_numbers_of_the_readme_are_those_of_the_pages(checkout: Path) -> None:
+    readme, api, conformance = (
+        (checkout / name).read_text() for name in ("README.md", "docs/api.md", "docs/conformance.md")
+    )
+    services = ("Identity", "Compute", "Image", "Network", "Block Storage", "EC2")
+    counted = re.findall(r"^(\d+) (?:calls|actions) of .*?: (\d+) are there, (\d+) are there with", api, re.MULTILINE)
+    wanted = [
+        f"{name} {int(same) + int(other)} of {all_}"
+        for name, (all_, same, other) in zip(services, counted, strict=True)
+    ]
+    assert [each for each in wanted if each not in readme] == []
+    row = re.search(r"^\| all \| ([\d,]+) \| ([\d,]+) \| (\d+) \| (\d+) \| (\d+) \|", conformance, re.MULTILINE)
+    assert row is not None
+    asked, passed, failed, known, skipped = row.groups()
+    assert f"{passed} passed of {asked}; {failed} failed, {known} known differences, {skipped} skipped" in readme
+
+
 def test_every_setting_is_documented(checkout: Path) -> None:
     guide = (checkout / "docs/operator-guide.md").read_text()
     read = "".join((checkout / "portal" / name).read_text() for name in ("settings.py", "environment.py"))
