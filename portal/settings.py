@@ -105,6 +105,7 @@ INSTALLED_APPS = [
     "provisioning.volumes",
     "provisioning.compute",
     "provisioning.doctor",
+    "provisioning",
     "portal.api",
     "portal.dashboard",
 ]

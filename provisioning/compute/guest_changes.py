@@ -1,7 +1,8 @@
-"""What a guest reads of itself and its owner may change while it runs: its host is told by whoever registers here."""
+"""What a guest reads of itself and its owner may change while it runs: its host is notified."""
 
 from collections.abc import Callable, Collection
 
+from provisioning.common.wired import Wired
 from provisioning.compute.models import Instance
 
 METADATA_OPTIONS = "metadata_options"
@@ -9,16 +10,12 @@ METADATA_OPTIONS = "metadata_options"
 READ_BY_GUESTS = frozenset({"name", "hostname", "metadata", "password", METADATA_OPTIONS})
 """Columns of a server that its metadata service shows, or follows."""
 
-_tellers: list[Callable[[Instance], None]] = []
-
-
-def register(tell: Callable[[Instance], None]) -> None:
-    """Let ``tell`` be called, in the transaction of the change, with each server that has changed so."""
-    _tellers.append(tell)
+NOTIFY = Wired[Callable[[Instance], None]]("The receivers of changes of guests")
+"""Called in the transaction of the change, with the server."""
 
 
 def changed(instance: Instance, columns: Collection[str]) -> None:
     """Say that columns of a server were written."""
     if not READ_BY_GUESTS.isdisjoint(columns):
-        for tell in _tellers:
-            tell(instance)
+        for notify in NOTIFY:
+            notify(instance)

@@ -11,43 +11,10 @@ from provisioning.compute.sizes import quota_held
 from provisioning.compute.states import VmState
 from provisioning.network import services as network
 from provisioning.network.models import Port
-from provisioning.quotas import registry
 from provisioning.quotas.counted import Counted
-from provisioning.quotas.registry import Holding
+from provisioning.quotas.registry import Holding, InLedger
 
 _HISTORY = "The history of a server, and servers are limited."
-
-
-def register() -> None:
-    """Declare every record of compute that belongs to somebody."""
-    registry.count(
-        "compute",
-        holdings,
-        {
-            "compute.Instance": (
-                *("instances", "cores", "ram", "ports", "fixed_ips", "metadata_items"),
-                *("injected_files", "injected_file_content_bytes", "injected_file_path_bytes"),
-            ),
-            "compute.KeyPair": ("key_pairs",),
-            "compute.ServerGroup": ("server_groups", "server_group_members"),
-        },
-    )
-    registry.leave_free(
-        {
-            "compute.FlavorAccess": "An operator's own record: the project holds nothing by it.",
-            "compute.Allocation": "One of each server, bounded by the room on the hosts.",
-            "compute.InstanceFault": _HISTORY,
-            "compute.InstanceAction": _HISTORY,
-            "compute.InstanceActionEvent": _HISTORY,
-            "compute.SchedulingDecision": _HISTORY,
-            "compute.Migration": _HISTORY,
-            "compute.NewerGuest": "One for each server and host at most, and servers are limited.",
-            "compute.InterfaceDifference": "As many as a guest has interfaces, which are limited.",
-            "compute.BlockDevice": "At most twenty-six of each server, and volumes are limited themselves.",
-            "compute.InstanceTag": "At most fifty of each server, and servers are limited.",
-            "compute.ConsoleToken": "Gone after minutes, and few of each server.",
-        }
-    )
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
@@ -106,3 +73,30 @@ def _of_ports(scope_id: uuid.UUID | None, being_built: dict[uuid.UUID, Holding])
         if addresses:
             yield Holding(project, server, "fixed_ips", addresses, committed=built)
     yield from (held for held in being_built.values() if held.amount)
+
+
+LIMITED = InLedger(
+    holdings,
+    {
+        "compute.Instance": (
+            *("instances", "cores", "ram", "ports", "fixed_ips", "metadata_items"),
+            *("injected_files", "injected_file_content_bytes", "injected_file_path_bytes"),
+        ),
+        "compute.KeyPair": ("key_pairs",),
+        "compute.ServerGroup": ("server_groups", "server_group_members"),
+    },
+)
+UNLIMITED = {
+    "compute.FlavorAccess": "An operator's own record: the project holds nothing by it.",
+    "compute.Allocation": "One of each server, bounded by the room on the hosts.",
+    "compute.InstanceFault": _HISTORY,
+    "compute.InstanceAction": _HISTORY,
+    "compute.InstanceActionEvent": _HISTORY,
+    "compute.SchedulingDecision": _HISTORY,
+    "compute.Migration": _HISTORY,
+    "compute.NewerGuest": "One for each server and host at most, and servers are limited.",
+    "compute.InterfaceDifference": "As many as a guest has interfaces, which are limited.",
+    "compute.BlockDevice": "At most twenty-six of each server, and volumes are limited themselves.",
+    "compute.InstanceTag": "At most fifty of each server, and servers are limited.",
+    "compute.ConsoleToken": "Gone after minutes, and few of each server.",
+}

@@ -2,15 +2,9 @@
 
 from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
-from provisioning.images import uses
 from provisioning.images.models import Image
 
 
-def register() -> None:
-    """Keep such images from being deleted."""
-    uses.register(_shelved_server)
-
-
-def _shelved_server(image: Image) -> str | None:
+def shelved_server(image: Image) -> str | None:
     server = Instance.objects.filter(snapshot_image_id=image.id).exclude(vm_state=VmState.DELETED).first()
     return None if server is None else f"the shelved server {server.name} ({server.id})"

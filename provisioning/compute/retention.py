@@ -20,48 +20,13 @@ from provisioning.compute.models import (
 )
 from provisioning.compute.services.totals import fold
 from provisioning.compute.states import VmState
-from provisioning.jobs import retention
 from provisioning.jobs.retention import Part, Purged
 from provisioning.network.models import Port
 
 STEPS, ACTIONS, FAULTS = "steps of actions", "actions", "faults"
 DECISIONS, MIGRATIONS = "scheduling decisions", "migrations"
-_OF_SERVER = "Goes with its server."
+_OF_SERVER = "Deleted with its server."
 _BY_QUOTA = "Bounded by its quota, or by what operators make."
-
-
-def register() -> None:
-    """Say what of compute is kept how long."""
-    parts = (
-        Part(STEPS, InstanceActionEvent, "action__instance"),
-        Part(ACTIONS, InstanceAction, "instance"),
-        Part(FAULTS, InstanceFault, "instance"),
-        Part(DECISIONS, SchedulingDecision, "instance"),
-        Part(MIGRATIONS, Migration, "instance"),
-    )
-    retention.purge_kind(Purged("deleted servers", Instance, _servers, parts, prepare=_count_all))
-    retention.purge_kind(Purged(ACTIONS, InstanceAction, _actions, (Part(STEPS, InstanceActionEvent, "action"),)))
-    retention.purge_kind(Purged(FAULTS, InstanceFault, _faults))
-    retention.purge_kind(Purged(DECISIONS, SchedulingDecision, _decisions))
-    retention.purge_kind(Purged(MIGRATIONS, Migration, _migrations))
-    retention.purge_kind(Purged("usage audits", UsageAudit, _audits))
-    retention.keep(
-        {
-            "compute.InstanceTag": _OF_SERVER,
-            "compute.BlockDevice": _OF_SERVER,
-            "compute.NewerGuest": _OF_SERVER,
-            "compute.InterfaceDifference": _OF_SERVER,
-            "compute.Allocation": "Goes when its server leaves the host.",
-            "compute.ConsoleToken": "Goes soon after it has expired (NOVELLA_CONSOLE_TOKEN_TTL).",
-            "compute.Total": "One row for each set of labels.",
-            "compute.Flavor": _BY_QUOTA,
-            "compute.FlavorAccess": _BY_QUOTA,
-            "compute.KeyPair": _BY_QUOTA,
-            "compute.Aggregate": _BY_QUOTA,
-            "compute.AggregateHost": _BY_QUOTA,
-            "compute.ServerGroup": _BY_QUOTA,
-        }
-    )
 
 
 def _count_all() -> None:
@@ -104,3 +69,40 @@ def _audits(before: datetime) -> QuerySet[UsageAudit]:
 
 def _newer(model: type[Model]) -> QuerySet[Model]:
     return model._default_manager.filter(instance_id=OuterRef("instance_id"), pk__gt=OuterRef("pk"))
+
+
+PURGED = (
+    Purged(
+        "deleted servers",
+        Instance,
+        _servers,
+        (
+            Part(STEPS, InstanceActionEvent, "action__instance"),
+            Part(ACTIONS, InstanceAction, "instance"),
+            Part(FAULTS, InstanceFault, "instance"),
+            Part(DECISIONS, SchedulingDecision, "instance"),
+            Part(MIGRATIONS, Migration, "instance"),
+        ),
+        prepare=_count_all,
+    ),
+    Purged(ACTIONS, InstanceAction, _actions, (Part(STEPS, InstanceActionEvent, "action"),)),
+    Purged(FAULTS, InstanceFault, _faults),
+    Purged(DECISIONS, SchedulingDecision, _decisions),
+    Purged(MIGRATIONS, Migration, _migrations),
+    Purged("usage audits", UsageAudit, _audits),
+)
+KEPT = {
+    "compute.InstanceTag": _OF_SERVER,
+    "compute.BlockDevice": _OF_SERVER,
+    "compute.NewerGuest": _OF_SERVER,
+    "compute.InterfaceDifference": _OF_SERVER,
+    "compute.Allocation": "Deleted when its server leaves the host.",
+    "compute.ConsoleToken": "Deleted soon after it has expired (NOVELLA_CONSOLE_TOKEN_TTL).",
+    "compute.Total": "One row for each set of labels.",
+    "compute.Flavor": _BY_QUOTA,
+    "compute.FlavorAccess": _BY_QUOTA,
+    "compute.KeyPair": _BY_QUOTA,
+    "compute.Aggregate": _BY_QUOTA,
+    "compute.AggregateHost": _BY_QUOTA,
+    "compute.ServerGroup": _BY_QUOTA,
+}

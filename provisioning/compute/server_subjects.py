@@ -15,7 +15,7 @@ from provisioning.compute.models import Instance
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep import kept_interfaces, leftovers, moved_disks, reconcile, strange_disks
 from provisioning.hosts.models import HostCommand, Leftover
-from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
+from provisioning.hosts.subjects import Reported, Subject, SubjectHandler
 
 _THERE = Prepared(lambda ids: Instance.objects.filter(Among("id", ids)).values_list("id", flat=True), ids=Ids())
 _ONE = Prepared(lambda key: Instance.objects.select_related("host").filter(id=key), key=UUIDField())
@@ -69,6 +69,3 @@ class ServerHandler(SubjectHandler[Instance]):
 
     def clear(self, host_id: uuid.UUID, rows: Sequence[Leftover]) -> None:
         leftovers.clear(host_id, rows)
-
-
-register(ServerHandler())

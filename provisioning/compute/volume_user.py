@@ -102,9 +102,6 @@ class Servers(uses.VolumeUser):
         return any(command.kind == volume_commands.SWAP for command in volume_commands.unfinished(new))
 
 
-uses.register(Servers())
-
-
 @job(CONNECTED, topic=TOPIC)
 def connected(attachment_id: str, *, again: bool = False) -> None:
     """Go on with whatever waits for the connection: a build, or a disk for a guest that is there.

@@ -1,6 +1,4 @@
-"""Registers the doctor with Django and its job with the queue."""
-
-from importlib import import_module
+"""Registers the app with Django."""
 
 from django.apps import AppConfig
 
@@ -10,8 +8,3 @@ class DoctorConfig(AppConfig):
 
     name = "provisioning.doctor"
     label = "doctor"
-
-    def ready(self) -> None:
-        """Register the checks, and the job with the queue."""
-        import_module("provisioning.doctor.checks")
-        import_module("provisioning.doctor.jobs")

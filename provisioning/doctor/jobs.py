@@ -5,7 +5,6 @@ import logging
 from django.conf import settings
 
 from provisioning.doctor import runs
-from provisioning.jobs import retention
 from provisioning.jobs.cast import cast
 from provisioning.jobs.registry import job, periodic
 from provisioning.jobs.selectors import waiting_jobs
@@ -38,4 +37,4 @@ def ask() -> None:
 if settings.DOCTOR_INTERVAL:
     periodic("doctor.run", every=float(settings.DOCTOR_INTERVAL))(ask)
 
-retention.keep({"doctor.DoctorRun": f"The last {runs.KEPT} are kept."})
+KEPT = {"doctor.DoctorRun": f"The last {runs.KEPT} are kept."}

@@ -1,6 +1,4 @@
-"""Registers the app with Django, and what goes with a project."""
-
-from importlib import import_module
+"""Registers the app with Django."""
 
 from django.apps import AppConfig
 
@@ -10,7 +8,3 @@ class Ec2Config(AppConfig):
 
     name = "provisioning.ec2"
     label = "ec2"
-
-    def ready(self) -> None:
-        """Say what is kept how long and what goes with a project."""
-        import_module("provisioning.ec2.retention").register()

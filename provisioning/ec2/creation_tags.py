@@ -7,7 +7,7 @@ from django.db.models import CharField, UUIDField
 
 from provisioning.common.prepared import Prepared
 from provisioning.ec2 import tags
-from provisioning.ec2.kinds import kinds
+from provisioning.ec2.kinds import KINDS
 from provisioning.ec2.models import CreationTags
 
 _ASKED = Prepared(
@@ -34,5 +34,5 @@ def give(instance_id: uuid.UUID, resource_type: str, resources: Iterable[uuid.UU
     row = _ASKED.first(instance_id=instance_id, resource_type=resource_type)
     if row is None:
         return
-    prefix = next(kind.prefix for kind in kinds.values() if kind.resource_type == resource_type)
+    prefix = next(kind.prefix for kind in KINDS if kind.resource_type == resource_type)
     tags.write(row.project_id, [(prefix, resource) for resource in resources], row.tags)

@@ -12,6 +12,7 @@ from django.db.models import CharField, Model, QuerySet, UUIDField
 
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
+from provisioning.common.wired import Wired
 from provisioning.ec2.models import GivenValue
 
 DEVICE = "device"
@@ -30,13 +31,8 @@ AFTER_RESIZE = "after resize"
 ROUTES = "routes"
 """Of an internet gateway: the destinations that are routed through it."""
 
-owners: list[type[Model]] = []
-"""Models whose rows have values; those of rows that are gone are deleted."""
-
-
-def register(*models: type[Model]) -> None:
-    """Make it known whose values are kept here."""
-    owners.extend(models)
+OWNERS = Wired[type[Model]]("The owners of values of EC2")
+"""Models whose rows have values; the values of deleted rows are purged."""
 
 
 def keep(project_id: uuid.UUID, resource_id: uuid.UUID, values: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from django.db.models import CharField, Q, UUIDField
 
 from provisioning.common.lookups import Among, Ids
 from provisioning.common.prepared import Prepared
-from provisioning.ec2.kinds import kinds
+from provisioning.ec2.kinds import KINDS, by_prefix
 from provisioning.ec2.models import Ec2Id
 
 DIGITS = 17
@@ -106,7 +106,7 @@ def in_words(text: str) -> str:
     """Return a text in which UUIDs of what has an EC2 id are replaced by that; it costs a query for each kind."""
     left = {uuid.UUID(each) for each in _UUID.findall(text)}
     known: dict[uuid.UUID, str] = {}
-    for kind in (each for each in kinds.values() if each.prefix not in _OF_TIES):
+    for kind in (each for each in KINDS if each.prefix not in _OF_TIES):
         if left and isinstance(kind.model._meta.pk, UUIDField):
             mine = set(kind.model._default_manager.filter(pk__in=left).values_list("pk", flat=True))
             known |= ids_of(kind.prefix, mine) if mine else {}
@@ -123,10 +123,11 @@ def _made_of_keys(kind: str, ec2_ids: set[str]) -> dict[str, uuid.UUID]:
 
 def _with_digits(kind: str, digits: set[str]) -> set[uuid.UUID]:
     """Return the resources of a kind whose keys have these digits."""
-    if kind not in kinds:
+    known_kind = by_prefix().get(kind)
+    if known_kind is None:
         return set()
     found, every = set[uuid.UUID](), sorted(digits)
-    for model in (kinds[kind].model, *kinds[kind].others):
+    for model in (known_kind.model, *known_kind.others):
         rows = model._default_manager
         if not isinstance(model._meta.pk, UUIDField):
             numbers = [int(each, 16) * pow(_SPREAD, -1, _NUMBERS) % _NUMBERS for each in every]

@@ -1,9 +1,12 @@
-"""Which records have ids of EC2: each app says it of its own when it starts."""
+"""The records that have ids of EC2."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.db.models import Func, Model, UUIDField
+
+from provisioning.common.wired import Wired
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +21,13 @@ class Kind:
     """More models whose keys ids of this kind stand for."""
 
 
-kinds: dict[str, Kind] = {}
-"""By prefix."""
+KINDS = Wired[Kind]("The kinds of EC2 ids")
+"""An id and its tags are purged when no row of its kind's models has it any more."""
 
 
-def register(prefix: str, resource_type: str, model: type[Model], *others: type[Model]) -> None:
-    """Make a kind known; what no row of ``model`` or the ``others`` has any more loses its id and its tags."""
-    kinds[prefix] = Kind(prefix, resource_type, model, others)
+@cache
+def by_prefix() -> dict[str, Kind]:
+    return {kind.prefix: kind for kind in KINDS}
 
 
 class UuidOfNumber(Func):

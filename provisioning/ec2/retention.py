@@ -8,7 +8,7 @@ from django.db.models import Exists, Model, OuterRef, Q, QuerySet, UUIDField
 from django.utils import timezone
 
 from provisioning.ec2 import client_tokens, given
-from provisioning.ec2.kinds import UuidOfNumber, kinds
+from provisioning.ec2.kinds import KINDS, UuidOfNumber, by_prefix
 from provisioning.ec2.models import (
     ClientToken,
     CreationTags,
@@ -18,31 +18,8 @@ from provisioning.ec2.models import (
     MetadataOptions,
     SpentSignature,
 )
-from provisioning.identity import project_resources
-from provisioning.jobs import retention
+from provisioning.identity.project_resources import Owned
 from provisioning.jobs.retention import Purged
-from provisioning.quotas import registry
-
-
-def register() -> None:
-    """Say what of EC2's records is kept how long, and let the tags go with their project."""
-    retention.purge_kind(Purged("EC2 ids", Ec2Id, _ids))
-    retention.purge_kind(Purged("EC2 tags", Ec2Tag, _tags))
-    retention.purge_kind(Purged("EC2 tags of launches", CreationTags, _creation_tags))
-    retention.purge_kind(Purged("EC2 metadata options", MetadataOptions, _metadata_options))
-    retention.purge_kind(Purged("EC2 values", GivenValue, _values))
-    retention.purge_kind(Purged("client tokens", ClientToken, _tokens))
-    retention.purge_kind(Purged("signatures", SpentSignature, _signatures))
-    project_resources.register("EC2 tags and client tokens", None, _forget)
-    registry.leave_free(
-        {
-            "ec2.Ec2Tag": "Fifty of a resource at most, and resources are counted.",
-            "ec2.CreationTags": "Fifty for each kind of resource that a launch creates, deleted with the instance.",
-            "ec2.MetadataOptions": "One of an instance, deleted with it.",
-            "ec2.GivenValue": "A few of each resource, deleted with it, and resources are counted.",
-            "ec2.ClientToken": "One for each request that makes something, gone after two days.",
-        }
-    )
 
 
 def _forget(project_ids: Sequence[UUID]) -> None:
@@ -56,7 +33,7 @@ def _forget(project_ids: Sequence[UUID]) -> None:
 def _without_resource() -> Q:
     """Match rows whose resource no table has any more."""
     found = Q(pk__in=[])
-    for kind in kinds.values():
+    for kind in KINDS:
         there = Q(pk__in=[])
         for model in (kind.model, *kind.others):
             there |= _is_of(model)
@@ -89,13 +66,13 @@ def _metadata_options(before: datetime) -> QuerySet[MetadataOptions]:
 
 def _values(before: datetime) -> QuerySet[GivenValue]:
     there = Q(pk__in=[])
-    for model in given.owners:
+    for model in given.OWNERS:
         there |= Q(Exists(model._default_manager.filter(pk=OuterRef("resource_id"))))
     return GivenValue.objects.exclude(there)
 
 
 def _instances() -> QuerySet[Model, UUID]:
-    found: QuerySet[Model, UUID] = kinds["i"].model._default_manager.values_list("pk", flat=True)
+    found: QuerySet[Model, UUID] = by_prefix()["i"].model._default_manager.values_list("pk", flat=True)
     return found
 
 
@@ -105,3 +82,22 @@ def _tokens(before: datetime) -> QuerySet[ClientToken]:
 
 def _signatures(before: datetime) -> QuerySet[SpentSignature]:
     return SpentSignature.objects.filter(ends_at__lt=timezone.now())
+
+
+PURGED = (
+    Purged("EC2 ids", Ec2Id, _ids),
+    Purged("EC2 tags", Ec2Tag, _tags),
+    Purged("EC2 tags of launches", CreationTags, _creation_tags),
+    Purged("EC2 metadata options", MetadataOptions, _metadata_options),
+    Purged("EC2 values", GivenValue, _values),
+    Purged("client tokens", ClientToken, _tokens),
+    Purged("signatures", SpentSignature, _signatures),
+)
+OF_PROJECTS = (Owned("EC2 tags and client tokens", remove=_forget),)
+UNLIMITED = {
+    "ec2.Ec2Tag": "Fifty of a resource at most, and resources are counted.",
+    "ec2.CreationTags": "Fifty for each kind of resource that a launch creates, deleted with the instance.",
+    "ec2.MetadataOptions": "One of an instance, deleted with it.",
+    "ec2.GivenValue": "A few of each resource, deleted with it, and resources are counted.",
+    "ec2.ClientToken": "One for each request that makes something, gone after two days.",
+}

@@ -18,7 +18,7 @@ from provisioning.common.sqlite import remote_hosts
 from provisioning.common.text import one_line
 from provisioning.hosts import addresses, cached_images, leftovers
 from provisioning.hosts.models import Host
-from provisioning.hosts.subjects import handlers
+from provisioning.hosts.subjects import HANDLERS
 
 MOST_WARNINGS = 20
 MOST_TRAITS = 1000
@@ -59,7 +59,7 @@ def audit(host_id: uuid.UUID, report: ResourceAudit, link: str = "") -> None:
     compare(host_id, report.guests, complete=False)
     if address.moved:
         with transaction.atomic():
-            for handler in handlers():
+            for handler in HANDLERS:
                 handler.moved(host_id)
     if known and report.documents is not None:
         compare_documents(host_id, report.documents, complete=False)
@@ -100,7 +100,7 @@ def _tracking(said: Tracking | None) -> dict[str, object]:
 def take_pools(host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
     """Let the service of volumes know which pools a host serves."""
     with transaction.atomic():
-        for handler in handlers():
+        for handler in HANDLERS:
             handler.take_pools(host_id, pools)
 
 
@@ -108,7 +108,7 @@ def take_pools(host_id: uuid.UUID, pools: Sequence[PoolState]) -> None:
 def compare(host_id: uuid.UUID, guests: Sequence[GuestState], *, complete: bool) -> None:
     """Let every service bring its records and what a host has together; ``complete`` as in ``SubjectHandler``."""
     with transaction.atomic():
-        for handler in handlers():
+        for handler in HANDLERS:
             handler.compare(host_id, guests, complete=complete)
 
 
@@ -121,7 +121,7 @@ def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned], *, complet
         if key is not None:
             said[each.subject_kind][key] = each
     with transaction.atomic():
-        for handler in handlers():
+        for handler in HANDLERS:
             handler.compare_documents(host_id, said[handler.kind], complete=complete)
 
 
@@ -129,7 +129,7 @@ def compare_documents(host_id: uuid.UUID, documents: Sequence[Owned], *, complet
 def compare_volumes(host_id: uuid.UUID, volumes: Sequence[KnownVolume]) -> None:
     """Let the service of volumes look whether the host has seen newer changes than the records."""
     with transaction.atomic():
-        for handler in handlers():
+        for handler in HANDLERS:
             handler.compare_volumes(host_id, volumes)
 
 

@@ -13,7 +13,7 @@ from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
 from provisioning.common.text import one_line
 from provisioning.hosts.models import Leftover
-from provisioning.hosts.subjects import handlers
+from provisioning.hosts.subjects import HANDLERS
 
 MOST_GENERATION = 2**63
 MOST = 500
@@ -42,12 +42,12 @@ def take(host_id: uuid.UUID, report: ResourceAudit) -> None:
             each.generation if each.generation is not None and 0 <= each.generation < MOST_GENERATION else None,
         )
     with transaction.atomic():
-        for handler in handlers():
+        for handler in HANDLERS:
             unknown = sorted(handler.unknown(report.guests))
             things |= {("guest", str(subject_id)): (handler.kind, subject_id, None) for subject_id in unknown}
         record(host_id, things)
         named = list(settled().filter(host_id=host_id, subject_id__isnull=False).order_by("id"))
-        for handler in handlers():
+        for handler in HANDLERS:
             mine = [row for row in named if row.subject_kind == handler.kind]
             if mine:
                 handler.clear(host_id, mine)

@@ -20,7 +20,7 @@ from provisioning.hosts.enrolment import authenticate, check_contract, uses_next
 from provisioning.hosts.machines import check_machine
 from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import wrong_clock
-from provisioning.hosts.subjects import handlers
+from provisioning.hosts.subjects import HANDLERS
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def connected(host_id: uuid.UUID, hello: Hello) -> None:
 
 def ownership(host_id: uuid.UUID) -> Ownership:
     """Return what a host holds by the records, with its newest generation: all that is there or on its way there."""
-    owned = [subject for handler in handlers() for subject in handler.owned_by(host_id)]
+    owned = [subject for handler in HANDLERS for subject in handler.owned_by(host_id)]
     subjects = [Owned(subject_kind=each.kind, subject_id=str(each.id), generation=each.generation) for each in owned]
     return Ownership(subjects=subjects, open=awaited(host_id))
 

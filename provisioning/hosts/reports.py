@@ -20,7 +20,7 @@ from provisioning.common.prepared import Prepared
 from provisioning.common.retry import when_broken_off
 from provisioning.hosts import commands, rejected
 from provisioning.hosts.models import HostCommand, RejectedReport
-from provisioning.hosts.subjects import SubjectHandler, handler_of, handlers
+from provisioning.hosts.subjects import HANDLERS, SubjectHandler, handler_of
 
 log = logging.getLogger(__name__)
 BATCH = 100
@@ -143,7 +143,7 @@ def _lock(host_id: uuid.UUID, events: Sequence[AgentEvent]) -> _Records:
     """Lock the subjects that the events are about, then read them and the unfinished commands."""
     wanted = {_subject(event) for event in events}
     subjects: dict[Key, Any] = {}
-    for handler in handlers():
+    for handler in HANDLERS:
         ids = [subject_id for kind, subject_id in wanted if kind == handler.kind]
         subjects |= _load(handler.kind, ids)
     named = {found for event in events if (found := read_id(event.command_id)) is not None}

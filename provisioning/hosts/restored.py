@@ -1,7 +1,7 @@
 """After the records were restored from a copy: the hosts may know more than they do.
 
 Hosts compare numbers: they ignore a command whose generation is older than the newest that they have seen.  Each
-service that sends such numbers registers a step, which raises them by ``LEAP`` and ends what the copy says is under
+service that sends such numbers has a step, which raises them by ``LEAP`` and ends what the copy says is under
 way.  No number between that of the copy and the raised one is ever used again, so that a host which reports such a
 number proves that it has seen changes which the records have lost.
 """
@@ -15,6 +15,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from provisioning.common.errors import ConflictError
+from provisioning.common.wired import Wired
 from provisioning.events import services as events
 from provisioning.hosts.models import Host, Restore
 from provisioning.jobs.absence import begin_again
@@ -28,13 +29,8 @@ WORKING = "Web or worker processes are running. Stop them first: they work with 
 
 Step = Callable[[], Iterable[str]]
 """Brings the records of one service up to date, in the caller's transaction; returns sentences for the operator."""
-_STEPS: list[Step] = []
-
-
-def step(function: Step) -> Step:
-    """Register a step.  Steps of higher layers run first, as their locks come first."""
-    _STEPS.append(function)
-    return function
+STEPS = Wired[Step]("The steps after a restore")
+"""Steps of higher layers run first, as their locks come first."""
 
 
 def after_restore() -> Restore:
@@ -46,7 +42,7 @@ def after_restore() -> Restore:
     if _is_anybody_working():
         raise ConflictError(WORKING)
     with transaction.atomic():
-        lines = [line for run in reversed(_STEPS) for line in run()]
+        lines = [line for run in STEPS for line in run()]
         events.restart(LEAP)
         begin_again()
         return Restore.objects.create(at=timezone.now(), lines=lines)

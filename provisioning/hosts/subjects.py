@@ -1,4 +1,4 @@
-"""The kinds of things that hosts are commanded about, and who answers for each: the services above register here."""
+"""The kinds of subjects that hosts are commanded about, each with the handler of its reports."""
 
 import uuid
 from abc import ABC, abstractmethod
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from compute_agent.contract.messages import AgentEvent, GuestState, Owned
 from compute_agent.contract.volume import KnownVolume, PoolState
+from provisioning.common.wired import Wired
 from provisioning.hosts.models import HostCommand, Leftover
 
 S = TypeVar("S")
@@ -16,7 +17,7 @@ MOST_DIGITS = 19
 
 
 class Subject(NamedTuple):
-    """What a command is about: one thing of a registered kind, in one generation.
+    """What a command is about: one thing of a known kind, in one generation.
 
     A service raises the generation when older commands and reports about the thing are to mean nothing any more.
     """
@@ -102,11 +103,8 @@ class SubjectHandler(ABC, Generic[S]):
         """
 
 
-_HANDLERS: dict[str, SubjectHandler[Any]] = {}
-
-
-def register(handler: SubjectHandler[Any]) -> None:
-    _HANDLERS[handler.kind] = handler
+HANDLERS = Wired[SubjectHandler[Any]]("The handlers of subjects")
+"""That of the highest layer first: it locks its own rows before those of lower layers."""
 
 
 def newest_of(event: AgentEvent) -> int | None:
@@ -116,9 +114,4 @@ def newest_of(event: AgentEvent) -> int | None:
 
 
 def handler_of(kind: str) -> SubjectHandler[Any] | None:
-    return _HANDLERS.get(kind)
-
-
-def handlers() -> Iterable[SubjectHandler[Any]]:
-    """Return every handler, that of the highest layer first: what is above locks its own before what is below."""
-    return [*reversed(_HANDLERS.values())]
+    return next((handler for handler in HANDLERS if handler.kind == kind), None)

@@ -1,13 +1,12 @@
-"""What the apps keep encrypted with the keys of credentials: a new key takes all of it over before an old one goes.
-
-An app registers in ``AppConfig.ready``.
-"""
+"""Records that are encrypted with the keys of credentials: a new key takes over all before an old one is deleted."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from cryptography.fernet import Fernet, InvalidToken
 
+from provisioning.common.wired import Wired
 from provisioning.identity import keys
 
 EncryptAgain = Callable[[Fernet], tuple[int, Sequence[str]]]
@@ -16,21 +15,25 @@ EncryptAgain = Callable[[Fernet], tuple[int, Sequence[str]]]
 What is changed meanwhile is left to whoever changes it.
 """
 
-_kinds: dict[str, EncryptAgain] = {}
+
+@dataclass(frozen=True, slots=True)
+class Encrypted:
+    """One kind of encrypted record, by its name in the singular (``credential``)."""
+
+    kind: str
+    encrypt_again: EncryptAgain
 
 
-def register(kind: str, encrypt_again: EncryptAgain) -> None:
-    """Make something encrypted known, by its name in the singular (``credential``)."""
-    _kinds[kind] = encrypt_again
+KINDS = Wired[Encrypted]("The encrypted records")
 
 
 def encrypt_all_again(newest: Fernet) -> tuple[Counter[str], list[str]]:
     """Encrypt with this key what older ones encrypted: return how many of each kind, and what no key opens."""
     changed: Counter[str] = Counter()
     lost: list[str] = []
-    for kind, encrypt_again in _kinds.items():
-        changed[kind], ids = encrypt_again(newest)
-        lost += [f"{kind} {lost_id}" for lost_id in ids]
+    for each in KINDS:
+        changed[each.kind], ids = each.encrypt_again(newest)
+        lost += [f"{each.kind} {lost_id}" for lost_id in ids]
     return changed, lost
 
 

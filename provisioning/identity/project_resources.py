@@ -1,14 +1,11 @@
-"""The resources that projects own in other apps: a project can be deleted only when it owns none that count.
-
-An app registers in ``AppConfig.ready``: what somebody has to remove first (servers, networks …) with a ``count``,
-and what is deleted with its project (a default security group, quota rows) with a ``remove``.
-"""
+"""The resources that projects own in other apps: a project can be deleted only when it owns none that count."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from provisioning.common.errors import ConflictError
+from provisioning.common.wired import Wired
 
 Ids = Sequence[uuid.UUID]
 Count = Callable[[Ids], int]
@@ -17,36 +14,25 @@ Remove = Callable[[Ids], object]
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """A kind of resource, in the plural (``servers``): how to count them, or how they go with their owner."""
+    """A kind of resource of projects or users, by its name in the plural (``servers``).
+
+    ``count(owner_ids)`` returns how many resources keep these owners from being deleted (servers, networks …);
+    ``remove(owner_ids)`` deletes those that do not (a default security group, quotas), in the transaction that deletes
+    the owners.
+    """
 
     kind: str
-    count: Count | None
-    remove: Remove | None
+    count: Count | None = None
+    remove: Remove | None = None
 
 
-_of_projects: dict[str, Owned] = {}
-_of_users: dict[str, Owned] = {}
-
-
-def register(kind: str, count: Count | None, remove: Remove | None = None) -> None:
-    """Make a kind of thing that projects own known; a second registration replaces the first.
-
-    ``count(project_ids)`` says how many keep those projects from being deleted; ``remove(project_ids)`` takes away what
-    does not, in the transaction that deletes the projects.
-    """
-    _of_projects[kind] = Owned(kind, count, remove)
-
-
-def register_of_users(kind: str, remove: Remove) -> None:
-    """Make a kind of thing known that goes with its user: ``remove(user_ids)`` in the transaction that deletes them."""
-    _of_users[kind] = Owned(kind, None, remove)
+OF_PROJECTS = Wired[Owned]("The resources of projects")
+OF_USERS = Wired[Owned]("The resources of users")
 
 
 def owned_by(project_ids: Ids) -> dict[str, int]:
     """Return kind → how many the projects own that must be removed first; only what there is."""
-    counted = (
-        {each.kind: each.count(project_ids) for each in _of_projects.values() if each.count} if project_ids else {}
-    )
+    counted = {each.kind: each.count(project_ids) for each in OF_PROJECTS if each.count} if project_ids else {}
     return {kind: number for kind, number in counted.items() if number}
 
 
@@ -63,15 +49,15 @@ def refuse_owners(project_ids: Ids, who: str, *, hint: str = "") -> None:
 
 def remove_with_projects(project_ids: Ids) -> None:
     """Take away what goes with the projects."""
-    _remove(_of_projects, project_ids)
+    _remove(OF_PROJECTS, project_ids)
 
 
 def remove_with_users(user_ids: Ids) -> None:
     """Take away what goes with the users."""
-    _remove(_of_users, user_ids)
+    _remove(OF_USERS, user_ids)
 
 
-def _remove(kinds: dict[str, Owned], ids: Ids) -> None:
-    for each in kinds.values():
+def _remove(kinds: Iterable[Owned], ids: Ids) -> None:
+    for each in kinds:
         if each.remove and ids:
             each.remove(ids)

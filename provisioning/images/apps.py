@@ -1,6 +1,4 @@
-"""Registers the app with Django, and its work by the clock with the queue."""
-
-from importlib import import_module
+"""Registers the app with Django."""
 
 from django.apps import AppConfig
 
@@ -10,10 +8,3 @@ class ImagesConfig(AppConfig):
 
     name = "provisioning.images"
     label = "images"
-
-    def ready(self) -> None:
-        """Make the periodic work known, and what projects own here."""
-        import_module("provisioning.images.jobs")
-        import_module("provisioning.images.restored")
-        import_module("provisioning.images.ownership").register()
-        import_module("provisioning.images.retention").register()

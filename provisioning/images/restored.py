@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable
 
-from provisioning.hosts.restored import step
 from provisioning.images.models import Image
 from provisioning.images.services.recovery import take_up_whole
 
 
-@step
 def complete_images() -> Iterable[str]:
     """Let images that wait for data, and have all of it, be completed."""
     waiting = Image.objects.filter(status=Image.Status.QUEUED).order_by("pk").values_list("pk", flat=True)

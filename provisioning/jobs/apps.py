@@ -1,7 +1,5 @@
 """Registers the app with Django."""
 
-from importlib import import_module
-
 from django.apps import AppConfig
 
 
@@ -11,6 +9,3 @@ class JobsConfig(AppConfig):
     name = "provisioning.jobs"
     label = "jobs"
     verbose_name = "Workers"
-
-    def ready(self) -> None:
-        import_module("provisioning.jobs.jobs")

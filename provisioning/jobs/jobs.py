@@ -25,11 +25,9 @@ def purge() -> None:
     retention.purge_by_the_clock()
 
 
-retention.keep(
-    {
-        "events.Event": "Goes after NOVELLA_EVENT_RETENTION seconds.",
-        "jobs.WorkerBeat": "Goes when its worker group is found dead.",
-        "jobs.Lease": "One row for each periodic job.",
-        "jobs.JobRun": "Goes with its message of the queue.",
-    }
-)
+KEPT = {
+    "events.Event": "Deleted after NOVELLA_EVENT_RETENTION seconds.",
+    "jobs.WorkerBeat": "Deleted when its worker group is found dead.",
+    "jobs.Lease": "One row for each periodic job.",
+    "jobs.JobRun": "Deleted with its message of the queue.",
+}

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from provisioning.common.wired import Wired
+
 Job = TypeVar("Job", bound=Callable[..., None])
 GiveUp = Callable[..., None]
 """Called as ``on_give_up(reason, **payload)`` when a job will not be tried again."""
@@ -34,8 +36,8 @@ class PeriodicJob:
 
 jobs: dict[str, RegisteredJob] = {}
 periodic_jobs: dict[str, PeriodicJob] = {}
-start_checks: list[Callable[[], None]] = []
-"""Called before a worker group starts; a NovellaError stops the start with its message."""
+START_CHECKS = Wired[Callable[[], None]]("The checks before a worker group starts")
+"""A NovellaError stops the start with its message."""
 
 
 def job(

@@ -1,7 +1,7 @@
-"""What is kept how long: each app says it of its records, and what has outlived that is purged in small batches.
+"""Retention of records, and the purge of expired ones in small batches.
 
-A kind of record is either purged when it has been over for ``RETENTION_DAYS``, or ``kept`` by another rule, which is
-said in words.  ``tests/jobs/test_retention.py`` fails for a model of which neither is said.
+A kind of record is either purged ``RETENTION_DAYS`` after it has ended, or kept by another rule, which is described in
+words.  ``tests/jobs/test_retention.py`` fails for a model with neither.
 """
 
 import logging
@@ -21,6 +21,7 @@ from django_q.models import OrmQ
 
 from provisioning.common.database import rows_of_tables
 from provisioning.common.retry import when_broken_off
+from provisioning.common.wired import Wired
 
 BATCH = 200
 """Rows of one transaction: on SQLite nobody else writes meanwhile."""
@@ -63,20 +64,10 @@ class Purged:
     prepare: Callable[[], object] | None = None
 
 
-kinds: dict[str, Purged] = {}
-"""By name, in the order in which they are purged."""
-kept: dict[str, str] = {}
-"""Model (``events.Event``) → what removes its rows, or bounds them."""
-
-
-def purge_kind(kind: Purged) -> None:
-    """Declare a kind of record that is purged.  Rows that point to it go with it, as their foreign keys say."""
-    kinds[kind.name] = kind
-
-
-def keep(reasons: Mapping[str, str]) -> None:
-    """Declare models that are not purged by age, each with what bounds it."""
-    kept.update(reasons)
+PURGED = Wired[Purged]("The kinds of records that are purged")
+"""In the order of the purge.  Rows that point to a purged one are deleted with it, as their foreign keys say."""
+KEPT = Wired[Mapping[str, str]]("The kinds of records that are kept")
+"""Models (``events.Event``) that are not purged by age → the rule that deletes their rows, or bounds them."""
 
 
 def limit(now: datetime | None = None) -> datetime | None:
@@ -88,7 +79,7 @@ def limit(now: datetime | None = None) -> datetime | None:
 def count(before: datetime) -> dict[str, int]:
     """Return of each kind and part how many rows ``purge`` would remove now; changes nothing."""
     found: Counter[str] = Counter()
-    for kind in kinds.values():
+    for kind in PURGED:
         found[kind.name] += kind.over(before).count()
         for part in kind.parts:
             found[part.name] += part.of(kind.over(before).values("pk")).count()
@@ -113,8 +104,8 @@ def purge(before: datetime, *, seconds: float | None = None, pause: float = PAUS
     Ends after about ``seconds``, if they are given, with what is left for the next time.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    removed = Counter({name: 0 for kind in kinds.values() for name in (kind.name, *(part.name for part in kind.parts))})
-    for kind in kinds.values():
+    removed = Counter({name: 0 for kind in PURGED for name in (kind.name, *(part.name for part in kind.parts))})
+    for kind in PURGED:
         if kind.prepare is not None:
             kind.prepare()
         for name, many in _removed(kind, before):

@@ -1,6 +1,4 @@
-"""Registers the app with Django, and what projects own here."""
-
-from importlib import import_module
+"""Registers the app with Django."""
 
 from django.apps import AppConfig
 
@@ -10,7 +8,3 @@ class MetadefsConfig(AppConfig):
 
     name = "provisioning.metadefs"
     label = "metadefs"
-
-    def ready(self) -> None:
-        """Say what goes with a project, and what is kept how long."""
-        import_module("provisioning.metadefs.ownership").register()

@@ -1,6 +1,6 @@
-"""Which records of networking EC2 knows by ids of its own."""
+"""The records of networking that have ids of EC2."""
 
-from provisioning.ec2 import given, kinds
+from provisioning.ec2.kinds import Kind
 from provisioning.network.models import (
     AddressGroup,
     FloatingIP,
@@ -13,20 +13,19 @@ from provisioning.network.models import (
     Subnet,
 )
 
-
-def register() -> None:
-    """Let ids and tags of EC2 go with the records that they belong to."""
-    kinds.register("vpc", "vpc", Network)
-    kinds.register("acl", "network-acl", Network)
-    kinds.register("subnet", "subnet", Subnet)
-    kinds.register("rtb", "route-table", Router)
-    kinds.register("rtbassoc", "", Subnet, Network)
-    kinds.register("igw", "internet-gateway", InternetGateway, Router)
-    kinds.register("eni", "network-interface", Port)
-    kinds.register("eni-attach", "", Port)
-    kinds.register("sg", "security-group", SecurityGroup)
-    kinds.register("sgr", "security-group-rule", SecurityGroupRule)
-    kinds.register("pl", "prefix-list", AddressGroup)
-    kinds.register("eipalloc", "elastic-ip", FloatingIP)
-    kinds.register("eipassoc", "", FloatingIP)
-    given.register(InternetGateway)
+KINDS = (
+    Kind("vpc", "vpc", Network),
+    Kind("acl", "network-acl", Network),
+    Kind("subnet", "subnet", Subnet),
+    Kind("rtb", "route-table", Router),
+    Kind("rtbassoc", "", Subnet, (Network,)),
+    Kind("igw", "internet-gateway", InternetGateway, (Router,)),
+    Kind("eni", "network-interface", Port),
+    Kind("eni-attach", "", Port),
+    Kind("sg", "security-group", SecurityGroup),
+    Kind("sgr", "security-group-rule", SecurityGroupRule),
+    Kind("pl", "prefix-list", AddressGroup),
+    Kind("eipalloc", "elastic-ip", FloatingIP),
+    Kind("eipassoc", "", FloatingIP),
+)
+WITH_VALUES = (InternetGateway,)

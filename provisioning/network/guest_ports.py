@@ -1,25 +1,32 @@
-"""Ports of guests may change while these run: whoever registers here locks the guests before, and tells their hosts."""
+"""Ports of guests may change while these run: the guests are locked before, and their hosts notified afterwards."""
 
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 
-_lockers: list[Callable[[uuid.UUID], None]] = []
-_tellers: list[Callable[[uuid.UUID], None]] = []
+from provisioning.common.wired import Wired
 
 
-def register(lock: Callable[[uuid.UUID], None], tell: Callable[[uuid.UUID], None]) -> None:
-    """Let both be called with a port's device in the transaction of a change: ``lock`` first, ``tell`` at its end."""
-    _lockers.append(lock)
-    _tellers.append(tell)
+@dataclass(frozen=True, slots=True)
+class Guests:
+    """Called with a port's device in the transaction of a change: ``lock`` first, ``notify`` at its end."""
+
+    lock: Callable[[uuid.UUID], None]
+    notify: Callable[[uuid.UUID], None]
+
+
+OWNERS = Wired[Guests]("The owners of guests")
 
 
 def lock(device_id: uuid.UUID | None) -> None:
     """Lock the guest before any of its ports, as everybody does."""
-    for each in _lockers if device_id else ():
-        each(device_id)  # type: ignore[arg-type]
+    if device_id:
+        for each in OWNERS:
+            each.lock(device_id)
 
 
 def changed(device_id: uuid.UUID | None) -> None:
     """Say that a port of the guest was written."""
-    for each in _tellers if device_id else ():
-        each(device_id)  # type: ignore[arg-type]
+    if device_id:
+        for each in OWNERS:
+            each.notify(device_id)

@@ -21,45 +21,8 @@ from provisioning.network.models import (
     SubnetPool,
 )
 from provisioning.network.owners import CLOUD, OF_THE_CLOUD
-from provisioning.quotas import registry
 from provisioning.quotas.counted import Counted
-from provisioning.quotas.registry import Holding
-
-
-def register() -> None:
-    """Declare every record of networking that belongs to somebody."""
-    registry.count(
-        "network",
-        holdings,
-        {
-            "network.Network": ("networks",),
-            "network.Subnet": ("subnets",),
-            "network.Port": ("ports",),
-            "network.FixedIP": ("fixed_ips",),
-            "network.SecurityGroup": ("security_groups",),
-            "network.SecurityGroupRule": ("security_group_rules",),
-            "network.Router": ("routers",),
-            "network.FloatingIP": ("floatingips",),
-            "network.SubnetPool": ("subnetpools",),
-            "network.AddressScope": ("address_scopes",),
-            "network.AddressGroup": ("address_groups",),
-            "network.RbacPolicy": ("rbac_policies",),
-        },
-    )
-    registry.leave_free(
-        {
-            "network.Port_security_groups": "Which groups a port is in: both are limited.",
-            "network.DefaultSecurityGroupRule": "Written by operators.",
-            "network.PortForwarding": "The ports of a floating IP, which is limited.",
-            "network.AutoAllocatedTopology": "One of a project, and names what is limited itself.",
-            "network.Vpc": "Goes with its network, which is limited.",
-            "network.GroupVpc": "Goes with its security group, which is limited.",
-            "network.InternetGateway": "Twenty of a project beside those at routers, which are limited.",
-            "network.Tag": "At most fifty on a record that is limited itself.",
-            "network.Delivery": "What hosts were told; no project's.",
-            "network.DeliveryMark": "What hosts are to be told; no project's.",
-        }
-    )
+from provisioning.quotas.registry import Holding, InLedger
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
@@ -102,3 +65,34 @@ def _addresses() -> QuerySet[FixedIP, tuple[uuid.UUID, uuid.UUID, int]]:
 
 
 _ADDRESSES = Counted(_addresses, "port__project_id")
+
+
+LIMITED = InLedger(
+    holdings,
+    {
+        "network.Network": ("networks",),
+        "network.Subnet": ("subnets",),
+        "network.Port": ("ports",),
+        "network.FixedIP": ("fixed_ips",),
+        "network.SecurityGroup": ("security_groups",),
+        "network.SecurityGroupRule": ("security_group_rules",),
+        "network.Router": ("routers",),
+        "network.FloatingIP": ("floatingips",),
+        "network.SubnetPool": ("subnetpools",),
+        "network.AddressScope": ("address_scopes",),
+        "network.AddressGroup": ("address_groups",),
+        "network.RbacPolicy": ("rbac_policies",),
+    },
+)
+UNLIMITED = {
+    "network.Port_security_groups": "Which groups a port is in: both are limited.",
+    "network.DefaultSecurityGroupRule": "Written by operators.",
+    "network.PortForwarding": "The ports of a floating IP, which is limited.",
+    "network.AutoAllocatedTopology": "One of a project, and names what is limited itself.",
+    "network.Vpc": "Goes with its network, which is limited.",
+    "network.GroupVpc": "Goes with its security group, which is limited.",
+    "network.InternetGateway": "Twenty of a project beside those at routers, which are limited.",
+    "network.Tag": "At most fifty on a record that is limited itself.",
+    "network.Delivery": "What hosts were told; no project's.",
+    "network.DeliveryMark": "What hosts are to be told; no project's.",
+}

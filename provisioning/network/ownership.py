@@ -1,8 +1,6 @@
 """What projects own in networking."""
 
-from provisioning.identity import project_resources
-from provisioning.identity.project_resources import Ids
-from provisioning.jobs import retention
+from provisioning.identity.project_resources import Ids, Owned
 from provisioning.network.models import (
     AddressGroup,
     AddressScope,
@@ -21,37 +19,6 @@ from provisioning.network.services import sharing
 
 DEFAULT = "default"
 """The security group that every project has: it goes with the project."""
-
-
-def register() -> None:
-    """Keep projects with networks, subnets, ports or security groups of their own; and say what bounds those."""
-    project_resources.register("networks", lambda ids: Network.objects.filter(project_id__in=ids).count())
-    project_resources.register("subnets", _subnets)
-    project_resources.register("ports", _ports)
-    project_resources.register("routers", lambda ids: Router.objects.filter(project_id__in=ids).count())
-    project_resources.register("floating IPs", lambda ids: FloatingIP.objects.filter(project_id__in=ids).count())
-    project_resources.register("subnet pools", lambda ids: SubnetPool.objects.filter(project_id__in=ids).count())
-    project_resources.register("address scopes", lambda ids: AddressScope.objects.filter(project_id__in=ids).count())
-    project_resources.register("address groups", lambda ids: AddressGroup.objects.filter(project_id__in=ids).count())
-    project_resources.register("RBAC policies", _policies)
-    project_resources.register("security groups", _groups, _remove_default_groups)
-    project_resources.register("internet gateways", None, _remove_gateways)
-    models = ("Network", "Subnet", "SecurityGroup", "SecurityGroupRule", "Port", "Port_security_groups", "FixedIP",
-              "Router", "FloatingIP", "SubnetPool", "AddressScope", "AddressGroup", "RbacPolicy")  # fmt: skip
-    retention.keep({f"network.{name}": "Bounded by its quota, and there until it is deleted." for name in models})
-    others = ("PortForwarding", "Tag")
-    retention.keep({f"network.{name}": "There until its owner deletes it." for name in others})
-    retention.keep(
-        {
-            "network.AutoAllocatedTopology": "One of a project; goes with its network or router.",
-            "network.DefaultSecurityGroupRule": "Written by operators, and there until they delete it.",
-            "network.Delivery": "One for each host and what it was told of; goes with the host or the subject.",
-            "network.Vpc": "Goes with its network.",
-            "network.GroupVpc": "Goes with its security group, or with the network.",
-            "network.InternetGateway": "Goes with its router or its project.",
-            "network.DeliveryMark": "There until a job has taken it.",
-        }
-    )
 
 
 def _subnets(project_ids: Ids) -> int:
@@ -82,3 +49,37 @@ def _remove_default_groups(project_ids: Ids) -> None:
 
 def _remove_gateways(project_ids: Ids) -> None:
     InternetGateway.objects.filter(project_id__in=project_ids).delete()
+
+
+OF_PROJECTS = (
+    Owned("networks", count=lambda ids: Network.objects.filter(project_id__in=ids).count()),
+    Owned("subnets", count=_subnets),
+    Owned("ports", count=_ports),
+    Owned("routers", count=lambda ids: Router.objects.filter(project_id__in=ids).count()),
+    Owned("floating IPs", count=lambda ids: FloatingIP.objects.filter(project_id__in=ids).count()),
+    Owned("subnet pools", count=lambda ids: SubnetPool.objects.filter(project_id__in=ids).count()),
+    Owned("address scopes", count=lambda ids: AddressScope.objects.filter(project_id__in=ids).count()),
+    Owned("address groups", count=lambda ids: AddressGroup.objects.filter(project_id__in=ids).count()),
+    Owned("RBAC policies", count=_policies),
+    Owned("security groups", count=_groups, remove=_remove_default_groups),
+    Owned("internet gateways", remove=_remove_gateways),
+)
+KEPT = {
+    **dict.fromkeys(
+        (
+            *("network.Network", "network.Subnet", "network.SecurityGroup", "network.SecurityGroupRule"),
+            *("network.Port", "network.Port_security_groups", "network.FixedIP", "network.Router"),
+            *("network.FloatingIP", "network.SubnetPool", "network.AddressScope", "network.AddressGroup"),
+            "network.RbacPolicy",
+        ),
+        "Bounded by its quota, and there until it is deleted.",
+    ),
+    **dict.fromkeys(("network.PortForwarding", "network.Tag"), "There until its owner deletes it."),
+    "network.AutoAllocatedTopology": "One of a project; goes with its network or router.",
+    "network.DefaultSecurityGroupRule": "Written by operators, and there until they delete it.",
+    "network.Delivery": "One for each host and what it was told of; goes with the host or the subject.",
+    "network.Vpc": "Goes with its network.",
+    "network.GroupVpc": "Goes with its security group, or with the network.",
+    "network.InternetGateway": "Goes with its router or its project.",
+    "network.DeliveryMark": "There until a job has taken it.",
+}

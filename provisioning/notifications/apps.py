@@ -1,6 +1,4 @@
-"""Registers the app with Django, and its jobs with the queue."""
-
-from importlib import import_module
+"""Registers the app with Django."""
 
 from django.apps import AppConfig
 
@@ -10,6 +8,3 @@ class NotificationsConfig(AppConfig):
 
     name = "provisioning.notifications"
     label = "notifications"
-
-    def ready(self) -> None:
-        import_module("provisioning.notifications.jobs")

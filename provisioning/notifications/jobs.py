@@ -3,7 +3,6 @@
 from django.conf import settings
 from django.db import transaction
 
-from provisioning.jobs import retention
 from provisioning.jobs.registry import job, periodic
 from provisioning.notifications import delivery, services
 from provisioning.notifications.messages import TOPIC
@@ -28,9 +27,7 @@ def prune() -> None:
     services.prune()
 
 
-retention.keep(
-    {
-        "notifications.Delivery": "Goes when it is taken, or after NOVELLA_NOTIFICATION_RETENTION seconds.",
-        "notifications.Webhook": "One row.",
-    }
-)
+KEPT = {
+    "notifications.Delivery": "Deleted when it is delivered, or after NOVELLA_NOTIFICATION_RETENTION seconds.",
+    "notifications.Webhook": "One row.",
+}

@@ -1,6 +1,4 @@
-"""Registers the app with Django, its job with the queue, and what goes with a project with identity."""
-
-from importlib import import_module
+"""Registers the app with Django."""
 
 from django.apps import AppConfig
 
@@ -10,8 +8,3 @@ class QuotasConfig(AppConfig):
 
     name = "provisioning.quotas"
     label = "quotas"
-
-    def ready(self) -> None:
-        """Make the check known, and what quotas own of projects and users."""
-        import_module("provisioning.quotas.jobs")
-        import_module("provisioning.quotas.project_resources").register()

@@ -41,6 +41,3 @@ def load(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
     """Lock the backups among these ids, and read them."""
     rows = Backup.objects.select_for_update(of=("self",)).filter(id__in=list(ids)).order_by("id")
     return {row.id: BackupCopy(row) for row in rows}
-
-
-copies.register(load)

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from compute_agent.contract.messages import AgentEvent
+from provisioning.common.wired import Wired
 
 
 class Copy(ABC):
@@ -26,14 +27,9 @@ class Copy(ABC):
 
 
 Load = Callable[[Collection[uuid.UUID]], Mapping[uuid.UUID, Copy]]
-_loads: list[Load] = []
-
-
-def register(load_copies: Load) -> None:
-    """Look for copies with this, too: it locks and returns those of these ids that are of its kind."""
-    if load_copies not in _loads:
-        _loads.append(load_copies)
+"""Locks and returns the copies of one kind among these ids."""
+KINDS = Wired[Load]("The kinds of copies")
 
 
 def load(ids: Collection[uuid.UUID]) -> dict[uuid.UUID, Copy]:
-    return {key: copy for each in _loads for key, copy in each(ids).items()}
+    return {key: copy for each in KINDS for key, copy in each(ids).items()}

@@ -4,38 +4,10 @@ import uuid
 from collections.abc import Iterator
 
 from provisioning.common.ids import NOBODY
-from provisioning.quotas import registry
 from provisioning.quotas.counted import Counted
-from provisioning.quotas.registry import Holding
+from provisioning.quotas.registry import Holding, InLedger
 from provisioning.volumes.models import Backup, DeletedData, Group, Snapshot, Volume
 from provisioning.volumes.quota import of_deleted, of_type
-
-
-def register() -> None:
-    """Declare every record of Block Storage that belongs to somebody."""
-    registry.count(
-        "volumes",
-        holdings,
-        {
-            "volumes.Volume": ("volumes", "gigabytes"),
-            "volumes.Snapshot": ("snapshots", "gigabytes"),
-            "volumes.Backup": ("backups", "backup_gigabytes"),
-            "volumes.Group": ("groups",),
-            "volumes.DeletedData": ("gigabytes",),
-        },
-    )
-    registry.leave_free(
-        {
-            "volumes.Attachment": "One for each use of a volume, which is limited.",
-            "volumes.Group_volume_types": "Which types a group is for; groups are limited.",
-            "volumes.DefaultType": "Written by operators, one of a project.",
-            "volumes.GroupSnapshot": "Its snapshots are limited themselves.",
-            "volumes.Message": "Written by the cloud, and removed after its time.",
-            "volumes.Transfer": "At most one of a volume, which is limited.",
-            "volumes.VolumeModification": "At most one of a volume, which is limited.",
-            "volumes.VolumeTypeAccess": "Written by operators.",
-        }
-    )
 
 
 def holdings(scope_id: uuid.UUID | None) -> Iterator[Holding]:
@@ -96,3 +68,25 @@ def _of(project: uuid.UUID, owner: uuid.UUID, resource: str, gigabytes: int, kin
     for end in ("", f"_{kind}") if kind else ("",):
         yield Holding(project, owner, f"{resource}{end}")
         yield Holding(project, owner, f"gigabytes{end}", gigabytes)
+
+
+LIMITED = InLedger(
+    holdings,
+    {
+        "volumes.Volume": ("volumes", "gigabytes"),
+        "volumes.Snapshot": ("snapshots", "gigabytes"),
+        "volumes.Backup": ("backups", "backup_gigabytes"),
+        "volumes.Group": ("groups",),
+        "volumes.DeletedData": ("gigabytes",),
+    },
+)
+UNLIMITED = {
+    "volumes.Attachment": "One for each use of a volume, which is limited.",
+    "volumes.Group_volume_types": "Which types a group is for; groups are limited.",
+    "volumes.DefaultType": "Written by operators, one of a project.",
+    "volumes.GroupSnapshot": "Its snapshots are limited themselves.",
+    "volumes.Message": "Written by the cloud, and removed after its time.",
+    "volumes.Transfer": "At most one of a volume, which is limited.",
+    "volumes.VolumeModification": "At most one of a volume, which is limited.",
+    "volumes.VolumeTypeAccess": "Written by operators.",
+}

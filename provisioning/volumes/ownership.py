@@ -1,44 +1,38 @@
 """What projects own in Block Storage."""
 
-from provisioning.ec2 import given, kinds
-from provisioning.identity import project_resources
-from provisioning.jobs import retention
+from provisioning.ec2.kinds import Kind
+from provisioning.identity.project_resources import Owned
 from provisioning.volumes import deleted_data
 from provisioning.volumes.models import Backup, Group, Snapshot, Volume
 
-
-def register() -> None:
-    """Keep projects with volumes, snapshots, backups or groups of their own; and say what bounds those.
-
-    Volumes and snapshots have ids of EC2.
-    """
-    kinds.register("vol", "volume", Volume)
-    kinds.register("snap", "snapshot", Snapshot)
-    given.register(Volume)
-    project_resources.register("volumes", lambda ids: Volume.objects.filter(project_id__in=ids).count())
-    project_resources.register("volume snapshots", lambda ids: Snapshot.objects.filter(project_id__in=ids).count())
-    project_resources.register("backups", lambda ids: Backup.objects.filter(project_id__in=ids).count())
-    project_resources.register("volume groups", lambda ids: Group.objects.filter(project_id__in=ids).count())
-    project_resources.register("data of deleted volumes", None, deleted_data.disown)
-    models = ("Volume", "Snapshot", "Backup", "Group")
-    retention.keep({f"volumes.{name}": "Bounded by its quota, and there until it is deleted." for name in models})
-    retention.keep(
-        {
-            "volumes.Attachment": "One for each use of a volume; goes with it.",
-            "volumes.DefaultType": "One of a project; written by operators.",
-            "volumes.Group_volume_types": "Which types a group is for: goes with the group.",
-            "volumes.DeletedData": "One of a deleted volume; goes an hour after its pool no longer has the data.",
-            "volumes.GroupSnapshot": "There until its owner deletes it; its snapshots are limited.",
-            "volumes.GroupType": "Written by operators, and there until they delete it.",
-            "volumes.Message": "Each has its own end, and a job removes it then.",
-            "volumes.PoolClaim": "One for each host and each pool that it claims; goes when it claims it no more.",
-            "volumes.PoolHost": "One for each host and each pool that it is admitted to.",
-            "volumes.QosSpec": "Written by operators, and there until they delete it.",
-            "volumes.StoragePool": "One for each pool that hosts serve.",
-            "volumes.Transfer": "One of a volume; goes when it is taken over or withdrawn.",
-            "volumes.TypeEncryption": "One of a volume type.",
-            "volumes.VolumeModification": "The newest of a volume; goes with it.",
-            "volumes.VolumeType": "Written by operators, and there until they delete it.",
-            "volumes.VolumeTypeAccess": "One for each project that may use a type; goes with either.",
-        }
-    )
+OF_PROJECTS = (
+    Owned("volumes", count=lambda ids: Volume.objects.filter(project_id__in=ids).count()),
+    Owned("volume snapshots", count=lambda ids: Snapshot.objects.filter(project_id__in=ids).count()),
+    Owned("backups", count=lambda ids: Backup.objects.filter(project_id__in=ids).count()),
+    Owned("volume groups", count=lambda ids: Group.objects.filter(project_id__in=ids).count()),
+    Owned("data of deleted volumes", remove=deleted_data.disown),
+)
+EC2_KINDS = (Kind("vol", "volume", Volume), Kind("snap", "snapshot", Snapshot))
+WITH_EC2_VALUES = (Volume,)
+KEPT = {
+    **dict.fromkeys(
+        ("volumes.Volume", "volumes.Snapshot", "volumes.Backup", "volumes.Group"),
+        "Bounded by its quota, and there until it is deleted.",
+    ),
+    "volumes.Attachment": "One for each use of a volume; goes with it.",
+    "volumes.DefaultType": "One of a project; written by operators.",
+    "volumes.Group_volume_types": "Which types a group is for: goes with the group.",
+    "volumes.DeletedData": "One of a deleted volume; goes an hour after its pool no longer has the data.",
+    "volumes.GroupSnapshot": "There until its owner deletes it; its snapshots are limited.",
+    "volumes.GroupType": "Written by operators, and there until they delete it.",
+    "volumes.Message": "Each has its own end, and a job removes it then.",
+    "volumes.PoolClaim": "One for each host and each pool that it claims; goes when it claims it no more.",
+    "volumes.PoolHost": "One for each host and each pool that it is admitted to.",
+    "volumes.QosSpec": "Written by operators, and there until they delete it.",
+    "volumes.StoragePool": "One for each pool that hosts serve.",
+    "volumes.Transfer": "One of a volume; goes when it is taken over or withdrawn.",
+    "volumes.TypeEncryption": "One of a volume type.",
+    "volumes.VolumeModification": "The newest of a volume; goes with it.",
+    "volumes.VolumeType": "Written by operators, and there until they delete it.",
+    "volumes.VolumeTypeAccess": "One for each project that may use a type; goes with either.",
+}

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from compute_agent.contract.volume import VOLUME, VOLUME_COPY
 from provisioning.hosts.models import HostCommand
-from provisioning.hosts.restored import LEAP, step
+from provisioning.hosts.restored import LEAP
 from provisioning.volumes.deadlines import connecting
 from provisioning.volumes.models import Attachment, Backup, PoolHost, Snapshot, Volume
 from provisioning.volumes.services.checks import SWAPPING
@@ -19,7 +19,6 @@ HEARD_WITHIN = timedelta(minutes=2)
 """How long hosts have to come back and to say that they still work on something: they do so every few seconds."""
 
 
-@step
 def restore_volumes() -> Iterable[str]:
     """Raise the number of every volume, so that no number which a host may have seen is given again.
 

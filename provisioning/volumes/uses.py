@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from compute_agent.contract.messages import AgentEvent
+from compute_agent.contract.volume import ConnectVolumeRequest
+from provisioning.common.wired import Wired
 from provisioning.hosts.models import HostCommand
 from provisioning.volumes.models import Attachment, Volume
 
@@ -63,52 +66,27 @@ class VolumeUser(Protocol):
         """
 
 
-class Nobody:
-    """Stands in while no service is registered: nobody waits."""
+class Moves(Protocol):
+    """The task that moves a volume's data into a hidden one, ``migration_of`` the first, which nobody else uses.
 
-    def connected(self, attachment: Attachment, *, again: bool = False) -> None: ...
-    def refused(self, attachment: Attachment, message: str) -> None: ...
-    def ready(self, volume: Volume) -> None: ...
-    def failed(self, volume: Volume, message: str) -> None: ...
-    def reimaged(self, volume: Volume, message: str = "") -> None: ...
-    def progressed(self, volume: Volume) -> None: ...
-    def changed(self, volume: Volume) -> None: ...
-    def released(self, attachment: Attachment) -> None: ...
-    def swap(self, old: Attachment, new: Attachment) -> None: ...
-    def working(self, attachment: Attachment) -> Sequence[HostCommand]:
-        return ()
+    ``reason``: why the step failed; empty: it has succeeded.
+    """
 
-    def is_swapping(self, new: Attachment) -> bool:
-        return False
+    def created(self, hidden: Volume, reason: str) -> None:
+        """The hidden volume is there and empty."""
 
-    def has(self, attachment: Attachment) -> bool:
-        return False
+    def exported(self, volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
+        """The storage daemon of a volume has a new list of clients; False unless the hidden volume is one of them."""
 
-    def is_building(self, attachment: Attachment) -> bool:
-        return False
+    def connected(self, new: Attachment, reason: str) -> None:
+        """The guest's host may open the hidden volume."""
 
 
-_user: list[VolumeUser] = [Nobody()]
-Restore = Callable[[Volume], None]
-_restore: list[Restore] = []
-
-
-def register(user: VolumeUser) -> None:
-    """Call this one back from now on."""
-    _user[0] = user
+USERS = Wired[VolumeUser]("The users of volumes")
+MOVES = Wired[Moves]("The moves of volumes")
+FILL = Wired[Callable[[Volume], None]]("The restores of backups")
+"""Begins to fill a new volume from its backup: the empty volume is there, still ``creating``."""
 
 
 def user() -> VolumeUser:
-    return _user[0]
-
-
-def register_restore(work: Restore) -> None:
-    """Fill new volumes that are made of a backup by this: called when the empty volume is there, still ``creating``."""
-    _restore[:] = [work]
-
-
-def restore(volume: Volume) -> bool:
-    """Begin to fill a new volume from its backup; False when nobody can."""
-    for work in _restore:
-        work(volume)
-    return bool(_restore)
+    return USERS.only()

@@ -12,7 +12,7 @@ from provisioning.common.ids import NOBODY
 from provisioning.common.numbers import MAX_INTEGER
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
-from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, register
+from provisioning.hosts.subjects import Reported, Subject, SubjectHandler
 from provisioning.volumes import copies, kept_open, older_records, pools, state, uses
 from provisioning.volumes.ends import end_of
 from provisioning.volumes.models import Attachment, PoolHost, Volume
@@ -120,7 +120,3 @@ def number_of(event: AgentEvent, name: str) -> int | None:
     """Read a number of bytes of a report; None when there is none."""
     text = event.detail.get(name, "")
     return min(int(text), MAX_INTEGER << 31) if text.isascii() and text.isdigit() and len(text) < 19 else None
-
-
-for _handler in (VolumeHandler(), CopyHandler()):
-    register(_handler)

@@ -87,11 +87,10 @@ class Volumes(SubjectKind):
 
 
 @pytest.fixture
-def handler() -> Iterator[VolumeHandler]:
+def handler(monkeypatch: pytest.MonkeyPatch) -> VolumeHandler:
     made = VolumeHandler()
-    subjects.register(made)
-    yield made
-    del subjects._HANDLERS[VOLUME]
+    monkeypatch.setattr(subjects.HANDLERS, "_entries", (made, *subjects.HANDLERS))
+    return made
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from provisioning.identity.services.projects import delete_project
 from provisioning.identity.services.users import delete_user
 from provisioning.network import services as network
 from provisioning.network.models import Network, RbacPolicy
-from provisioning.quotas import drift, registry
+from provisioning.quotas import drift
 from provisioning.quotas.limits import DEFAULTS, LEDGER
 from provisioning.quotas.models import QuotaLimit
 from provisioning.quotas.selectors import usage_of
@@ -41,6 +41,7 @@ from provisioning.volumes.models import PoolHost, StoragePool, Volume
 from provisioning.volumes.services import backups
 from tests.support.cast import Api, People, sign_in_browser
 from tests.support.clouds import Cloud
+from tests.support.limited import limited, unlimited
 from tests.support.ports import guest_ports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -78,16 +79,17 @@ def _belongs(model: type[Model], owners: set[type[Model]]) -> bool:
 def test_every_record_of_a_project_or_user_is_declared() -> None:
     labels = {model._meta.label for model in owned()}
     assert labels > {"compute.Instance", "network.SecurityGroupRule", "network.FixedIP"}
-    undeclared = labels - registry.limited.keys() - registry.unlimited.keys()
+    undeclared = labels - limited().keys() - unlimited().keys()
     assert not undeclared, f"say in holdings.py or quotas/ownership.py what limits {sorted(undeclared)}, or why nothing"
-    gone = (registry.limited.keys() | registry.unlimited.keys()) - {each._meta.label for each in apps.get_models(True)}
+    gone = (limited().keys() | unlimited().keys()) - {each._meta.label for each in apps.get_models(True)}
     assert not gone, f"declared, and there are no such records: {sorted(gone)}"
-    assert not registry.limited.keys() & registry.unlimited.keys()
-    assert all(len(reason) > 20 and reason.endswith(".") for reason in registry.unlimited.values())
+    assert not limited().keys() & unlimited().keys()
+    assert all(len(reason) > 20 and reason.endswith(".") for reason in unlimited().values())
 
 
 def test_every_limit_limits_something_or_waits_for_it() -> None:
-    limiting = {resource for resources in registry.limited.values() for resource in resources}
+    limiting = {resource for resources in limited().values() for resource in resources}
+    assert limiting <= DEFAULTS.keys()
     assert DEFAULTS.keys() - limiting == BOUNDS
 
 
@@ -162,7 +164,7 @@ def limited_names(tree: ast.AST) -> set[str]:
     found = set()
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module):
         app = str(node.module).removeprefix("provisioning.").partition(".")[0]
-        found |= {alias.name for alias in node.names if f"{app}.{alias.name}" in registry.limited}
+        found |= {alias.name for alias in node.names if f"{app}.{alias.name}" in limited()}
     return found
 
 
@@ -196,7 +198,7 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
         if "migrations" in path.parts:
             continue
         text = path.read_text()
-        if not any(label.partition(".")[2] in text for label in registry.limited):
+        if not any(label.partition(".")[2] in text for label in limited()):
             continue
         tree = ast.parse(text)
         made = made_in(tree)
@@ -209,8 +211,8 @@ def test_every_module_that_makes_what_is_limited_asks_the_quotas() -> None:
         elif made and name in ASKED_BEFORE:
             assert made == ASKED_BEFORE[name]
         elif made and name in MEASURERS:
-            limited, module, function = MEASURERS[name]
-            assert (made, calls_in(tree, module)) == (limited, {function})
+            models, module, function = MEASURERS[name]
+            assert (made, calls_in(tree, module)) == (models, {function})
         elif made and name in WRITERS:
             assert (made, calls_in(tree, WRITERS[name][1])) == (WRITERS[name][0], {"reserve_servers"})
         elif made:
@@ -225,7 +227,7 @@ def test_operators_make_and_delete_nothing_limited_behind_the_services(people: P
     request = RequestFactory().get("/admin/")
     request.user, request.context = people.operator.user, people.operator.context  # type: ignore[attr-defined]
     shown = {model._meta.label: page for model, page in admin.site._registry.items()}
-    for label in shown.keys() & registry.limited.keys():
+    for label in shown.keys() & limited().keys():
         assert not shown[label].has_add_permission(request), f"the admin adds {label} without a service"
         assert not shown[label].has_delete_permission(request), f"the admin deletes {label} without a service"
 

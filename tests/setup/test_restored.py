@@ -8,7 +8,7 @@ import pytest
 from django.core.management import get_commands
 
 from provisioning.doctor.checks import leftovers
-from provisioning.hosts.subjects import handlers
+from provisioning.hosts.subjects import HANDLERS
 from tests.support.one_machine import CHECKOUT
 from tests.support.put_back import BLOCKS, GUIDE, LAST, PAGE
 
@@ -25,7 +25,7 @@ def test_the_commands_of_the_page_are_there() -> None:
 
 
 def test_the_page_says_what_a_restore_does_to_each_kind_of_record() -> None:
-    held = {handler.kind for handler in handlers()}
+    held = {handler.kind for handler in HANDLERS}
     assert {"server", "volume", "network"} <= held
     wanted = {CALLED.get(kind, f"{kind}s") for kind in held} | BESIDE
     wanted |= {"disks"} if leftovers.WORDS.keys() & {"disk", "root_disk"} else set()

@@ -119,7 +119,7 @@ def make_town() -> Town:
 
 def open_(town: Town, monkeypatch: pytest.MonkeyPatch) -> Town:
     """Let the town's guests hear of their volumes."""
-    monkeypatch.setattr(uses, "_user", [town.guests])
+    monkeypatch.setattr(uses.USERS, "_entries", (town.guests,))
     return town
 
 

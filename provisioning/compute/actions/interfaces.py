@@ -26,7 +26,7 @@ from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 from provisioning.common.retry import when_broken_off
-from provisioning.compute import guest_changes, host_commands, instance_actions, selectors, state
+from provisioning.compute import host_commands, instance_actions, selectors, state
 from provisioning.compute.actions.base import COULD_NOT, B, Prepared, R, TasklessAction, check_lock
 from provisioning.compute.actions.registry import register
 from provisioning.compute.faults import record_fault
@@ -278,19 +278,16 @@ def send_refresh(instance: Instance) -> None:
     _send(instance, REFRESH.command(instance, Prepared()), None)
 
 
-guest_changes.register(send_refresh)
-
-
 def _lock_guest(device_id: uuid.UUID) -> None:
     state.lock([device_id])
 
 
-def _tell_host(device_id: uuid.UUID) -> None:
+def _notify_host(device_id: uuid.UUID) -> None:
     for instance in Instance.objects.filter(pk=device_id).select_related("host"):
         send_refresh(instance)
 
 
-guest_ports.register(_lock_guest, _tell_host)
+GUESTS = guest_ports.Guests(_lock_guest, _notify_host)
 
 
 def _without_password(spec: InstanceSpec) -> InstanceSpec:

@@ -31,7 +31,6 @@ from provisioning.compute.release import take_interface, write_interfaces
 from provisioning.compute.states import VmState
 from provisioning.compute.upkeep.reconcile import SETTLED
 from provisioning.hosts.models import Host
-from provisioning.hosts.restored import step
 from provisioning.network import selectors as network_selectors
 from provisioning.network import services as network
 from provisioning.network.models import Port
@@ -62,7 +61,6 @@ _RECORDED = Prepared(
 )
 
 
-@step
 def tell_guests() -> Iterable[str]:
     """Let every host be told what its guests' interfaces may do, as soon as it has said which they have."""
     many = Host.objects.update(guests_untold=True)

@@ -16,7 +16,7 @@ from provisioning.compute.models import Allocation, Instance
 from provisioning.compute.states import TaskState, VmState
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
-from provisioning.hosts.restored import LEAP, step
+from provisioning.hosts.restored import LEAP
 
 BATCH = 500
 CUT_OFF = "The cloud's records were restored from a copy in which this was under way."
@@ -25,7 +25,6 @@ _AWAITED = (TaskState.SPAWNING, TaskState.DELETING, TaskState.SHELVING_OFFLOADIN
 """Tasks that wait for a host to say what it has; the time for that begins again."""
 
 
-@step
 def restore_servers() -> list[str]:
     """Withdraw every command about a server, raise every attempt, and end every task but those that hosts settle.
 

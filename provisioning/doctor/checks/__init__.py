@@ -1,10 +1,34 @@
-"""Every check of the doctor; importing this package registers them, in the order in which they are made."""
+"""Every check of the doctor; importing this package registers them, in the order in which they run."""
 
-from importlib import import_module
+from provisioning.doctor.checks import (  # isort: skip - they run in this order
+    tasks,
+    launches,
+    commands,
+    reports,
+    actions,
+    faults,
+    allocations,
+    addresses,
+    networks,
+    deliveries,
+    quota,
+    images,
+    guests,
+    newer_guests,
+    guest_interfaces,
+    leftovers,
+    hosts,
+    certificates,
+    keys,
+    volumes,
+    older_volumes,
+    guest_volumes,
+    backups,
+    queue,
+)
 
-for _subject in (
-    "tasks", "launches", "commands", "reports", "actions", "faults", "allocations", "addresses", "networks",
-    "deliveries", "quota", "images", "guests", "newer_guests", "guest_interfaces", "leftovers", "hosts",
-    "certificates", "keys", "volumes", "older_volumes", "guest_volumes", "backups", "queue",
-):  # fmt: skip
-    import_module(f"{__name__}.{_subject}")
+MODULES = (
+    tasks, launches, commands, reports, actions, faults, allocations, addresses, networks, deliveries, quota, images,
+    guests, newer_guests, guest_interfaces, leftovers, hosts, certificates, keys, volumes, older_volumes, guest_volumes,
+    backups, queue,
+)  # fmt: skip

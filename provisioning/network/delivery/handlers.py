@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from compute_agent.contract.messages import AgentEvent, Owned
 from compute_agent.contract.network import FLOATING_IP, NETWORK, ROUTER, SECURITY_GROUP
 from provisioning.hosts.models import HostCommand
-from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, newest_of, register
+from provisioning.hosts.subjects import Reported, Subject, SubjectHandler, newest_of
 from provisioning.network.delivery import comparing, conditions, sending
 from provisioning.network.marks import HOST, mark
 from provisioning.network.models import Delivery, FloatingIP, Network, Router, SecurityGroup
@@ -99,7 +99,3 @@ class SecurityGroupHandler(DocumentHandler):
 
     kind = SECURITY_GROUP
     model = SecurityGroup
-
-
-for _handler in (SecurityGroupHandler(), NetworkHandler(), RouterHandler(), FloatingIpHandler()):
-    register(_handler)

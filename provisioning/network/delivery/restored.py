@@ -7,12 +7,11 @@ from django.db.models.functions import Coalesce
 
 from provisioning.hosts import commands
 from provisioning.hosts.models import HostCommand
-from provisioning.hosts.restored import LEAP, step
+from provisioning.hosts.restored import LEAP
 from provisioning.network.delivery import sending
 from provisioning.network.models import Delivery
 
 
-@step
 def raise_numbers() -> Iterable[str]:
     """Raise the number of every document, so that each host takes what the records say when it is back.
 

@@ -6,7 +6,6 @@ begin_detaching → release, or roll_detaching when the guest does not let go.
 
 import contextlib
 import uuid
-from collections.abc import Callable
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -29,10 +28,6 @@ from provisioning.volumes.services.checks import check_free, locked_volume, pool
 from provisioning.volumes.services.daemons import end_at_holder, set_daemon, settle_hold, tell_clients
 from provisioning.volumes.states import AttachStatus, VolumeStatus
 
-Exported = Callable[[Volume, AgentEvent, ConnectVolumeRequest], bool]
-SwapReady = Callable[[Attachment, str], None]
-_exported: list[Exported] = []
-_swap_ready: list[SwapReady] = []
 KIND = "connect_volume_request"
 MOST_OF_VOLUME = 100
 """Attachments of one volume that several servers may have: its storage daemon serves each of them."""
@@ -235,16 +230,6 @@ def follow_refreshed(volume: Volume) -> None:
         state.end_task(volume, "resize.end")
 
 
-def when_exported(function: Exported) -> None:
-    """Ask this one first when a daemon has been told of its clients: whether they are no attachments."""
-    _exported[:] = [function]
-
-
-def when_swap_is_ready(function: SwapReady) -> None:
-    """Call this instead of the user when the volume that a guest is to go over to is connected, or (text) refused."""
-    _swap_ready[:] = [function]
-
-
 def _set(attachment: Attachment, status: AttachStatus) -> None:
     attachment.status = status
     attachment.save(update_fields=["status", "updated_at"])
@@ -268,7 +253,7 @@ def _locked(attachment_id: uuid.UUID) -> tuple[Attachment, Volume]:
 def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, host_id: uuid.UUID) -> None:
     if body.clients and host_id != volume.daemon_host_id:
         return  # another host has the daemon by now: this one's word counts for nothing
-    if any(function(volume, event, body) for function in _exported):
+    if uses.MOVES.only().exported(volume, event, body):
         return
     named = [uuid.UUID(client.attachment_id) for client in body.clients]
     waiting = Attachment.objects.filter(id__in=named, volume_id=volume.id, connection={})
@@ -286,7 +271,7 @@ def _connected(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest, ho
         if not _place(attachment, event, body, host_id):
             refuse(attachment, volume, connections.REFUSED)
         elif volume.migration_of is not None:
-            _swap_ready[0](attachment, "")
+            uses.MOVES.only().connected(attachment, "")
         else:
             uses.user().connected(attachment)
 
@@ -314,7 +299,7 @@ def _place(attachment: Attachment, event: AgentEvent, body: ConnectVolumeRequest
 def refuse(attachment: Attachment, volume: Volume, reason: str) -> None:
     """A volume could not be connected: its user gives the attachment back."""
     if volume.migration_of is not None:
-        _swap_ready[0](attachment, reason)
+        uses.MOVES.only().connected(attachment, reason)
         return
     messages.of_volume(volume, messages.ATTACH, reason)
     _set(attachment, AttachStatus.ERROR_ATTACHING)

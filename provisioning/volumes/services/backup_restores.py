@@ -114,9 +114,6 @@ def fill(volume: Volume) -> None:
     begin(backup, volume)
 
 
-uses.register_restore(fill)
-
-
 @ends.takes_end(RestoreVolumeRequest)
 def take_end(volume: Volume, event: AgentEvent, body: RestoreVolumeRequest, host_id: uuid.UUID) -> None:
     """Take what a host says of the end of a restore."""

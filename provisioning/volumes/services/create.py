@@ -5,7 +5,6 @@ A pool that fails for a reason that another one may not have is given up for the
 """
 
 import uuid
-from collections.abc import Callable
 
 from django.db import transaction
 from django.utils import timezone
@@ -154,25 +153,16 @@ def _created(volume: Volume, event: AgentEvent, body: CreateVolumeRequest, host_
     now = {"launched_at": timezone.now()}
     if volume.source_backup_id and not late:
         state.update(volume, now)
-        if uses.restore(volume):
-            return
+        uses.FILL.only()(volume)
+        return
     ready(volume)
-
-
-Made = Callable[[Volume, str], None]
-_made: list[Made] = []
-
-
-def when_made(function: Made) -> None:
-    """Call this when a volume that another one is to be moved to is there, or (text) could not be made."""
-    _made[:] = [function]
 
 
 def ready(volume: Volume) -> None:
     """A new volume has its data: a launch that waits for it goes on."""
     if volume.migration_of is not None:
         state.end_task(volume, changes={"launched_at": timezone.now()})
-        _made[0](volume, "")
+        uses.MOVES.only().created(volume, "")
         return
     state.end_task(volume, "create.end", changes={"launched_at": volume.launched_at or timezone.now()})
     uses.user().ready(volume)
@@ -186,7 +176,7 @@ def failed(volume: Volume, reason: str) -> None:
         return
     if volume.migration_of is not None:
         state.move(volume, VolumeStatus.ERROR)
-        _made[0](volume, reason)
+        uses.MOVES.only().created(volume, reason)
         return
     action = messages.COPY_FROM_IMAGE if volume.source_image_id else messages.CREATE_FROM_BACKEND
     messages.of_volume(volume, action, reason, detail=messages.NOT_CREATED)

@@ -35,7 +35,7 @@ from provisioning.volumes.errors import InvalidVolumeError
 from provisioning.volumes.host_commands import NO_HOST, host_of, hosts_of, open_commands, send, spec_of
 from provisioning.volumes.models import Attachment, Snapshot, StoragePool, Volume, VolumeType
 from provisioning.volumes.overdue import when_overdue
-from provisioning.volumes.services import attachments, create, daemons, messages
+from provisioning.volumes.services import daemons, messages
 from provisioning.volumes.services.checks import (
     MIGRATING,
     SWAPPING,
@@ -123,7 +123,7 @@ def begin(volume: Volume, pool: StoragePool, volume_type: VolumeType | None, sta
     send(volume, ConnectVolumeRequest(volume=spec_of(volume), clients=[client]), host_id=source, status=status)
 
 
-def _exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
+def exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> bool:
     """Let the new pool's host fetch the data; whether this is what the command was for."""
     named = [client.attachment_id for client in body.clients]
     hidden = Volume.objects.filter(migration_of=volume.id, id__in=named).select_related("pool").first()
@@ -146,9 +146,6 @@ def _exported(volume: Volume, event: AgentEvent, body: ConnectVolumeRequest) -> 
     return True
 
 
-attachments.when_exported(_exported)
-
-
 @takes_end(FetchVolumeRequest)
 def _fetched(hidden: Volume, event: AgentEvent, body: FetchVolumeRequest, host_id: uuid.UUID) -> None:
     volume = _volume_of(hidden)
@@ -162,7 +159,7 @@ def _fetched(hidden: Volume, event: AgentEvent, body: FetchVolumeRequest, host_i
     exchange(volume, hidden)
 
 
-def _made(hidden: Volume, reason: str) -> None:
+def created(hidden: Volume, reason: str) -> None:
     """The empty volume in the new pool is there, or (``reason``) could not be made."""
     volume = _volume_of(hidden)
     old = Attachment.objects.filter(volume_id=volume.id).first() if volume else None
@@ -183,10 +180,7 @@ def _made(hidden: Volume, reason: str) -> None:
     daemons.tell_clients(hidden)
 
 
-create.when_made(_made)
-
-
-def _connected(new: Attachment, reason: str) -> None:
+def connected(new: Attachment, reason: str) -> None:
     """The guest's host may open the new volume, or (``reason``) could not be let in."""
     volume = _volume_of(new.volume)
     old = Attachment.objects.select_related("volume").filter(volume_id=new.volume.migration_of or NOBODY).first()
@@ -196,9 +190,6 @@ def _connected(new: Attachment, reason: str) -> None:
         abort(volume, reason or "The server has let go of the volume meanwhile.")
         return
     uses.user().swap(old, new)
-
-
-attachments.when_swap_is_ready(_connected)
 
 
 def swap_sent(new_attachment_id: uuid.UUID | str) -> None:

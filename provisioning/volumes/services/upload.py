@@ -105,15 +105,12 @@ class Upload(copies.Copy):
         _end(self.volume)
 
 
-def _load(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
+def load(ids: Collection[uuid.UUID]) -> Mapping[uuid.UUID, copies.Copy]:
     busy = Volume.objects.filter(status=VolumeStatus.UPLOADING).values_list("id", "admin_metadata")
     named = {str(key): volume_id for volume_id, said in busy for key in [said.get(UPLOADED_TO)] if key}
     wanted = {key: named[str(key)] for key in ids if str(key) in named}
     rows = state.lock(list(wanted.values()))
     return {key: Upload(rows[volume_id]) for key, volume_id in wanted.items() if volume_id in rows}
-
-
-copies.register(_load)
 
 
 def _end(volume: Volume) -> None:

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         if not 1 <= options["workers"] <= 64:
             raise CommandError("--workers must be from 1 to 64.")
         try:
-            for check in registry.start_checks:
+            for check in registry.START_CHECKS:
                 check()
         except NovellaError as error:
             raise CommandError(error.message) from error

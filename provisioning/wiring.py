@@ -1,0 +1,230 @@
+"""Connects the domains: everything that a lower layer gets from a higher one, and every module that runs by itself."""
+
+from django.core.checks import register as register_check
+
+import provisioning.compute.actions.every
+import provisioning.compute.actions.interfaces
+import provisioning.compute.deadlines
+import provisioning.compute.guest_changes
+import provisioning.compute.holdings
+import provisioning.compute.image_uses
+import provisioning.compute.jobs
+import provisioning.compute.launch.schedule
+import provisioning.compute.ownership
+import provisioning.compute.passwords
+import provisioning.compute.retention
+import provisioning.compute.server_subjects
+import provisioning.compute.upkeep.confirm_resizes
+import provisioning.compute.upkeep.kept_interfaces
+import provisioning.compute.upkeep.offload
+import provisioning.compute.upkeep.reaper
+import provisioning.compute.upkeep.reclaim
+import provisioning.compute.upkeep.restored
+import provisioning.compute.upkeep.silent_hosts
+import provisioning.compute.volume_user
+import provisioning.doctor.checks
+import provisioning.doctor.jobs
+import provisioning.ec2.given
+import provisioning.ec2.kinds
+import provisioning.ec2.retention
+import provisioning.hosts.certificates
+import provisioning.hosts.jobs
+import provisioning.hosts.restored
+import provisioning.hosts.retention
+import provisioning.hosts.sealing
+import provisioning.hosts.subjects
+import provisioning.identity.checks
+import provisioning.identity.encrypted
+import provisioning.identity.jobs
+import provisioning.identity.key_records
+import provisioning.identity.project_resources
+import provisioning.identity.retention
+import provisioning.identity.services.credentials
+import provisioning.images.jobs
+import provisioning.images.ownership
+import provisioning.images.restored
+import provisioning.images.retention
+import provisioning.images.uses
+import provisioning.jobs.jobs
+import provisioning.jobs.registry
+import provisioning.jobs.retention
+import provisioning.metadefs.ownership
+import provisioning.network.delivery.handlers
+import provisioning.network.delivery.jobs
+import provisioning.network.delivery.restored
+import provisioning.network.ec2_kinds
+import provisioning.network.guest_ports
+import provisioning.network.holdings
+import provisioning.network.ownership
+import provisioning.network.upkeep
+import provisioning.notifications.jobs
+import provisioning.quotas.jobs
+import provisioning.quotas.project_resources
+import provisioning.quotas.registry
+import provisioning.volumes.backup_jobs
+import provisioning.volumes.backup_reports
+import provisioning.volumes.copies
+import provisioning.volumes.deadlines
+import provisioning.volumes.holdings
+import provisioning.volumes.keys
+import provisioning.volumes.ownership
+import provisioning.volumes.restored
+import provisioning.volumes.services
+import provisioning.volumes.services.backup_restores
+import provisioning.volumes.services.migrate
+import provisioning.volumes.services.upload
+import provisioning.volumes.upkeep
+import provisioning.volumes.uses
+import provisioning.volumes.volume_subjects
+from provisioning.identity.encrypted import Encrypted
+
+WORKING = (
+    provisioning.identity.jobs,
+    provisioning.quotas.jobs,
+    provisioning.hosts.jobs,
+    provisioning.images.jobs,
+    provisioning.network.delivery.jobs,
+    provisioning.network.upkeep,
+    provisioning.volumes.services,
+    provisioning.volumes.backup_jobs,
+    provisioning.volumes.upkeep,
+    provisioning.compute.actions.every,
+    provisioning.compute.jobs,
+    provisioning.compute.launch.schedule,
+    provisioning.compute.upkeep.confirm_resizes,
+    provisioning.compute.upkeep.offload,
+    provisioning.compute.upkeep.reaper,
+    provisioning.compute.upkeep.reclaim,
+    provisioning.compute.upkeep.silent_hosts,
+    provisioning.jobs.jobs,
+    provisioning.notifications.jobs,
+    provisioning.doctor.checks,
+    provisioning.doctor.jobs,
+)
+"""Modules with jobs, periodic work, tasks of volumes, actions of servers or checks of the doctor."""
+
+
+def connect() -> None:
+    """Connect all; Django has loaded the models."""
+    _owners()
+    _limits()
+    _retention()
+    _ec2()
+    _encryption()
+    _users()
+    _hosts()
+    provisioning.jobs.registry.START_CHECKS.connect(provisioning.identity.key_records.agree_if_possible)
+    register_check(provisioning.identity.checks.check_policy_file)
+    provisioning.volumes.deadlines.check()
+    provisioning.compute.deadlines.check()
+
+
+def _owners() -> None:
+    provisioning.identity.project_resources.OF_PROJECTS.connect(
+        *provisioning.quotas.project_resources.OF_PROJECTS,
+        *provisioning.ec2.retention.OF_PROJECTS,
+        *provisioning.images.ownership.OF_PROJECTS,
+        *provisioning.metadefs.ownership.OF_PROJECTS,
+        *provisioning.network.ownership.OF_PROJECTS,
+        *provisioning.volumes.ownership.OF_PROJECTS,
+        *provisioning.compute.ownership.OF_PROJECTS,
+    )
+    provisioning.identity.project_resources.OF_USERS.connect(
+        *provisioning.quotas.project_resources.OF_USERS, *provisioning.compute.ownership.OF_USERS
+    )
+
+
+def _limits() -> None:
+    provisioning.quotas.registry.IN_LEDGER.connect(
+        provisioning.network.holdings.LIMITED,
+        provisioning.volumes.holdings.LIMITED,
+        provisioning.compute.holdings.LIMITED,
+    )
+    provisioning.quotas.registry.MEASURED.connect(provisioning.images.ownership.LIMITED)
+    provisioning.quotas.registry.UNLIMITED.connect(
+        provisioning.quotas.project_resources.UNLIMITED,
+        provisioning.ec2.retention.UNLIMITED,
+        provisioning.images.ownership.UNLIMITED,
+        provisioning.metadefs.ownership.UNLIMITED,
+        provisioning.network.holdings.UNLIMITED,
+        provisioning.volumes.holdings.UNLIMITED,
+        provisioning.compute.holdings.UNLIMITED,
+    )
+
+
+def _retention() -> None:
+    provisioning.jobs.retention.PURGED.connect(
+        *provisioning.identity.retention.PURGED,
+        *provisioning.ec2.retention.PURGED,
+        *provisioning.hosts.retention.PURGED,
+        *provisioning.images.retention.PURGED,
+        *provisioning.compute.retention.PURGED,
+    )
+    provisioning.jobs.retention.KEPT.connect(
+        provisioning.jobs.jobs.KEPT,
+        provisioning.notifications.jobs.KEPT,
+        provisioning.identity.retention.KEPT,
+        provisioning.quotas.project_resources.KEPT,
+        provisioning.hosts.retention.KEPT,
+        provisioning.images.retention.KEPT,
+        provisioning.metadefs.ownership.KEPT,
+        provisioning.network.ownership.KEPT,
+        provisioning.volumes.ownership.KEPT,
+        provisioning.compute.retention.KEPT,
+        provisioning.doctor.jobs.KEPT,
+    )
+
+
+def _ec2() -> None:
+    provisioning.ec2.kinds.KINDS.connect(
+        *provisioning.images.ownership.EC2_KINDS,
+        *provisioning.network.ec2_kinds.KINDS,
+        *provisioning.volumes.ownership.EC2_KINDS,
+        *provisioning.compute.ownership.EC2_KINDS,
+    )
+    provisioning.ec2.given.OWNERS.connect(
+        *provisioning.network.ec2_kinds.WITH_VALUES,
+        *provisioning.volumes.ownership.WITH_EC2_VALUES,
+        *provisioning.compute.ownership.WITH_EC2_VALUES,
+    )
+
+
+def _encryption() -> None:
+    provisioning.identity.encrypted.KINDS.connect(
+        Encrypted("credential", provisioning.identity.services.credentials.encrypt_again),
+        Encrypted("command", provisioning.hosts.sealing.encrypt_again),
+        Encrypted("authority of hosts", provisioning.hosts.certificates.encrypt_again),
+        Encrypted("key of a volume", provisioning.volumes.keys.encrypt_again),
+        Encrypted("server password", provisioning.compute.passwords.encrypt_again),
+    )
+
+
+def _users() -> None:
+    provisioning.images.uses.USERS.connect(provisioning.compute.image_uses.shelved_server)
+    provisioning.volumes.uses.USERS.connect(provisioning.compute.volume_user.Servers())
+    provisioning.volumes.uses.MOVES.connect(provisioning.volumes.services.migrate)
+    provisioning.volumes.uses.FILL.connect(provisioning.volumes.services.backup_restores.fill)
+    provisioning.volumes.copies.KINDS.connect(
+        provisioning.volumes.services.upload.load, provisioning.volumes.backup_reports.load
+    )
+    provisioning.compute.guest_changes.NOTIFY.connect(provisioning.compute.actions.interfaces.send_refresh)
+    provisioning.network.guest_ports.OWNERS.connect(provisioning.compute.actions.interfaces.GUESTS)
+
+
+def _hosts() -> None:
+    provisioning.hosts.subjects.HANDLERS.connect(
+        provisioning.compute.server_subjects.ServerHandler(),
+        provisioning.volumes.volume_subjects.CopyHandler(),
+        provisioning.volumes.volume_subjects.VolumeHandler(),
+        provisioning.network.delivery.handlers.FloatingIpHandler(),
+        provisioning.network.delivery.handlers.RouterHandler(),
+        provisioning.network.delivery.handlers.NetworkHandler(),
+        provisioning.network.delivery.handlers.SecurityGroupHandler(),
+    )
+    provisioning.hosts.restored.STEPS.connect(
+        provisioning.compute.upkeep.restored.restore_servers,
+        provisioning.compute.upkeep.kept_interfaces.tell_guests,
+        provisioning.volumes.restored.restore_volumes,
+        provisioning.network.delivery.restored.raise_numbers,
+        provisioning.images.restored.complete_images,
+    )
