@@ -35,8 +35,8 @@ def reaches(one: Interface, other: Interface, port: int, patience: float = SHORT
     return one.space.connects(other.address, port, patience)
 
 
-def pings(one: Interface, address: str) -> bool:
-    return "1 packets received" in one.space.run("busybox", "ping", "-c1", "-W1", address, check=False)
+def pings(one: Interface, address: str, patience: float = 1) -> bool:
+    return "1 packets received" in one.space.run("busybox", "ping", "-c1", f"-W{int(patience)}", address, check=False)
 
 
 def test_a_group_that_nobody_told_of_allows_nothing(guard: Guard) -> None:
@@ -54,7 +54,7 @@ def test_a_rule_lets_in_what_it_says_and_nothing_else(guard: Guard) -> None:
     with serving(two, 22), serving(two, 23):
         assert reaches(one, two, 22, PATIENCE)
         assert not reaches(one, two, 23)
-    assert pings(one, two.address)
+    assert pings(one, two.address, PATIENCE)
     assert not pings(two, one.address), "nothing is allowed out of it"
 
 
@@ -97,7 +97,7 @@ def test_ipv6_is_filtered_as_ipv4(guard: Guard) -> None:
     until(lambda: six(one) in one.space.run("ip", "-6", "addr", "show", "dev", "eth0", "-tentative"), "DAD")
     assert not pings(one, target)
     guard.allow(EGRESS, OUT6, SecurityRule(direction="ingress", ethertype="IPv6", protocol="icmp", port_range_min=128))
-    assert pings(one, target)
+    assert pings(one, target, PATIENCE)
     guard.allow(EGRESS, OUT6, SecurityRule(direction="ingress", ethertype="IPv6", protocol="icmp", port_range_min=129))
     assert not pings(one, target)
 
@@ -229,7 +229,7 @@ def test_answers_that_are_on_their_way_arrive_while_rules_change(guard: Guard, p
     """A rule that is said in other words is another one to the filters, and the same to what is tracked."""
     one, two = guard.plug(1), guard.plug(2)
     guard.allow(EGRESS, PING, SSH)
-    assert pings(one, two.address)
+    assert pings(one, two.address, PATIENCE)
     before = _tracked(guard, "icmp")
     guard.allow(EGRESS, SecurityRule(direction="ingress", protocol=protocol))
     assert (before, _tracked(guard, "icmp")) == (1, 1 if kept else 0)
@@ -290,8 +290,8 @@ def test_connections_of_a_guest_that_has_gone_go_with_it(guard: Guard) -> None:
     one, two, other = guard.plug(1), guard.plug(2), guard.plug(3, net=network(30))
     neighbour = guard.plug(4, net=network(30))
     guard.allow(EGRESS, SSH, PING)
-    assert pings(one, two.address)
-    assert pings(other, neighbour.address)
+    assert pings(one, two.address, PATIENCE)
+    assert pings(other, neighbour.address, PATIENCE)
     assert _tracked(guard, "icmp") == 2
     del guard.ports[two.port.id]
     guard.apply()
@@ -305,7 +305,7 @@ def test_connections_of_a_guest_that_has_gone_go_with_it(guard: Guard) -> None:
 def test_an_agent_that_comes_back_ends_what_is_allowed_no_more_and_nothing_else(guard: Guard) -> None:
     one, two = guard.plug(1), guard.plug(2)
     guard.allow(EGRESS, SSH, PING)
-    assert pings(one, two.address)
+    assert pings(one, two.address, PATIENCE)
     with serving(two, 22) as server:
         client = one.space.do(lambda: socket.create_connection((two.address, 22), PATIENCE))
         peer, _ = server.accept()
@@ -321,7 +321,7 @@ def test_an_agent_that_comes_back_ends_what_is_allowed_no_more_and_nothing_else(
 def test_connections_that_could_not_be_ended_are_ended_later(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = guard.plug(1), guard.plug(2)
     guard.allow(EGRESS, PING)
-    assert pings(one, two.address)
+    assert pings(one, two.address, PATIENCE)
     with monkeypatch.context() as patch:
         patch.setattr(applying, "forget_flows", broken)
         with pytest.raises(RetryableHostError):
@@ -362,7 +362,7 @@ def test_one_bad_rule_neither_opens_nor_blocks_the_others(guard: Guard, monkeypa
     with serving(two, 22), serving(three, 22):
         assert reaches(one, two, 22, PATIENCE)
         assert not reaches(one, three, 22)
-    assert pings(one, three.address)
+    assert pings(one, three.address, PATIENCE)
     guard.allow(PING, group=THEIRS)
     guard.filters.check_group(THEIRS)
 

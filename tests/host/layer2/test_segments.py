@@ -163,7 +163,9 @@ def test_a_flat_network_is_joined_with_a_bridge_of_the_machine_as_soon_as_that_i
     assert one.process.network.check() == []
     here = rack.plug(one, net, 1, told=False)
     here.configure()
-    assert " 0% packet loss" in here.space.run("busybox", "ping", "-c1", "-W1", "10.38.0.77", check=False)
+    assert " 0% packet loss" in here.space.run(
+        "busybox", "ping", "-c1", f"-W{int(PATIENCE)}", "10.38.0.77", check=False
+    )
     one.process.network.forget("network", net.id)
     rack.clear()
     assert interfaces(one) == set()
@@ -189,7 +191,9 @@ def test_services_of_a_flat_network_are_each_hosts_own(rack: Rack) -> None:
     for host, guest in ((one, here), (two, there)):
         before = known(host.inside, net.bridge, service)
         guest.space.run("ip", "neigh", "flush", "all")
-        assert " 0% packet loss" in guest.space.run("busybox", "ping", "-c2", "-W1", "10.39.0.2", check=False)
+        assert " 0% packet loss" in guest.space.run(
+            "busybox", "ping", "-c2", f"-W{int(PATIENCE)}", "10.39.0.2", check=False
+        )
         assert known(host.inside, net.bridge, service) == before != []
     rack.clear()
     rack.forget(net)

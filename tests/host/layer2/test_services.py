@@ -283,7 +283,9 @@ def test_without_dhcp_there_is_no_server_and_metadata_all_the_same(rack: Rack) -
     assert not [line for line in processes_naming(state) if net.id in line]
     here.configure()
     here.space.run("ip", "route", "add", "169.254.169.254/32", "dev", "eth0")
-    assert " 0% packet loss" in here.space.run("busybox", "ping", "-c1", "-W1", "169.254.169.254", check=False)
+    assert " 0% packet loss" in here.space.run(
+        "busybox", "ping", "-c1", f"-W{int(PATIENCE)}", "169.254.169.254", check=False
+    )
     rack.forget(net)
 
 

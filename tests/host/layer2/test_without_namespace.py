@@ -13,7 +13,7 @@ from compute_agent.network import cleanup, namespace
 from compute_agent.settings import AgentSettings
 from tests.host.cast import Wish
 from tests.host.host_process import HostProcess
-from tests.host.lab import Interface, Space, links, processes_naming
+from tests.host.lab import PATIENCE, Interface, Space, links, processes_naming
 from tests.host.layer2.rack import document
 from tests.host.layer2.test_services import asks
 
@@ -42,7 +42,7 @@ def test_guests_are_served_and_nothing_is_left(machine: Space, tmp_path: Path) -
     (uplink,) = [name for name in links(machine) if name.startswith("nv-")]
     address = machine.run("ip", "-4", "-o", "addr", "show", "dev", uplink).split()[3].split("/")[0]
     service = Space(f"novella-n-{net.id}")
-    assert " 0% packet loss" in service.run("busybox", "ping", "-c1", "-W1", address, check=False)
+    assert " 0% packet loss" in service.run("busybox", "ping", "-c1", f"-W{int(PATIENCE)}", address, check=False)
     assert host.network.check() == []
     guest.remove()
     host.kill()
