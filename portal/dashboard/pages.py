@@ -37,7 +37,7 @@ class PageRequest(HttpRequest):
 
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
-SIGNED_OUT = "You were signed out in the meantime, so nothing was done. Sign in and try again."
+SIGNED_OUT = "Your session has ended, so nothing was changed. Sign in and try again."
 
 
 def sign_in_first(request: HttpRequest) -> HttpResponse:

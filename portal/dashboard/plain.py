@@ -53,7 +53,7 @@ def plain(text: str, labels: Mapping[str, str] | None = None, *, within: bool = 
     if busy := _BUSY.fullmatch(text):
         doing = words_of_tasks.get(busy[1], busy[1]).replace("_", " ").lower()
         doing = "in error" if doing == "error" else doing
-        return f"The instance does not allow this now: it is {doing}."
+        return f"The instance does not allow this in its current state: it is {doing}."
     known = {**WORDS, **(labels or {})}
     begun = _PREFIX.sub("", text, count=1)
     parts = _KEPT.split(begun)

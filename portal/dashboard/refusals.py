@@ -10,29 +10,27 @@ from provisioning.common.errors import NovellaError, OverQuotaError
 from provisioning.network import errors, group_errors, port_errors, routing_errors, subnet_errors
 
 SENTENCES: Mapping[type[NovellaError], str] = {
-    errors.NetworkInUseError: "The network is still in use: delete or disconnect what uses it first.",
+    errors.NetworkInUseError: "The network is still in use: delete or disconnect its ports first.",
     errors.ExternalNetworkInUseError: "Floating IPs or routers need the network to be external.",
-    errors.InvalidSharedSettingError: "Other projects use the network: it has to stay shared.",
-    subnet_errors.SubnetInUseError: "Something still has addresses of the subnet: delete or disconnect it first.",
-    subnet_errors.GatewayIpInUseError: "A router has the gateway's address: disconnect it first.",
+    errors.InvalidSharedSettingError: "Other projects use the network: it must stay shared.",
+    subnet_errors.SubnetInUseError: "Addresses of the subnet are still in use: delete or disconnect their ports first.",
+    subnet_errors.GatewayIpInUseError: "A router uses the gateway address: disconnect it first.",
     routing_errors.RouterInUseError: "Networks or floating IPs are still connected to the router: remove these first.",
-    routing_errors.RouterInterfaceInUseByFloatingIPError: (
-        "Floating IPs lead through this interface: dissociate them first."
-    ),
-    routing_errors.RouterInterfaceInUseByRouteError: "Extra routes lead through this interface: remove them first.",
+    routing_errors.RouterInterfaceInUseByFloatingIPError: ("Floating IPs use this interface: disassociate them first."),
+    routing_errors.RouterInterfaceInUseByRouteError: "Extra routes use this interface: remove them first.",
     routing_errors.RouterExternalGatewayInUseByFloatingIpError: (
-        "Floating IPs lead through the gateway: dissociate them first."
+        "Floating IPs use the gateway: disassociate them first."
     ),
     port_errors.PortSecurityAndIPRequiredForSecurityGroupsError: (
-        "Security groups hold only with port security and an address: tick no group, or switch port security on."
+        "Security groups need port security and an address: select no group, or enable port security."
     ),
     port_errors.PortSecurityPortHasSecurityGroupError: (
-        "Security groups hold only with port security: take the port out of its groups first."
+        "Security groups need port security: remove the port's groups first."
     ),
     port_errors.AddressPairAndPortSecurityRequiredError: (
-        "Without port security it may send from every address: leave this empty."
+        "Without port security the port can send from every address: leave this empty."
     ),
-    group_errors.SecurityGroupCannotRemoveDefaultError: "The default group of a project stays.",
+    group_errors.SecurityGroupCannotRemoveDefaultError: "The default group of a project cannot be deleted.",
 }
 _ID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _PREFIX = re.compile(r"(?:Invalid input for operation|Invalid input for \w+\. Reason|Invalid volume|Bad \w+ request): ")
@@ -48,12 +46,12 @@ def said(error: NovellaError, labels: Mapping[str, str] | None = None) -> str:
     if isinstance(error, OverQuotaError):
         label = bars.LABELS.get(error.resource, error.resource)
         whose = "Your own quota in this project" if error.of_user else "The project's quota"
-        return f"{whose} has no room. {label}: {error.used} of {error.limit} used, {error.asked} more wanted."
+        return f"{whose} is exceeded. {label}: {error.used} of {error.limit} used, {error.asked} more requested."
     sentence = SENTENCES.get(type(error))
     if sentence is not None:
         return sentence
     text = _ROUTES.sub("", _PREFIX.sub("", error.message, count=1), count=1)
-    text = _OVERLAP.sub(r"\1 overlaps with \2, which is on the router already.", _OF_SUBNET.sub("", text))
+    text = _OVERLAP.sub(r"\1 overlaps with \2, which is already connected to the router.", _OF_SUBNET.sub("", text))
     text = _RECORD.sub(lambda found: f"this {found[1].lower()}", _WHERE.sub("", text, count=1))
     return plain(text, labels, within=text != error.message)
 

@@ -51,14 +51,14 @@ IMAGE_STATUS = {
     "saving": Status("Uploading", "busy", "arrow-repeat"),
     "uploading": Status("Uploading", "busy", "arrow-repeat"),
     "importing": Status("Importing", "busy", "arrow-repeat"),
-    "deactivated": Status("Out of use", "warn", "slash-circle"),
+    "deactivated": Status("Deactivated", "warn", "slash-circle"),
     "killed": Status("Refused", "bad", "exclamation-octagon-fill"),
 }
 SEEN_BY = {
-    "public": "everybody",
-    "community": "whoever knows its ID",
+    "public": "public",
+    "community": "projects that know its ID",
     "private": "this project",
-    "shared": "this project, and those it is shared with",
+    "shared": "this project and the ones it is shared with",
     "offered": "offered to this project",
     "lent": "shared with this project",
 }
@@ -91,8 +91,8 @@ POWER = {
 RESOURCES = {"instances": "Instances", "cores": "vCPUs", "ram": "Memory"}
 ROLES = {
     "admin": "operate the cloud",
-    "member": "use and change what is in the project",
-    "reader": "look at what is in the project",
+    "member": "use and change the project's resources",
+    "reader": "view the project's resources",
 }
 UNKNOWN = Status("Unknown", "off", "question-circle-fill")
 

@@ -87,7 +87,7 @@ def test_a_person_with_two_projects_can_switch(people: People) -> None:
     assert f"/auth/project/{other.id}/" in client.get("/").content.decode()
     assert client.post(f"/auth/project/{other.id}/").status_code == 302
     page = client.get("/").content.decode()
-    assert "You work in looking-glass now." in page
+    assert "You now work in looking-glass." in page
     assert "<h1><bdi>looking-glass</bdi></h1>" in page
 
 

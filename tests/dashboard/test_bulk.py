@@ -213,7 +213,7 @@ def test_ids_that_are_not_found_are_refused(at_alice: Client, three: list[Instan
     gone = {"ids": [str(uuid.uuid4())]}
     for action in ("stop", "delete"):
         answer = at_alice.post(f"/instances/all/{action}/", gone, headers=SCRIPT).json()
-        assert answer["refused"] == [{"name": gone["ids"][0], "message": "It is deleted, or is not in this project."}]
+        assert answer["refused"] == [{"name": gone["ids"][0], "message": "It was deleted, or is not in this project."}]
     sent = answer_to(at_alice, "delete", three[:1])
     at_alice.post("/instances/all/delete/", sent, headers=SCRIPT)
     cloud.run()

@@ -153,9 +153,9 @@ def test_the_network_of_the_wizard_does_not_change_with_a_new_one(cloud: Cloud, 
         ("#cloud-config\n\tfoo: [bar", "Line 2"),
         ("#cloud-config\nusers:\n  - name: [bob\n", "Line "),
         ("#cloud-config\njust words\n", "keys"),
-        ("#cloud-config\na: !!bool x", "no YAML"),
-        ("#cloud-config\na: !!int ''", "no YAML"),
-        ("#cloud-config\na: !!timestamp x", "no YAML"),
+        ("#cloud-config\na: !!bool x", "not valid YAML"),
+        ("#cloud-config\na: !!int ''", "not valid YAML"),
+        ("#cloud-config\na: !!timestamp x", "not valid YAML"),
         ("#cloud-config\nusers:\n  - name: bob\n", ""),
         ("#cloud-config\n", ""),
         ("#!/bin/sh\n\tfoo: [bar", ""),
@@ -289,7 +289,7 @@ def test_a_failed_instance_offers_only_what_can_be_done_and_another_launch(
     [
         ("I2Nsb3VkLWNvbmZpZwo=", False, "Another person launched it"),
         ("I2Nsb3VkLWNvbmZpZwo=", True, ""),
-        ("/w==", True, "is no text"),
+        ("/w==", True, "is not text"),
     ],
 )
 def test_user_data_is_copied_for_whom_the_api_shows_it_to(

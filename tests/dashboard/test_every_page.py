@@ -72,7 +72,7 @@ def test_the_page_that_is_not_there_is_in_the_design(at_alice: Client) -> None:
     answer = at_alice.get("/nothing-here/")
     assert answer.status_code == 404
     page = answer.content.decode()
-    assert "There is nothing at this address" in page
+    assert "This page does not exist" in page
     assert answer.headers["X-Openstack-Request-Id"] in page
 
 
@@ -92,7 +92,7 @@ def test_a_mistake_of_ours_shows_the_request_and_no_insides(at_alice: Client, mo
 def test_what_policy_forbids_is_explained(signed_in: SignedIn, bob: Person) -> None:
     answer = signed_in(bob).get("/instances/launch/")
     assert answer.status_code == 403
-    assert "Ask somebody who administers" in answer.content.decode()
+    assert "Ask an administrator of" in answer.content.decode()
 
 
 def test_operators_find_their_pages(at_operator: Client, at_alice: Client) -> None:

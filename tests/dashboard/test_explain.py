@@ -59,7 +59,7 @@ def test_a_launch_that_went_well_says_so_in_one_line(at_alice: Client, web: Inst
     assert (decision.tone, decision.took) == ("ok", ())
     page = page_of(at_alice, web).content.decode()
     assert "removed no host" in page
-    assert "How its host was found" in page
+    assert "How its host was chosen" in page
     assert "open" not in page.split('data-testid="decision-1"')[1].split(">")[0]
 
 
@@ -85,7 +85,7 @@ def test_each_filter_that_took_hosts_away_has_its_line_and_no_other(at_alice: Cl
     ]
     assert "3 hosts lack it" in drawn
     assert "2 checks removed no host: at work, zone." in page
-    assert "Why there is no host for it" in page
+    assert "Why no host was found" in page
     assert "open" in page.split('data-testid="decision-1"')[1].split(">")[0]
 
 

@@ -34,7 +34,7 @@ def test_a_member_makes_and_removes_none(at_alice: Client, cloud: Cloud) -> None
 
 def test_an_operator_makes_one(signed_in: SignedIn, operator: Person, db: None) -> None:
     answer = signed_in(operator).post("/flavors/create/", TYPED, follow=True)
-    assert "m1.new can be chosen now." in answer.content.decode()
+    assert "m1.new was created." in answer.content.decode()
     made = Flavor.objects.get()
     assert (made.vcpus, made.memory_mb, made.root_gb, made.is_public) == (2, 512, 5, True)
 

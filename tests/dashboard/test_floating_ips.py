@@ -160,7 +160,7 @@ def test_wrong_networks_and_a_full_quota_are_said_in_the_form(
     answer = at_alice.post("/floating-ips/allocate/", {"network": str(outside.id)})
     assert answer.status_code == 422
     (said,) = answer.context["form"].non_field_errors()
-    assert said == "The project's quota has no room. Floating IPs: 0 of 0 used, 1 more wanted."
+    assert said == "The project's quota is exceeded. Floating IPs: 0 of 0 used, 1 more requested."
 
 
 def test_only_operators_choose_the_address(
@@ -192,7 +192,7 @@ def test_ports_are_forwarded_and_not(
     changed = at_alice.get(f"/floating-ips/{floating.id}/").content.decode()
     assert f"UDP 53 to {row.internal_ip_address}, port 53" in changed
     gone = f"/floating-ips/{floating.id}/forwardings/{row.id}/delete/"
-    assert "Stop forwarding?" in at_alice.get(gone).content.decode()
+    assert "Delete forwarding?" in at_alice.get(gone).content.decode()
     at_alice.post(gone)
     assert not PortForwarding.objects.exists()
     assert at_alice.post(gone).status_code == 404

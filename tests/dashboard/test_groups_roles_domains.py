@@ -38,7 +38,7 @@ def role(name: str) -> Role:
 
 def test_a_group_is_made_found_and_changed(at_operator: Client, staff: Group) -> None:
     answer = at_operator.post("/groups/create/", {"name": "night", "description": "Late"}, follow=True)
-    assert "night is created." in answer.content.decode()
+    assert "night was created." in answer.content.decode()
     assert [group.name for group in at_operator.get("/groups/?q=NIGH").context["found"].rows] == ["night"]
     at_operator.post(f"/groups/{staff.id}/edit/", {"name": "crew", "description": "x"})
     staff.refresh_from_db()
@@ -227,7 +227,7 @@ def test_no_role_brings_admin_or_itself(at_operator: Client) -> None:
 
 @pytest.mark.slow
 def test_a_domain_is_made_changed_closed_and_deleted(at_operator: Client, signed_in: SignedIn) -> None:
-    assert "Far is created." in at_operator.post("/domains/create/", {"name": "Far"}, follow=True).content.decode()
+    assert "Far was created." in at_operator.post("/domains/create/", {"name": "Far"}, follow=True).content.decode()
     far = Domain.objects.get(name="Far")
     at_operator.post(f"/domains/{far.id}/edit/", {"name": "Farther", "description": "x"})
     far.refresh_from_db()

@@ -53,7 +53,7 @@ def test_the_list_shows_what_can_be_used(at_alice: Client, charlie: Person, clou
     foreign_image(charlie, visibility="private")
     page = at_alice.get("/images/").content.decode()
     assert "small" in page
-    assert "everybody" in page
+    assert "public" in page
     assert "foreign" not in page
 
 
@@ -279,7 +279,7 @@ def test_the_hardware_of_an_image_is_chosen_in_a_form(at_alice: Client, own: Ima
     kept = {name: value for name, value in typed.items() if value}
     assert own.properties == {"os_distro": "debian", **kept}
     (row,) = [each for each in at_alice.get("/images/").context["rows"] if each["image"] == own]
-    assert row["hardware"] == "boots by UEFI (found) · Secure Boot · sata"
+    assert row["hardware"] == "boots with UEFI (found) · Secure Boot · sata"
     assert row["can_equip"]
 
 

@@ -194,7 +194,7 @@ def test_a_verb_is_sent_from_the_state_that_it_needs(
 def test_an_action_that_is_too_late_says_so(at_alice: Client, web: Instance) -> None:
     at_alice.post(f"/instances/{web.id}/stop/")
     page = at_alice.post(f"/instances/{web.id}/stop/", follow=True).content.decode()
-    assert "does not allow this now: it is " in page
+    assert "does not allow this in its current state: it is " in page
 
 
 @pytest.mark.parametrize("method", ["get", "post"])

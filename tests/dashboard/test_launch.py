@@ -185,7 +185,7 @@ def test_what_was_typed_stays_when_something_is_wrong(at_alice: Client, cloud: C
 def test_over_quota_names_the_limit(at_alice: Client, alice: Person, cloud: Cloud) -> None:
     set_limit(alice.project_id, "instances", 2)
     errors = refused(at_alice, typed(cloud, count="3"))
-    assert errors == {"quota": "The project's quota has no room. Instances: 0 of 2 used, 3 more wanted."}
+    assert errors == {"quota": "The project's quota is exceeded. Instances: 0 of 2 used, 3 more requested."}
 
 
 @pytest.mark.slow
@@ -246,7 +246,7 @@ def test_too_much_is_drawn_as_too_much(at_alice: Client, alice: Person, cloud: C
     set_limit(alice.project_id, "cores", 6)
     answer = quote(at_alice, typed(cloud, flavor="2", count="2"))
     cores = answer.context["meters"][1]
-    assert (cores.over, cores.left_text) == (True, "2 too much")
+    assert (cores.over, cores.left_text) == (True, "2 over the limit")
     assert cores.this_left + cores.this_width == 100
     assert "quota" in dict(answer.context["form"].notices)
 

@@ -133,7 +133,7 @@ def test_one_in_use_says_by_what_and_stays(at_alice: Client, alice: Person, clou
 
 
 def test_a_network_nobody_uses_is_deleted(at_alice: Client, net: Network) -> None:
-    assert "Its subnets go with it" in at_alice.get(f"/networks/{net.id}/delete/").content.decode()
+    assert "Its subnets are deleted with it" in at_alice.get(f"/networks/{net.id}/delete/").content.decode()
     at_alice.post(f"/networks/{net.id}/delete/")
     assert not Network.objects.filter(id=net.id).exists()
 
@@ -186,7 +186,7 @@ def test_what_is_wrong_with_a_subnet_is_said_at_its_field(
 
 def test_a_subnet_in_use_says_by_what(at_alice: Client, alice: Person, net: Network, subnet: Subnet) -> None:
     services.create_port(alice.project_id, net, name="spare")
-    assert "port spare have addresses of it" in at_alice.get(f"/subnets/{subnet.id}/delete/").content.decode()
+    assert "port spare use its addresses" in at_alice.get(f"/subnets/{subnet.id}/delete/").content.decode()
     at_alice.post(f"/subnets/{subnet.id}/delete/")
     assert Subnet.objects.filter(id=subnet.id).exists()
 
@@ -317,7 +317,7 @@ def test_one_click_makes_a_network_with_a_way_out(
     assert "/networks/own/" in at_alice.get("/networks/").content.decode()
     assert "/networks/own/" not in signed_in(bob).get("/networks/").content.decode()
     assert signed_in(bob).post("/networks/own/").status_code == 403
-    assert "Make a network with a way out?" in at_alice.get("/networks/own/").content.decode()
+    assert "Create a network with external access?" in at_alice.get("/networks/own/").content.decode()
     answer = at_alice.post("/networks/own/")
     made = Network.objects.get(project_id=alice.project_id)
     assert answer["Location"] == f"/networks/{made.id}/"

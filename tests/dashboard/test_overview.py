@@ -26,7 +26,7 @@ def test_an_empty_project_says_how_to_begin(at_alice: Client, cloud: Cloud) -> N
 def test_a_reader_is_not_offered_to_launch(signed_in: SignedIn, bob: Person, cloud: Cloud) -> None:
     page = signed_in(bob).get("/").content.decode()
     assert "Launch the first instance" not in page
-    assert "lets you look" in page
+    assert "Your role is read-only" in page
 
 
 def test_the_quota_is_drawn(at_alice: Client, alice: Person, cloud: Cloud) -> None:

@@ -26,11 +26,11 @@ ID = uuid.UUID(int=7)
         (f"Volume {ID} has changed meanwhile. Try again.", "The volume has changed meanwhile. Try again."),
         (
             f"Cannot 'stop' instance {ID} while it is in task_state powering-off",
-            "The instance does not allow this now: it is shutting down.",
+            "The instance does not allow this in its current state: it is shutting down.",
         ),
         (
             f"Cannot 'stop' instance {ID} while it is in vm_state error",
-            "The instance does not allow this now: it is in error.",
+            "The instance does not allow this in its current state: it is in error.",
         ),
         ("Invalid input for availability_zone: 'a' is none.", "'a' is none."),
         ("The server's host does not answer.", "The instance's host does not answer."),

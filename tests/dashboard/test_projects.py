@@ -82,8 +82,8 @@ def test_a_project_is_made_and_its_page_shown(at_operator: Client, alice: Person
         "<h1><bdi>lab</bdi></h1>",
         "For trying",
         '<span class="tag">a</span>',
-        "lab is created",
-        "Nobody works here yet",
+        "lab was created",
+        "No members yet",
     ):
         assert words in page
 
@@ -277,7 +277,7 @@ def test_a_removed_member_is_out_at_once(at_operator: Client, at_alice: Client, 
     address = f"/projects/{alice.project_id}/members/user/{alice.user_id}/remove/"
     assert "Remove alice from wonderland?" in at_operator.get(address).content.decode()
     answer = at_operator.post(address, follow=True)
-    assert "alice has no role on wonderland itself any more." in answer.content.decode()
+    assert "The roles of alice on wonderland were revoked." in answer.content.decode()
     assert at_alice.get("/instances/").status_code == 302
 
 

@@ -56,7 +56,7 @@ def test_addresses_are_drawn_and_limited(at_operator: Client, signed_in: SignedI
 def test_limits_are_set_lifted_and_reset(at_operator: Client, alice: Person) -> None:
     address = f"/projects/{alice.project_id}/quotas/"
     answer = at_operator.post(address, form(cores="2", ram="unlimited", instances="0"), follow=True)
-    assert "The quotas of wonderland are saved." in answer.content.decode()
+    assert "The quotas of wonderland were saved." in answer.content.decode()
     limits = limits_of(alice.project_id)
     assert (limits["cores"], limits["ram"], limits["instances"]) == (2, -1, 0)
     assert selectors.own_limits(alice.project_id) == {"cores": 2, "ram": -1, "instances": 0}
@@ -138,7 +138,7 @@ def test_the_defaults_are_those_of_projects_without_their_own(
 ) -> None:
     set_limit(charlie.project_id, "cores", 7)
     answer = at_operator.post("/quotas/", form(cores="4", ports="unlimited"), follow=True)
-    assert "The default quotas are saved." in answer.content.decode()
+    assert "The default quotas were saved." in answer.content.decode()
     assert (limits_of(alice.project_id)["cores"], limits_of(charlie.project_id)["cores"]) == (4, 7)
     assert limits_of(alice.project_id)["ports"] == -1
     assert offered(at_operator.get(f"/projects/{alice.project_id}/quotas/"), "how-cores")[0] == "Default"

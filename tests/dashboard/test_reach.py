@@ -71,7 +71,7 @@ def lead_out(alice: Person, operator: Person, port: Port, *, floating: bool) -> 
 def test_the_default_group_lets_in_its_members_near_it(
     at_alice: Client, alice: Person, instance: Instance, port: Port
 ) -> None:
-    assert lines(at_alice, instance) == [("Members of default", "nobody else with IPv4", "Everything")]
+    assert lines(at_alice, instance) == [("Members of default", "no other members over IPv4", "Everything")]
     for network in (port.network, services.create_network(alice.project_id, "elsewhere")):
         if not network.subnets.exists():
             services.create_subnet(network, "10.77.0.0/24")
@@ -82,7 +82,7 @@ def test_the_default_group_lets_in_its_members_near_it(
     assert titles(at_alice, instance) == []
     shown = at_alice.get(f"/instances/{instance.id}/").content.decode()
     assert "Who can reach this?" in shown
-    assert "not from outside: no floating IP leads here" in shown
+    assert "not from outside: no floating IP is associated" in shown
 
 
 def test_nothing_allowed_in_is_said(at_alice: Client, instance: Instance, group: SecurityGroup) -> None:
@@ -110,7 +110,7 @@ def test_rules_of_all_groups_are_gathered_by_who(
     assert lines(at_alice, instance) == [
         ("Anywhere", "0.0.0.0/0", "TCP 80 and TCP 443"),
         ("Addresses of offices", "192.0.2.0/24", "UDP 53"),
-        ("Members of other", "nobody else with IPv4", "ICMP"),
+        ("Members of other", "no other members over IPv4", "ICMP"),
     ]
 
 
@@ -146,7 +146,7 @@ def test_networks_behind_a_router_are_named(
     beside = services.create_network(alice.project_id, "beside")
     subnet = services.create_subnet(beside, "10.99.0.0/24")
     services.add_interface_by_subnet(Router.objects.get(id=router), subnet, anywhere=True)
-    assert "by a router from beside" in reach(at_alice, instance)["ways"]
+    assert "through a router from beside" in reach(at_alice, instance)["ways"]
 
 
 def test_the_groups_of_a_port_are_changed_on_its_instance_s_page(
@@ -155,7 +155,7 @@ def test_the_groups_of_a_port_are_changed_on_its_instance_s_page(
     front = services.create_security_group(alice.project_id, "front")
     path = f"/ports/{port.id}/security-groups/"
     assert path in at_alice.get(f"/instances/{instance.id}/").content.decode()
-    assert "Lets nothing in" in at_alice.get(path).content.decode()
+    assert "No inbound rules" in at_alice.get(path).content.decode()
     answer = at_alice.post(path, {"security_groups": [str(front.id)]})
     assert answer["Location"] == f"/instances/{instance.id}/"
     assert list(port.security_groups.all()) == [front]

@@ -89,7 +89,7 @@ def test_a_gateway_that_floating_ips_need_stays_and_why_is_said(
     router = services.create_connected_router(alice.project_id, [subnet], name="r", gateway=services.Gateway(outside))
     services.create_floating_ip(alice.project_id, outside, port=services.create_port(alice.project_id, subnet.network))
     shown = at_alice.post(f"/routers/{router.id}/gateway/clear/", follow=True).content.decode()
-    assert "Floating IPs lead through the gateway" in shown
+    assert "Floating IPs use the gateway" in shown
 
 
 def test_only_operators_choose_snat(signed_in: SignedIn, operator: Person, outside: Network) -> None:

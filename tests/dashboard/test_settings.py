@@ -363,7 +363,7 @@ def test_a_form_after_the_sign_out_leads_to_the_sign_in(signed_in: SignedIn, ali
     answer = browser.post("/instances/launch/", {"name": "x"}, **sent)
     assert answer.status_code == 302
     assert answer.headers["Location"] == "/auth/login/?next=/instances/launch/%3Fimage%3D1"
-    assert "You were signed out in the meantime" in words(browser.get("/auth/login/"))
+    assert "Your session has ended" in words(browser.get("/auth/login/"))
 
 
 @each_row(

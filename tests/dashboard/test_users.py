@@ -181,7 +181,7 @@ def test_a_user_is_changed(at_operator: Client, alice: Person) -> None:
 def test_a_disabled_user_is_out_at_once_and_let_in_again(at_operator: Client, at_alice: Client, alice: Person) -> None:
     assert "Disable alice?" in at_operator.get(f"/users/{alice.user_id}/disable/").content.decode()
     answer = at_operator.post(f"/users/{alice.user_id}/disable/", follow=True)
-    assert "alice is locked out." in answer.content.decode()
+    assert "alice was disabled." in answer.content.decode()
     assert at_alice.get("/").status_code == 302
     assert not signs_in("alice", PASSWORD)
     at_operator.post(f"/users/{alice.user_id}/enable/")
@@ -212,7 +212,7 @@ def test_a_user_is_signed_out_everywhere(at_operator: Client, at_alice: Client, 
 
 
 def test_sessions_are_counted(at_operator: Client, alice: Person) -> None:
-    assert "Nowhere now." in at_operator.get(f"/users/{alice.user_id}/").content.decode()
+    assert "Not signed in." in at_operator.get(f"/users/{alice.user_id}/").content.decode()
     Client().post("/auth/login/", {"user_name": "alice", "password": PASSWORD})
     assert "1 browser or program" in at_operator.get(f"/users/{alice.user_id}/").content.decode()
 
@@ -224,11 +224,11 @@ def test_a_lockout_is_shown_and_lifted(at_operator: Client, alice: Person, setti
     assert not signs_in("alice", PASSWORD)
     page = at_operator.get(f"/users/{alice.user_id}/").content.decode()
     assert ">Locked out<" in page
-    assert "Lift the lockout" in page
+    assert "Remove lockout" in page
     assert "Locked out" in at_operator.get("/users/?q=alice").content.decode()
     at_operator.post(f"/users/{alice.user_id}/unlock/")
     assert signs_in("alice", PASSWORD)
-    assert "Lift the lockout" not in at_operator.get(f"/users/{alice.user_id}/").content.decode()
+    assert "Remove lockout" not in at_operator.get(f"/users/{alice.user_id}/").content.decode()
 
 
 def test_a_deleted_user_is_gone(at_operator: Client, at_alice: Client, alice: Person) -> None:

@@ -74,7 +74,7 @@ def test_why_a_volume_failed_stands_on_its_page_and_only_there(at_alice: Client,
     answer = at_alice.post("/volumes/create/", {"name": "data", "source": "empty", "size": "3"}, follow=True)
     page = answer.content.decode()
     assert Volume.objects.get().status == "error"
-    assert page.count("No storage pool could take it: ") == 1, "in its panel, and in no toast"
+    assert page.count("No storage pool has room for it: ") == 1, "in its panel, and in no toast"
     assert "data could not be created." in page.partition('id="toasts"')[2], "what the page before said"
 
 
@@ -200,7 +200,7 @@ def test_a_volume_goes_with_its_snapshots_after_a_question(
 ) -> None:
     at_alice.post(f"/volumes/{volume.id}/snapshot/", {"name": "one", "description": ""})
     agent.work()
-    assert "Its snapshot goes with it" in at_alice.get(f"/volumes/{volume.id}/delete/").content.decode()
+    assert "Its snapshot is deleted with it" in at_alice.get(f"/volumes/{volume.id}/delete/").content.decode()
     at_alice.post(f"/volumes/{volume.id}/delete/")
     agent.work()
     assert Volume.objects.count() == 0
@@ -264,7 +264,7 @@ def test_a_volume_that_is_kept_for_a_guest_without_a_record_is_named(
         connector={HELD_BY: str(agent.host.id)},
         connection={"export": str(volume.id)},
     )
-    assert "an instance whose record is lost" in page_of(at_alice, volume)
+    assert "an instance without a record" in page_of(at_alice, volume)
 
 
 def test_progress_is_said_in_bytes() -> None:

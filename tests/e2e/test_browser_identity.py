@@ -69,7 +69,7 @@ def make_user(page: Page) -> str:
     """Make a user with a role on the project whose page this is; return the password that is shown once."""
     page.locator("#members").get_by_role("link", name="New user").click()
     page.get_by_label("User name").fill("ada")
-    expect(page.get_by_label("Project to start in")).to_have_value("laboratory")
+    expect(page.get_by_label("Default project")).to_have_value("laboratory")
     expect(page.get_by_label("The password")).to_be_hidden()
     page.get_by_role("button", name="Create user").click()
     expect(page.get_by_role("heading", name="ada is created")).to_be_visible()

@@ -72,7 +72,7 @@ def test_pools_are_listed_changed_and_asked_on_a_terminal() -> None:
         "kelvin@fake#big": ("disabled: new disks", 180),
         "small@fake#tiny": ("in service", 20),
     }
-    assert "0 such volumes would find a place" in call("--would-fit", "50")
+    assert "0 such volumes would fit" in call("--would-fit", "50")
     call("kelvin@fake", "--enable", "--freeze")
     pool = StoragePool.objects.get(name="big")
     assert (pool.enabled, pool.frozen) == (True, True)

@@ -18,7 +18,7 @@ BAD = [
     "A disk made from an image.",
     "Make a router for the network.",
     "The address leads nowhere.",
-    "Where would a volume lie?",
+    "The file lies in the pool.",
     "The doctor mends the record.",
     "Tell the host that the port was told.",
     "Its disk goes with it.",

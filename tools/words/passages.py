@@ -13,7 +13,7 @@ LEAST_WORDS = 3
 
 _Documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _COMMENT = re.compile(r"\{#.*?#\}|\{% comment.*?endcomment %\}|<!--.*?-->|<(script|style)\b.*?</\1>", re.DOTALL)
-_TAG_STRING = re.compile(r'"([^"]+ [^"]+)"')
+_TAG_STRING = re.compile(r'"([^"]*)"')
 _SHOWN_ATTRIBUTE = re.compile(r'\b(?:title|aria-label|placeholder|alt|hx-confirm)="([^"]+)"', re.DOTALL)
 _ELEMENT = re.compile(r"""</?[a-zA-Z!](?:"[^"]*"|'[^']*'|[^'">])*>""", re.DOTALL)
 _CODE = re.compile(r"``[^`]+``|`[^`]+`")
@@ -76,7 +76,7 @@ def _joined(node: ast.Constant | ast.JoinedStr) -> str:
 def _template(path: str, source: str) -> Iterator[Passage]:
     source = _COMMENT.sub(_newlines, source)
     for tag in re.finditer(r"\{%.*?%\}", source, re.DOTALL):
-        for text in _TAG_STRING.findall(tag[0]):
+        for text in filter(str.strip, _TAG_STRING.findall(tag[0])):
             yield Passage(path, source.count("\n", 0, tag.start()) + 1, "templates", text)
     source = re.sub(r"\{%.*?%\}", _newlines, re.sub(r"\{\{.*?\}\}", "{}", source, flags=re.DOTALL), flags=re.DOTALL)
     for shown in _SHOWN_ATTRIBUTE.finditer(source):

@@ -20,7 +20,7 @@ def _pattern(expression: str, write: str) -> Pattern:
 
 PATTERNS = (
     # Relative clauses as subjects, and pronouns for users.
-    _pattern(r"(?:^|[.:;] )(?:what|who|whoever|whose)\b(?![^.!]*\?)", "begin with the noun: the request, the user"),
+    _pattern(r"(?:^|[.:;] )(?:what|who|whoever|whose) (?![^.!]*\?)", "begin with the noun: the request, the user"),
     _pattern(r"\bwho(?:m|mso)?ever\b", "the user, the client, the owner"),
     _pattern(r"\b(?:somebody|someone)\b", "a user, another user, an operator"),
     _pattern(r"\b(?:everybody|everyone)\b", "all users, every project, public"),

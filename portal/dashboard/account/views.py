@@ -105,7 +105,7 @@ class SwitchProject(SwitchScope):
         return switch_project(request, wanted["project_id"].hex)
 
     def said(self, context: RequestContext) -> str:
-        return f"You work in {bdi(context.project_name)} now."
+        return f"You now work in {bdi(context.project_name)}."
 
 
 class SwitchDomain(SwitchScope):
@@ -116,7 +116,7 @@ class SwitchDomain(SwitchScope):
 
     def said(self, context: RequestContext) -> str:
         domain = by_id(Domain, context.domain_id)
-        return f"You look after the domain {domain.name if domain else context.domain_id} now."
+        return f"You now administer the domain {domain.name if domain else context.domain_id}."
 
 
 class SwitchToSystem(SwitchScope):
@@ -126,7 +126,7 @@ class SwitchToSystem(SwitchScope):
         return switch_to_system(request)
 
     def said(self, context: RequestContext) -> str:
-        return "You look after the whole cloud now."
+        return "You now administer the whole cloud."
 
 
 class ProjectSearch(Page):

@@ -96,7 +96,7 @@ class Ec2CredentialDelete(Ec2Page):
         called = _called(self.record(credential_id))
         return self.ask_first(
             "Revoke this EC2 credential?",
-            f"Requests signed with {called} are refused from now on. This cannot be undone.",
+            f"Requests signed with {called} will be refused. This cannot be undone.",
             "Revoke",
         )
 

@@ -9,12 +9,12 @@ from portal.dashboard.pages import Page
 from provisioning.identity.selectors.catalog import catalog_for
 
 EXAMPLES = (
-    ("Who am I here", "token issue"),
-    ("What there is to launch", "image list"),
+    ("Show my user and project", "token issue"),
+    ("List images, flavors and networks", "image list"),
     ("Launch", "server create --image IMAGE --flavor FLAVOR --network NETWORK --wait NAME"),
     ("What runs", "server list"),
-    ("What may still be used", "limits show --absolute"),
-    ("A secret for a program", "application credential create NAME"),
+    ("Show limits and usage", "limits show --absolute"),
+    ("Create an application credential", "application credential create NAME"),
 )
 
 

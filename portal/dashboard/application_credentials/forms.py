@@ -32,7 +32,7 @@ class CredentialForm(Form):
 
     name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "nightly-backup"}))
     description = forms.CharField(required=False)
-    roles = OfferedListField(label="What it may do", error_messages={"required": "Choose at least one role."})
+    roles = OfferedListField(label="Roles", error_messages={"required": "Choose at least one role."})
     expiry = forms.ChoiceField(label="Expires", choices=EXPIRIES, initial=USUAL_EXPIRY, required=False)
     expires_at = forms.CharField(
         label="Time", max_length=32, required=False, widget=forms.TextInput({"type": "datetime-local"})
@@ -41,7 +41,7 @@ class CredentialForm(Form):
         label="Access rules",
         required=False,
         widget=forms.Textarea({"class": "mono small", "rows": 3, "placeholder": "compute GET /v2.1/servers/**"}),
-        help_text="One per line: service, method, path. The program can then make these requests and no others."
+        help_text="One per line: service, method, path. The program can then send only these requests."
         " * stands for one part of a path, ** for any number of parts.",
     )
     unrestricted = forms.BooleanField(required=False)
@@ -88,7 +88,7 @@ class CredentialForm(Form):
             try:
                 typed["expires_at"] = _moment(typed.get("expires_at", ""))
             except ValueError:
-                self.add_error("expires_at", "Write date and time in UTC, such as 2030-12-31 18:00.")
+                self.add_error("expires_at", "Enter a date and time in UTC, such as 2030-12-31 18:00.")
         else:
             self.errors.pop("expires_at", None)
             typed["expires_at"] = None if expiry == "never" else timezone.now() + timedelta(days=int(expiry))

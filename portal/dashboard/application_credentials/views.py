@@ -114,7 +114,7 @@ class CredentialDelete(CredentialPage):
         record = existing_application_credential(self.user(), credential_id.hex)
         return self.ask_first(
             f"Delete {bdi(record.name)}?",
-            "Programs that sign in with it are refused from their next request on. This cannot be undone.",
+            "Programs that sign in with it are refused at their next request. This cannot be undone.",
         )
 
     def post(self, request: HttpRequest, credential_id: uuid.UUID) -> HttpResponse:

@@ -14,6 +14,6 @@ class FlavorForm(Form):
     name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "m1.xlarge"}))
     vcpus = WholeNumberField(label="vCPUs", min_value=1, initial=1)
     memory_mb = WholeNumberField(label="Memory", min_value=1)
-    root_gb = WholeNumberField(label="Disk", help_text="0: as large as the image")
+    root_gb = WholeNumberField(label="Disk", help_text="0 uses the image's size")
     description = forms.CharField(required=False)
-    is_public = forms.BooleanField(label="Every project may use it", required=False, initial=True)
+    is_public = forms.BooleanField(label="Public: every project may use it", required=False, initial=True)

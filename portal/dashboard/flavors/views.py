@@ -42,7 +42,7 @@ class FlavorCreate(FormPage, FlavorPage):
 
     def save(self, form: Form) -> HttpResponse:
         flavor = create_flavor(self.context, FlavorRequest(**form.cleaned_data))
-        return self.go("dashboard:flavors", said=f"{bdi(flavor.name)} can be chosen now.")
+        return self.go("dashboard:flavors", said=f"{bdi(flavor.name)} was created.")
 
 
 class FlavorDelete(FlavorPage):
@@ -54,7 +54,7 @@ class FlavorDelete(FlavorPage):
         flavor = selectors.flavor_for(self.context, flavor_id)
         return self.ask_first(
             f"Delete {bdi(flavor.name)}?",
-            "It can no longer be chosen. Instances of this size keep their own copy and go on.",
+            "It can no longer be chosen. Running instances keep their own copy of it.",
         )
 
     def post(self, request: HttpRequest, flavor_id: str) -> HttpResponse:

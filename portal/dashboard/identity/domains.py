@@ -90,7 +90,7 @@ class DomainCreate(RecordFormPage):
 
     def save(self, form: Form) -> HttpResponse:
         domain = create_domain(form.cleaned_data["name"], description=form.cleaned_data["description"])
-        return self.go("dashboard:domain_page", domain.id, said=f"{bdi(domain.name)} is created.")
+        return self.go("dashboard:domain_page", domain.id, said=f"{bdi(domain.name)} was created.")
 
 
 class DomainEdit(RecordFormPage, DomainPage):
@@ -111,12 +111,14 @@ class DomainSwitchOff(QuestionPage[Domain], DomainPage):
 
     rule = "identity:update_domain"
     question = "Disable {name}?"
-    text = "Its users are signed out and cannot sign in, and nobody can work in its projects, at once. Instances go on."
+    text = (
+        "Its users are signed out immediately and cannot sign in. Its projects cannot be used. Instances keep running."
+    )
     label = "Disable"
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=False)
-        return self.go(self.back(), said=f"{bdi(self.record.name)} is disabled.")
+        return self.go(self.back(), said=f"{bdi(self.record.name)} was disabled.")
 
 
 class DomainSwitchOn(DomainPage):
@@ -127,7 +129,7 @@ class DomainSwitchOn(DomainPage):
 
     def post(self, request: HttpRequest, domain_id: str) -> HttpResponse:
         set_domain_enabled(self.record, enabled=True)
-        return self.go(self.back(), said=f"{bdi(self.record.name)} is enabled.")
+        return self.go(self.back(), said=f"{bdi(self.record.name)} was enabled.")
 
 
 class DomainDelete(DeletePage[Domain], DomainPage):
@@ -135,7 +137,7 @@ class DomainDelete(DeletePage[Domain], DomainPage):
 
     rule = "identity:delete_domain"
     text = (
-        "Its users, groups, roles and projects go with it. Only a disabled domain is deleted, and only"
+        "Its users, groups, roles and projects are deleted with it. Only a disabled domain can be deleted, and only"
         " when its projects own nothing. This cannot be undone."
     )
     remove = staticmethod(delete_domain)

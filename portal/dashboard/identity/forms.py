@@ -18,7 +18,7 @@ from provisioning.identity.services import onboarding
 SUGGESTED = "suggested-projects"
 """The id of the list of names that a field for a project offers."""
 PASSWORDS = (
-    ("make", ChoiceLabel("Generate one", "It is shown once, to hand over.")),
+    ("make", ChoiceLabel("Generate one", "It is shown once. Send it to the user.")),
     ("type", ChoiceLabel("Type one", "It is never shown.")),
 )
 
@@ -86,7 +86,7 @@ class ProjectForm(RecordForm):
         max_length=255,
         required=False,
         widget=forms.TextInput({"list": SUGGESTED}),
-        help_text="Its name or id. Inherited roles come down from there.",
+        help_text="Its name or ID. Inherited roles come from it.",
     )
 
     def __init__(self, data: QueryDict | None, **given: Any) -> None:
@@ -124,7 +124,7 @@ class PasswordForm(Form):
             self.errors.pop("password", None)
             typed["password"] = onboarding.new_password()
         elif "password" not in self.errors and not typed["password"]:
-            self.add_error("password", "Type a password, or let one be generated.")
+            self.add_error("password", "Enter a password, or choose a generated one.")
         return typed
 
 
@@ -138,7 +138,7 @@ class UserForm(RecordForm):
         label="E-mail", max_length=254, required=False, widget=forms.EmailInput({"autocomplete": "off"})
     )
     project = forms.CharField(
-        label="Project to start in",
+        label="Default project",
         max_length=255,
         required=False,
         widget=forms.TextInput({"list": SUGGESTED}),
@@ -165,7 +165,7 @@ class NewUserForm(UserForm, PasswordForm):
         label="Role there",
         required=False,
         widget=forms.Select,
-        help_text="More roles, and other projects, can be given afterwards.",
+        help_text="More roles, also in other projects, can be assigned later.",
     )
 
     def __init__(self, data: QueryDict | None, *, roles: list[Role], **given: Any) -> None:
@@ -235,8 +235,8 @@ class DomainGrantForm(GrantForm):
         super().__init__(data, roles, ticked=ticked, label="On the domain itself", required=False)
         self.initial["handed_down"] = [str(role.id) for role in handed_down]
         self.offer("handed_down", [(str(role.id), ChoiceLabel(role.name, role.description)) for role in roles])
-        self.fields["roles"].help_text = "To look after users, groups and projects, or to see them."
-        self.fields["handed_down"].help_text = "To work there, also on projects that are created later."
+        self.fields["roles"].help_text = "To administer users, groups and projects, or to list them."
+        self.fields["handed_down"].help_text = "To work in all its projects, including later ones."
 
     def role_label(self, role: Role) -> ChoiceLabel:
         """Leave out the description, which is about what a role means in a project."""
@@ -337,7 +337,7 @@ class GroupUserForm(Form):
         self.within = within
         found = [(str(user.id), user_label(user)) for user in users]
         self.offer("who", found)
-        self.fields["who"].help_text = "" if found else "Nobody else matches."
+        self.fields["who"].help_text = "" if found else "No other users match."
 
     def clean_who(self) -> User:
         found = by_id(User, self.cleaned_data["who"])

@@ -60,7 +60,7 @@ class GroupCreate(RecordFormPage):
         typed = form.cleaned_data
         self.check_domain(typed["domain"])
         group = create_group(typed["domain"], typed["name"], description=typed["description"])
-        return self.go("dashboard:group_page", group.id, said=f"{bdi(group.name)} is created. Now add users to it.")
+        return self.go("dashboard:group_page", group.id, said=f"{bdi(group.name)} was created. Now add users to it.")
 
 
 class GroupDetail(GroupPage):
@@ -107,7 +107,7 @@ class GroupDelete(DeletePage[Group], GroupPage):
     """Asks, and deletes a group."""
 
     rule = "identity:delete_group"
-    text = "Its members lose the roles that they have by it, at once. The users themselves stay."
+    text = "Its members lose the roles of the group immediately. The users are not deleted."
     remove = staticmethod(delete_group)
 
 
@@ -139,15 +139,15 @@ class GroupUserRemove(GroupPage):
     def get(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         user = self._user(user_id)
         return self.ask_first(
-            f"Take {bdi(user.name)} out of {bdi(self.record.name)}?",
-            "The user loses the roles that come by the group, at once and in open pages too.",
-            "Take out",
+            f"Remove {bdi(user.name)} from {bdi(self.record.name)}?",
+            "The user loses the roles of the group immediately, including on open pages.",
+            "Remove",
         )
 
     def post(self, request: HttpRequest, group_id: uuid.UUID, user_id: uuid.UUID) -> HttpResponse:
         user = self._user(user_id)
         remove_from_group(self.record, user)
-        return self.go(self.back(), said=f"{bdi(user.name)} is not in {bdi(self.record.name)} any more.")
+        return self.go(self.back(), said=f"{bdi(user.name)} was removed from {bdi(self.record.name)}.")
 
     def _user(self, user_id: uuid.UUID) -> User:
         """Return the user; NotFoundError without one, and for one of another domain than the token's."""

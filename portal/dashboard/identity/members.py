@@ -181,10 +181,10 @@ class MemberRemove(MemberPage):
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
         name, place = self.actor.name, self.place
-        above = "" if isinstance(place, str) else " or from above"
+        above = "" if isinstance(place, str) else " or inherited roles"
         return self.ask_first(
             f"Remove {bdi(name)} from {bdi(name_of(place))}?",
-            f"Roles given here are taken away, at once and in open pages too. What comes by a group{above} stays.",
+            f"Roles assigned here are revoked immediately, including on open pages. Roles from a group{above} stays.",
             "Remove",
         )
 
@@ -195,7 +195,7 @@ class MemberRemove(MemberPage):
         held += members.own_roles(place, actor, inherited=True) if handed_down else []
         check_grants(self, REVOKE, place, actor, held)
         onboarding.set_roles(actor, place, [], handed_down=[] if handed_down else None)
-        return self.go(self.back(), said=f"{bdi(actor.name)} has no role on {bdi(name_of(place))} itself any more.")
+        return self.go(self.back(), said=f"The roles of {bdi(actor.name)} on {bdi(name_of(place))} were revoked.")
 
 
 class ProjectMemberAdd(MemberAdd, OfProject):

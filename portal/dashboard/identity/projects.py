@@ -81,7 +81,7 @@ class ProjectCreate(RecordFormPage):
             description=typed["description"],
             tags=tuple(typed["tags"]),
         )
-        said = f"{project.name} is created. Now give users a role in it."
+        said = f"{project.name} was created. Now assign roles in it to users."
         return self.go("dashboard:project_page", project.id, said=said)
 
     def further(self) -> dict[str, Any]:
@@ -139,12 +139,14 @@ class ProjectSwitchOff(QuestionPage[Project], ProjectPage):
 
     rule = "identity:update_project"
     question = "Disable {name}?"
-    text = "Nobody can work in it from now on: open pages and tokens end at once. Its instances go on."
+    text = (
+        "It cannot be used any longer. Its open pages and tokens are revoked immediately. Its instances keep running."
+    )
     label = "Disable"
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         set_project_enabled(self.record, enabled=False)
-        return self.go(self.back(), said=f"{self.record.name} is disabled.")
+        return self.go(self.back(), said=f"{self.record.name} was disabled.")
 
 
 class ProjectSwitchOn(ProjectPage):
@@ -155,7 +157,7 @@ class ProjectSwitchOn(ProjectPage):
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         set_project_enabled(self.record, enabled=True)
-        return self.go(self.back(), said=f"{self.record.name} is enabled.")
+        return self.go(self.back(), said=f"{self.record.name} was enabled.")
 
 
 class ProjectNetwork(ProjectPage):
@@ -166,7 +168,7 @@ class ProjectNetwork(ProjectPage):
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:
         allocate_topology(self.record.id)
-        return self.go(self.back(), said=f"{self.record.name} has a network and a router of its own.")
+        return self.go(self.back(), said=f"{self.record.name} now has a network and a router.")
 
 
 class ProjectDelete(QuestionPage[Project], ProjectPage):
@@ -174,8 +176,8 @@ class ProjectDelete(QuestionPage[Project], ProjectPage):
 
     rule = "identity:delete_project"
     text = (
-        "Its members lose their roles on it. A project that still owns something is not deleted:"
-        " the answer says what it is. This cannot be undone."
+        "Its members lose their roles on it. A project that still owns resources is not deleted:"
+        " the error lists them. This cannot be undone."
     )
 
     def post(self, request: HttpRequest, project_id: Any) -> HttpResponse:

@@ -72,7 +72,7 @@ class RoleCreate(RecordFormPage):
         domain_id = domain.id if domain else None
         policy.enforce(self.context, _of(domain_id, "create"), {"domain_id": domain_id})
         role = create_role(**form.cleaned_data)
-        return self.go("dashboard:roles", said=f"{bdi(role.name)} can be given now.")
+        return self.go("dashboard:roles", said=f"{bdi(role.name)} was created.")
 
 
 class RoleEdit(RecordFormPage, RolePage):
@@ -139,5 +139,5 @@ class RoleDelete(DeletePage[Role], RolePage):
     rule = "identity:delete_role"
     domain_rule = "identity:delete_domain_role"
     question = "Delete the role {name}?"
-    text = "Everybody who has it loses it, at once. This cannot be undone."
+    text = "It is revoked from all users and groups immediately. This cannot be undone."
     remove = staticmethod(delete_role)

@@ -44,9 +44,9 @@ USER_ACTIONS = {
             "disable",
             "identity:update_user",
             "Disable {name}?",
-            "The user is signed out everywhere, at once, and cannot sign in until enabled again. Roles are kept.",
+            "The user is signed out everywhere immediately and cannot sign in until enabled again. Roles are kept.",
             "Disable",
-            "{name} is locked out.",
+            "{name} was disabled.",
             lambda user: set_user_enabled(user, enabled=False),
         ),
         UserAction(
@@ -55,7 +55,7 @@ USER_ACTIONS = {
             "Enable {name}?",
             "The user can sign in again, with the same password and roles as before.",
             "Enable",
-            "{name} can sign in again.",
+            "{name} was enabled.",
             lambda user: set_user_enabled(user, enabled=True),
             danger=False,
         ),
@@ -63,7 +63,7 @@ USER_ACTIONS = {
             "sign-out",
             "identity:update_user",
             "Sign {name} out everywhere?",
-            "Every browser and every token of the user ends now. The user may sign in again.",
+            "All sessions and tokens of the user are revoked. The user can sign in again.",
             "Sign out everywhere",
             "{name} is signed out everywhere.",
             revoke_all,
@@ -71,10 +71,10 @@ USER_ACTIONS = {
         UserAction(
             "unlock",
             "identity:update_user",
-            "Let {name} try again?",
-            "The count of wrong passwords starts again, so the user can sign in without waiting.",
-            "Lift the lockout",
-            "{name} may try again.",
+            "Remove the lockout of {name}?",
+            "The count of failed sign-ins is reset, so the user can sign in without waiting.",
+            "Remove lockout",
+            "The lockout of {name} was removed.",
             lift_lockout,
             danger=False,
         ),
@@ -82,8 +82,8 @@ USER_ACTIONS = {
             "delete",
             "identity:delete_user",
             "Delete {name}?",
-            "The user is signed out everywhere and loses all roles, key pairs and credentials. What the user made stays"
-            " with the projects. This cannot be undone.",
+            "The user is signed out everywhere and loses all roles, key pairs and credentials. Resources of the"
+            " user's projects are kept. This cannot be undone.",
             "Delete",
             "{name} was deleted.",
             delete_user,
@@ -152,7 +152,7 @@ class CredentialDelete(UserPage):
         credential = existing_application_credential(user, str(application_credential_id))
         return self.ask_first(
             f"Delete {bdi(credential.name)} of {bdi(user.name)}?",
-            "Programs that sign in with it are refused from now on. This cannot be undone.",
+            "Programs that sign in with it are refused at their next request. This cannot be undone.",
         )
 
     def post(self, request: HttpRequest, user_id: uuid.UUID, application_credential_id: uuid.UUID) -> HttpResponse:

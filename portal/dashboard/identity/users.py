@@ -87,7 +87,7 @@ class UserCreate(RecordFormPage):
             role=role,
         )
         if typed["how"] == "type":
-            return self.go("dashboard:user_page", user.id, said=f"{bdi(user.name)} can sign in now.")
+            return self.go("dashboard:user_page", user.id, said=f"{bdi(user.name)} was created.")
         shown = {"person": user, "password": typed["password"], "is_new": True}
         return self.page("dashboard/identity/password_once.html", shown, status=201)
 

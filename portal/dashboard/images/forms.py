@@ -9,7 +9,7 @@ from django.http import QueryDict
 from portal.dashboard.forms import Form, OfferedField, WholeNumberField
 from provisioning.images.formats import BOOTABLE_FORMATS
 
-SOURCES = (("file", "In a file on this computer"), ("web", "On the web; the cloud fetches it"))
+SOURCES = (("file", "In a file on this computer"), ("web", "At a web address; the cloud downloads it"))
 
 
 def formats() -> list[tuple[str, str]]:
@@ -29,29 +29,29 @@ class UploadForm(Form):
     }
 
     source = forms.ChoiceField(
-        label="Where the data is", choices=SOURCES, initial="file", required=False, widget=forms.RadioSelect
+        label="Source", choices=SOURCES, initial="file", required=False, widget=forms.RadioSelect
     )
     uri = forms.CharField(
         label="Address",
         max_length=2048,
         required=False,
         widget=forms.URLInput({"placeholder": "https://", "autocomplete": "off", "spellcheck": "false"}),
-        help_text="http or https, without a password in it. Its progress is shown in the list.",
+        help_text="http or https, without a password in the address. Its progress is shown in the list.",
     )
     file = forms.FileField(
         required=False,
         widget=forms.FileInput({"accept": ".qcow2,.img,.raw,.iso,.vmdk,.vhd,.vhdx,.vdi"}),
-        help_text="A disk that has cloud-init or an equivalent.",
+        help_text="A disk image with cloud-init or an equivalent.",
     )
     size = WholeNumberField(required=False, max_value=1 << 60, widget=forms.HiddenInput)
     name = forms.CharField(max_length=255)
     disk_format = OfferedField(label="Format", initial="qcow2", widget=forms.Select)
-    min_ram = WholeNumberField(label="Least memory", required=False, widget=forms.NumberInput({"placeholder": "0"}))
-    min_disk = WholeNumberField(label="Least disk", required=False, widget=forms.NumberInput({"placeholder": "0"}))
+    min_ram = WholeNumberField(label="Minimum memory", required=False, widget=forms.NumberInput({"placeholder": "0"}))
+    min_disk = WholeNumberField(label="Minimum disk", required=False, widget=forms.NumberInput({"placeholder": "0"}))
     login = forms.CharField(
         label="Login user", max_length=255, required=False, widget=forms.TextInput({"autocapitalize": "none"})
     )
-    visibility = OfferedField(label="Who may use it", initial="private", required=False, widget=forms.Select)
+    visibility = OfferedField(label="Visibility", initial="private", required=False, widget=forms.Select)
 
     def __init__(self, data: QueryDict | None, *, can_import: bool, can_publish: bool, can_communitize: bool) -> None:
         super().__init__(data)
@@ -61,8 +61,8 @@ class UploadForm(Form):
         audiences = [
             ("private", "this project"),
             ("shared", "this project, and projects it is shared with"),
-            *([("community", "whoever knows its ID")] if can_communitize else []),
-            *([("public", "everybody: it is in every project's list")] if can_publish else []),
+            *([("community", "projects that know its ID")] if can_communitize else []),
+            *([("public", "public: in every project's list")] if can_publish else []),
         ]
         self.offer("visibility", audiences)
 
@@ -102,5 +102,5 @@ class ShareForm(Form):
         label="ID of the project",
         max_length=64,
         widget=forms.TextInput({"class": "mono"}),
-        help_text="Its members find it on their page for API access.",
+        help_text="Its members find the ID on their API access page.",
     )

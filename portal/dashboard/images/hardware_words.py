@@ -25,5 +25,5 @@ def summary(image: Image) -> str:
 def boots_by(image: Image) -> str:
     """Say by which firmware guests boot: as the image says, or as was found in its data."""
     if image.properties.get(FIRMWARE):
-        return f"boots by {TITLES.get(str(image.properties[FIRMWARE]), str(image.properties[FIRMWARE]))}"
-    return f"boots by {FOUND[image.found_firmware]} (found)" if image.found_firmware in FOUND else ""
+        return f"boots with {TITLES.get(str(image.properties[FIRMWARE]), str(image.properties[FIRMWARE]))}"
+    return f"boots with {FOUND[image.found_firmware]} (found)" if image.found_firmware in FOUND else ""

@@ -51,7 +51,9 @@ class ImageUnshare(ImagePage):
         image = selectors.image_for(self.context, image_id)
         title = f"Stop sharing {bdi(image.name or image.id)} with this project?"
         return self.ask_first(
-            title, "Instances there keep their disks; no new ones can be launched from it.", "Stop sharing"
+            title,
+            "Instances of the project keep their disks. It can launch no new ones from the image.",
+            "Stop sharing",
         )
 
     def post(self, request: HttpRequest, image_id: uuid.UUID, project_id: uuid.UUID) -> HttpResponse:
@@ -70,9 +72,9 @@ class ImageAnswer(ImagePage):
         name, accepts = image.name or str(image.id), self.status == ImageMember.Status.ACCEPTED
         return self.ask_first(
             f"Accept {bdi(name)}?" if accepts else f"Decline {bdi(name)}?",
-            "It will be in the list of this project's images. It belongs to another project, which may withdraw it."
+            "It is added to this project's list of images. It belongs to another project, which can stop sharing it."
             if accepts
-            else "It will not be listed here. Instances that run keep their disks.",
+            else "It is not listed here. Running instances keep their disks.",
             "Accept" if accepts else "Decline",
             danger=not accepts,
         )

@@ -146,7 +146,7 @@ class ImageData(ImagePage):
             return self._ready(image)
         arrived = selectors.arrived_of(image)
         if arrived is None:
-            raise NotFoundError("Nothing is being uploaded to this image.")
+            raise NotFoundError("No upload to this image is in progress.")
         end = base64.b64encode(selectors.end_of_arrived(image, COMPARED)).decode()
         return JsonResponse({"offset": arrived, "size": image.size, "end": end})
 
@@ -174,7 +174,7 @@ class ImageData(ImagePage):
         """Give up an upload that has not ended, with its record."""
         image = selectors.image_for(self.context, image_id)
         if selectors.arrived_of(image) is None:
-            raise NotFoundError("Nothing is being uploaded to this image.")
+            raise NotFoundError("No upload to this image is in progress.")
         self._forget(image.id)
         return HttpResponse(status=204)
 
@@ -185,7 +185,7 @@ class ImageData(ImagePage):
         return self.refused(error)
 
     def _sign_in(self, request: HttpRequest) -> HttpResponse:
-        return JsonResponse({"message": "You were signed out in the meantime."}, status=401)
+        return JsonResponse({"message": "Your session has ended."}, status=401)
 
     def _ready(self, image: Image, *, say: bool = False) -> HttpResponse:
         if say:
@@ -208,7 +208,7 @@ class ImageDelete(ImagePage):
         image = selectors.image_for(self.context, image_id)
         return self.ask_first(
             f"Delete {bdi(image.name or image.id)}?",
-            "New instances cannot start from it any more. Those that run keep their disks.",
+            "New instances can no longer be launched from it. Running instances keep their disks.",
         )
 
     def post(self, request: HttpRequest, image_id: uuid.UUID) -> HttpResponse:

@@ -25,7 +25,7 @@ from provisioning.common.ids import read_id
 from provisioning.compute import selectors as compute
 from provisioning.compute.models import Instance
 
-NOT_HERE = "It is deleted, or is not in this project."
+NOT_HERE = "It was deleted, or is not in this project."
 
 
 class InstancesBulk(InstancePage):
@@ -146,7 +146,7 @@ class InstancesBulk(InstancePage):
         """Say what follows, and how many do not allow it now."""
         if not self._deletes:
             cannot = sum(not can(each, self.action) for each in instances)
-            left = f" {cannot} of them do not allow it now and are left as they are." if cannot else ""
+            left = f" {cannot} of them do not allow it in their current state and are not changed." if cannot else ""
             return self.button.consequence + left
         kept = settings.RECLAIM_INSTANCE_INTERVAL
         if kept and not any(map(kept_to_be_restored, instances)):

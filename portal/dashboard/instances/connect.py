@@ -76,15 +76,15 @@ def _login(context: RequestContext, instance: Instance) -> str:
 
 def _hint(instance: Instance, address: PortAddress, outside: str) -> str:
     if outside:
-        where = "Run it where the floating IP can be reached; a security group has to let port 22 in."
+        where = "Run it where the floating IP can be reached; a security group must allow port 22."
     else:
         where = (
             f"Only guests on {bdi(address.network)} and behind its routers reach this address;"
             " a floating IP makes it reachable from outside."
         )
     key = (
-        f"The key is the private half of {bdi(instance.key_name)}, wherever you keep it."
+        f"The key file is the private key of {bdi(instance.key_name)}on your computer."
         if instance.key_name
-        else "No key pair was given: the guest lets in whom its image or user data let in."
+        else "Launched without a key pair: the image or user data determine who can log in."
     )
     return f"{where} {key}"

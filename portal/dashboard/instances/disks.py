@@ -70,7 +70,7 @@ def _root(instance: Instance) -> Disk:
     size = root_gb(instance.flavor)
     return Disk(
         root_device(instance),
-        f"made from {bdi(instance.image_name or 'its image')}",
+        f"created from {bdi(instance.image_name or 'its image')}",
         f"{size} GiB" if size else "",
         target=root_device(instance).removeprefix("/dev/"),
     )

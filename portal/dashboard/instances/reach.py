@@ -88,7 +88,7 @@ def _addresses(source: Source) -> str:
     if source.kind == "range":
         return ""
     if not source.count:
-        return f"nobody else with {source.version}"
+        return f"no other members over {source.version}"
     left = source.count - len(source.addresses)
     return ", ".join(source.addresses) + (f" and {left} more" if left else "")
 
@@ -97,7 +97,7 @@ def _ways(reach: PortReach) -> list[str]:
     """Say from where packets come to the port at all."""
     ways = [f"from the network {bdi(reach.port.network)}"]
     if reach.neighbours:
-        ways.append(f"by a router from {wording.listed(reach.neighbours)}")
+        ways.append(f"through a router from {wording.listed(reach.neighbours)}")
     for floating in reach.floating:
         ways.append(f"from outside ({bdi(floating.network)}) at the floating IP {floating.address}")
     for row in reach.forwardings:
@@ -107,16 +107,18 @@ def _ways(reach: PortReach) -> list[str]:
     if reach.outside:
         ways.append(f"from outside at {wording.listed(reach.outside)}")
     if len(ways) == 1 + bool(reach.neighbours):
-        ways.append("not from outside: no floating IP leads here")
+        ways.append("not from outside: no floating IP is associated")
     return ways
 
 
 def _warnings(reach: PortReach, sources: Sequence[Source]) -> list[Warn]:
     if not reach.filtered:
-        text = "No security group holds for this port: everything that comes to it is let in."
+        text = "No security group applies to this port: all inbound traffic is allowed."
         return [Warn("warn", "Port security is off", text)]
     if not sources:
-        text = "No rule of its security groups lets anything in. Choose other groups, or add a rule to one of them."
+        text = (
+            "No rule of its security groups allows inbound traffic. Choose other groups, or add a rule to one of them."
+        )
         return [Warn("info", "Nothing is allowed in", text)]
     rules = [rule for source in sources if source.kind == "anywhere" for rule in source.rules]
     outside: list[str] = []
@@ -127,11 +129,11 @@ def _warnings(reach: PortReach, sources: Sequence[Source]) -> list[Warn]:
     found = []
     if outside:
         verb = "is" if len(outside) == 1 else "are"
-        text = "Anyone who finds the address can try to log in. Let in only the ranges that you come from."
+        text = "Anyone who finds the address can try to log in. Allow only the ranges that you connect from."
         found.append(Warn("warn", f"{wording.listed(outside)} {verb} open to the world", text))
     if inside:
         verb = "is" if len(inside) == 1 else "are"
-        text = "Nothing leads here from outside now. With a floating IP the whole world could try."
+        text = "The instance has no external address now. With a floating IP, anyone could try to log in."
         found.append(Warn("info", f"{wording.listed(inside)} {verb} allowed from anywhere", text))
     return found
 

@@ -176,9 +176,9 @@ def _led_to(tunnel: Mapping[str, str] | None) -> str:
 def _fact(step: str, detail: Mapping[str, str]) -> str:
     """Word what a step reported; most of it is for operators and stays in the API."""
     if step == "fetch_image" and detail.get("cached") == "true":
-        return "was on the host already"
+        return "cached"
     if step == "fetch_image" and detail.get("bytes", "").isdecimal():
-        return f"{wording.size_in_bytes(int(detail['bytes']))} fetched and checked"
+        return f"{wording.size_in_bytes(int(detail['bytes']))} downloaded and verified"
     if step == "claim" and detail.get("tried", "1") != "1":
-        return f"{detail['tried']} hosts tried: others were quicker"
+        return f"{detail['tried']} hosts tried: other servers claimed them first"
     return ""

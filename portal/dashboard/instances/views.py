@@ -111,7 +111,7 @@ def _question(instance: Instance, action: ServerAction[Any], button: Button) -> 
     if action.key == "delete" and settings.RECLAIM_INSTANCE_INTERVAL and not kept_to_be_restored(instance):
         text = f"The guest is stopped. It can be restored for {duration(settings.RECLAIM_INSTANCE_INTERVAL)}."
     if not can(instance, action):
-        text = f"{bdi(instance.name)} does not allow this now: {action.why_not(instance)}. {text}"
+        text = f"{bdi(instance.name)} does not allow this in its current state: {action.why_not(instance)}. {text}"
     return {
         "title": button.question.format(name=bdi(instance.name)),
         "text": text,

@@ -6,7 +6,7 @@ from portal.dashboard.forms import ChoiceLabel, Form
 
 ORIGINS = (
     ("make", ChoiceLabel("Create a new pair", "The private key is shown once, to download.")),
-    ("import", ChoiceLabel("Import one I have", "Paste the public half.")),
+    ("import", ChoiceLabel("Import an existing key", "Paste the public key.")),
 )
 ALGORITHMS = (("ed25519", "ed25519, short and strong"), ("rsa", "RSA, for old programs"))
 
@@ -17,9 +17,7 @@ class KeyPairForm(Form):
     notes = {"public_key": ""}
 
     name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "laptop"}))
-    how = forms.ChoiceField(
-        label="Where the key comes from", choices=ORIGINS, initial="make", required=False, widget=forms.RadioSelect
-    )
+    how = forms.ChoiceField(label="Source", choices=ORIGINS, initial="make", required=False, widget=forms.RadioSelect)
     algorithm = forms.ChoiceField(label="Kind", choices=ALGORITHMS, required=False)
     public_key = forms.CharField(
         required=False,

@@ -66,7 +66,7 @@ class KeyPairDelete(KeyPairPage):
         pair = selectors.key_pair_for(self.context, name)
         return self.ask_first(
             f"Delete {bdi(pair.name)}?",
-            "It is not offered at launch any more. Instances that have the key keep it.",
+            "It is no longer offered at launch. Existing instances keep the key.",
         )
 
     def post(self, request: HttpRequest, name: str) -> HttpResponse:

@@ -17,7 +17,7 @@ def problem_of(user_data: str) -> str:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"Line {mark.line + 1}: " if mark else ""
-        return f"{line}{error.problem or 'it is no YAML'}."
+        return f"{line}{error.problem or 'it is not valid YAML'}."
     except (
         yaml.YAMLError,
         ValueError,
@@ -25,7 +25,7 @@ def problem_of(user_data: str) -> str:
         AttributeError,
         RecursionError,
     ):  # PyYAML lets the last four through
-        return "It is no YAML."
+        return "It is not valid YAML."
     if read is not None and not isinstance(read, dict):
         return "Below #cloud-config there are no keys with values, such as packages: [nginx]."
     return ""

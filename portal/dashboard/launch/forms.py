@@ -52,21 +52,21 @@ class LaunchForm(Form):
         "metadata": "one key=value a line",
         "description": "for people",
         "volume_size": "GiB",
-        "config_drive": "also as a labelled disk, for images that ask for it",
+        "config_drive": "also provide metadata on a labelled disk, for images that need it",
     }
 
     idempotency_key = forms.CharField(required=False, initial=new_key, widget=forms.HiddenInput)
     name = forms.CharField(max_length=255, initial=names.suggest)
     image = OfferedField(error_messages={"required": "Choose an image."})
-    boot_from = OfferedField(label="Starts from", required=False, widget=forms.Select)
+    boot_from = OfferedField(label="Source", required=False, widget=forms.Select)
     on_volume = forms.BooleanField(
         label="On a new volume",
         required=False,
-        help_text="Its disk is a volume made from the image: it can be snapshotted, backed up and kept.",
+        help_text="Its root disk is a volume created from the image. It can be snapshotted, backed up and kept.",
     )
     volume_size = WholeNumberField(label="Size of the volume", required=False, min_value=1, initial=10)
     delete_volume = forms.BooleanField(
-        label="Delete the volume with the instance", required=False, help_text="Without this it stays."
+        label="Delete the volume with the instance", required=False, help_text="Otherwise the volume is kept."
     )
     flavor = OfferedField(label="Size", error_messages={"required": "Choose a size."})
     key_name = OfferedField(label="SSH key", required=False)
@@ -129,7 +129,7 @@ class LaunchForm(Form):
             self.errors.pop("image", None)
             typed.setdefault("image", "")
         elif typed.get("on_volume") and not typed.get("volume_size") and "volume_size" not in self.errors:
-            self.add_error("volume_size", "Say how large the volume is to be.")
+            self.add_error("volume_size", "Enter the size of the volume.")
         return typed
 
     def clean_user_data(self) -> str:
@@ -210,7 +210,7 @@ class NewKeyForm(Form):
     """A key pair that is made or imported without leaving the wizard."""
 
     service_fields = {"name": "key_new_name", "public_key": "key_new_public"}
-    notes = {"key_new_public": "to import one you have; empty makes a new pair"}
+    notes = {"key_new_public": "to import an existing key; leave empty to create a new pair"}
     focuses = False
 
     key_new_name = forms.CharField(

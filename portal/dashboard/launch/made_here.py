@@ -40,7 +40,7 @@ class NewNetworkForm(RecordForm):
     )
     net_cidr = CidrField(label="Range", widget=forms.TextInput({"form": NETWORK_FORM, "placeholder": "10.0.1.0/24"}))
     net_router = OfferedField(
-        label="Connected to the router", required=False, widget=forms.Select({"form": NETWORK_FORM})
+        label="Router", required=False, widget=forms.Select({"form": NETWORK_FORM})
     )
 
     def __init__(self, data: QueryDict | None, *, free: str, routers: Sequence[Router]) -> None:
@@ -64,7 +64,7 @@ class NewGroupForm(RecordForm):
         label="Name", max_length=255, widget=forms.TextInput({"form": GROUP_FORM, "placeholder": "web-servers"})
     )
     group_allows = forms.MultipleChoiceField(
-        label="Lets in from anywhere",
+        label="Allow from anywhere",
         choices=[(key, ChoiceLabel(each.title, each.about)) for key, each in OFFERED.items()],
         required=False,
         widget=forms.CheckboxSelectMultiple({"form": GROUP_FORM}),

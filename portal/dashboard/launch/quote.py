@@ -44,7 +44,7 @@ def _meter(resource: str, limits: Limits, this: int) -> Meter:
     if unlimited:
         words = "no limit"
     elif over:
-        words = f"{amount(resource, -left)} too much"
+        words = f"{amount(resource, -left)} over the limit"
     else:
         words = f"{amount(resource, max(left, 0))} left"
     return Meter(

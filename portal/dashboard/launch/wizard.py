@@ -25,11 +25,13 @@ from provisioning.network.models import Network, SecurityGroup
 from provisioning.volumes import selectors as volumes
 from provisioning.volumes.states import SnapshotStatus, VolumeStatus
 
-NOTHING_FITS = "No size can be launched now: each says why. Delete instances, or ask an operator for a larger quota."
+NOTHING_FITS = (
+    "No size can be launched now; each shows the reason. Delete instances, or ask an operator for a larger quota."
+)
 SHOWS_USER_DATA = "os_compute_api:os-extended-server-attributes"
 OFFERED = 100
 """Volumes, and snapshots, that the wizard has room for: the newest."""
-NO_KEY = ChoiceLabel("No key", "You cannot log in by SSH, unless the user data provides a way.")
+NO_KEY = ChoiceLabel("No key", "You cannot log in by SSH unless the user data sets it up.")
 
 
 @dataclass
@@ -106,10 +108,10 @@ class Wizard:
         form.offer("server_group", [("", "None"), *groups])
         form.offer("networks", network_choices(self.networks))
         if not self.networks:
-            form.fields["networks"].help_text = "No network can be used here: the instance will have no address."
+            form.fields["networks"].help_text = "No network is available: the instance will have no address."
         form.offer("security_groups", group_choices(self.groups))
         if not self.groups:
-            form.fields["security_groups"].help_text = "The project's default group is taken."
+            form.fields["security_groups"].help_text = "The project's default group is used."
 
 
 def open_wizard(context: RequestContext, form: LaunchForm) -> Wizard:
@@ -223,7 +225,7 @@ def _user_data_of(instance: Instance, wizard: Wizard) -> str | None:
     try:
         return base64.b64decode(instance.user_data).decode()
     except ValueError:
-        field.help_text = "Its user data is no text: it is not copied."
+        field.help_text = "Its user data is not text and is not copied."
         return None
 
 

@@ -58,7 +58,7 @@ def donuts(limits: Limits, *, volumes: bool = False, deleted_gb: int = 0) -> lis
 
     ``deleted_gb``: how much of the storage is data of deleted volumes.
     """
-    note = f"{deleted_gb} GiB of it in deleted volumes that their clones need" if deleted_gb else ""
+    note = f"{deleted_gb} GiB of it in deleted volumes that clones still use" if deleted_gb else ""
     drawn = []
     for resource, label in (wording.RESOURCES | (VOLUMES if volumes else {})).items():
         limit = limits.limits.get(resource, -1)

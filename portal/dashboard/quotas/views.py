@@ -103,7 +103,7 @@ class ProjectQuotas(QuotaPage, OneProjectPage):
         set_limits(project.id, cast("QuotaForm", form).limits(), force=True)
         for sentence in below_usage(project.id):
             messages.warning(self.request, sentence)
-        return self.go("dashboard:project_page", project.id, said=f"The quotas of {bdi(project.name)} are saved.")
+        return self.go("dashboard:project_page", project.id, said=f"The quotas of {bdi(project.name)} were saved.")
 
     def further(self) -> Mapping[str, Any]:
         project = self.project
@@ -122,7 +122,7 @@ class ProjectQuotasReset(OneProjectPage):
         return self.ask(
             {
                 "title": f"Give {bdi(self.project.name)} the default quotas?",
-                "text": "All limits of its own are removed. What is in use stays, even where it is more.",
+                "text": "All its own limits are removed. Resources in use are kept, even if they exceed the defaults.",
                 "action": reverse("dashboard:project_quotas_reset", args=[self.project.id]),
                 "label": "Use the defaults",
                 "danger": False,
@@ -140,7 +140,7 @@ class ProjectQuotasReset(OneProjectPage):
         reset_limits(project.id, mine)
         for sentence in below_usage(project.id):
             messages.warning(request, sentence)
-        return self.go("dashboard:project_page", project.id, said=f"{bdi(project.name)} has the default quotas again.")
+        return self.go("dashboard:project_page", project.id, said=f"{bdi(project.name)} now has the default quotas.")
 
 
 class QuotaDefaults(QuotaPage):
@@ -157,12 +157,12 @@ class QuotaDefaults(QuotaPage):
     def form(self, data: QueryDict | None = None) -> Form:
         types = of_types()
         own = selectors.own_limits(None, types)
-        return QuotaForm(data, [*DEFAULTS, *types], own=own, defaults=delivered(), default_label="As delivered")
+        return QuotaForm(data, [*DEFAULTS, *types], own=own, defaults=delivered(), default_label="Built-in")
 
     def save(self, form: Form) -> HttpResponse:
         """Set them for all projects without their own."""
         set_limits(None, cast("QuotaForm", form).limits())
-        return self.go("dashboard:projects", said="The default quotas are saved.")
+        return self.go("dashboard:projects", said="The default quotas were saved.")
 
 
 def of_types() -> list[str]:
@@ -182,8 +182,8 @@ def _kind(resource: str) -> str:
 def below_usage(project_id: uuid.UUID) -> list[str]:
     """Return a sentence for each resource of which the project uses more than it may."""
     return [
-        f"{bar.label}: {bar.used_text} in use with a limit of {bar.limit_text}. Nothing is taken away, and no more can"
-        " be made until less is used."
+        f"{bar.label}: {bar.used_text} in use with a limit of {bar.limit_text}. Nothing is deleted, and nothing new"
+        " can be created until the usage is lower."
         for group in bars.grouped(selectors.whole_detail_of(project_id)).values()
         for bar in group
         if bar.over and not bar.each

@@ -17,7 +17,7 @@ class NewPasswordForm(Form):
     focuses = False
 
     original = forms.CharField(
-        label="Present password", strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
+        label="Current password", strip=False, widget=forms.PasswordInput({"autocomplete": "current-password"})
     )
     password = forms.CharField(
         label="New password", strip=False, widget=forms.PasswordInput({"autocomplete": "new-password"})
@@ -29,7 +29,7 @@ class NewPasswordForm(Form):
     def clean(self) -> dict[str, Any]:
         typed = super().clean() or self.cleaned_data
         if {"password", "again"} <= typed.keys() and typed["password"] != typed["again"]:
-            self.add_error("again", "The two passwords are not the same.")
+            self.add_error("again", "The two passwords differ.")
         return typed
 
 

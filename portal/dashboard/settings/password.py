@@ -39,7 +39,7 @@ class Password(FormPage, SettingsPage):
         except TooManyAttemptsError as error:
             raise InvalidInputError(error.message, field="original") from error
         except NotAuthenticatedError as error:
-            raise InvalidInputError("That is not your present password.", field="original") from error
+            raise InvalidInputError("The current password is wrong.", field="original") from error
         self.context = go_on(self.request, self.context)
         said = "Your password was changed. You were signed out everywhere else."
         return self.go("dashboard:settings_password", said=said)

@@ -25,7 +25,7 @@ def _again(sign_in: SignIn) -> str:
         return "Its application credential lets it sign in again: delete that as well."
     if METHOD in sign_in.methods:
         return "Its EC2 credential lets it sign in again: revoke that as well."
-    return "A program that knows your password can sign in again: change it then."
+    return "A program that knows your password can sign in again: change the password."
 
 
 class SessionPage(SettingsPage):
@@ -65,7 +65,7 @@ class SessionEnd(SessionPage):
         client = programs.client_of(found)
         return self.ask_first(
             f"End the session of {bdi(client.name)}?",
-            f"What was signed in there is refused from its next request on. {_again(found)}".strip(),
+            f"Its next request is refused. {_again(found)}".strip(),
             "End session",
         )
 
@@ -77,7 +77,7 @@ class SessionEnd(SessionPage):
     def _session(self, sign_in_id: uuid.UUID) -> SignIn:
         found = next((each for each in sign_ins_of(self.user) if each.id == sign_in_id), None)
         if found is None:
-            raise NotFoundError("There is no such session.")
+            raise NotFoundError("The session does not exist.")
         return found
 
 
@@ -87,8 +87,8 @@ class SessionsEnd(SessionPage):
     def get(self, request: HttpRequest) -> HttpResponse:
         return self.ask_first(
             "End all other sessions?",
-            "Every other browser and every program that is signed in as you is refused from its next "
-            "request on. This browser stays signed in.",
+            "Every other browser and every program that is signed in as you is refused at its next "
+            "request. This browser stays signed in.",
             "End all others",
         )
 

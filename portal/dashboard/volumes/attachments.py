@@ -57,7 +57,7 @@ class VolumeAttach(SheetPage, VolumePage):
         return f"Attach {bdi(name_of(self.record))}"
 
     def about(self) -> str:
-        return "The instance sees a new disk at once, without a restart."
+        return "The instance gets the disk immediately, without a restart."
 
 
 class ServerAttach(SheetPage):
@@ -94,7 +94,7 @@ class ServerAttach(SheetPage):
         )
         if volume.status == VolumeStatus.ERROR:
             return self.go(PAGE, volume.id, said=f"{bdi(name_of(volume))} could not be created.", level=messages.ERROR)
-        return self.go(self.back(), said=f"{bdi(name_of(volume))} is created, then attached.")
+        return self.go(self.back(), said=f"{bdi(name_of(volume))} is being created and will then be attached.")
 
     def words(self) -> str:
         return f"Attach a volume to {bdi(self.instance.name)}"
@@ -111,10 +111,8 @@ class VolumeDetach(VolumePage):
     def get(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:
         server = compute.instance_for(self.context, instance)
         if find_device(server, str(self.record.id)).is_root:
-            raise ConflictError(
-                f"{bdi(server.name)} starts from {bdi(name_of(self.record))}, so it cannot be detached."
-            )
-        text = "Unmount its file systems in the instance first: what is not written yet is lost otherwise."
+            raise ConflictError(f"{bdi(server.name)} boots from {bdi(name_of(self.record))}, so it cannot be detached.")
+        text = "Unmount its file systems in the instance first: otherwise unwritten data is lost."
         return self.ask_first(f"Detach {bdi(name_of(self.record))} from {bdi(server.name)}?", text, "Detach")
 
     def post(self, request: HttpRequest, instance: uuid.UUID, **_: Any) -> HttpResponse:

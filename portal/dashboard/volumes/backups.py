@@ -74,7 +74,7 @@ class BackupCreate(SheetPage, VolumePage):
         return f"Back up {bdi(name_of(self.record))}"
 
     def about(self) -> str:
-        return "A copy outside its pool, which outlives the volume. An instance that has it goes on meanwhile."
+        return "A copy outside the volume's pool, kept when the volume is deleted. The volume can be in use."
 
 
 class BackupRestore(SheetPage, BackupPage):

@@ -54,8 +54,8 @@ class VolumeExtend(SheetPage, VolumePage):
 
     def about(self) -> str:
         return (
-            f"It has {self.record.size_gb} GiB now, and cannot shrink again. An instance that has it goes on; "
-            "its file system is for its owner to grow."
+            f"It has {self.record.size_gb} GiB and cannot be shrunk later. An attached instance keeps running; "
+            "its file system has to be extended in the guest."
         )
 
 
@@ -80,7 +80,7 @@ class VolumeRetype(SheetPage, VolumePage):
 
     def about(self) -> str:
         now = self.record.volume_type
-        return f"Its type is {type_name(now)} now." if now else "It has no type now."
+        return f"Its type is {type_name(now)} now." if now else "It now has no type."
 
 
 class VolumeUpload(SheetPage, VolumePage):
@@ -97,11 +97,11 @@ class VolumeUpload(SheetPage, VolumePage):
         services.upload_to_image(self.context, self.record.id, typed["name"], disk_format=typed["disk_format"])
         return self.go(
             "dashboard:images",
-            said=f"The image {bdi(typed['name'])} is being made of {bdi(name_of(self.record))}.",
+            said=f"The image {bdi(typed['name'])} is being created from {bdi(name_of(self.record))}.",
         )
 
     def words(self) -> str:
-        return f"Make an image of {bdi(name_of(self.record))}"
+        return f"Create an image of {bdi(name_of(self.record))}"
 
 
 class VolumeDelete(QuestionPage[Volume], VolumePage):
@@ -117,8 +117,14 @@ class VolumeDelete(QuestionPage[Volume], VolumePage):
 
     def text(self) -> str:
         many = self.record.snapshots.count()
-        with_them = f" Its {many} snapshots go with it." if many > 1 else " Its snapshot goes with it." if many else ""
-        return f"What is on it is lost.{with_them} Backups stay. This cannot be undone."
+        with_them = (
+            f" Its {many} snapshots are deleted with it."
+            if many > 1
+            else " Its snapshot is deleted with it."
+            if many
+            else ""
+        )
+        return f"Its data is lost.{with_them} Backups are kept. This cannot be undone."
 
     def do(self) -> None:
         services.delete_volume(self.context, self.record.id, cascade=True)

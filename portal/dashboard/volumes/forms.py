@@ -18,9 +18,9 @@ EMPTY, IMAGE, SNAPSHOT, VOLUME, BACKUP = "empty", "image", "snapshot", "volume",
 SOURCES = {
     EMPTY: ChoiceLabel("Nothing", "an empty disk, to be formatted by its instance", icon="square"),
     IMAGE: ChoiceLabel("An image", "a disk that an instance can start from", icon="disc"),
-    SNAPSHOT: ChoiceLabel("A snapshot", "what a volume had at that moment", icon="camera"),
-    VOLUME: ChoiceLabel("Another volume", "what it has now", icon="device-hdd"),
-    BACKUP: ChoiceLabel("A backup", "what was backed up, in a new volume", icon="archive"),
+    SNAPSHOT: ChoiceLabel("A snapshot", "the data of a volume at that time", icon="camera"),
+    VOLUME: ChoiceLabel("Another volume", "its current data", icon="device-hdd"),
+    BACKUP: ChoiceLabel("A backup", "the backed-up data, in a new volume", icon="archive"),
 }
 NEW = "new"
 """The choice of a volume that is created for an instance."""
@@ -28,7 +28,7 @@ FIELD_OF = {IMAGE: "image_id", SNAPSHOT: "snapshot_id", VOLUME: "source_volume_i
 """Source → the field of ``VolumeRequest`` that names it."""
 
 SIZE_HELP = "A snapshot, a volume or a backup has one of its own, which is taken when this is empty."
-NO_SIZE = "Say how large it is to be: what it begins with has no size to take."
+NO_SIZE = "Enter a size: this source has none of its own."
 
 
 def sized(record: Volume | Backup) -> str:
@@ -59,7 +59,7 @@ class NewVolumeForm(VolumeNamesForm):
         "backup_id": BACKUP,
     }
 
-    source = OfferedField(label="Begins with", initial=EMPTY)
+    source = OfferedField(label="Source", initial=EMPTY)
     image = OfferedField(required=False, widget=forms.Select)
     snapshot = OfferedField(required=False, widget=forms.Select)
     volume = OfferedField(label="Volume", required=False, widget=forms.Select)
@@ -89,7 +89,7 @@ class NewVolumeForm(VolumeNamesForm):
                 del self.fields[kind]
         names = [(each.name, type_name(each)) for each in types if each.name != DEFAULT]
         usual = type_name(default_type) or "default"
-        self.offer("volume_type", [("", f"The usual one ({usual})"), *names])
+        self.offer("volume_type", [("", f"Default ({usual})"), *names])
         places = sorted(set(zones))
         self.offer("availability_zone", [("", "Any"), *((each, each) for each in places)])
         if len(places) < 2:
@@ -112,7 +112,7 @@ class EditVolumeForm(VolumeNamesForm):
 
     bootable = forms.BooleanField(required=False, help_text="An instance can start from it.")
     read_only = forms.BooleanField(
-        label="Read only", required=False, help_text="Instances that it is attached to from now on cannot write to it."
+        label="Read only", required=False, help_text="Instances cannot write to it. Existing attachments do not change."
     )
 
 
@@ -136,7 +136,7 @@ class AttachForm(RecordForm):
         super().__init__(data)
         self.offer("server", servers)
         if not servers:
-            self.fields["server"].help_text = "The project has no instance that could have it."
+            self.fields["server"].help_text = "The project has no instance that it can be attached to."
 
 
 class AttachToServerForm(RecordForm):
@@ -150,7 +150,7 @@ class AttachToServerForm(RecordForm):
     delete_on_termination = forms.BooleanField(
         label="Delete it with the instance",
         required=False,
-        help_text="Without this the volume is kept when the instance is deleted.",
+        help_text="Otherwise the volume is kept when the instance is deleted.",
     )
     notes = {"size": "GiB"}
 
@@ -158,7 +158,7 @@ class AttachToServerForm(RecordForm):
         """``creates``: whether a new volume is offered, too."""
         offered: list[tuple[str, ChoiceLabel | str]] = [(str(each.id), sized(each)) for each in volumes]
         if creates:
-            offered.insert(0, (NEW, ChoiceLabel("A new volume", "created and attached in one go", icon="plus-lg")))
+            offered.insert(0, (NEW, ChoiceLabel("A new volume", "created and attached in one step", icon="plus-lg")))
         super().__init__(data, initial={"volume": next((key for key, _ in offered), "")})
         self.offer("volume", offered)
         if not creates:
@@ -170,7 +170,7 @@ class AttachToServerForm(RecordForm):
         """Ask for a size where the volume is new."""
         typed = super().clean() or self.cleaned_data
         if typed.get("volume") == NEW and not typed.get("size") and "size" not in self.errors:
-            self.add_error("size", "Say how large the new volume is.")
+            self.add_error("size", "Enter the size of the new volume.")
         return typed
 
 
@@ -181,9 +181,9 @@ class RetypeForm(RecordForm):
 
     volume_type = OfferedField(label="New type", widget=forms.Select)
     on_demand = forms.BooleanField(
-        label="Move it if need be",
+        label="Migrate if necessary",
         required=False,
-        help_text="Its data is copied to another pool when the new type does not allow the one where it is.",
+        help_text="The data is copied to another pool if the new type does not allow the current one.",
     )
 
     def __init__(self, data: QueryDict | None, types: Iterable[VolumeType], now: uuid.UUID | None) -> None:
@@ -208,7 +208,7 @@ class BackupForm(VolumeNamesForm):
     """A new backup."""
 
     incremental = forms.BooleanField(
-        required=False, help_text="Only what has changed since the newest backup; it needs that one to be restored."
+        required=False, help_text="Only changes since the newest backup, which is also needed to restore it."
     )
 
     def __init__(self, data: QueryDict | None, *, has_backups: bool, initial: dict[str, Any]) -> None:
@@ -226,7 +226,7 @@ class RestoreForm(RecordForm):
 
     def __init__(self, data: QueryDict | None, volumes: Iterable[Volume]) -> None:
         super().__init__(data)
-        there = [(str(each.id), f"{bdi(each)} ({each.size_gb} GiB): what it has is lost") for each in volumes]
+        there = [(str(each.id), f"{bdi(each)} ({each.size_gb} GiB): its data is lost") for each in volumes]
         self.offer("target", [("", "A new volume"), *there])
 
 
@@ -234,12 +234,12 @@ class TransferForm(RecordForm):
     """A volume that is handed over to another project."""
 
     name = forms.CharField(max_length=255, required=False)
-    with_snapshots = forms.BooleanField(label="Its snapshots, too", required=False, initial=True)
+    with_snapshots = forms.BooleanField(label="Also delete its snapshots", required=False, initial=True)
 
 
 class AcceptForm(RecordForm):
     """What the other project's people have said."""
 
-    transfer_id = forms.UUIDField(label="Transfer ID", error_messages={"invalid": "This is no ID of a transfer."})
+    transfer_id = forms.UUIDField(label="Transfer ID", error_messages={"invalid": "This is not a transfer ID."})
     key = forms.CharField(label="Authorization key", max_length=255)
     service_fields = {"auth_key": "key", "transfer": "transfer_id"}

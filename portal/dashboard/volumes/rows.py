@@ -141,7 +141,7 @@ def _use(context: RequestContext, attachment: Attachment, names: dict[uuid.UUID,
 def _unnamed(attachment: Attachment) -> str:
     """Return what one is called who has a volume and no name here."""
     if HELD_BY in attachment.connector and attachment.instance_id is None:
-        return "an instance whose record is lost"
+        return "an instance without a record"
     return "an instance" if attachment.instance_id else "somebody outside"
 
 

@@ -63,8 +63,10 @@ class SnapshotCreate(SheetPage, VolumePage):
 
     def about(self) -> str:
         if self.record.status == VolumeStatus.IN_USE:
-            return "Its instance goes on. What it has not written to the disk yet is not part of the snapshot."
-        return "What the volume has now, to go back to or to make further volumes from."
+            return (
+                "Its instance keeps running. Data that it has not yet written to the disk is not part of the snapshot."
+            )
+        return "The current data of the volume. You can revert to it or create volumes from it."
 
 
 class SnapshotEdit(SheetPage, SnapshotPage):
@@ -89,7 +91,7 @@ class SnapshotDelete(QuestionPage[Snapshot], SnapshotPage):
 
     rule = "volume:delete_snapshot"
     said = "{name} is being deleted."
-    consequence = "Its volume, and volumes that were made from it, stay as they are. This cannot be undone."
+    consequence = "Its volume, and volumes created from it, do not change. This cannot be undone."
 
     def do(self) -> None:
         services.delete_snapshot(self.context, self.record.id)
@@ -99,12 +101,12 @@ class SnapshotRevert(QuestionPage[Snapshot], SnapshotPage):
     """Asks, and gives a volume what its newest snapshot has."""
 
     rule = "volume:revert_to_snapshot"
-    question = "Take the volume back to {name}?"
+    question = "Revert the volume to {name}?"
     label = "Revert"
-    said = "The volume goes back to {name}."
+    said = "The volume is being reverted to {name}."
 
     def text(self) -> str:
-        return f"What was written to {bdi(name_of(self.record.volume))} since then is lost."
+        return f"Data written to {bdi(name_of(self.record.volume))} since then will be lost."
 
     def do(self) -> None:
         services.revert_to_snapshot(self.context, self.record.volume_id, self.record.id)

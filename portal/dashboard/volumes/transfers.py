@@ -36,25 +36,25 @@ class TransferCreate(SheetPage, VolumePage):
         )
 
     def words(self) -> str:
-        return f"Hand {bdi(name_of(self.record))} over"
+        return f"Transfer {bdi(name_of(self.record))}"
 
     def about(self) -> str:
-        return "Somebody of another project takes it over with the key that is shown next, once."
+        return "A user of another project accepts the transfer with a key, which is shown once, on the next page."
 
 
 class TransferWithdraw(QuestionPage[Volume], VolumePage):
     """Asks, and offers a volume no longer."""
 
     rule = "volume:delete_transfer"
-    question = "Keep {name}?"
-    consequence = "The key that was given out is worth nothing then."
-    label = "Keep it"
-    said = "{name} is not offered any more."
+    question = "Cancel the transfer of {name}?"
+    consequence = "The key becomes invalid."
+    label = "Cancel transfer"
+    said = "The transfer of {name} was canceled."
 
     def do(self) -> None:
         offer = getattr(self.record, "transfer", None)
         if offer is None:
-            raise ConflictError(f"{bdi(name_of(self.record))} is not offered to anybody.")
+            raise ConflictError(f"{bdi(name_of(self.record))} has no open transfer.")
         transfers.delete_transfer(self.context, str(offer.id))
 
     def leave_for(self) -> str:
@@ -67,8 +67,8 @@ class TransferAccept(SheetPage):
     section = "volumes"
     rule = "volume:accept_transfer"
     back_to = HOME
-    heading = "Take a volume over"
-    submit = "Take it over"
+    heading = "Accept a volume transfer"
+    submit = "Accept transfer"
 
     def form(self, data: QueryDict | None = None) -> Form:
         return AcceptForm(data)
@@ -76,7 +76,7 @@ class TransferAccept(SheetPage):
     def save(self, form: Form) -> HttpResponse:
         typed = form.cleaned_data
         transfer = transfers.accept_transfer(self.context, str(typed["transfer_id"]), typed["key"])
-        return self.go(PAGE, transfer.volume_id, said="The volume is this project's now.")
+        return self.go(PAGE, transfer.volume_id, said="The volume now belongs to this project.")
 
     def about(self) -> str:
-        return "The project that has it has to offer it first, and its people tell you both."
+        return "The owner must create a transfer first and send you its ID and key."

@@ -102,7 +102,7 @@ class VolumeCreate(SheetPage):
         return self.go(PAGE, volume.id, said=f"{name_of(volume)} {how}.")
 
     def about(self) -> str:
-        return "A disk that outlives instances: attach it to one, take it off, attach it to the next."
+        return "A disk that can be attached to one instance after another and is kept when they are deleted."
 
     def _offered(self) -> dict[str, list[tuple[str, str]]]:
         """Return what a volume can begin with, as far as there is any."""

@@ -22,7 +22,7 @@ def _bad(word: str) -> Status:
 FREE = Status("Available", "ok", "check-circle-fill")
 VOLUME_STATUS: Mapping[str, Status] = {
     VolumeStatus.CREATING: _busy("Being created"),
-    VolumeStatus.DOWNLOADING: _busy("Filled from its image"),
+    VolumeStatus.DOWNLOADING: _busy("Copying its image"),
     VolumeStatus.AVAILABLE: FREE,
     VolumeStatus.RESERVED: Status("Reserved", "warn", "bookmark-fill"),
     VolumeStatus.ATTACHING: _busy("Being attached"),
@@ -30,7 +30,7 @@ VOLUME_STATUS: Mapping[str, Status] = {
     VolumeStatus.IN_USE: Status("In use", "ok", "link-45deg"),
     VolumeStatus.MAINTENANCE: Status("In maintenance", "warn", "cone-striped"),
     VolumeStatus.DELETING: _busy("Being deleted"),
-    VolumeStatus.AWAITING_TRANSFER: Status("To be handed over", "warn", "arrow-left-right"),
+    VolumeStatus.AWAITING_TRANSFER: Status("Awaiting transfer", "warn", "arrow-left-right"),
     VolumeStatus.ERROR: _bad("Error"),
     VolumeStatus.ERROR_DELETING: _bad("Could not be deleted"),
     VolumeStatus.BACKING_UP: _busy("Being backed up"),
@@ -40,8 +40,8 @@ VOLUME_STATUS: Mapping[str, Status] = {
     VolumeStatus.UPLOADING: _busy("Copied to an image"),
     VolumeStatus.RETYPING: _busy("Changing its type"),
     VolumeStatus.EXTENDING: _busy("Growing"),
-    VolumeStatus.ERROR_EXTENDING: _bad("Could not grow"),
-    VolumeStatus.REVERTING: _busy("Going back to its snapshot"),
+    VolumeStatus.ERROR_EXTENDING: _bad("Extending failed"),
+    VolumeStatus.REVERTING: _busy("Reverting to a snapshot"),
 }
 SNAPSHOT_STATUS: Mapping[str, Status] = {
     SnapshotStatus.CREATING: _busy("Being taken"),
@@ -51,7 +51,7 @@ SNAPSHOT_STATUS: Mapping[str, Status] = {
     SnapshotStatus.ERROR_DELETING: _bad("Could not be deleted"),
     SnapshotStatus.BACKING_UP: _busy("Being backed up"),
     SnapshotStatus.RESTORING: _busy("Being restored"),
-    SnapshotStatus.UNMANAGING: _busy("Being given up"),
+    SnapshotStatus.UNMANAGING: _busy("Being unmanaged"),
 }
 BACKUP_STATUS: Mapping[str, Status] = {
     BackupStatus.CREATING: _busy("Being written"),
@@ -71,12 +71,12 @@ def type_name(volume_type: VolumeType | None) -> str:
 
 
 FAILED: Mapping[str, str] = {
-    messages.SCHEDULE: "No storage pool could take it",
+    messages.SCHEDULE: "No storage pool has room for it",
     messages.CREATE_FROM_BACKEND: "It could not be created",
-    messages.COPY_FROM_IMAGE: "It could not be filled from its image",
+    messages.COPY_FROM_IMAGE: "Its image could not be copied to it",
     messages.COPY_TO_IMAGE: "It could not be copied to an image",
     messages.ATTACH: "It could not be attached",
-    messages.EXTEND: "It could not grow",
+    messages.EXTEND: "It could not be extended",
     messages.DELETE: "It could not be deleted",
     messages.RETYPE: "Its type could not be changed",
     messages.MIGRATE: "It could not be moved",

@@ -25,7 +25,7 @@ class AllocateForm(RecordForm):
 
     network = OfferedField(label="External network", widget=forms.Select)
     address = forms.GenericIPAddressField(
-        label="Address", protocol="IPv4", required=False, help_text="Empty takes the lowest free one."
+        label="Address", protocol="IPv4", required=False, help_text="Leave empty to use the lowest free address."
     )
     description = forms.CharField(max_length=255, required=False)
 
@@ -50,7 +50,7 @@ class AssociateForm(RecordForm):
     service_fields = {"port_id": "floating"}
 
     floating = OfferedField(label="Floating IP", error_messages={"required": "Choose a floating IP."})
-    address = OfferedField(label="Leads to", required=False, widget=forms.Select)
+    address = OfferedField(label="Associate with", required=False, widget=forms.Select)
 
     def __init__(self, data: QueryDict | None, ways: WaysOut, *, allocates: bool) -> None:
         self.free = {str(row.id): row for row in [*ways.free, *ways.taken]}
@@ -60,11 +60,11 @@ class AssociateForm(RecordForm):
         known = {each.id: str(each) for each in ways.networks}
         choices = [(str(row.id), ChoiceLabel(row.address, known[row.network_id])) for row in ways.free]
         choices += [
-            (key, ChoiceLabel("A new one", f"from {bdi(each)}", icon="plus-lg")) for key, each in self.new.items()
+            (key, ChoiceLabel("Allocate a new one", f"from {bdi(each)}", icon="plus-lg"))
+            for key, each in self.new.items()
         ]
         choices += [
-            (str(row.id), ChoiceLabel(row.address, f"moved here: it leads to {row.fixed_address} now"))
-            for row in ways.taken
+            (str(row.id), ChoiceLabel(row.address, f"now associated with {row.fixed_address}")) for row in ways.taken
         ]
         self.offer("floating", choices)
         self.addresses = ways.addresses
@@ -77,7 +77,7 @@ class AssociateForm(RecordForm):
         chosen = self.cleaned_data["floating"]
         found: FloatingIP | Network | None = self.free.get(chosen) or self.new.get(chosen)
         if found is None:
-            raise forms.ValidationError("Choose one of those that are offered.")
+            raise forms.ValidationError("Choose one of the listed ones.")
         return found
 
     def clean_address(self) -> str:
@@ -107,9 +107,7 @@ class TargetForm(RecordForm):
         if not targets:
             self.fields[
                 "target"
-            ].help_text = (
-                "No instance has an address that this network's routers lead to. Its page says what is missing."
-            )
+            ].help_text = "No instance on a network behind its routers. The instance's page shows what is missing."
 
     def clean_target(self) -> FixedIP:
         found = self.targets.get(self.cleaned_data["target"])
@@ -121,12 +119,12 @@ class TargetForm(RecordForm):
 class ForwardingForm(TargetForm):
     """Ports of a floating IP, and where they lead; all that is wrong is said at once."""
 
-    notes = {"inside": "empty means the same"}
+    notes = {"inside": "leave empty to use the same ports"}
     focuses = False
 
     protocol = forms.ChoiceField(choices=[(each, each.upper()) for each in PROTOCOLS])
     outside = forms.CharField(
-        label="Ports outside", max_length=20, widget=forms.TextInput({"placeholder": "8080 or 8000-8010"})
+        label="External ports", max_length=20, widget=forms.TextInput({"placeholder": "8080 or 8000-8010"})
     )
     inside = forms.CharField(
         label="Ports of the instance", max_length=20, required=False, widget=forms.TextInput({"placeholder": "80"})
@@ -140,7 +138,7 @@ class ForwardingForm(TargetForm):
         outside = self._read("outside")
         inside = self._read("inside") or outside
         if outside and inside and inside[0] != inside[1] and inside[1] - inside[0] != outside[1] - outside[0]:
-            self.add_error("inside", "Name one port, or as many as outside.")
+            self.add_error("inside", "Enter one port, or as many as outside.")
         typed["external"], typed["internal"] = outside, inside
         return typed
 
@@ -151,7 +149,7 @@ class ForwardingForm(TargetForm):
         found = _RANGE.fullmatch(text)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
         if not 1 <= first <= last <= 65535:
-            self.add_error(name, "Write one port, or a range such as 8000-8010, from 1 to 65535.")
+            self.add_error(name, "Enter one port, or a range such as 8000-8010, from 1 to 65535.")
             return None
         return first, last
 

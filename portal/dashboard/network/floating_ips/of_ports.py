@@ -43,13 +43,13 @@ class PortFloating(SheetPage, PortPage):
             led = services.associate(chosen, port, address)
         else:
             led = services.create_floating_ip(port.project_id, chosen, port=port, fixed_address=address)
-        return self.go(self.back(), said=f"{led.address} leads to {led.fixed_address} now.")
+        return self.go(self.back(), said=f"{led.address} is now associated with {led.fixed_address}.")
 
     def words(self) -> str:
-        return f"Lead a floating IP to {bdi(said(self.record))}"
+        return f"Associate a floating IP with {bdi(said(self.record))}"
 
     def about(self) -> str:
-        return "It is reached from outside then, as far as its security groups let anybody in."
+        return "The instance can then be reached from outside, if its security groups allow it."
 
     def _explain(self, missing: Missing) -> HttpResponse:
         values = {"heading": self.words(), "back": self.leave(), **explained(self.context, missing)}
@@ -63,31 +63,37 @@ def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
     subnet, router = missing.subnet, missing.router
     where = f"the network {bdi(subnet.network)} ({subnet.cidr})" if subnet is not None else ""
     lacks, mend, to, words, rule = {
-        "address": ("The port has no IPv4 address.", "Floating IPs lead to IPv4 addresses only.", "", "", ""),
+        "address": (
+            "The port has no IPv4 address.",
+            "Floating IPs can only be associated with IPv4 addresses.",
+            "",
+            "",
+            "",
+        ),
         "external": (
             "There is no external network.",
-            "Floating IPs are addresses of one. An operator makes it.",
+            "Floating IPs are addresses of an external network, which an operator creates.",
             reverse("dashboard:network_create"),
             "Create an external network",
             "create_network:router:external",
         ),
         "gateway_ip": (
             f"The subnet of {where} has no gateway address.",
-            "A router joins a subnet at its gateway's address: give it one, then connect a router.",
+            "A router uses the gateway address of the subnet. Set one, then connect a router.",
             reverse("dashboard:subnet_edit", args=[subnet.id]) if subnet else "",
             "Edit the subnet",
             "update_subnet",
         ),
         "router": (
             f"No router is on {where}.",
-            "A router joins it to an external network. Create one that does both.",
+            "A router must connect it to an external network.",
             f"{reverse('dashboard:router_create')}?subnet={subnet.id}" if subnet else "",
             "Create a router",
             "create_router",
         ),
         "interface": (
             f"No router is on {where}.",
-            f"The router {bdi(router)} leads outside, but is not connected to this network.",
+            f"The router {bdi(router)} has a gateway, but is not connected to this network.",
             f"{reverse('dashboard:router_interface_add', args=[router.id])}?subnet={subnet.id}"
             if router and subnet
             else "",
@@ -96,7 +102,7 @@ def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
         ),
         "gateway": (
             f"The router {bdi(router)} on {where} has no gateway.",
-            "It leads nowhere outside until it has one.",
+            "Without a gateway it does not reach the external network.",
             reverse("dashboard:router_gateway", args=[router.id]) if router else "",
             f"Set the gateway of {bdi(router)}",
             "update_router",
@@ -104,5 +110,5 @@ def explained(context: RequestContext, missing: Missing) -> Mapping[str, str]:
     }[missing.what]
     allowed = bool(rule) and (missing.mine or missing.what == "external") and policy.allows(context, rule)
     if not allowed:
-        return {"lacks": lacks, "mend": f"{mend} Ask an operator, or whoever owns it." if rule else mend}
+        return {"lacks": lacks, "mend": f"{mend} Ask an operator or its owner." if rule else mend}
     return {"lacks": lacks, "mend": mend, "to": to, "words": words}

@@ -104,12 +104,12 @@ class FloatingAllocate(SheetPage):
             address=typed.get("address") or None,
             description=typed["description"],
         )
-        return self.go(HOME, said=f"{made.address} is yours. Now lead it to an instance.")
+        return self.go(HOME, said=f"{made.address} was allocated. Now associate it with an instance.")
 
     def about(self) -> str:
         if not routing.external_networks_for(self.context):
-            return "There is no external network to take an address from. Ask an operator for one."
-        return "An address that is reached from outside. It stays yours until you release it."
+            return "There is no external network. Ask an operator for one."
+        return "An external address. The project keeps it until you release it."
 
 
 class FloatingRelease(QuestionPage[FloatingIP], FloatingPage):
@@ -122,8 +122,8 @@ class FloatingRelease(QuestionPage[FloatingIP], FloatingPage):
 
     def text(self) -> str:
         leads = self.record.fixed_address
-        now = f"It leads to {leads} now, which is not reached by it any more. " if leads else ""
-        return f"{now}Another project may get this address next; it may be impossible to get it back."
+        now = f"It is associated with {leads}, which can then no longer be reached at it. " if leads else ""
+        return f"{now}It can then be allocated to another project, and you may not get it back."
 
     def name(self) -> str:
         return self.record.address
@@ -145,10 +145,10 @@ class FloatingAssociate(SheetPage, FloatingPage):
     def save(self, form: Form) -> HttpResponse:
         fixed = form.cleaned_data["target"]
         services.associate(self.record, fixed.port, fixed.address)
-        return self.go(HOME, said=f"{self.record.address} leads to {fixed.address} now.")
+        return self.go(HOME, said=f"{self.record.address} is now associated with {fixed.address}.")
 
     def words(self) -> str:
-        return f"Lead {self.record.address} to an instance"
+        return f"Associate {self.record.address} with an instance"
 
 
 class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
@@ -156,9 +156,9 @@ class FloatingDisassociate(QuestionPage[FloatingIP], FloatingPage):
 
     rule = "update_floatingip"
     question = "Disassociate {name}?"
-    consequence = "The instance is not reached by this address any more. The address stays yours."
+    consequence = "The instance can no longer be reached at this address. The project keeps the address."
     label = "Disassociate"
-    said = "{name} leads nowhere now."
+    said = "{name} was disassociated."
     page_name = ""
 
     def name(self) -> str:
@@ -203,13 +203,15 @@ class ForwardingAdd(SheetPage, FloatingPage):
             typed["protocol"], typed["external"], fixed.port, fixed.address, typed["internal"], typed["description"]
         )
         made = services.create_port_forwarding(self.record, wanted)
-        return self.go(self.back(), said=f"{said_of(made)}: this holds now.")
+        return self.go(self.back(), said=f"{said_of(made)}: the port forwarding is active.")
 
     def words(self) -> str:
         return f"Forward ports of {self.record.address}"
 
     def about(self) -> str:
-        return "Single ports of one address lead to several instances. Their security groups still have to let them in."
+        return (
+            "Ports of one address are forwarded to one or more instances. Their security groups must allow the traffic."
+        )
 
 
 class ForwardingEdit(ForwardingPage, SheetPage):
@@ -233,28 +235,28 @@ class ForwardingEdit(ForwardingPage, SheetPage):
         changes = {"internal_port": fixed.port, "internal_address": fixed.address}
         changes |= {name: typed[name] for name in ("protocol", "external", "internal", "description")}
         made = services.update_port_forwarding(self.forwarding, changes)
-        return self.go(self.back(), said=f"{said_of(made)}: this holds now.")
+        return self.go(self.back(), said=f"{said_of(made)}: the port forwarding is active.")
 
     def words(self) -> str:
         return f"Edit a port forwarding of {self.record.address}"
 
     def about(self) -> str:
-        return "Connections that are open now end when what they go through changes."
+        return "Changing the ports or the instance closes open connections."
 
 
 class ForwardingDelete(QuestionPage[FloatingIP], ForwardingPage):
     """Asks, and forwards ports no more."""
 
     rule = "delete_floatingip_port_forwarding"
-    question = "Stop forwarding?"
-    label = "Stop forwarding"
-    said = "Not forwarded any more: {name}."
+    question = "Delete forwarding?"
+    label = "Delete forwarding"
+    said = "The port forwarding was deleted: {name}."
 
     def name(self) -> str:
         return said_of(self.forwarding)
 
     def text(self) -> str:
-        return f"{self.name()}. Connections end at once."
+        return f"{self.name()}. Open connections are closed immediately."
 
     def do(self) -> None:
         services.delete_port_forwarding(self.forwarding)

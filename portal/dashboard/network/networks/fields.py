@@ -62,7 +62,7 @@ class AddressesField(LinesField):
         return str(addressing.read_address(line))
 
     def help(self) -> str:
-        return "this is no address."
+        return "this is not an address."
 
 
 class PoolsField(LinesField):
@@ -75,7 +75,7 @@ class PoolsField(LinesField):
         return {"start": str(addressing.read_address(found[1])), "end": str(addressing.read_address(found[2]))}
 
     def help(self) -> str:
-        return "write the first and the last address, as 10.0.0.10-10.0.0.99."
+        return "enter the first and the last address, such as 10.0.0.10-10.0.0.99."
 
 
 class RoutesField(LinesField):
@@ -92,7 +92,7 @@ class RoutesField(LinesField):
         return {"destination": str(network), "nexthop": str(hop)}
 
     def help(self) -> str:
-        return "write a range and an address of the same IP version, as 10.9.0.0/24 via 10.0.0.9."
+        return "enter a range and an address of the same IP version, such as 10.9.0.0/24 via 10.0.0.9."
 
 
 class PairsField(LinesField):
@@ -115,7 +115,7 @@ class PairsField(LinesField):
         return {"ip_address": str(said)} | ({"mac_address": mac_of(mac[0])} if mac else {})
 
     def help(self) -> str:
-        return "write an address or a range, and perhaps a MAC address behind it."
+        return "enter an address or a range, optionally followed by a MAC address."
 
 
 class OptionsField(LinesField):
@@ -128,7 +128,7 @@ class OptionsField(LinesField):
         """Return the options as the API has them; ValidationError."""
         found: list[dict[str, Any]] = super().clean(value)
         if len(found) > self.most:
-            raise forms.ValidationError(f"Write at most {self.most} options.")
+            raise forms.ValidationError(f"Enter at most {self.most} options.")
         return found
 
     def read(self, line: str) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class OptionsField(LinesField):
         }
 
     def help(self) -> str:
-        return "write a name and a value, as mtu 1400 or ipv6 ntp-server fd00::1."
+        return "enter a name and a value, such as mtu 1400 or ipv6 ntp-server fd00::1."
 
 
 class CidrField(forms.CharField):
@@ -162,5 +162,5 @@ class CidrField(forms.CharField):
         except InvalidInputError as error:
             raise forms.ValidationError(plain(error.message)) from None
         if self.version is not None and found.version != self.version:
-            raise forms.ValidationError(f"This is a range of IPv{found.version}: write one of IPv{self.version}.")
+            raise forms.ValidationError(f"This is a range of IPv{found.version}: enter one of IPv{self.version}.")
         return str(found)

@@ -28,31 +28,33 @@ GUARDED = {
 }
 """Field → the attribute whose rule says who may set it."""
 TYPES = (("", "VXLAN, a free VNI"), ("vxlan", "VXLAN"), ("vlan", "VLAN"), ("flat", "Flat"))
-MODE_CHOICES = [("", "None: addresses are set by hand or outside"), *MODES.items()]
+MODE_CHOICES = [("", "None: addresses are configured in the guest or by an external router"), *MODES.items()]
 
 
 class NetworkForm(RecordForm):
     """What a network is; ``guarded`` are the fields of GUARDED that the caller may set."""
 
     service_fields = {"router:external": "external", "provider:network_type": "network_type"}
-    notes = {"description": "for people", "mtu": "bytes; empty takes the largest"}
+    notes = {"description": "for people", "mtu": "bytes; leave empty for the maximum"}
 
     name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "web"}))
     description = forms.CharField(max_length=255, required=False)
-    admin_state_up = forms.BooleanField(label="Switched on", required=False, initial=True)
+    admin_state_up = forms.BooleanField(label="Enabled", required=False, initial=True)
     mtu = WholeNumberField(label="MTU", required=False, min_value=SMALLEST_MTU, max_value=65535)
     port_security_enabled = forms.BooleanField(
         label="Port security",
         required=False,
         initial=True,
-        help_text="New ports send only from their own addresses, and security groups hold for them.",
+        help_text="New ports can only send from their own addresses, and security groups apply to them.",
     )
-    shared = forms.BooleanField(required=False, help_text="Every project may put instances on it.")
-    external = forms.BooleanField(required=False, help_text="It leads out of the cloud: floating IPs lie on it.")
+    shared = forms.BooleanField(required=False, help_text="Every project can use it.")
+    external = forms.BooleanField(
+        required=False, help_text="It is connected to the outside. Floating IPs are allocated from it."
+    )
     is_default = forms.BooleanField(
-        label="Default external network", required=False, help_text="Meant when nobody names one."
+        label="Default external network", required=False, help_text="Used when no external network is specified."
     )
-    network_type = forms.ChoiceField(label="Carried by", choices=TYPES, required=False)
+    network_type = forms.ChoiceField(label="Network type", choices=TYPES, required=False)
     physical_network = forms.CharField(label="Physical network", max_length=64, required=False)
     segmentation_id = WholeNumberField(label="VNI or VLAN", required=False, max_value=1 << 24)
 
@@ -79,7 +81,7 @@ class NewNetworkForm(NetworkForm):
         "ipv6_address_mode": "ipv6_mode",
         "subnet_id": "router",
     }
-    notes = {**NetworkForm.notes, "cidr": "empty makes none", "cidr6": "empty makes none"}
+    notes = {**NetworkForm.notes, "cidr": "leave empty for none", "cidr6": "leave empty for none"}
 
     cidr = CidrField(
         label="IPv4 range", required=False, version=4, widget=forms.TextInput({"placeholder": "10.0.1.0/24"})
@@ -91,16 +93,16 @@ class NewNetworkForm(NetworkForm):
         label="How guests get IPv6 addresses", choices=MODE_CHOICES, required=False, initial="slaac"
     )
     with_gateway = forms.BooleanField(
-        label="With a gateway",
+        label="Gateway",
         required=False,
         initial=True,
-        help_text="The first address, where a router can join. Without one it leads nowhere.",
+        help_text="The first address, for a router. Without a gateway the subnet cannot be connected to a router.",
     )
     enable_dhcp = forms.BooleanField(
-        label="DHCP", required=False, initial=True, help_text="Guests are told their addresses and name servers."
+        label="DHCP", required=False, initial=True, help_text="Guests get their addresses and DNS servers by DHCP."
     )
     dns_nameservers = AddressesField(label="DNS servers", placeholder="9.9.9.9", rows=1)
-    router = OfferedField(label="Connected to the router", required=False, widget=forms.Select)
+    router = OfferedField(label="Router", required=False, widget=forms.Select)
     field_order = (
         *(
             "name",
@@ -140,7 +142,7 @@ class NewNetworkForm(NetworkForm):
         for version, name in ((4, "cidr"), (6, "cidr6")):
             servers = [each for each in typed.get("dns_nameservers", ()) if (":" in each) == (version == 6)]
             if servers and not typed.get(name) and name not in self.errors:
-                msg = f"There is no IPv{version} range whose guests could be told {', '.join(servers)}."
+                msg = f"There is no IPv{version} range for the {', '.join(servers)}."
                 self.add_error("dns_nameservers", msg)
         return typed
 
@@ -167,7 +169,7 @@ def first_of(routers: Sequence[Router]) -> str:
 
 
 def router_choices(routers: Sequence[Router]) -> list[tuple[str, str]]:
-    return [*((str(each.id), str(each)) for each in routers), ("", "None: it leads nowhere")]
+    return [*((str(each.id), str(each)) for each in routers), ("", "None")]
 
 
 def chosen_router(routers: Sequence[Router], key: str) -> Router | None:
@@ -184,7 +186,7 @@ class SubnetForm(RecordForm):
     service_fields = {"ipv6_address_mode": "ipv6_mode", "ipv6_ra_mode": "ipv6_mode", "ip_version": "cidr"}
     notes = {
         "gateway_ip": "",
-        "allocation_pools": "first-last on each line; empty leaves them",
+        "allocation_pools": "first-last on each line; leave empty to keep them",
         "dns_nameservers": "one on each line",
         "host_routes": "range via address on each line",
     }
@@ -198,18 +200,18 @@ class SubnetForm(RecordForm):
         label="DHCP",
         required=False,
         initial=True,
-        help_text="Guests are told their addresses, routes and name servers.",
+        help_text="Guests get their addresses, routes and DNS servers by DHCP.",
     )
-    allocation_pools = PoolsField(label="Addresses to give out", placeholder="10.0.1.10-10.0.1.99")
+    allocation_pools = PoolsField(label="Allocation pools", placeholder="10.0.1.10-10.0.1.99")
     dns_nameservers = AddressesField(label="DNS servers", placeholder="9.9.9.9")
-    host_routes = RoutesField(label="Routes that guests are told", placeholder="10.9.0.0/24 via 10.0.1.9")
+    host_routes = RoutesField(label="Host routes", placeholder="10.9.0.0/24 via 10.0.1.9")
     description = forms.CharField(max_length=255, required=False)
 
     def clean(self) -> dict[str, Any]:
         """A gateway of one's own has an address."""
         typed = super().clean() or self.cleaned_data
         if typed.get("gateway") == "own" and not typed.get("gateway_ip") and "gateway_ip" not in self.errors:
-            self.add_error("gateway_ip", "Write the gateway's address.")
+            self.add_error("gateway_ip", "Enter the gateway's address.")
         return typed
 
     def refuse(self, error: NovellaError) -> None:
@@ -235,12 +237,12 @@ class SubnetForm(RecordForm):
 class NewSubnetForm(SubnetForm):
     """One more subnet of a network."""
 
-    notes = {**SubnetForm.notes, "allocation_pools": "first-last on each line; empty gives out all"}
+    notes = {**SubnetForm.notes, "allocation_pools": "first-last on each line; leave empty for all addresses"}
 
     cidr = CidrField(
         label="Range",
         widget=forms.TextInput({"placeholder": "10.0.1.0/24 or fd12:3456:789a::/64"}),
-        error_messages={"required": "Write a range such as 10.0.1.0/24."},
+        error_messages={"required": "Enter a range such as 10.0.1.0/24."},
     )
     ipv6_mode = forms.ChoiceField(
         label="How guests get IPv6 addresses", choices=MODE_CHOICES, required=False, help_text="For IPv6 ranges only."

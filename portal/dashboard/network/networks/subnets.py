@@ -51,7 +51,7 @@ class SubnetCreate(SheetPage, NetworkPage):
 
     def save(self, form: Form) -> HttpResponse:
         made = services.create_subnet(self.record, form.cleaned_data["cidr"], **cast("NewSubnetForm", form).columns())
-        return self.go(self.back(), said=f"{made.cidr} is added.")
+        return self.go(self.back(), said=f"{made.cidr} was added.")
 
     def words(self) -> str:
         return f"Add a subnet to {bdi(name_of(self.record))}"
@@ -87,12 +87,12 @@ class SubnetDelete(QuestionPage[Subnet], SubnetPage):
     def text(self) -> str:
         ports = uses.ports_of_subnet(self.context, self.record.id, NAMED + 1)
         if not ports:
-            return "Its addresses are given out no more."
+            return "Its addresses are no longer allocated."
         devices = device_words(self.context, ports)
         users = list(dict.fromkeys(devices[port.id][0] or f"port {bdi(name_of(port))}" for port in ports))
         if len(users) > NAMED:
             users = [*users[:NAMED], "others"]
-        return f"{wording.listed(users)} have addresses of it: as long as they do, it is not deleted."
+        return f"{wording.listed(users)} use its addresses. It cannot be deleted while they do."
 
     def do(self) -> None:
         services.delete_subnet(self.record)

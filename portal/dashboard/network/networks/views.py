@@ -105,13 +105,13 @@ class NetworkCreate(SheetPage):
             subnets,
             form.cleaned_data.get("router"),
         )
-        return self.go(PAGE, network.id, said=f"{bdi(network.name)} is created.")
+        return self.go(PAGE, network.id, said=f"{bdi(network.name)} was created.")
 
     def further(self) -> dict[str, Any]:
         return {**super().further(), "suggested6": uses.free_range_ipv6()}
 
     def about(self) -> str:
-        return "A private network of this project. Everything has a sensible default but the name."
+        return "A private network of this project. Only the name is required."
 
 
 def routers_to_join(context: RequestContext) -> list[Router]:
@@ -133,12 +133,12 @@ class NetworkOwn(Page):
     back_to = HOME
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        text = "A network with a free range, and a router from there to the default external network."
-        return self.ask_first("Make a network with a way out?", text, "Create both", danger=False)
+        text = "Creates a network with a free range, and a router that connects it to the default external network."
+        return self.ask_first("Create a network with external access?", text, "Create both", danger=False)
 
     def post(self, request: HttpRequest) -> HttpResponse:
         made = services.allocate_topology(self.context.project_id or NOBODY)
-        return self.go(PAGE, made.network_id, said="The network is there, and its router leads outside.")
+        return self.go(PAGE, made.network_id, said="The network and its router were created.")
 
 
 class NetworkEdit(SheetPage, NetworkPage):
@@ -174,14 +174,14 @@ class NetworkDelete(QuestionPage[Network], NetworkPage):
     def text(self) -> str:
         ports, others = uses.blocking_ports(self.context, self.record, NAMED + 1)
         if not ports and not others:
-            return "Its subnets go with it. This cannot be undone."
+            return "Its subnets are deleted with it. This cannot be undone."
         devices = device_words(self.context, ports)
         users = list(dict.fromkeys(devices[port.id][0] or f"port {bdi(name_of(port))}" for port in ports))
         if len(users) > NAMED:
             users = [*users[:NAMED], "others"]
         if others:
             users.append(wording.count(others, "port") + " of other projects")
-        return f"It is in use by {wording.listed(users)}: delete or disconnect them first, or it is not deleted."
+        return f"It is in use by {wording.listed(users)}: delete or disconnect them first."
 
     def do(self) -> None:
         services.delete_network(self.record)

@@ -29,24 +29,24 @@ class PortForm(RecordForm):
     service_fields = {"security_groups": "groups", "ip_address": "fixed_ips", "address": "fixed_ips"}
     notes = {
         "fixed_ips": "one on each line",
-        "allowed_address_pairs": "address or range, and perhaps a MAC address, on each line",
+        "allowed_address_pairs": "address or range, optionally with a MAC address, on each line",
         "extra_dhcp_opts": "name and value on each line; ipv6 before them for DHCPv6",
     }
 
     name = forms.CharField(max_length=255, required=False)
     fixed_ips = AddressesField(label="Addresses", placeholder="10.0.1.20")
     mac_address = forms.CharField(
-        label="MAC address", max_length=17, required=False, help_text="Empty takes one by chance."
+        label="MAC address", max_length=17, required=False, help_text="Leave empty to generate one."
     )
     groups = OfferedListField(label="Security groups", required=False)
     port_security_enabled = forms.BooleanField(
         label="Port security",
         required=False,
-        help_text="Without it nothing is filtered: it may send from every address, and no security group holds.",
+        help_text="Without it the port can send from every address, and security groups do not apply.",
     )
-    allowed_address_pairs = PairsField(label="May also send from", placeholder="10.0.1.100")
-    extra_dhcp_opts = OptionsField(label="DHCP options of its own", placeholder="tftp-server 10.0.1.5")
-    admin_state_up = forms.BooleanField(label="Switched on", required=False, initial=True)
+    allowed_address_pairs = PairsField(label="Allowed address pairs", placeholder="10.0.1.100")
+    extra_dhcp_opts = OptionsField(label="Extra DHCP options", placeholder="tftp-server 10.0.1.5")
+    admin_state_up = forms.BooleanField(label="Enabled", required=False, initial=True)
     description = forms.CharField(max_length=255, required=False)
 
     def __init__(
@@ -70,7 +70,7 @@ class PortForm(RecordForm):
         try:
             return mac_of(text) if text else ""
         except ValueError:
-            raise forms.ValidationError("Write a MAC address such as fa:16:3e:00:00:01.") from None
+            raise forms.ValidationError("Enter a MAC address such as fa:16:3e:00:00:01.") from None
 
     def clean_groups(self) -> list[SecurityGroup]:
         return chosen_groups(self.known, self.cleaned_data["groups"])

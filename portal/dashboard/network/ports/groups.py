@@ -25,7 +25,7 @@ class GroupsForm(RecordForm):
     focuses = False
 
     security_groups = OfferedListField(
-        label="Security groups", required=False, help_text="Without a group nothing passes, in or out."
+        label="Security groups", required=False, help_text="Without a group all traffic is blocked."
     )
 
     def __init__(self, data: QueryDict | None, port: Port, groups: Sequence[SecurityGroup]) -> None:
@@ -43,7 +43,7 @@ def chosen_groups(offered: Sequence[SecurityGroup], ids: Sequence[str]) -> list[
     wanted = {read_id(text) for text in ids}
     found = [group for group in offered if group.id in wanted]
     if len(found) < len(wanted):
-        raise ValidationError("One of the groups is not there any more.")
+        raise ValidationError("One of the groups no longer exists.")
     return found
 
 
@@ -61,7 +61,7 @@ def _lets_in(group: SecurityGroup) -> str:
     left = len(others) - MOST_NAMED
     named = [*others] if left < 2 else [*list(others)[:MOST_NAMED], f"{left} more"]
     words = [*named, *(["everything from its members"] if own else [])]
-    return f"Lets in {wording.listed(words)}" if words else "Lets nothing in"
+    return f"Allows {wording.listed(words)}" if words else "No inbound rules"
 
 
 class PortGroups(SheetPage, PortPage):
@@ -75,10 +75,10 @@ class PortGroups(SheetPage, PortPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.update_port(self.record, {}, groups=form.cleaned_data["security_groups"])
-        return self.go(self.back(), said="The security groups hold now.")
+        return self.go(self.back(), said="The security groups were updated.")
 
     def words(self) -> str:
         return f"Security groups of {bdi(said(self.record))}"
 
     def about(self) -> str:
-        return "What one of them allows is allowed. It holds at once, on a running instance too."
+        return "Traffic is allowed if any of them allows it. Changes apply immediately, also to running instances."

@@ -53,13 +53,13 @@ class PortCreate(SheetPage, NetworkPage):
             groups=form.cleaned_data["groups"],
             **typed.columns(),
         )
-        return self.go(PAGE, self.record.id, said=f"The port {said(made)} is created.")
+        return self.go(PAGE, self.record.id, said=f"The port {said(made)} was created.")
 
     def words(self) -> str:
         return f"New port on {bdi(name_of(self.record))}"
 
     def about(self) -> str:
-        return "An address and a MAC address to keep: give the port to an instance at its launch or later."
+        return "A port keeps its IP and MAC address. Attach it to an instance at launch or later."
 
 
 class PortEdit(SheetPage, PortPage):
@@ -102,7 +102,9 @@ class PortDelete(QuestionPage[Port], PortPage):
     section = "networks"
     rule = "delete_port"
     question = "Delete the port {name}?"
-    consequence = "Its addresses are given back. A port that an instance has is not deleted: detach it there first."
+    consequence = (
+        "Its addresses are released. A port of an instance cannot be deleted: detach it from the instance first."
+    )
 
     def name(self) -> str:
         return said(self.record)

@@ -23,7 +23,7 @@ class RouterForm(RecordForm):
 
     name = forms.CharField(max_length=255, widget=forms.TextInput({"placeholder": "way-out"}))
     description = forms.CharField(max_length=255, required=False)
-    admin_state_up = forms.BooleanField(label="Switched on", required=False, initial=True)
+    admin_state_up = forms.BooleanField(label="Enabled", required=False, initial=True)
 
 
 class GatewayForm(RecordForm):
@@ -34,10 +34,10 @@ class GatewayForm(RecordForm):
 
     gateway = OfferedField(label="External network", required=False, widget=forms.Select)
     enable_snat = forms.BooleanField(
-        label="Guests share its address (SNAT)",
+        label="Source NAT (SNAT)",
         required=False,
         initial=True,
-        help_text="Those without a floating IP reach what is outside by the router's own address.",
+        help_text="Instances without a floating IP use the router's address for external connections.",
     )
 
     def __init__(
@@ -88,7 +88,7 @@ class NewRouterForm(RouterForm, GatewayForm):
     def clean_subnets(self) -> list[Subnet]:
         chosen = self.cleaned_data["subnets"]
         if not set(chosen) <= self.known.keys():
-            raise forms.ValidationError("Choose among the networks that are offered.")
+            raise forms.ValidationError("Choose from the listed networks.")
         return [self.known[key] for key in chosen]
 
 
@@ -100,7 +100,7 @@ class InterfaceForm(RecordForm):
     subnet = OfferedField(widget=forms.Select, error_messages={"required": "Choose a subnet."})
     address = forms.GenericIPAddressField(
         required=False,
-        help_text="Empty takes the subnet's gateway address, and on another project's network a free one.",
+        help_text="Leave empty to use the subnet's gateway address, or a free address on another project's network.",
     )
 
     def __init__(self, data: QueryDict | None, subnets: Sequence[Subnet], chosen: str, *, own_project: object) -> None:
@@ -127,7 +127,7 @@ class InterfaceForm(RecordForm):
         typed = super().clean() or self.cleaned_data
         subnet, address = typed.get("subnet"), typed.get("address")
         if subnet is not None and subnet.gateway_ip is None and not address and "address" not in self.errors:
-            self.add_error("address", "The subnet has no gateway address: write the one that the router is to have.")
+            self.add_error("address", "The subnet has no gateway address. Enter an address for the router.")
         return typed
 
     def at_gateway(self) -> bool:
@@ -154,10 +154,10 @@ class RouteForm(RecordForm):
         try:
             return str(addressing.read_prefix(self.cleaned_data["destination"], loose=True).cidr)
         except ValueError:
-            raise forms.ValidationError("Write a range such as 10.9.0.0/24.") from None
+            raise forms.ValidationError("Enter a range such as 10.9.0.0/24.") from None
 
     def clean_nexthop(self) -> str:
         try:
             return str(addressing.read_address(self.cleaned_data["nexthop"]))
         except ValueError:
-            raise forms.ValidationError("Write an address such as 10.0.0.9.") from None
+            raise forms.ValidationError("Enter an address such as 10.0.0.9.") from None

@@ -106,10 +106,10 @@ class RouterCreate(SheetPage):
             gateway=cast("NewRouterForm", form).wanted(),
             **{name: typed[name] for name in ("name", "description", "admin_state_up")},
         )
-        return self.go(PAGE, router.id, said=f"{bdi(router.name)} is created.")
+        return self.go(PAGE, router.id, said=f"{bdi(router.name)} was created.")
 
     def about(self) -> str:
-        return "A router joins networks, and leads out of them through an external one."
+        return "A router connects networks to each other and to an external network."
 
 
 class RouterEdit(SheetPage, RouterPage):
@@ -147,13 +147,13 @@ class RouterGateway(SheetPage, RouterPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.update_router(self.record, {"gateway": cast("GatewayForm", form).wanted()})
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} leads outside now.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} now has a gateway.")
 
     def words(self) -> str:
         return f"Gateway of {bdi(name_of(self.record))}"
 
     def about(self) -> str:
-        return "It takes an address on the external network. Floating IPs of that network can lead through it."
+        return "The router gets an external address, and floating IPs of that network can use the router."
 
 
 class RouterGatewayClear(QuestionPage[Router], RouterPage):
@@ -162,10 +162,10 @@ class RouterGatewayClear(QuestionPage[Router], RouterPage):
     rule = "update_router"
     question = "Clear the gateway of {name}?"
     consequence = (
-        "Instances behind it reach nothing outside any more. Floating IPs that lead through it keep it from this."
+        "Instances behind this router lose external access. The gateway cannot be removed while floating IPs use it."
     )
     label = "Clear gateway"
-    said = "{name} leads nowhere outside now."
+    said = "The gateway of {name} was removed."
 
     def do(self) -> None:
         services.update_router(self.record, {"gateway": None})
@@ -182,8 +182,10 @@ class RouterDelete(QuestionPage[Router], RouterPage):
     def text(self) -> str:
         names = [str(leg.network) for leg in routing.legs_of(self.record)]
         if names:
-            return f"It is still on {wording.listed(names)}: remove these interfaces first, or it is not deleted."
-        return "Its gateway's address is given back." if self.record.gateway_port_id else "It is on no network."
+            return f"It is still on {wording.listed(names)}: remove these interfaces first."
+        return (
+            "Its gateway address is released." if self.record.gateway_port_id else "It is not connected to any network."
+        )
 
     def do(self) -> None:
         services.delete_router(self.record)
@@ -221,9 +223,9 @@ class InterfaceRemove(QuestionPage[Router], RouterPage):
 
     rule = "remove_router_interface"
     question = "Disconnect {name}?"
-    consequence = "Instances there reach other networks and the outside no more by this router."
+    consequence = "Its instances can no longer reach other networks through this router."
     label = "Disconnect"
-    said = "{name} is disconnected."
+    said = "{name} was disconnected."
 
     def target(self, **kwargs: Any) -> dict[str, object]:
         """Find the interface, too."""
@@ -256,7 +258,7 @@ class RouteAdd(SheetPage, RouterPage):
 
     def save(self, form: Form) -> HttpResponse:
         services.add_routes(self.record, [form.cleaned_data])
-        return self.go(self.back(), said=f"{form.cleaned_data['destination']} goes there now.")
+        return self.go(self.back(), said=f"{form.cleaned_data['destination']} is now routed there.")
 
     def words(self) -> str:
         return f"Add a route to {bdi(name_of(self.record))}"
@@ -267,7 +269,7 @@ class RouteRemove(QuestionPage[Router], RouterPage):
 
     rule = "remove_extraroutes"
     question = "Remove the route to {name}?"
-    consequence = "Packets for it go to the gateway then, if there is one."
+    consequence = "Packets for this range are then sent to the gateway, if the router has one."
     label = "Remove"
     said = "The route to {name} was removed."
 

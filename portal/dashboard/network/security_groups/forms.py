@@ -36,11 +36,11 @@ class Template:
 TEMPLATES = {
     "ssh": Template("SSH", "TCP 22: log in to Linux", (22,)),
     "web": Template("Web", "TCP 80 and 443: HTTP and HTTPS", (80, 443)),
-    "ping": Template("Ping", "ICMP echo request: see whether it is there", ping=True),
+    "ping": Template("Ping", "ICMP echo request", ping=True),
     "rdp": Template("RDP", "TCP 3389: log in to Windows", (3389,)),
     "mysql": Template("MySQL", "TCP 3306: also MariaDB", (3306,)),
     "postgresql": Template("PostgreSQL", "TCP 5432", (5432,)),
-    MEMBERS: Template("All from this group", "Members reach each other in every way"),
+    MEMBERS: Template("All from this group", "Any traffic between members"),
     OWN: Template("Own rule", "Any protocol, ports, direction"),
 }
 
@@ -80,7 +80,7 @@ class GroupForm(RecordForm):
     stateful = forms.BooleanField(
         required=False,
         initial=True,
-        help_text="Answers to what was let through pass by themselves. Without it each direction needs its own rules.",
+        help_text="Reply traffic is allowed automatically. If off, each direction needs its own rules.",
     )
 
 
@@ -98,13 +98,13 @@ class RuleForm(RecordForm):
     focuses = False
 
     template = forms.ChoiceField(
-        label="What to allow",
+        label="Rule",
         choices=[(key, ChoiceLabel(each.title, each.about)) for key, each in TEMPLATES.items()],
         initial="ssh",
         widget=forms.RadioSelect,
     )
     direction = forms.ChoiceField(
-        choices=[("ingress", "In: to the members"), ("egress", "Out: from the members")], required=False
+        choices=[("ingress", "Inbound: to the members"), ("egress", "Outbound: from the members")], required=False
     )
     protocol = forms.CharField(
         max_length=40, required=False, widget=forms.TextInput({"placeholder": "tcp", "list": "protocols"})
@@ -116,10 +116,10 @@ class RuleForm(RecordForm):
         label="IP version", choices=[("", "IPv4 and IPv6"), ("IPv4", "IPv4"), ("IPv6", "IPv6")], required=False
     )
     remote = forms.ChoiceField(
-        label="From where, or to where", choices=REMOTES, initial="anywhere", required=False, widget=forms.RadioSelect
+        label="Remote", choices=REMOTES, initial="anywhere", required=False, widget=forms.RadioSelect
     )
     cidr = forms.CharField(
-        label="Range of addresses",
+        label="Address range",
         max_length=64,
         required=False,
         widget=forms.TextInput({"placeholder": "198.51.100.0/24"}),
@@ -159,7 +159,7 @@ class RuleForm(RecordForm):
             try:
                 typed["range"] = addressing.read_prefix(text, loose=True).cidr
             except ValueError:
-                self.add_error("cidr", "Write a range such as 198.51.100.0/24, or one address.")
+                self.add_error("cidr", "Enter a range such as 198.51.100.0/24, or one address.")
         elif kind in {"group", "address_group"}:
             offered: Sequence[SecurityGroup | AddressGroup] = self.groups if kind == "group" else self.address_groups
             found = next((each for each in offered if str(each.id) == typed.get(kind)), None)
@@ -170,25 +170,25 @@ class RuleForm(RecordForm):
     def _clean_flow(self, typed: dict[str, Any]) -> None:
         number: int | None = None
         if not typed.get("protocol"):
-            self.add_error("protocol", "Name a protocol: tcp, udp, icmp, a number, or any for all of them.")
+            self.add_error("protocol", "Enter a protocol: tcp, udp, icmp, a number, or any.")
         try:
             typed["protocol"] = flows.protocol_of(typed.get("protocol"))
             number = flows.number_of(typed["protocol"], "IPv6" if typed.get("ethertype") == "IPv6" else "IPv4")
         except InvalidInputError:
-            self.add_error("protocol", "There is no such protocol. Write tcp, udp, icmp, any, or a number up to 255.")
+            self.add_error("protocol", "Unknown protocol. Enter tcp, udp, icmp, any, or a number up to 255.")
         typed["low"] = typed["high"] = None
         if text := typed.get("ports", ""):
             found = _PORTS.fullmatch(text)
             if found is None:
-                self.add_error("ports", "Write one port, or a range such as 8000-8010.")
+                self.add_error("ports", "Enter one port, or a range such as 8000-8010.")
             else:
                 typed["low"], typed["high"] = int(found[1]), int(found[2] or found[1])
         if number in {1, 58}:
             if text:
-                self.add_error("ports", "ICMP has types and codes, and no ports.")
+                self.add_error("ports", "ICMP has types and codes instead of ports.")
             typed["low"], typed["high"] = typed.get("icmp_type"), typed.get("icmp_code")
         elif typed.get("icmp_type") is not None or typed.get("icmp_code") is not None:
-            self.add_error("icmp_type", "Only ICMP has types and codes: name it as the protocol.")
+            self.add_error("icmp_type", "Types and codes are only for ICMP.")
         if not self.errors:
             try:
                 self._flows(typed)

@@ -82,10 +82,14 @@ class GroupCreate(SheetPage):
     def save(self, form: Form) -> HttpResponse:
         """Make it, and go to its page, where rules are added."""
         group = services.create_security_group(self.context.project_id or NOBODY, **form.cleaned_data)
-        return self.go(PAGE, group.id, said=f"{bdi(group.name)} is created. It lets everything out and nothing in yet.")
+        return self.go(
+            PAGE, group.id, said=f"{bdi(group.name)} was created. It allows all outbound and no inbound traffic."
+        )
 
     def about(self) -> str:
-        return "A security group says what may come in and go out. Put it on instances at launch or on their pages."
+        return (
+            "A security group filters inbound and outbound traffic. Assign it to instances at launch or on their pages."
+        )
 
 
 class GroupEdit(SheetPage, GroupPage):
@@ -118,8 +122,8 @@ class GroupDelete(QuestionPage[SecurityGroup], GroupPage):
         members = len(page_parts(self.context, self.record.id)["members"])
         if members:
             many = wording.count(members, "port")
-            return f"{many} of instances are in it: take them out of the group first, or it is not deleted."
-        return "Its rules go with it, and so do the rules of other groups that name it."
+            return f"{many} of instances are in it: remove the group from them first."
+        return "Its rules, and rules of other groups that refer to it, are deleted with it."
 
     def do(self) -> None:
         services.delete_security_group(self.record)
@@ -145,13 +149,13 @@ class RuleAdd(SheetPage, GroupPage):
         """Add what is not there yet; hosts of running instances are told at once."""
         made = services.add_missing_rules(cast("RuleForm", form).wanted(self.record))
         said = wording.listed(dict.fromkeys(wording.what(rule) for rule in made))
-        return self.go(self.back(), said=f"{bdi(name_of(self.record))} allows {said} now.")
+        return self.go(self.back(), said=f"{bdi(name_of(self.record))} now allows {said}.")
 
     def words(self) -> str:
         return f"Add a rule to {bdi(name_of(self.record))}"
 
     def about(self) -> str:
-        return "It holds at once, on running instances too."
+        return "It applies immediately, also to running instances."
 
     def crumbs(self) -> Crumbs:
         return [(name_of(self.record), self.back())]
@@ -178,7 +182,7 @@ class RuleDelete(QuestionPage[SecurityGroupRule]):
         return wording.sentence(self.record)
 
     def text(self) -> str:
-        return f"{self.name()}. What it let through is refused at once, on running instances too."
+        return f"{self.name()}. Traffic that only it allowed is blocked immediately, also for running instances."
 
     def do(self) -> None:
         services.delete_security_group_rule(self.record)
