@@ -1,5 +1,7 @@
 """The resources that are limited and Nova's default limits; -1 is unlimited, memory is in MiB."""
 
+from collections.abc import Mapping
+
 from django.conf import settings
 
 UNLIMITED = -1
@@ -48,9 +50,13 @@ DEFAULTS: dict[str, int] = COMPUTE | NETWORK | VOLUME | IMAGE
 """Nova's, Neutron's and Cinder's own defaults, and those of images.
 
 ``fixed_ips``, the addresses of ports, is unlimited by Nova's own defaults; here projects share networks, which have a
-few hundred.  Neutron limits no subnet pools, address groups and address scopes, and lets a project have ten RBAC
-policies.
+few hundred.  No current client can set it, so it grows with ``FOLLOWS``.
+
+Neutron limits no subnet pools, address groups and address scopes, and lets a project have ten RBAC policies.
 """
+
+FOLLOWS: dict[str, tuple[str, ...]] = {"fixed_ips": ("instances", "ports")}
+"""A limit that is raised to the largest of these that an operator has set, unless it is set itself."""
 
 PER_USER = frozenset({"key_pairs"})
 """Held by a user over all projects; the limit is that of the project in which one more is asked for."""
@@ -78,6 +84,25 @@ LEDGER = frozenset(DEFAULTS) - EACH - MEASURED
 def is_per_type(resource: str) -> bool:
     """Whether a resource is that of one volume type."""
     return resource.startswith(PER_TYPE)
+
+
+def raised(
+    limits: Mapping[str, int], default_rows: Mapping[str, int], project_rows: Mapping[str, int]
+) -> dict[str, int]:
+    """Return ``limits`` with those of ``FOLLOWS`` raised.
+
+    The rows are the limits that operators have set, resource to limit: the defaults of all projects, and those of one
+    project.  A row of a project wins over everything; a default row stays the least of a project without one.
+    """
+    found = dict(limits)
+    for resource, others in FOLLOWS.items():
+        if resource in project_rows or resource not in limits:
+            continue
+        levels = (project_rows,) if resource in default_rows else (default_rows, project_rows)
+        leading = [rows[other] for rows in levels for other in others if other in rows]
+        leading.append(found[resource])
+        found[resource] = UNLIMITED if UNLIMITED in leading else max(leading)
+    return found
 
 
 def delivered() -> dict[str, int]:

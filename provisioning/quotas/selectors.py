@@ -9,7 +9,7 @@ from django.db.models import Q, Sum, UUIDField
 
 from provisioning.common.prepared import Prepared
 from provisioning.quotas import registry
-from provisioning.quotas.limits import DEFAULTS, OF_USERS, UNLIMITED, delivered, is_per_type
+from provisioning.quotas.limits import DEFAULTS, OF_USERS, UNLIMITED, delivered, is_per_type, raised
 from provisioning.quotas.models import QuotaLimit, QuotaUsage, Reservation
 
 
@@ -50,10 +50,12 @@ def bounds_of(project_id: uuid.UUID, user_id: uuid.UUID | None) -> Bounds:
 
 def _of_project(rows: Iterable[tuple[uuid.UUID | None, str, int]]) -> dict[str, int]:
     limits = delivered()
-    for owner, resource, limit in sorted(rows, key=lambda row: row[0] is not None):
-        if resource in limits or owner is not None or is_per_type(resource):
-            limits[resource] = limit
-    return limits
+    defaults: dict[str, int] = {}
+    own: dict[str, int] = {}
+    for owner, resource, limit in rows:
+        (defaults if owner is None else own)[resource] = limit
+    limits |= {name: limit for name, limit in defaults.items() if name in limits or is_per_type(name)}
+    return raised(limits | own, defaults, own)
 
 
 def usage_of(project_id: uuid.UUID) -> dict[str, int]:
@@ -202,7 +204,8 @@ def own_limits(project_id: uuid.UUID | None, more: Iterable[str] = ()) -> dict[s
 
 def default_limits(more: Iterable[str] = ()) -> dict[str, int]:
     """Return what a project without limits of its own has: the operator's default, else Nova's; ``more`` as above."""
-    return delivered() | own_limits(None, more)
+    own = own_limits(None, more)
+    return raised(delivered() | own, own, {})
 
 
 def holdings(project_ids: Iterable[uuid.UUID], resources: Collection[str]) -> dict[uuid.UUID, dict[str, Detail]]:

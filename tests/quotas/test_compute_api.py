@@ -9,10 +9,11 @@ import pytest
 
 from provisioning.compute.services.key_pairs import create_key_pair
 from provisioning.network import services as network
-from provisioning.quotas.selectors import limits_of
+from provisioning.quotas.selectors import default_limits, limits_of
 from provisioning.quotas.services.limits import set_limit
 from tests.support.cast import Api, People
 from tests.support.clouds import Cloud
+from tests.support.tables import each_row
 
 pytestmark = pytest.mark.django_db
 V21 = "/compute/v2.1"
@@ -83,17 +84,16 @@ def test_addresses_are_counted_where_they_are_shown(path: str, operator_api: Api
     network.create_port(project, Cloud.make().network)
     api, operator = Api(people.alice), operator_api
     old, new = at("2.35"), at("2.36")
-    assert api.get(f"{path}/detail", **old).json()["quota_set"]["fixed_ips"] == {
-        "limit": 50,
-        "in_use": 1,
-        "reserved": 0,
-    }
-    assert api.get(path, **old).json()["quota_set"]["fixed_ips"] == 50
+    unset = {"limit": -1, "in_use": 1, "reserved": 0}
+    assert api.get(f"{path}/detail", **old).json()["quota_set"]["fixed_ips"] == unset
+    for where in (path, f"{path}/defaults"):
+        shown = api.get(where, **old).json()["quota_set"]
+        assert {shown[name] for name in NETWORKS} == {-1}, "Nova has no such limits any more"
     assert "fixed_ips" in operator.put(path, {"quota_set": {"fixed_ips": 0}}, **old).json()["badRequest"]["message"]
     assert operator.put(path, {"quota_set": {"fixed_ips": 0, "force": True}}, **old).status_code == 200
     assert operator.put(path, {"quota_set": {"fixed_ips": 5}}, **new).status_code == 400
     assert "fixed_ips" not in api.get(path, **new).json()["quota_set"]
-    assert limits_of(project)["fixed_ips"] == 0
+    assert limits_of(project)["fixed_ips"] == api.get(path, **old).json()["quota_set"]["fixed_ips"] == 0
     assert operator.delete(path, **new).status_code == 202
     assert limits_of(project)["fixed_ips"] == 0, "a version that does not know it leaves it alone"
     classes = f"{V21}/os-quota-class-sets/default"
@@ -102,6 +102,34 @@ def test_addresses_are_counted_where_they_are_shown(path: str, operator_api: Api
     assert limits_of(people.charlie.project_id)["fixed_ips"] == 7
     assert operator.get(classes, **at("2.49")).json()["quota_class_set"]["fixed_ips"] == 7
     assert "fixed_ips" not in operator.get(classes, **at("2.50")).json()["quota_class_set"]
+
+
+@each_row(
+    ("defaults", "own", "limit"),
+    [
+        ({}, {}, 50),
+        ({}, {"instances": 40}, 50),
+        ({}, {"instances": 100}, 100),
+        ({}, {"ports": 80, "instances": 60}, 80),
+        ({}, {"ports": -1}, -1),
+        ({}, {"ports": 80, "fixed_ips": 9}, 9),
+        ({"instances": 70}, {}, 70),
+        ({"instances": 70, "fixed_ips": 30}, {}, 30),
+        ({"instances": 70, "fixed_ips": 30}, {"ports": 40}, 40),
+        ({"fixed_ips": -1}, {"ports": 40}, -1),
+    ],
+)
+def test_addresses_follow_what_clients_can_set(
+    people: People, defaults: dict[str, int], own: dict[str, int], limit: int
+) -> None:
+    """``openstack quota set`` has no word for addresses, and raises what they are needed for."""
+    project = people.alice.project_id
+    for whose, limits in ((None, defaults), (project, own)):
+        for resource, value in limits.items():
+            set_limit(whose, resource, value)
+    assert limits_of(project)["fixed_ips"] == limit
+    if not own:
+        assert default_limits()["fixed_ips"] == limit
 
 
 @pytest.mark.parametrize(
@@ -159,7 +187,7 @@ def test_in_use_and_reserved_are_told_apart(path: str, people: People) -> None:
     alice = Api(people.alice)
     shown = alice.get(f"{path}/detail").json()["quota_set"]
     assert shown["ram"] == {"limit": 51_200, "in_use": 1024, "reserved": 1024}
-    assert shown["security_group_rules"] == {"limit": 100, "in_use": 4, "reserved": 0}
+    assert shown["security_group_rules"] == {"limit": -1, "in_use": 4, "reserved": 0}
     assert shown["key_pairs"]["in_use"] == 0
     shown = alice.get(f"{path}/detail?user_id={people.alice.user_id.hex}").json()["quota_set"]
     assert shown["key_pairs"] == {"limit": 100, "in_use": 1, "reserved": 0}

@@ -7,12 +7,13 @@ from provisioning.common.numbers import MAX_INTEGER
 from provisioning.quotas.limits import COMPUTE
 
 _INJECTED = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
-_OF_NETWORKS = {
+OF_NETWORKS = {
     "fixed_ips": "fixed_ips",
     "floating_ips": "floatingips",
     "security_groups": "security_groups",
     "security_group_rules": "security_group_rules",
 }
+"""Name in the API → resource of what the Networking API limits: Nova shows -1 of them until somebody sets them here."""
 _LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
 _GROUPS = ("server_groups", "server_group_members")
 
@@ -21,7 +22,7 @@ _GROUPS = ("server_groups", "server_group_members")
 def resources_of(microversion: Version) -> dict[str, str]:
     """Return name in the API → resource, as the version has them."""
     names = {name: name for name in COMPUTE if microversion < (2, 57) or name not in _INJECTED}
-    return names | (_OF_NETWORKS if microversion < (2, 36) else {})
+    return names | (OF_NETWORKS if microversion < (2, 36) else {})
 
 
 RESOURCES = resources_of((2, 1))

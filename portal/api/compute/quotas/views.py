@@ -9,13 +9,14 @@ from rest_framework.response import Response
 
 from portal.api.compute.base import ComputeView
 from portal.api.compute.quotas import schemas as quota_schemas
-from portal.api.compute.quotas.schemas import class_resources_of, resources_of
+from portal.api.compute.quotas.schemas import OF_NETWORKS, class_resources_of, resources_of
 from portal.api.compute.schemas import boolean
 from provisioning.common.context import RequestContext
 from provisioning.common.errors import InvalidInputError
 from provisioning.common.ids import NOBODY, read_id
 from provisioning.identity.selectors.lookups import projects_by_id, users_by_id
 from provisioning.quotas import selectors
+from provisioning.quotas.limits import UNLIMITED
 from provisioning.quotas.services.limits import reset_limits, set_limits
 
 
@@ -54,7 +55,8 @@ class QuotaSetBase(ComputeView):
     def limits(self, project: uuid.UUID, user: uuid.UUID | None) -> dict[str, int]:
         """Return the limits as the version shows them: a user's own, else the project's."""
         bounds = selectors.bounds_of(project, user)
-        return shape_of({**bounds.project, **bounds.user}, self.microversion)
+        hidden = hidden_limits(project, self.microversion)
+        return shape_of({**bounds.project, **bounds.user}, self.microversion) | hidden
 
 
 class QuotaSetView(QuotaSetBase):
@@ -101,7 +103,8 @@ class QuotaSetDefaultsView(QuotaSetBase):
     def get(self, request: Request, project_id: str) -> Response:
         """What a project has without quotas of its own."""
         project = self.project(project_id)
-        shape = shape_of(selectors.default_limits(), self.microversion)
+        hidden = hidden_limits(None, self.microversion)
+        shape = shape_of(selectors.default_limits(), self.microversion) | hidden
         return Response({"quota_set": {"id": project.hex, **shape}})
 
 
@@ -121,6 +124,8 @@ class QuotaSetDetailView(QuotaSetBase):
             found["key_pairs"] = keys._replace(limit=found["key_pairs"].limit)
         names = resources_of(self.microversion)
         shape: dict[str, Any] = {name: found[resource]._asdict() for name, resource in names.items()}
+        for name, limit in hidden_limits(project, self.microversion).items():
+            shape[name]["limit"] = limit
         return Response({"quota_set": {"id": project.hex, **shape}})
 
 
@@ -146,13 +151,26 @@ class QuotaClassSetView(ComputeView):
         return class_resources_of(self.microversion)
 
     def _shape(self) -> dict[str, int]:
-        limits = selectors.default_limits()
-        return {name: limits[resource] for name, resource in self._names().items()}
+        limits, names = selectors.default_limits(), self._names()
+        hidden = {name: limit for name, limit in hidden_limits(None, (2, 1)).items() if name in names}
+        return {name: limits[resource] for name, resource in names.items()} | hidden
 
 
 def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str, int]:
     """Write limits under the names and in the selection of the version."""
     return {name: limits[resource] for name, resource in resources_of(microversion).items()}
+
+
+def hidden_limits(project: uuid.UUID | None, microversion: tuple[int, int]) -> dict[str, int]:
+    """Return name in the API → -1 of networks' limits that are nobody's; ``project`` None: that have no default set.
+
+    Nova has no such limits any more, and shows -1; one that somebody has set is shown as it is.
+    """
+    names = {name: resource for name, resource in OF_NETWORKS.items() if name in resources_of(microversion)}
+    if not names:
+        return {}
+    known = selectors.own_limits(None) | (selectors.own_limits(project) if project is not None else {})
+    return {name: UNLIMITED for name, resource in names.items() if resource not in known}
 
 
 def read_limits(asked: dict[str, Any], names: Mapping[str, str]) -> dict[str, int | None]:
