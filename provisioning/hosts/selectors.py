@@ -12,7 +12,7 @@ from provisioning.hosts.models import Host
 from provisioning.identity import policy
 
 INTERNAL_ZONE = "internal"
-"""The zone of the workers; no server can be there."""
+"""The zone of the workers, and of hosts that an operator hides from the list of zones."""
 SEEING_HOSTS = (
     "os_compute_api:os-hypervisors:list",
     "os_compute_api:os-hypervisors:list-detail",
@@ -84,9 +84,10 @@ def hosts_for(context: RequestContext) -> list[Host]:
 
 
 def zones() -> dict[str, bool]:
-    """Return each zone that has a host, and whether one of its hosts is enabled."""
+    """Return each zone that has a host, except ``INTERNAL_ZONE``, and whether one of its hosts is enabled."""
     found: dict[str, bool] = {}
-    for zone, enabled in Host.objects.values_list("availability_zone", "enabled").distinct().order_by():
+    shown = Host.objects.exclude(availability_zone=INTERNAL_ZONE)
+    for zone, enabled in shown.values_list("availability_zone", "enabled").distinct().order_by():
         found[zone] = found.get(zone, False) or enabled
     return found
 

@@ -123,7 +123,7 @@ def two(cloud: Cloud, operator: Api) -> tuple[int, int]:
     [
         ("post", "", {"aggregate": {"name": ""}}, 400),
         ("post", "", {"aggregate": {"name": "rack"}}, 409),
-        ("post", "", {"aggregate": {"name": "x", "availability_zone": "internal"}}, 400),
+        ("post", "", {"aggregate": {"name": "x", "availability_zone": "a:b"}}, 400),
         ("put", "/{id}", {"aggregate": {"name": None}}, 400),
         ("put", "/{other}", {"aggregate": {"name": "rack"}}, 409),
         ("put", "/999", {"aggregate": {"name": "x"}}, 404),
@@ -160,6 +160,8 @@ def test_metadata_is_added_changed_and_removed(cloud: Cloud, operator: Api) -> N
     assert answer.json()["aggregate"]["metadata"] == {"ssd": "true", "row": "2"}
     zoned = act(operator, number, "set_metadata", metadata={"availability_zone": "moon"}).json()["aggregate"]
     assert (zoned["availability_zone"], zoned["metadata"]["availability_zone"]) == ("moon", "moon")
+    hidden = act(operator, number, "set_metadata", metadata={"availability_zone": "internal"})
+    assert hidden.status_code == 200, "Nova reserves no name"
     bare = act(operator, number, "set_metadata", metadata={"availability_zone": None}).json()["aggregate"]
     assert (bare["availability_zone"], bare["metadata"]) == (None, {"ssd": "true", "row": "2"})
 

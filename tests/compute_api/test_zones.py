@@ -17,6 +17,7 @@ ZONES = f"{V21}/os-availability-zone"
 def test_a_member_sees_names_and_no_hosts(api: Api, cloud: Cloud) -> None:
     cloud.add_host("h2", zone="moon")
     cloud.add_host("h3", zone="mars")
+    cloud.add_host("h4", zone="internal")
     Host.objects.filter(name="h3").update(enabled=False)
     worker_groups.beat("m1:boot:1.2", ["scheduler"])
     assert api.get(ZONES).json() == {
@@ -33,12 +34,14 @@ def test_an_operator_sees_hosts_and_the_workers(people: People, cloud: Cloud) ->
     cloud.add_host("h2", zone="moon")
     Host.objects.filter(name="h2").update(forced_down=True)
     cloud.add_host("h3", zone="mars")
+    cloud.add_host("h4", zone="internal")
     Host.objects.filter(name="h3").update(enabled=False)
     worker_groups.beat("m1:boot:1.2", ["images", "scheduler"])
     found = Api(people.operator).get(f"{ZONES}/detail").json()["availabilityZoneInfo"]
     by_name = {zone["zoneName"]: zone for zone in found}
     assert [zone["zoneName"] for zone in found] == ["internal", "moon", "nova", "mars"]
     assert by_name["internal"]["hosts"]["m1"].keys() == {"nova-scheduler", "nova-conductor"}
+    assert by_name["internal"]["hosts"]["h4"].keys() == {"nova-compute"}, "Nova lists both there"
     assert by_name["mars"] == {"zoneName": "mars", "zoneState": {"available": False}, "hosts": None}
     state = by_name["nova"]["hosts"]["h1"]["nova-compute"]
     assert (state["active"], state["available"]) == (True, True)

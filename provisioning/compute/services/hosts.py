@@ -17,7 +17,6 @@ from provisioning.compute.names import check_text
 from provisioning.compute.release import give_back_of_dead
 from provisioning.hosts import notifications
 from provisioning.hosts.models import Host
-from provisioning.hosts.selectors import INTERNAL_ZONE
 from provisioning.identity import policy
 
 RATIOS = frozenset({"cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio"})
@@ -115,13 +114,11 @@ def _check_free_to_move(host: Host) -> None:
 
 
 def check_zone(value: str) -> str:
-    """Return a zone's name; InvalidInputError for ':', which parts zone and host in a launch, and the workers' zone."""
+    """Return a zone's name; InvalidInputError for ':', which separates zone and host in a launch."""
     name = check_text(value, "availability_zone", shortest=1)
-    if ":" in name or name == INTERNAL_ZONE:
-        raise InvalidInputError(
-            f"Invalid input for availability_zone: {name!r} has a ':' or is the workers' own zone.",
-            field="availability_zone",
-        )
+    if ":" in name:
+        msg = f"Invalid input for availability_zone: {name!r} has a ':'."
+        raise InvalidInputError(msg, field="availability_zone")
     return name
 
 
