@@ -10,7 +10,9 @@ from compute_agent.contract.volume import UnmanagedDisk, UnmanagedDisks
 from provisioning.hosts import calls
 from provisioning.quotas import drift
 from provisioning.quotas.selectors import usage_of
+from provisioning.volumes.host_commands import send
 from provisioning.volumes.models import StoragePool, Volume
+from provisioning.volumes.services import manage
 from tests.support.clouds import GIB
 from tests.support.scripted_pool import ScriptedPool
 from tests.support.tables import each_row
@@ -58,7 +60,7 @@ def test_what_is_nobody_s_is_listed(world: World, pool: str) -> None:
     assert world.operator.get(f"{V3}/manageable_volumes?host={host}", **at("3.7")).status_code == 404
 
 
-def test_a_disk_becomes_a_volume_and_a_volume_a_disk(world: World, pool: str) -> None:
+def test_a_disk_becomes_a_volume_and_a_volume_a_disk(world: World, pool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     project = world.people.operator.project_id
     before = usage_of(project)["gigabytes"]
     answer = managed(world, pool, name="found", bootable=True, metadata={"a": "b"})
@@ -76,7 +78,10 @@ def test_a_disk_becomes_a_volume_and_a_volume_a_disk(world: World, pool: str) ->
     assert usage_of(project)["gigabytes"] == before + 2
     assert StoragePool.objects.get(name="files").allocated_gb == 2
     assert world.act(ident, "os-unmanage", {}) in (403, 404)
+    sent: list[Any] = []
+    monkeypatch.setattr(manage, "send", lambda volume, body: (sent.append(body), send(volume, body)))
     assert world.act(ident, "os-unmanage", {}, api=world.operator) == 202
+    assert [body.name for body in sent] == [f"volume-{ident}"], "Cinder's volume_name_template, which clients use"
     assert world.operator.get(f"{V3}/volumes/{ident}", **NEWEST).status_code == 404
     assert usage_of(project)["gigabytes"] == before
     assert StoragePool.objects.get(name="files").allocated_gb == 0

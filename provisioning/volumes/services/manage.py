@@ -144,7 +144,7 @@ def _check_type(context: RequestContext, pool: StoragePool, kind: VolumeType | N
 @when_broken_off
 @transaction.atomic
 def unmanage_volume(context: RequestContext, volume_id: str | uuid.UUID) -> None:
-    """Leave a volume's data in its pool as a disk that is nobody's, ``volume-ID.qcow2``, and forget the volume.
+    """Leave a volume's data in its pool as a disk that is nobody's, ``volume-ID`` as in Cinder, and forget the volume.
 
     Raises VolumeNotFoundError, InvalidVolumeError.
     """
@@ -164,7 +164,7 @@ def unmanage_volume(context: RequestContext, volume_id: str | uuid.UUID) -> None
         raise InvalidVolumeError(f"A pool of the kind {pool.driver} keeps nothing beside volumes.")
     commands.withdraw(commands.unfinished(VOLUME, volume.id).filter(acknowledged_at=None))
     state.move(volume, VolumeStatus.DELETING, "delete.start", changes={"generation": volume.generation + 1})
-    send(volume, UnmanageVolumeRequest(volume=spec_of(volume), name=f"volume-{volume.id}.qcow2"))
+    send(volume, UnmanageVolumeRequest(volume=spec_of(volume), name=f"volume-{volume.id}"))
 
 
 @takes_end(UnmanageVolumeRequest)
