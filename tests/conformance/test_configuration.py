@@ -21,6 +21,7 @@ POOL = {
     "vendor_name": "Novella",
     "storage_protocol": "rbd",
     "online_extend_support": True,
+    "manage": True,
 }
 ANSWERS: dict[tuple[str, str], Any] = {
     ("identity", "/v3/OS-TRUST/trusts"): {"trusts": []},
@@ -115,6 +116,7 @@ def test_tempest_is_told(facts: Facts, tmp_path: Path) -> None:
         "multi_backend": "false",
         "extend_attached_volume": "true",
         "extend_attached_encrypted_volume": "true",
+        "manage_volume": "true",
     }
     assert told["image"]["disk_formats"] == "raw,qcow2"
     assert told["service_available"]["cinder"] == "true"

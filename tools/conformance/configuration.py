@@ -183,6 +183,7 @@ def _volume(facts: Facts) -> Settings:
             "multi_backend": _yes(len(names) > 1),
             "extend_attached_volume": extended,
             "extend_attached_encrypted_volume": extended,
+            "manage_volume": _yes(any(str(pool.get("manage")) == "True" for pool in facts.pools)),
         },
     }
 
