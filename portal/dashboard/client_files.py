@@ -1,6 +1,7 @@
 """Configuration with which OpenStack's clients find this cloud: ``clouds.yaml`` and ``openrc``.
 
-Names are whatever people typed, so values are quoted for YAML and for the shell.
+Names are whatever people typed, so values are quoted for YAML and for the shell.  The files name no microversion:
+clients negotiate one, and a program that asks for another would fail.
 """
 
 import shlex
@@ -18,8 +19,6 @@ from provisioning.identity.catalog import PATHS
 
 CLOUD = "novella"
 """The cloud's name in ``clouds.yaml``."""
-VOLUME_MICROVERSION = "3.71"
-"""The newest: by an older one the ``openstack`` program freezes no volume that a server has, whatever it is told."""
 _LEFT_OVER = (
     *("OS_CLOUD", "OS_AUTH_TYPE", "OS_TOKEN", "OS_USERNAME", "OS_USER_ID", "OS_PASSWORD", "OS_USER_DOMAIN_ID"),
     *("OS_USER_DOMAIN_NAME", "OS_PROJECT_ID", "OS_PROJECT_NAME", "OS_PROJECT_DOMAIN_ID", "OS_PROJECT_DOMAIN_NAME"),
@@ -73,7 +72,6 @@ def application_credential_files(request: HttpRequest, credential_id: str, secre
 
 def _clouds_yaml(sign_in: Mapping[str, Any]) -> str:
     cloud = {**sign_in, "region_name": settings.REGION, "interface": "public", "identity_api_version": 3}
-    cloud["volume_default_microversion"] = VOLUME_MICROVERSION
     return str(
         yaml.safe_dump(
             {"clouds": {CLOUD: cloud}}, sort_keys=False, allow_unicode=True, default_flow_style=False, width=4096
@@ -84,6 +82,5 @@ def _clouds_yaml(sign_in: Mapping[str, Any]) -> str:
 def _openrc(values: Mapping[str, str]) -> str:
     named = {f"OS_{name.upper()}": value for name, value in values.items()}
     named |= {"OS_REGION_NAME": settings.REGION, "OS_INTERFACE": "public", "OS_IDENTITY_API_VERSION": "3"}
-    named["OS_VOLUME_API_VERSION"] = VOLUME_MICROVERSION
     lines = [f"export {name}={shlex.quote(value)}" for name, value in named.items()]
     return "\n".join([f"unset {' '.join(_LEFT_OVER)}", *lines]) + "\n"

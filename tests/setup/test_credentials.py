@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 from openstack.config import OpenStackConfig
 
-from portal.api.volume.base import MICROVERSIONS
-from portal.dashboard import client_files
 from up import credentials
 from up.data_folder import DataFolder
 
 URL = "http://127.0.0.1:8123/identity/v3"
-NEWEST = ".".join(map(str, MICROVERSIONS.maximum))
-"""Of the Block Storage API: the standard client freezes volumes of servers by it alone."""
 ODD = "a b'c\"d$e#f: %"
 
 
@@ -38,15 +34,18 @@ def test_the_standard_client_reads_clouds_yaml(data: DataFolder) -> None:
         assert region.config["auth"]["project_name"] == name
         assert region.config["auth"]["password"] == password
         assert region.region_name == "RegionOne"
-        assert region.get_default_microversion("volume") == NEWEST
+        own = config.get_one(cloud=name, load_envvars=False, volume_api_version="3.27")
+        assert own._get_version_request("block-storage", None).default_microversion == "3.27"
+        own = config.get_one(cloud=name, load_envvars=False, block_storage_default_microversion="3.50")
+        assert own._get_version_request("block-storage", None).default_microversion == "3.50"
 
 
 def test_openrc_survives_the_shell(data: DataFolder) -> None:
     credentials.write(data, URL, credentials.sign_ins(data, {"demo": ODD}))
-    names = '"$OS_AUTH_URL" "$OS_USERNAME" "$OS_PASSWORD" "$OS_VOLUME_API_VERSION"'
-    script = f'. {data.path}/openrc-demo.sh; printf "%s|%s|%s|%s" {names}'
+    names = '"$OS_AUTH_URL" "$OS_USERNAME" "$OS_PASSWORD"'
+    script = f'. {data.path}/openrc-demo.sh; printf "%s|%s|%s" {names}'
     said = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
-    assert said == f"{URL}|demo|{ODD}|{NEWEST}"
+    assert said == f"{URL}|demo|{ODD}"
 
 
 def test_the_files_are_for_their_owner_only(data: DataFolder) -> None:
@@ -66,7 +65,3 @@ def test_a_changed_password_is_taken_from_the_file_its_owner_edited(data: DataFo
 def test_an_unknown_password_is_left_out(data: DataFolder) -> None:
     credentials.write(data, URL, credentials.sign_ins(data, {"admin": None}))
     assert "password" not in (data.path / "clouds.yaml").read_text()
-
-
-def test_what_pages_offer_names_the_same_microversion() -> None:
-    assert client_files.VOLUME_MICROVERSION == credentials.VOLUME_MICROVERSION == NEWEST

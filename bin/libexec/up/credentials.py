@@ -1,4 +1,7 @@
-"""The files by which the standard clients sign in: clouds.yaml and openrc-*.sh, readable by their owner only."""
+"""The files by which the standard clients sign in: clouds.yaml and openrc-*.sh, readable by their owner only.
+
+They name no microversion: clients negotiate one, and a program that asks for another would fail.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,6 @@ from typing import Any
 from up.data_folder import DataFolder
 
 REGION = "RegionOne"
-VOLUME_MICROVERSION = "3.71"
-"""The newest: by an older one the ``openstack`` program freezes no volume that a server has, whatever it is told."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,6 @@ def _cloud(user: SignIn, auth_url: str) -> str:
         '      project_domain_name: "Default"\n'
         f"    region_name: {json.dumps(REGION)}\n"
         '    identity_api_version: "3"\n'
-        f"    volume_default_microversion: {json.dumps(VOLUME_MICROVERSION)}\n"
     )
 
 
@@ -95,6 +95,5 @@ def _openrc(user: SignIn, auth_url: str) -> str:
         "OS_PROJECT_DOMAIN_NAME": "Default",
         "OS_REGION_NAME": REGION,
         "OS_IDENTITY_API_VERSION": "3",
-        "OS_VOLUME_API_VERSION": VOLUME_MICROVERSION,
     }
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())

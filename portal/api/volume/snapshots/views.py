@@ -31,6 +31,8 @@ from provisioning.volumes import services
 from provisioning.volumes.models import Snapshot
 from provisioning.volumes.selectors.access import snapshot_for, visible_snapshots
 
+NEWEST_OF_THE_SDK = (3, 65)
+"""The newest version in which openstacksdk creates snapshots; ``openstack`` drops its ``--force`` there."""
 FORCE_IS_USUAL = (3, 66)
 """From this version on volumes are snapshotted while servers have them without being asked to by force."""
 SNAPSHOTS = Lists(
@@ -133,13 +135,18 @@ class SnapshotsView(SnapshotBase, ListingView):
         return [summary(row) for row in rows]
 
     def post(self, request: Request) -> Response:
-        """Make one of a volume; before 3.66 only with ``force`` while a server has it."""
+        """Create one of a volume.
+
+        While a server has the volume, ``force`` must be true before 3.65, and must not be false in 3.65.
+        """
         asked = self.checked_body()["snapshot"]
         force = asked.get("force")
         if self.microversion >= FORCE_IS_USUAL:
             if force is not None and not boolean(force):
                 msg = f"Since microversion 3.66 the 'force' option is invalid, and must not be {force!r}."
                 raise InvalidInputError(msg, field="force")
+            force = True
+        elif self.microversion >= NEWEST_OF_THE_SDK and force is None:
             force = True
         made = services.create_snapshot(
             self.context,
