@@ -119,7 +119,7 @@ def test_one_changes_between_projects_domains_and_the_system(domains: Domains) -
     assert "<h1><bdi>works</bdi></h1>" in answer.content.decode()
     answer = client.post("/auth/domain/other/", {"next": "/instances/"}, follow=True)
     assert answer.redirect_chain == [("/domain/", 302)]
-    assert "You look after the domain Other now." in answer.content.decode()
+    assert "You now administer the domain Other." in answer.content.decode()
 
 
 def test_nobody_changes_to_what_is_not_theirs(domains: Domains) -> None:
@@ -139,7 +139,9 @@ def test_pages_of_projects_say_that_they_are(domains: Domains, at_auditor: Clien
     for client in (domains.at_dora, at_auditor):
         for path in ("/instances/", "/networks/", "/project/", "/api-access/", "/application-credentials/create/"):
             answer = client.get(path)
-            assert (answer.status_code, "This page is a project" in answer.content.decode()) == (403, True), path
+            assert (answer.status_code, "belongs to a project" in answer.content.decode()) == (403, True), (
+                path
+            )
         assert client.post("/key-pairs/create/", {"name": "x"}).status_code == 403
 
 
@@ -398,7 +400,7 @@ def test_an_administrator_of_the_system_gives_roles_everywhere(at_chief: Client,
 
 
 def test_the_system_s_page_leads_to_the_operators_pages(at_chief: Client, people: People, signed_in: SignedIn) -> None:
-    assert "You have none." in at_chief.get("/system/").content.decode()
+    assert "You do not have it in any project." in at_chief.get("/system/").content.decode()
     chief = User.objects.get(name="chief")
     assign_role(chief, people.operator.project, "admin")
     assert f"/auth/project/{people.operator.project.id}/" in at_chief.get("/system/").content.decode()

@@ -112,7 +112,7 @@ def test_the_sentence(
 def test_hosts_that_others_took(at_alice: Client, web: Instance) -> None:
     decide(web, took("RamFilter", 2, 2), weights=[{"host": "h", "weight": 1.0}])
     assert decisions_on(at_alice, web)[0].sentence == f"2 hosts, and all will do. {ALL_TAKEN}"
-    assert "Other servers took them" in page_of(at_alice, web).content.decode()
+    assert "Other servers claimed them" in page_of(at_alice, web).content.decode()
 
 
 def test_attempts_are_newest_first_with_the_reasons_of_those_that_failed(

@@ -73,7 +73,7 @@ def test_one_that_is_there_comes_first_and_one_that_leads_elsewhere_is_moved(
     moved = services.create_floating_ip(alice.project_id, outside, port=elsewhere)
     free = services.create_floating_ip(alice.project_id, outside)
     page = at_alice.get(path(port))
-    assert offered(page, "floating") == [free.address, "A new one", moved.address]
+    assert offered(page, "floating") == [free.address, "Allocate a new one", moved.address]
     assert page.context["form"]["floating"].value() == str(free.id)
     at_alice.post(path(port), {"floating": str(moved.id)})
     moved.refresh_from_db()

@@ -83,7 +83,7 @@ def test_who_leaves_a_group_loses_its_roles_at_once(
     at_dora = Client()
     sign_in_browser(at_dora, Person(dora, project))
     assert at_dora.get("/").status_code == 200
-    assert "Take dora out of staff?" in at_operator.get(f"/groups/{staff.id}/users/{dora.id}/remove/").content.decode()
+    assert "Remove dora from staff?" in at_operator.get(f"/groups/{staff.id}/users/{dora.id}/remove/").content.decode()
     at_operator.post(f"/groups/{staff.id}/users/{dora.id}/remove/")
     assert at_dora.get("/").status_code == 302
 

@@ -118,11 +118,11 @@ def test_a_limit_below_usage_is_taken_and_said(at_operator: Client, alice: Perso
     use(alice.project_id, instances=3, cores=4)
     address = f"/projects/{alice.project_id}/quotas/"
     page = at_operator.post(address, form(cores="2"), follow=True).content.decode()
-    assert "vCPUs: 4 in use with a limit of 2. Nothing is taken away" in page
+    assert "vCPUs: 4 in use with a limit of 2. Nothing is deleted" in page
     assert "Instances: 3 in use" not in page
     assert limits_of(alice.project_id)["cores"] == 2
     editor = at_operator.get(address).content.decode()
-    assert editor.count("More is in use than this limit") == 1
+    assert editor.count("The usage exceeds this limit") == 1
 
 
 def test_the_limit_counts_at_the_next_launch(at_operator: Client, alice: Person) -> None:

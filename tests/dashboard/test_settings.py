@@ -166,7 +166,7 @@ def test_guessing_the_present_password_has_an_end(people: People) -> None:
         .errors["original"][0]
         for n in range(7)
     ]
-    assert "not your present password" in said[0]
+    assert "current password is wrong" in said[0]
     assert "Try again in" in said[-1]
     assert here.get("/").status_code == 200
 

@@ -131,7 +131,7 @@ def test_an_operator_lets_somebody_in_and_out(cloud: OneMachine, at_operator: Br
     expect(elsewhere.locator("#live-mark[data-state=live]").first).to_be_visible()
     page.get_by_test_id("remove-ada").click()
     page.get_by_test_id("confirm").click()
-    expect(page.locator("#toasts")).to_contain_text("ada has no role on laboratory itself any more.")
+    expect(page.locator("#toasts")).to_contain_text("The roles of ada on laboratory were revoked.")
     elsewhere.wait_for_url(re.compile("/auth/login/"))
     assert [text for text in watched.complaints if "status of 422" not in text] == []
 

@@ -116,6 +116,6 @@ def test_a_page_of_what_was_deleted_elsewhere_says_so_and_offers_nothing_more(
     page = watch(signed_in, f"{cloud.url}/networks/{made}/").page
     expect(page.get_by_role("link", name="Edit")).to_be_visible()
     cloud.openstack("network", "delete", made)
-    expect(page.get_by_text("This was deleted in the meantime")).to_be_visible()
+    expect(page.get_by_text("This was deleted.")).to_be_visible()
     for name in ("Edit", "Delete", "Add subnet", "New port"):
         expect(page.get_by_role("link", name=name)).to_be_hidden()

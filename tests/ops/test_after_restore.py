@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from io import StringIO
 
 import pytest
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[restored.Step]:
     monkeypatch.setattr(restored, "LOOK_AGAIN", 0)
-    return list(restored._STEPS)
+    return [*restored.STEPS]
 
 
 def run() -> str:
@@ -32,15 +33,14 @@ def run() -> str:
 
 
 def test_every_step_runs_and_says_what_it_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restored, "_STEPS", [])
     done: list[str] = []
-    for name in ("lower", "higher"):
 
-        @restored.step
-        def step(name: str = name) -> list[str]:
-            done.append(name)
-            return [f"{name} said"]
+    def step(name: str) -> list[str]:
+        done.append(name)
+        return [f"{name} said"]
 
+    steps = (partial(step, "higher"), partial(step, "lower"))
+    monkeypatch.setattr(restored.STEPS, "_entries", steps)
     said = run()
     assert done == ["higher", "lower"]
     assert said.index("higher said") < said.index("lower said")
@@ -48,12 +48,10 @@ def test_every_step_runs_and_says_what_it_did(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_step_that_fails_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(restored, "_STEPS", [])
-
-    @restored.step
     def broken() -> list[str]:
         raise RuntimeError
 
+    monkeypatch.setattr(restored.STEPS, "_entries", (broken,))
     with pytest.raises(RuntimeError):
         restored.after_restore()
     assert not Restore.objects.exists()

@@ -263,7 +263,7 @@ class World:
 def made(answer: Any) -> bool:
     """Whether an answer says that it was made; what it says otherwise names the quota."""
     text = answer.content.decode()
-    refused = "Quota exceeded" in text or "quota has no room" in text  # an API, a page
+    refused = "Quota exceeded" in text or "quota is exceeded" in text  # an API, a page
     if answer.status_code in (200, 201, 202, 302, 303) and not refused:
         return True
     assert refused, text[-3000:]

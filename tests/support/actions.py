@@ -66,7 +66,7 @@ def service(name: str) -> Callable[..., Any]:
     """Return the function that begins an action by its name: ``stop``, ``rescue``, ``create_image`` …"""
     for found in iter_modules(package.__path__):
         module = import_module(f"{package.__name__}.{found.name}")
-        if name in vars(module):
-            function: Callable[..., Any] = vars(module)[name]
+        function = vars(module).get(name)
+        if callable(function):
             return function
     raise LookupError(f"There is no service {name}.")

@@ -39,9 +39,7 @@ class NewNetworkForm(RecordForm):
         label="Name", max_length=255, widget=forms.TextInput({"form": NETWORK_FORM, "placeholder": "backend"})
     )
     net_cidr = CidrField(label="Range", widget=forms.TextInput({"form": NETWORK_FORM, "placeholder": "10.0.1.0/24"}))
-    net_router = OfferedField(
-        label="Router", required=False, widget=forms.Select({"form": NETWORK_FORM})
-    )
+    net_router = OfferedField(label="Router", required=False, widget=forms.Select({"form": NETWORK_FORM}))
 
     def __init__(self, data: QueryDict | None, *, free: str, routers: Sequence[Router]) -> None:
         super().__init__(data, initial={"net_cidr": free, "net_router": first_of(routers)})

@@ -13,7 +13,7 @@ OF_NETWORKS = {
     "security_groups": "security_groups",
     "security_group_rules": "security_group_rules",
 }
-"""Name in the API → resource of what the Networking API limits: Nova shows -1 of them until somebody sets them here."""
+"""Name in the API → a resource that the Networking API limits; as in Nova, -1 is shown until a limit is set here."""
 _LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
 _GROUPS = ("server_groups", "server_group_members")
 

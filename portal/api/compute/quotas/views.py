@@ -162,9 +162,9 @@ def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str,
 
 
 def hidden_limits(project: uuid.UUID | None, microversion: tuple[int, int]) -> dict[str, int]:
-    """Return name in the API → -1 of networks' limits that are nobody's; ``project`` None: that have no default set.
+    """Return name in the API → -1 for the limits of networks that are not set; ``project`` None: for the defaults.
 
-    Nova has no such limits any more, and shows -1; one that somebody has set is shown as it is.
+    Nova no longer has such limits, and shows -1.
     """
     names = {name: resource for name, resource in OF_NETWORKS.items() if name in resources_of(microversion)}
     if not names:

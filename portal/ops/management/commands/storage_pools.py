@@ -127,7 +127,7 @@ def fit_as_json(fit: VolumeFit) -> str:
 def fit_as_text(fit: VolumeFit) -> str:
     """Write the answer for a person: how many, what each filter left, and which pools take how many."""
     filters = [(each.name, each.before, each.after, each.reason) for each in fit.decision.filters]
-    lines = [f"{fit.fits} such volumes would find a place. {fit.sentence}", ""]
+    lines = [f"{fit.fits} such volumes would fit. {fit.sentence}", ""]
     lines += table(("filter", "before", "after", "why"), filters)
     if fit.pools:
         lines += ["", *table(("pool", "volumes", "room GiB"), fit.pools)]
