@@ -139,9 +139,7 @@ def test_pages_of_projects_say_that_they_are(domains: Domains, at_auditor: Clien
     for client in (domains.at_dora, at_auditor):
         for path in ("/instances/", "/networks/", "/project/", "/api-access/", "/application-credentials/create/"):
             answer = client.get(path)
-            assert (answer.status_code, "belongs to a project" in answer.content.decode()) == (403, True), (
-                path
-            )
+            assert (answer.status_code, "belongs to a project" in answer.content.decode()) == (403, True), path
         assert client.post("/key-pairs/create/", {"name": "x"}).status_code == 403
 
 

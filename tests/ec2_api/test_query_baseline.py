@@ -26,7 +26,7 @@ from portal.api.ec2 import urls
 from portal.api.ec2.registry import actions
 from provisioning.compute.models import BlockDevice, Instance, KeyPair
 from provisioning.ec2 import ids, tags
-from provisioning.ec2.kinds import kinds
+from provisioning.ec2.kinds import KINDS
 from provisioning.hosts import calls
 from provisioning.hosts.models import Host
 from provisioning.identity.services.ec2 import create_ec2_credential
@@ -142,14 +142,14 @@ class Ec2World(World):
 
 def _things_of(owner: Person) -> Iterator[tuple[str, uuid.UUID]]:
     """Yield the kind and the resource of everything that the owner has."""
-    for prefix, kind in kinds.items():
+    for kind in KINDS:
         mine = {"project_id": owner.project_id}
         if kind.model is SecurityGroupRule:
             mine = {"group__project_id": owner.project_id}
         elif kind.model is KeyPair:
             mine = {"user_id": owner.user_id}
         for key in kind.model._default_manager.filter(**mine).values_list("pk", flat=True):
-            yield prefix, uuid.UUID(int=key) if isinstance(key, int) else key
+            yield kind.prefix, uuid.UUID(int=key) if isinstance(key, int) else key
 
 
 def _filled(arguments: dict[str, Any], owner: Person) -> dict[str, Any]:

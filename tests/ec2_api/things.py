@@ -14,7 +14,7 @@ from portal.api.ec2.protocol import model
 from portal.api.ec2.registry import Action
 from provisioning.compute.models import BlockDevice, Instance, KeyPair
 from provisioning.ec2 import ids
-from provisioning.ec2.kinds import kinds
+from provisioning.ec2.kinds import by_prefix
 from provisioning.hosts.models import Host
 from provisioning.identity.models import Credential, Role
 from provisioning.identity.selectors.tokens import context_of
@@ -96,7 +96,9 @@ def make_things(people: People, world: World) -> Things:
     for person in people.everybody():
         network.ensure_default_security_group(person.project_id)
     networking = _networking(people.alice, world)
-    known = {prefix: _one(prefix, people.alice, world) for prefix in {*kinds, *(each.prefix for each in names.KINDS)}}
+    known = {
+        prefix: _one(prefix, people.alice, world) for prefix in {*by_prefix(), *(each.prefix for each in names.KINDS)}
+    }
     found = {prefix: ids.id_of(prefix, resource) for prefix, resource in known.items() if resource is not None}
     words = {
         "public-image": ids.id_of("ami", world.cloud.image.id),
@@ -119,7 +121,7 @@ def make_things(people: People, world: World) -> Things:
 
 def _pools(own: dict[str, str]) -> dict[str, list[str]]:
     pools: dict[str, list[str]] = {}
-    for prefix, kind in kinds.items():
+    for prefix, kind in by_prefix().items():
         rows = kind.model._default_manager.order_by("pk").values_list("pk", flat=True)[:6]
         keys = [uuid.UUID(int=key) if isinstance(key, int) else key for key in rows]
         pools[prefix] = sorted({*ids.ids_of(prefix, keys).values(), *([own[prefix]] if prefix in own else [])})
@@ -203,7 +205,7 @@ def _one(prefix: str, alice: Person, world: World) -> uuid.UUID | None:
     }
     if prefix in chosen:
         return uuid.UUID(chosen[prefix])
-    kind = kinds.get(prefix)
+    kind = by_prefix().get(prefix)
     if kind is None:
         return None
     field = "user_id" if kind.model is KeyPair else "project_id"
