@@ -360,6 +360,14 @@ def test_attachments_of_somebody_outside(world: World) -> None:
     assert world.act(ident, "os-extend", {"new_size": 2}) == 202
     drain()
     assert (world.show(ident)["status"], world.show(ident)["size"]) == ("in-use", 2), "there is no guest"
+    for version, force, code in (
+        *(("3.64", {}, 400), ("3.64", {"force": True}, 202), ("3.65", {"force": False}, 400), ("3.65", {}, 202)),
+        *(("3.66", {"force": False}, 400), ("3.66", {}, 202)),
+    ):
+        asked = {"snapshot": {"volume_id": ident, **force}}
+        assert world.alice.post(f"{V3}/snapshots", asked, **at(version)).status_code == code, (version, force)
+        drain()
+    world.agent.work()
     assert world.alice.delete(where, **NEWEST).status_code == 200, "there is no such server"
     assert world.show(ident)["status"] == "available"
 
