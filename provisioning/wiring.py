@@ -71,6 +71,7 @@ import provisioning.volumes.ownership
 import provisioning.volumes.restored
 import provisioning.volumes.services
 import provisioning.volumes.services.backup_restores
+import provisioning.volumes.services.manage
 import provisioning.volumes.services.migrate
 import provisioning.volumes.services.upload
 import provisioning.volumes.upkeep
@@ -86,6 +87,7 @@ WORKING = (
     provisioning.network.delivery.jobs,
     provisioning.network.upkeep,
     provisioning.volumes.services,
+    provisioning.volumes.services.manage,
     provisioning.volumes.backup_jobs,
     provisioning.volumes.upkeep,
     provisioning.compute.actions.every,
