@@ -1,4 +1,4 @@
-"""What a guest reads of itself and its owner may change while it runs: its host is notified."""
+"""Columns of a server that its guest reads: when they change, its host is notified."""
 
 from collections.abc import Callable, Collection
 

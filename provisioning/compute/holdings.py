@@ -1,4 +1,4 @@
-"""What projects and users hold of compute, counted anew for the quotas, and what is not limited, with the reasons."""
+"""Usage of compute by projects and users, counted from the records, and the records without a limit."""
 
 import uuid
 from collections.abc import Iterator
@@ -98,5 +98,5 @@ UNLIMITED = {
     "compute.InterfaceDifference": "As many as a guest has interfaces, which are limited.",
     "compute.BlockDevice": "At most twenty-six of each server, and volumes are limited themselves.",
     "compute.InstanceTag": "At most fifty of each server, and servers are limited.",
-    "compute.ConsoleToken": "Gone after minutes, and few of each server.",
+    "compute.ConsoleToken": "Deleted after minutes, and few of each server.",
 }

@@ -1,6 +1,6 @@
-"""What of servers and their history is purged, and when: deleted servers whole, of the others what is long over.
+"""Retention of servers and their history: deleted servers are purged whole, of the others the old history.
 
-A living server keeps how it was made and what was done with it last, however long ago.
+A living server keeps how it was created and its last action, however long ago.
 """
 
 from datetime import datetime
@@ -26,7 +26,7 @@ from provisioning.network.models import Port
 STEPS, ACTIONS, FAULTS = "steps of actions", "actions", "faults"
 DECISIONS, MIGRATIONS = "scheduling decisions", "migrations"
 _OF_SERVER = "Deleted with its server."
-_BY_QUOTA = "Bounded by its quota, or by what operators make."
+_BY_QUOTA = "Bounded by its quota, or created by operators."
 
 
 def _count_all() -> None:

@@ -1,4 +1,4 @@
-"""What is kept how long, and what goes with a project."""
+"""Retention of EC2's records, and those that are deleted with a project."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -99,5 +99,5 @@ UNLIMITED = {
     "ec2.CreationTags": "Fifty for each kind of resource that a launch creates, deleted with the instance.",
     "ec2.MetadataOptions": "One of an instance, deleted with it.",
     "ec2.GivenValue": "A few of each resource, deleted with it, and resources are counted.",
-    "ec2.ClientToken": "One for each request that makes something, gone after two days.",
+    "ec2.ClientToken": "One for each request that creates a resource, deleted after two days.",
 }

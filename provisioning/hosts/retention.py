@@ -1,4 +1,4 @@
-"""What of hosts is purged, and when."""
+"""Retention of the records of hosts."""
 
 from datetime import datetime
 
@@ -14,14 +14,14 @@ def _join_tokens(before: datetime) -> QuerySet[JoinToken]:
 
 PURGED = (Purged("join tokens", JoinToken, _join_tokens),)
 KEPT = {
-    "hosts.Host": "Made and removed by operators.",
-    "hosts.CertificateAuthority": "Goes when another one has followed it.",
+    "hosts.Host": "Created and deleted by operators.",
+    "hosts.CertificateAuthority": "Deleted when the next one has replaced it.",
     "hosts.HostCertificate": "One for each host.",
-    "hosts.CachedImage": "What the host's last audit said.",
-    "hosts.Leftover": "What the host's last audit said, bounded for each host.",
-    "hosts.HostCommand": "Goes an hour after its end.",
+    "hosts.CachedImage": "As the host's last audit reported it.",
+    "hosts.Leftover": "As the host's last audit reported it, bounded for each host.",
+    "hosts.HostCommand": "Deleted an hour after its end.",
     "hosts.CommandTotal": "One for each kind of command.",
-    "hosts.HostCall": "Goes with its answer, or a minute after nobody waits for one.",
+    "hosts.HostCall": "Deleted with its answer, or a minute after the caller stopped waiting.",
     "hosts.Restore": "One for each time that operators restore a copy.",
-    "hosts.RejectedReport": "Goes some days after it was given up.",
+    "hosts.RejectedReport": "Deleted some days after the last retry.",
 }

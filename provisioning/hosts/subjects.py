@@ -17,7 +17,7 @@ MOST_DIGITS = 19
 
 
 class Subject(NamedTuple):
-    """What a command is about: one thing of a known kind, in one generation.
+    """The resource that a command is about, in one generation.
 
     A service raises the generation when older commands and reports about the thing are to mean nothing any more.
     """

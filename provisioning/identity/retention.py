@@ -1,4 +1,4 @@
-"""What of identity is purged, and when."""
+"""Retention of the records of Identity."""
 
 from datetime import datetime
 
@@ -8,9 +8,9 @@ from django.utils import timezone
 from provisioning.identity.models import AccessRule, ApplicationCredential
 from provisioning.jobs.retention import Purged
 
-_BY_OPERATORS = "Made and removed by those who manage identity."
-_FLUSHED = "Goes when it has expired: identity.flush."
-_OF_CREDENTIAL = "Goes with its application credential."
+_BY_OPERATORS = "Created and deleted by administrators of Identity."
+_FLUSHED = "Deleted when it has expired: identity.flush."
+_OF_CREDENTIAL = "Deleted with its application credential."
 
 
 def note_unused() -> None:
@@ -43,11 +43,11 @@ KEPT = {
     "identity.KeyHolder": "One row for each machine and kind of key; manage.py keys --forget removes them.",
     "identity.RevokedToken": _FLUSHED,
     "identity.SignIn": _FLUSHED,
-    "identity.KnownAddress": "Goes when nobody has signed in from there for 30 days: identity.flush.",
-    "identity.ApplicationCredential": "Bounded for each user, and goes 30 days after it has expired.",
+    "identity.KnownAddress": "Deleted 30 days after the last sign-in from there: identity.flush.",
+    "identity.ApplicationCredential": "Bounded for each user, and deleted 30 days after it has expired.",
     "identity.ApplicationCredential_roles": _OF_CREDENTIAL,
     "identity.ApplicationCredential_access_rules": _OF_CREDENTIAL,
-    "identity.Trust": "Bounded for each user, and goes 30 days after it has expired or was used up.",
-    "identity.TrustRole": "Goes with its trust.",
-    "identity.Credential": "Bounded for each user, and goes with its user.",
+    "identity.Trust": "Bounded for each user, and deleted 30 days after it has expired or was used up.",
+    "identity.TrustRole": "Deleted with its trust.",
+    "identity.Credential": "Bounded for each user, and deleted with its user.",
 }

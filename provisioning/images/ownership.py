@@ -1,4 +1,4 @@
-"""What projects own in images, and what of it is limited."""
+"""Images that projects own, and their limits."""
 
 from provisioning.ec2.kinds import Kind
 from provisioning.identity.project_resources import Ids, Owned
@@ -22,5 +22,5 @@ UNLIMITED = {
     "images.ImageTag": "At most 128 of each image.",
     "images.ImageProperty": "At most 128 of each image.",
     "images.ImageMember": "NOVELLA_IMAGE_MEMBER_LIMIT of each image; held by the image's owner.",
-    "images.ImageTask": "One import of an image at a time, and removed some time after its end.",
+    "images.ImageTask": "One import of an image at a time, and deleted some time after its end.",
 }

@@ -1,4 +1,4 @@
-"""What of images is purged, and when."""
+"""Retention of images."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from provisioning.images.models import Image
 from provisioning.jobs.retention import Purged
 
-_OF_IMAGE = "Goes with its image."
+_OF_IMAGE = "Deleted with its image."
 
 
 def _images(before: datetime) -> QuerySet[Image]:
@@ -19,5 +19,5 @@ KEPT = {
     "images.ImageTag": _OF_IMAGE,
     "images.ImageProperty": _OF_IMAGE,
     "images.ImageMember": _OF_IMAGE,
-    "images.ImageTask": "Goes NOVELLA_IMAGE_TASK_RETENTION seconds after its end.",
+    "images.ImageTask": "Deleted NOVELLA_IMAGE_TASK_RETENTION seconds after its end.",
 }

@@ -1,10 +1,10 @@
-"""What projects own in metadata definitions, what bounds it, and how long it is kept."""
+"""Metadata definitions that projects own, their bounds and retention."""
 
 from provisioning.identity.project_resources import Ids, Owned
 from provisioning.metadefs.models import MetadefNamespace
 from provisioning.metadefs.services.bounds import MOST, MOST_NAMESPACES, MOST_TYPES
 
-_OF_NAMESPACE = "Goes with its namespace."
+_OF_NAMESPACE = "Deleted with its namespace."
 
 
 def _remove_private(project_ids: Ids) -> None:

@@ -1,4 +1,4 @@
-"""What projects hold of networking, counted anew for the quotas, and what is not limited, with the reasons."""
+"""Usage of networking by projects and users, counted from the records, and the records without a limit."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -85,14 +85,14 @@ LIMITED = InLedger(
     },
 )
 UNLIMITED = {
-    "network.Port_security_groups": "Which groups a port is in: both are limited.",
+    "network.Port_security_groups": "The groups of a port; both are limited.",
     "network.DefaultSecurityGroupRule": "Written by operators.",
     "network.PortForwarding": "The ports of a floating IP, which is limited.",
-    "network.AutoAllocatedTopology": "One of a project, and names what is limited itself.",
-    "network.Vpc": "Goes with its network, which is limited.",
-    "network.GroupVpc": "Goes with its security group, which is limited.",
+    "network.AutoAllocatedTopology": "One of a project; its network and router are limited.",
+    "network.Vpc": "Deleted with its network, which is limited.",
+    "network.GroupVpc": "Deleted with its security group, which is limited.",
     "network.InternetGateway": "Twenty of a project beside those at routers, which are limited.",
     "network.Tag": "At most fifty on a record that is limited itself.",
-    "network.Delivery": "What hosts were told; no project's.",
-    "network.DeliveryMark": "What hosts are to be told; no project's.",
+    "network.Delivery": "A document that a host got; of no project.",
+    "network.DeliveryMark": "A document to be delivered; of no project.",
 }

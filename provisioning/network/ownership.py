@@ -1,4 +1,4 @@
-"""What projects own in networking."""
+"""Resources of networking that projects own."""
 
 from provisioning.identity.project_resources import Ids, Owned
 from provisioning.network.models import (
@@ -75,11 +75,11 @@ KEPT = {
         "Bounded by its quota, and there until it is deleted.",
     ),
     **dict.fromkeys(("network.PortForwarding", "network.Tag"), "There until its owner deletes it."),
-    "network.AutoAllocatedTopology": "One of a project; goes with its network or router.",
+    "network.AutoAllocatedTopology": "One of a project; deleted with its network or router.",
     "network.DefaultSecurityGroupRule": "Written by operators, and there until they delete it.",
-    "network.Delivery": "One for each host and what it was told of; goes with the host or the subject.",
-    "network.Vpc": "Goes with its network.",
-    "network.GroupVpc": "Goes with its security group, or with the network.",
-    "network.InternetGateway": "Goes with its router or its project.",
-    "network.DeliveryMark": "There until a job has taken it.",
+    "network.Delivery": "One for each host and document that it got; deleted with the host or the subject.",
+    "network.Vpc": "Deleted with its network.",
+    "network.GroupVpc": "Deleted with its security group, or with the network.",
+    "network.InternetGateway": "Deleted with its router or its project.",
+    "network.DeliveryMark": "Deleted when a job delivers it.",
 }

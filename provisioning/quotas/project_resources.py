@@ -1,9 +1,9 @@
-"""What goes with a project or a user: limits, counters and reservations; and which records no quota limits."""
+"""Limits, counters and reservations, deleted with their project or user; and the records that no quota limits."""
 
 from provisioning.identity.project_resources import Owned
 from provisioning.quotas.services.ledger import forget
 
-_OF_OPERATORS = "Made by those who manage identity: the project or user it names holds nothing by it."
+_OF_OPERATORS = "Created by administrators of Identity: the project or user that it names holds nothing by it."
 _LEDGER = "The limits and the ledger themselves."
 
 
@@ -14,24 +14,24 @@ UNLIMITED = {
     "identity.User": _OF_OPERATORS,
     "identity.GroupMembership": _OF_OPERATORS,
     "identity.RoleAssignment": _OF_OPERATORS,
-    "identity.ApplicationCredential": "A person's own sign-in, without a quota in Keystone's defaults.",
+    "identity.ApplicationCredential": "A user's own credential, without a quota in Keystone's defaults.",
     "identity.ApplicationCredential_access_rules": "A part of application credentials.",
     "identity.ApplicationCredential_roles": "A part of application credentials.",
     "identity.AccessRule": "A part of application credentials.",
     "identity.Limit": _OF_OPERATORS,
     "identity.ProjectEndpoint": _OF_OPERATORS,
     "identity.ProjectEndpointGroup": _OF_OPERATORS,
-    "identity.Credential": "A person's own secret, without a quota in Keystone's defaults.",
-    "identity.Trust": "What a person lets others do, without a quota in Keystone; identity bounds them.",
+    "identity.Credential": "A user's own secret, without a quota in Keystone's defaults.",
+    "identity.Trust": "Without a quota in Keystone; Identity bounds the trusts of a user.",
     "identity.TrustRole": "A role of a trust, which is bounded.",
-    "identity.KnownAddress": "Twenty of a user at most; identity forgets them after 30 days.",
+    "identity.KnownAddress": "Twenty of a user at most, deleted after 30 days.",
     "identity.SignIn": "One for each session or client of a user; identity bounds and flushes them.",
     "quotas.QuotaLimit": _LEDGER,
     "quotas.QuotaUsage": _LEDGER,
     "quotas.Reservation": _LEDGER,
 }
 KEPT = {
-    "quotas.QuotaLimit": "Goes with its project.",
-    "quotas.QuotaUsage": "Goes with its project.",
-    "quotas.Reservation": "Goes with what it is held for.",
+    "quotas.QuotaLimit": "Deleted with its project.",
+    "quotas.QuotaUsage": "Deleted with its project.",
+    "quotas.Reservation": "Deleted with the resource that it is held for.",
 }

@@ -1,4 +1,4 @@
-"""What projects hold of Block Storage, counted anew for the quotas, and what is not limited, with the reasons."""
+"""Usage of Block Storage by projects and users, counted from the records, and the records without a limit."""
 
 import uuid
 from collections.abc import Iterator
@@ -82,10 +82,10 @@ LIMITED = InLedger(
 )
 UNLIMITED = {
     "volumes.Attachment": "One for each use of a volume, which is limited.",
-    "volumes.Group_volume_types": "Which types a group is for; groups are limited.",
+    "volumes.Group_volume_types": "The types of a group; groups are limited.",
     "volumes.DefaultType": "Written by operators, one of a project.",
     "volumes.GroupSnapshot": "Its snapshots are limited themselves.",
-    "volumes.Message": "Written by the cloud, and removed after its time.",
+    "volumes.Message": "Written by the cloud, and deleted when it expires.",
     "volumes.Transfer": "At most one of a volume, which is limited.",
     "volumes.VolumeModification": "At most one of a volume, which is limited.",
     "volumes.VolumeTypeAccess": "Written by operators.",

@@ -1,4 +1,4 @@
-"""What projects own in Block Storage."""
+"""Resources of Block Storage that projects own."""
 
 from provisioning.ec2.kinds import Kind
 from provisioning.identity.project_resources import Owned
@@ -19,20 +19,20 @@ KEPT = {
         ("volumes.Volume", "volumes.Snapshot", "volumes.Backup", "volumes.Group"),
         "Bounded by its quota, and there until it is deleted.",
     ),
-    "volumes.Attachment": "One for each use of a volume; goes with it.",
+    "volumes.Attachment": "One for each use of a volume; deleted with it.",
     "volumes.DefaultType": "One of a project; written by operators.",
-    "volumes.Group_volume_types": "Which types a group is for: goes with the group.",
-    "volumes.DeletedData": "One of a deleted volume; goes an hour after its pool no longer has the data.",
+    "volumes.Group_volume_types": "The types of a group; deleted with the group.",
+    "volumes.DeletedData": "One of a deleted volume; deleted an hour after its pool no longer has the data.",
     "volumes.GroupSnapshot": "There until its owner deletes it; its snapshots are limited.",
     "volumes.GroupType": "Written by operators, and there until they delete it.",
-    "volumes.Message": "Each has its own end, and a job removes it then.",
-    "volumes.PoolClaim": "One for each host and each pool that it claims; goes when it claims it no more.",
+    "volumes.Message": "Deleted by a job when it expires.",
+    "volumes.PoolClaim": "One for each host and each pool that it claims; deleted when the host gives up the claim.",
     "volumes.PoolHost": "One for each host and each pool that it is admitted to.",
     "volumes.QosSpec": "Written by operators, and there until they delete it.",
     "volumes.StoragePool": "One for each pool that hosts serve.",
-    "volumes.Transfer": "One of a volume; goes when it is taken over or withdrawn.",
+    "volumes.Transfer": "One of a volume; deleted when it is accepted or canceled.",
     "volumes.TypeEncryption": "One of a volume type.",
-    "volumes.VolumeModification": "The newest of a volume; goes with it.",
+    "volumes.VolumeModification": "The newest of a volume; deleted with it.",
     "volumes.VolumeType": "Written by operators, and there until they delete it.",
-    "volumes.VolumeTypeAccess": "One for each project that may use a type; goes with either.",
+    "volumes.VolumeTypeAccess": "One for each project that may use a type; deleted with either.",
 }

@@ -67,7 +67,7 @@ class VolumeUser(Protocol):
 
 
 class Moves(Protocol):
-    """The task that moves a volume's data into a hidden one, ``migration_of`` the first, which nobody else uses.
+    """The task that moves a volume's data into a hidden volume, whose ``migration_of`` is the first one.
 
     ``reason``: why the step failed; empty: it has succeeded.
     """

@@ -1,6 +1,6 @@
 """Every check of the doctor; importing this package registers them, in the order in which they run."""
 
-from provisioning.doctor.checks import (  # isort: skip - they run in this order
+from provisioning.doctor.checks import (  # noqa: F401, I001 - each registers its checks, and they run in this order
     tasks,
     launches,
     commands,
@@ -26,9 +26,3 @@ from provisioning.doctor.checks import (  # isort: skip - they run in this order
     backups,
     queue,
 )
-
-MODULES = (
-    tasks, launches, commands, reports, actions, faults, allocations, addresses, networks, deliveries, quota, images,
-    guests, newer_guests, guest_interfaces, leftovers, hosts, certificates, keys, volumes, older_volumes, guest_volumes,
-    backups, queue,
-)  # fmt: skip

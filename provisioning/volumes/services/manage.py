@@ -144,7 +144,7 @@ def _check_type(context: RequestContext, pool: StoragePool, kind: VolumeType | N
 @when_broken_off
 @transaction.atomic
 def unmanage_volume(context: RequestContext, volume_id: str | uuid.UUID) -> None:
-    """Leave a volume's data in its pool as a disk that is nobody's, ``volume-ID`` as in Cinder, and forget the volume.
+    """Leave a volume's data in its pool as an unmanaged disk, ``volume-ID`` as in Cinder, and delete the record.
 
     Raises VolumeNotFoundError, InvalidVolumeError.
     """
