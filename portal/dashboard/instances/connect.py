@@ -83,7 +83,7 @@ def _hint(instance: Instance, address: PortAddress, outside: str) -> str:
             " a floating IP makes it reachable from outside."
         )
     key = (
-        f"The key file is the private key of {bdi(instance.key_name)}on your computer."
+        f"The key file is the private key of {bdi(instance.key_name)} on your computer."
         if instance.key_name
         else "Launched without a key pair: the image or user data determine who can log in."
     )
