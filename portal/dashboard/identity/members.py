@@ -184,7 +184,8 @@ class MemberRemove(MemberPage):
         above = "" if isinstance(place, str) else " or inherited roles"
         return self.ask_first(
             f"Remove {bdi(name)} from {bdi(name_of(place))}?",
-            f"Roles assigned here are revoked immediately, including on open pages. Roles from a group{above} are kept.",
+            "Roles assigned here are revoked immediately, including on open pages."
+            f" Roles from a group{above} are kept.",
             "Remove",
         )
 
