@@ -9,13 +9,14 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from compute_agent.contract.volume import VolumeEncryption, VolumeSpec
-from compute_agent.volumes import drivers
+from compute_agent.volumes import drivers, services, watch
 from compute_agent.volumes.daemon import Address, Daemons
 from compute_agent.volumes.driver import PoolSettings, VolumeDriver
 from compute_agent.volumes.drivers import rbd
@@ -23,6 +24,24 @@ from compute_agent.volumes.drivers.rbd import RbdDriver
 from compute_agent.volumes.rbd.images import CephImages
 
 MIB = 1 << 20
+PATIENT = 120.0
+"""Seconds within which a pool of a busy machine answers; tests of silent pools keep the five of the product."""
+
+
+@contextmanager
+def long_answers() -> Iterator[None]:
+    """Accept answers of pools that take up to ``PATIENT`` seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watch, "ANSWERS_WITHIN", PATIENT)
+        patch.setattr(services, "ANSWERS_WITHIN", PATIENT)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def patient() -> Iterator[None]:
+    """Let no test depend on how soon a pool answers; a module about silent pools overrides this fixture."""
+    with long_answers():
+        yield
 
 
 @dataclass
