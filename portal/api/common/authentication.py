@@ -1,4 +1,4 @@
-"""``X-Auth-Token`` → who asks."""
+"""Authentication by token: ``X-Auth-Token`` → request context."""
 
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
@@ -13,17 +13,18 @@ from provisioning.identity.selectors.tokens import context_of
 from provisioning.identity.services.ec2 import METHOD as EC2_METHOD
 
 TYPES = {"volume": ("block-storage", "volumev3", "volume")}
-"""First part of a path → the service types by which access rules may name it, where they are others."""
+"""First path segment → the service types that access rules may use for it, where the names differ."""
 _IDENTITY = "/identity/"
 
 
 class TokenAuthentication(BaseAuthentication):
-    """Only the header counts: a browser's session never speaks at an API, or other sites could ask in its name."""
+    """Only the header authenticates. A browser session is ignored by the APIs, which rules out cross-site requests."""
 
     def authenticate(self, request: Request) -> tuple[None, RequestContext]:
-        """Return no Django user and the context as ``request.auth``; NotAuthenticatedError without a good token.
+        """Return no Django user and the context as ``request.auth``.
 
-        ForbiddenError at Identity, as in Keystone, for a token that a service got for what an EC2 or S3 client signed.
+        Raises NotAuthenticatedError without a valid token, and ForbiddenError at Identity, as in Keystone, for a token
+        that a service obtained from a signed EC2 or S3 request.
         """
         value = request.headers.get("X-Auth-Token", "")
         if not value:
@@ -40,14 +41,15 @@ class TokenAuthentication(BaseAuthentication):
         return None, context
 
     def authenticate_header(self, request: Request) -> str:
-        """Return the challenge that tells clients where to get a token."""
+        """Return the challenge with the address at which clients get a token."""
         return challenge(request)
 
 
 def _check_access_rules(context: RequestContext, request: Request) -> None:
-    """Raise NotAuthenticatedError, 401 as with keystonemiddleware, for what an application credential may not ask for.
+    """Raise NotAuthenticatedError (401, as keystonemiddleware) if the application credential's access rules forbid the
+    request.
 
-    A rule's path begins at the service: ``/v2.1/servers`` for what is served at ``/compute/v2.1/servers``.
+    A rule's path starts at the service: ``/v2.1/servers`` for ``/compute/v2.1/servers``.
     """
     if context.access_rules is None:
         return
@@ -58,7 +60,7 @@ def _check_access_rules(context: RequestContext, request: Request) -> None:
 
 
 def challenge(request: HttpRequest | Request) -> str:
-    """Return the value of ``WWW-Authenticate``, as keystonemiddleware's."""
+    """Return the value of ``WWW-Authenticate`` in keystonemiddleware's form."""
     return f'Keystone uri="{endpoint(request, "identity")}"'
 
 

@@ -1,12 +1,12 @@
-"""Answers that a client has already: ``ETag`` and ``If-None-Match``.
+"""Conditional responses: ``ETag`` and ``If-None-Match``.
 
-An ETag is the digest of a body.  Who shows one is answered 304 without a body while the body would be the same.  For a
-list to cost little then, it is not made again: the first 304 remembers which statements read the database for it and
-the digest of their rows, and later ones only send these statements anew.  Nothing else tells a list that has changed
-from one that has not, no time and no number of an event: whatever changes it is seen at once, whoever did it.
+An ETag is the digest of a body. A client that sends one gets 304 without a body while the body is unchanged. To make
+this cheap for lists, the first 304 remembers the statements that read the database and the digest of their rows; later
+requests only repeat these statements instead of building the list. Changes are detected from the rows alone, not from
+timestamps or event numbers, so that every change is visible immediately.
 
-What a view makes its answer of beside the database has to be in the key: the address, the microversion, the caller and
-the rules in force.  A view whose answer depends on more (the time of day, a file) is not remembered.
+The key must contain everything other than the database that a response depends on: address, microversion, caller and
+policy in force. A view whose response depends on more (the time of day, a file) is not remembered.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from provisioning.common.recorded_reads import Reads, recorded
 from provisioning.identity import policy
 
 MOST_TAGS = 8
-"""ETags of one request that are looked at."""
+"""ETags of one request that are compared."""
 MOST_REMEMBERED = 16 << 20
 """Bytes of statements that one process remembers."""
 MOST_OF_ONE = 1 << 20
 
 
 class _Remembered:
-    """Lists that clients have shown ETags of, the latest last."""
+    """Statements of lists whose ETags clients have sent, least recently used first."""
 
     def __init__(self) -> None:
         self._reads: OrderedDict[Hashable, Reads] = OrderedDict()
@@ -47,7 +47,7 @@ class _Remembered:
             return found
 
     def put(self, key: Hashable, reads: Reads) -> None:
-        """Keep it in the place of what was not asked for for the longest time."""
+        """Store an entry and evict the least recently used ones."""
         if reads.weight > MOST_OF_ONE:
             return
         with self._turn:
@@ -66,9 +66,9 @@ remembered = _Remembered()
 
 
 def answer(view: ServiceView, make: Callable[[], Any], *, remember: bool = True) -> Response:
-    """Answer 200 with what ``make`` returns, or 304 to a client that has it already.
+    """Answer 200 with the value of ``make``, or 304 if the client's ETag is current.
 
-    ``remember``: whether that depends on nothing but the database and what every answer depends on.
+    ``remember``: the value depends only on the database and the key.
     """
     asked = [tag.removeprefix("W/") for tag in parse_etags(view.request.headers.get("If-None-Match", ""))]
     if not asked:
@@ -99,7 +99,7 @@ def _tag(body: bytes) -> str:
 
 
 def _key(view: ServiceView) -> Hashable:
-    """Return what an answer depends on beside the database; the same key and the same rows make the same answer."""
+    """Return all inputs of a response other than the database; equal keys and equal rows give equal responses."""
     context = getattr(view, "context", None)
     if context is not None:
         context = replace(context, request_id="", global_request_id=None, audit_id="", sign_in_id=None)

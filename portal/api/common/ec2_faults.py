@@ -1,4 +1,4 @@
-"""Errors in the XML of EC2: of the API itself, and of what refuses a request before the API sees it."""
+"""EC2 errors in XML: of the API, and of requests rejected before they reach it."""
 
 import re
 from xml.sax.saxutils import escape
@@ -8,12 +8,12 @@ CONTENT_TYPE = "text/xml;charset=UTF-8"
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _CODES = {413: "RequestEntityTooLarge"}
 FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML 1.0 cannot say."""
+"""Characters that XML 1.0 cannot represent."""
 _TO_CHANGE = re.compile(f"[&<>\r]|{FORBIDDEN.pattern}")
 
 
 def fault(code: str, message: str, request_id: str) -> bytes:
-    """Return the document of an error."""
+    """Return the error document."""
     return (
         f"{HEAD}<Response><Errors><Error><Code>{text(code)}</Code><Message>{text(message)}</Message></Error></Errors>"
         f"<RequestID>{text(request_id)}</RequestID></Response>"
@@ -21,11 +21,11 @@ def fault(code: str, message: str, request_id: str) -> bytes:
 
 
 def of_status(status: int, message: str, request_id: str = "") -> bytes:
-    """Return the document of what is refused with this status before anybody looks at its action."""
+    """Return the error document of a request that is rejected with this status before its action is read."""
     return fault(_CODES.get(status, "MalformedQueryString"), message, request_id)
 
 
 def text(value: object) -> str:
-    """Return a value as element text: parsers keep its carriage returns, and characters outside XML are replaced."""
+    """Return a value as element text: carriage returns are escaped and characters outside XML are replaced."""
     said = str(value)
     return said if _TO_CHANGE.search(said) is None else escape(FORBIDDEN.sub("\ufffd", said), {"\r": "&#13;"})

@@ -1,7 +1,6 @@
-"""Errors in each service's own words: class → status → body.
+"""Errors in each service's format: class → status → body.
 
-What is in no table here is a bug: it is logged with its traceback and the request id, and the client is told the id
-only.
+An error in no table is a bug: it is logged with traceback and request id, and the client sees only the id.
 """
 
 import logging
@@ -40,7 +39,7 @@ COMPUTE_NAMES = {
     501: "notImplemented",
     503: "serviceUnavailable",
 }
-"""Nova's and Cinder's fault names; any other status is a computeFault."""
+"""Fault names of Nova and Cinder; other statuses are a computeFault."""
 
 NETWORK_TYPES = {
     400: "InvalidInput",
@@ -54,7 +53,7 @@ NETWORK_TYPES = {
     431: "HTTPRequestHeaderFieldsTooLarge",
     503: "ServiceUnavailable",
 }
-"""Neutron's exception names by status; the class name of an error goes first."""
+"""Neutron's exception names by status; the class name of an error takes precedence."""
 
 TOO_LARGE = "The request body is too large."
 _REFUSED = {
@@ -69,7 +68,7 @@ _WORDS_OF_DRF = {405: "The method is not allowed for this resource.", 415: "The 
 def status_of(error: Exception, service: str) -> int | None:
     """Return the HTTP status of an anticipated error, or None for a bug."""
     if isinstance(error, UnsupportedMediaType) and service == "identity":
-        return 400  # Keystone's word for it
+        return 400  # as Keystone
     if isinstance(error, APIException):
         return error.status_code
     if outage.is_outage(error):
@@ -95,13 +94,15 @@ def message_of(error: Exception, status: int) -> str:
 
 
 def unexpected(error: Exception, request_id: str) -> str:
-    """Log a bug with its traceback and return the sentence for the client."""
+    """Log a bug with its traceback and return the message for the client."""
     logger.error("Unexpected error in %s", request_id, exc_info=error)
-    return f"Unexpected error. Tell your operator the request id {request_id}."
+    return f"Unexpected error. Report the request id {request_id} to your operator."
 
 
 def body(service: str, status: int, message: str, error: Exception | None = None) -> dict[str, Any]:
-    """Return the fault's body in the service's shape; 401 has Keystone's everywhere, as with keystonemiddleware."""
+    """Return the fault's body in the service's format; 401 has Keystone's format everywhere, as with
+    keystonemiddleware.
+    """
     if service == "identity" or status == 401:
         offered = getattr(error, "identity", None)
         further = {"identity": offered} if offered else {}
@@ -117,10 +118,10 @@ def body(service: str, status: int, message: str, error: Exception | None = None
 
 
 def _network_type(status: int, error: Exception | None) -> str:
-    """Return the exception's name as Neutron would: ``NetworkNotFound`` for the class ``NetworkNotFoundError``."""
+    """Return the exception name that Neutron uses: ``NetworkNotFound`` for the class ``NetworkNotFoundError``."""
     if isinstance(error, OverQuotaError):
         return "OverQuota"
-    known = getattr(error, "neutron_type", "")  # of one whose name ends in Error there, too
+    known = getattr(error, "neutron_type", "")  # for exceptions whose Neutron name ends in Error as well
     if known:
         return str(known)
     name = re.sub("Error$", "", type(error).__name__) if isinstance(error, NovellaError) else ""
@@ -130,10 +131,7 @@ def _network_type(status: int, error: Exception | None) -> str:
 
 
 def refusal(path: str, status: int) -> tuple[str, bytes]:
-    """Return content type and body of what the web server refuses before the service sees the request.
-
-    413, 414, 415 or 431.
-    """
+    """Return content type and body for a request that the web server rejects with 413, 414, 415 or 431."""
     message = _REFUSED[status]
     service = _service_of(path)
     if service == ec2_faults.SERVICE:
@@ -144,7 +142,9 @@ def refusal(path: str, status: int) -> tuple[str, bytes]:
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer what Django refuses before a view sees it, in the shape of the service: a ``Host`` that is not ours."""
+    """Answer a request that Django rejects before a view is called, such as an unknown ``Host``, in the service's
+    format.
+    """
     service, wrong_host = _service_of(request.path), isinstance(exception, DisallowedHost)
     message = "This cloud has no such name: the Host header is wrong." if wrong_host else "The request cannot be read."
     if service == ec2_faults.SERVICE:

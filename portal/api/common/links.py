@@ -1,4 +1,4 @@
-"""Addresses in answers."""
+"""Addresses of services in responses."""
 
 from django.http import HttpRequest
 from rest_framework.request import Request
@@ -13,5 +13,5 @@ SERVICES = PATHS
 
 
 def endpoint(request: HttpRequest | Request, service: str) -> str:
-    """Return the address of a service as it stands in the catalog."""
+    """Return the address of a service as listed in the catalog."""
     return public_url(request) + SERVICES[service]

@@ -1,4 +1,4 @@
-"""Microversions: which edition of an API a request speaks (api-sig's microversion specification)."""
+"""Microversions: the API version of a request (API-SIG microversion specification)."""
 
 import re
 from dataclasses import dataclass
@@ -11,30 +11,30 @@ from provisioning.common.errors import InvalidInputError
 Version = tuple[int, int]
 OLDEST: Version = (0, 0)
 NEWEST: Version = (999, 999)
-"""The ends of a range that is open: ``(2, 26), NEWEST``."""
+"""Upper end of an open range: ``(2, 26), NEWEST``."""
 
 _FORM = re.compile(r"([1-9][0-9]{0,2})\.(0|[1-9][0-9]{0,3})", re.ASCII)
 
 
 def text_of(version: Version) -> str:
-    """Return ``2.1``."""
+    """Format a version as ``2.1``."""
     return f"{version[0]}.{version[1]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Microversions:
-    """The range that a service speaks and the headers that name it."""
+    """The microversions that a service supports and the headers that carry them."""
 
     service_type: str
     minimum: Version
     maximum: Version
     legacy_header: str | None = None
-    """A header with the bare version, e.g. ``X-OpenStack-Nova-API-Version``."""
+    """Older header with the bare version, e.g. ``X-OpenStack-Nova-API-Version``."""
 
     def requested(self, request: Request) -> Version:
-        """Return the version of the request: the smallest without a header, the largest for ``latest``.
+        """Return the version of the request: the minimum without a header, the maximum for ``latest``.
 
-        Raises InvalidInputError when it is malformed and NotAcceptable (406) when it is out of range.
+        Raises InvalidInputError if it is malformed and NotAcceptable (406) if it is out of range.
         """
         text = self._header(request)
         if text is None:
@@ -55,7 +55,7 @@ class Microversions:
         return version
 
     def _header(self, request: Request) -> str | None:
-        """Return the version asked for; of several services in the header the last line for this one."""
+        """Return the requested version; of several entries for this service in the header the last applies."""
         for part in reversed(request.headers.get("OpenStack-API-Version", "").split(",")):
             name, _, version = part.strip().partition(" ")
             if name.lower() == self.service_type and version.strip():
@@ -71,5 +71,5 @@ class Microversions:
 
     @property
     def vary(self) -> tuple[str, ...]:
-        """The request headers on which an answer depends."""
+        """The request headers that a response varies with."""
         return ("OpenStack-API-Version", *([self.legacy_header] if self.legacy_header else []))

@@ -1,4 +1,4 @@
-"""Marker paging: ``limit``, ``marker`` and the link to what follows."""
+"""Marker paging: ``limit``, ``marker`` and the link to the next page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from rest_framework.request import Request
 from provisioning.common.errors import InvalidInputError
 
 LARGEST = 1000
-"""Items of one answer, as in Nova."""
+"""Items of one page, as in Nova."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What part of a list is asked for: at most ``limit`` items after the one whose id is ``marker``."""
+    """The requested page of a list: at most ``limit`` items after the one whose id is ``marker``."""
 
     limit: int
     marker: str | None
     asked: bool
-    """Whether the client gave a limit itself."""
+    """Whether the client specified a limit."""
 
 
 def read_page(request: Request, largest: int = LARGEST, *, zero_is_none: bool = False) -> Page:
-    """Return the page asked for by the query.
+    """Return the page that the query requests.
 
-    Raises InvalidInputError when ``limit`` is not a whole number from 0; 0 is as many as allowed, unless
-    ``zero_is_none``, as in those lists of Nova that take a marker: an empty page.
+    Raises InvalidInputError if ``limit`` is not a whole number from 0. A limit of 0 means the largest page, or with
+    ``zero_is_none`` an empty page, as in Nova's lists with a marker.
     """
     text = request.query_params.get("limit")
     marker = request.query_params.get("marker") or None
@@ -41,7 +41,7 @@ def read_page(request: Request, largest: int = LARGEST, *, zero_is_none: bool = 
 
 
 def read_part(request: Request, largest: int = LARGEST) -> slice:
-    """Return the part of a list that ``offset`` and ``limit`` of the query ask for; else as ``read_page``."""
+    """Return the slice that ``offset`` and ``limit`` of the query request; errors as in ``read_page``."""
     text = request.query_params.get("offset", "0")
     if not (text.isascii() and text.isdigit() and len(text) <= 10):
         raise InvalidInputError("offset must be a whole number from 0.", field="offset")
@@ -49,7 +49,7 @@ def read_part(request: Request, largest: int = LARGEST) -> slice:
 
 
 def next_query(request: Request, page: Page, ids: Sequence[object]) -> str | None:
-    """Return the query of the page after one that has these ids, other parameters kept; None when this was the last."""
+    """Return the query of the page after the one with these ids, keeping other parameters; None after the last page."""
     if not ids or len(ids) < page.limit:
         return None
     kept = [
@@ -62,6 +62,6 @@ def next_query(request: Request, page: Page, ids: Sequence[object]) -> str | Non
 
 
 def next_links(request: Request, page: Page, ids: Sequence[object], url: str) -> list[dict[str, str]]:
-    """Return Nova's and Neutron's form of the link, or an empty list; ``url`` is the list's address."""
+    """Return the next link as Nova and Neutron write it, or an empty list; ``url`` is the list's address."""
     query = next_query(request, page, ids)
     return [] if query is None else [{"rel": "next", "href": f"{url}?{query}"}]

@@ -1,4 +1,4 @@
-"""JSON requests: bounded in size and depth, strict in form."""
+"""Parsing of JSON requests, limited in size and nesting."""
 
 from collections.abc import Mapping
 from typing import IO, Any
@@ -14,14 +14,16 @@ from portal.web.streams import MOST_FROM_STRANGERS
 from provisioning.common.errors import InvalidInputError, TooLargeError
 
 DEEPEST = 32
-"""Lists and objects within each other."""
+"""Nesting depth of lists and objects."""
 MOST_VALUES = 10_000
-"""Values and names in a body: a check against a schema looks at each."""
+"""Values and names in a body; limits the cost of schema validation."""
 
 
 class JSONParser(BaseParser):
-    """Reads a JSON body of at most ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes, or ``MOST_FROM_STRANGERS`` of them from a
-    caller who showed no token; InvalidInputError or TooLargeError.
+    """Parses a JSON body.
+
+    At most ``DATA_UPLOAD_MAX_MEMORY_SIZE`` bytes, or ``MOST_FROM_STRANGERS`` without a token. Raises InvalidInputError
+    or TooLargeError.
     """
 
     media_type = "application/json"
@@ -29,7 +31,7 @@ class JSONParser(BaseParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """Return the value that the body spells."""
+        """Return the parsed body."""
         view = (parser_context or {}).get("view")
         known = view is None or hasattr(view, "context")
         limit: int = settings.DATA_UPLOAD_MAX_MEMORY_SIZE if known else MOST_FROM_STRANGERS
@@ -40,7 +42,7 @@ class JSONParser(BaseParser):
 
 
 def read_json(body: bytes) -> Any:
-    """Return the value; InvalidInputError when it is no JSON in UTF-8, nests too deep, has too much or a NUL in it."""
+    """Return the value; InvalidInputError for invalid JSON or UTF-8, excessive nesting or size, and NUL characters."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -67,7 +69,9 @@ def read_json(body: bytes) -> Any:
 
 
 class JSONNegotiation(BaseContentNegotiation):
-    """Answers in JSON whatever the client accepts; takes a body without a type for JSON and refuses other types."""
+    """Responds in JSON whatever the client accepts; a body without a content type is read as JSON, other types are
+    rejected.
+    """
 
     def select_parser(self, request: Request, parsers: Any) -> BaseParser | None:
         """Return the parser for the body's type, or None (415)."""

@@ -1,4 +1,4 @@
-"""Views that are declared as a table: operations that only refuse, or that answer with an empty list."""
+"""Views declared as a table: operations that are refused or return an empty list."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
@@ -10,22 +10,22 @@ from portal.api.common.views import Schemas, ServiceView
 from provisioning.common.errors import NovellaError
 
 LONGEST = 64
-"""Characters of a part of the address that an answer repeats."""
+"""Characters of a path parameter that a response repeats."""
 
 View = TypeVar("View", bound=ServiceView)
 Answer = Callable[[Request, Mapping[str, str]], Response]
-"""Called with the request and the parts of the address."""
+"""Called with the request and its path parameters."""
 
 
 class Operation(NamedTuple):
-    """What a method of an address answers, to those whom the policy rule lets pass."""
+    """The response of one method, after the policy rule has allowed the request."""
 
     rule: str
     answer: Answer
 
 
 def refuse(error: type[NovellaError], message: str) -> Answer:
-    """Answer with an error; ``{image_id}`` in the message stands for that part of the address."""
+    """Answer with an error; ``{image_id}`` in the message is replaced by that path parameter."""
 
     def answer(request: Request, named: Mapping[str, str]) -> Response:
         raise error(message.format_map({name: text[:LONGEST] for name, text in named.items()}))
@@ -34,7 +34,7 @@ def refuse(error: type[NovellaError], message: str) -> Answer:
 
 
 def answering(base: type[View], operations: Mapping[str, Operation], **members: Any) -> type[View]:
-    """Return a view class that answers methods (``GET`` …) as the table says, and others as its base does."""
+    """Return a view class that answers the methods of the table (``GET`` …) and inherits all others from ``base``."""
 
     queries: Schemas = members.get("queries", base.queries)
 

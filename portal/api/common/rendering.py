@@ -1,4 +1,4 @@
-"""JSON answers."""
+"""Rendering of JSON responses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,16 +9,16 @@ from provisioning.common.json_text import encoded
 
 
 class Rendered(bytes):
-    """A body that is written already."""
+    """A body that is already serialized."""
 
 
 def written(data: Any) -> Rendered:
-    """Write a body before its time, for who has to look at it."""
+    """Serialize a body early, for callers that inspect it."""
     return Rendered(encoded(data))
 
 
 class JSONRenderer(BaseRenderer):
-    """Writes JSON in UTF-8; UUIDs become text with dashes, no other type is guessed."""
+    """Renders JSON in UTF-8; UUIDs become text with dashes, other types are not converted."""
 
     media_type = "application/json"
     format = "json"
@@ -28,7 +28,7 @@ class JSONRenderer(BaseRenderer):
     def render(
         self, data: Any, accepted_media_type: str | None = None, renderer_context: Mapping[str, Any] | None = None
     ) -> bytes:
-        """Return the bytes of the body; None is an empty one."""
+        """Return the bytes of the body; None gives an empty one."""
         if isinstance(data, Rendered):
             return data
         return b"" if data is None else encoded(data)

@@ -9,8 +9,8 @@ from provisioning.common.listing import Sort
 
 @dataclass(frozen=True, slots=True)
 class SortErrors:
-    """What an API says of a sort key or a direction that there is not; ``{key}``, ``{known}`` and ``{way}`` stand for
-    the key, for the keys that there are and for the direction.
+    """An API's messages for an unknown sort key or direction; placeholders ``{key}``, ``{known}`` (valid keys) and
+    ``{way}`` (direction).
     """
 
     unknown_key: str
@@ -21,7 +21,8 @@ class SortErrors:
 def read_sort(
     keys: Sequence[str], ways: Sequence[str], known: Mapping[str, str], errors: SortErrors, *, usual: str = "asc"
 ) -> tuple[Sort, ...]:
-    """Return the order asked for: ``known`` is key → column, ``usual`` the direction of keys without one of ``ways``.
+    """Return the requested order: ``known`` maps keys to columns, ``usual`` is the direction of keys without one in
+    ``ways``.
 
     Raises InvalidInputError.
     """

@@ -1,4 +1,4 @@
-"""Limits of requests, where Django REST framework asks for them."""
+"""Rate limits as a throttle of Django REST framework."""
 
 from typing import cast
 
@@ -13,7 +13,9 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class RateThrottle(BaseThrottle):
-    """Counts what changes something, as the kind that the view says; strangers are counted where they sign in."""
+    """Counts requests that change something, as the view's ``counted`` kind; requests without a token are counted at
+    sign-in.
+    """
 
     def __init__(self) -> None:
         self._wait = 0

@@ -1,4 +1,4 @@
-"""Checks request bodies against JSON schemas and names the wrong field in Nova's words."""
+"""Validation of request bodies against JSON schemas, with Nova's error messages."""
 
 import base64
 import binascii
@@ -21,12 +21,12 @@ SECRETS = frozenset(
 )
 """Fields whose value is never repeated in a fault."""
 LONGEST_ECHO = 120
-"""Characters of a wrong value that a fault repeats."""
+"""Characters of an invalid value that a fault repeats."""
 MOST_ERRORS = 100
-"""Wrong places looked at to name one."""
+"""Validation errors examined to choose the one to report."""
 
 formats = FormatChecker(formats=())
-"""The formats that schemas of the services may name."""
+"""The formats available to schemas."""
 
 
 @formats.checks("uuid")
@@ -55,7 +55,7 @@ _compiled: dict[int, tuple[Schema, Draft202012Validator]] = {}
 
 
 def _validator(schema: Schema) -> Draft202012Validator:
-    """Return the schema's validator; a schema that is the same object is compiled once."""
+    """Return the validator; each schema object is compiled once."""
     known = _compiled.get(id(schema))
     if known is not None and known[0] is schema:
         return known[1]
@@ -93,7 +93,7 @@ def _place(path: Iterable[str | int]) -> str:
 
 
 def _field(error: ValidationError) -> str | None:
-    """Return the name of the wrong field: for a missing or unexpected one that name, not its parent's."""
+    """Return the name of the invalid field; for a missing or unexpected field its own name, not its parent's."""
     schema = error.schema if isinstance(error.schema, dict) else {}
     if error.validator == "required" and isinstance(error.instance, dict):
         required: list[str] = schema.get("required", [])
@@ -109,7 +109,7 @@ def _is_secret(error: ValidationError) -> bool:
 
 
 def _message(error: ValidationError) -> str:
-    """Return jsonschema's sentence, without the value when that is secret or long."""
+    """Return jsonschema's message, without the value if it is secret or long."""
     shown = repr(error.instance)
     if _is_secret(error) or isinstance(error.instance, dict | list):
         return {
@@ -133,6 +133,6 @@ def _unexpected(error: ValidationError) -> str:
 
 def _short(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # what was sent in digits is shown in digits, not as 1e+20
+        value = int(value)  # a number sent in digits is shown in digits, not as 1e+20
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= LONGEST_ECHO else text[: LONGEST_ECHO - 1] + "…"

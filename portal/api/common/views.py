@@ -1,4 +1,4 @@
-"""The base of every API view: who asks, whether they may, in which microversion, and how errors are said."""
+"""The base of every API view: authentication, policy, microversion and error format."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -27,11 +27,11 @@ from provisioning.identity.errors import TooManyAttemptsError
 
 Schemas = Mapping[str, Schema | Callable[[Version], Schema]]
 BEGUN_ANEW = 3
-"""How often at most a request that lost a race."""
+"""Retries of a request that lost a race."""
 
 
 _SECRETS = frozenset({"adminPass", "auth_key", "blob", "console", "private_key", "remote_console", "secret"})
-"""Members of answers that are a secret, or an address with one; no cache keeps these answers."""
+"""Response members with a secret, or an address that contains one; these responses are not cached."""
 
 
 def _has_secret(data: object) -> bool:
@@ -45,7 +45,7 @@ def _made(make: Callable[[Version], Schema], version: Version) -> Schema:
 
 
 def schema_for(schemas: Schemas, method: str, version: Version) -> Schema:
-    """Return the schema of a method at a microversion, the same object every time."""
+    """Return the schema of a method at a microversion; repeated calls return the same object."""
     schema = schemas[method]
     return _made(schema, version) if callable(schema) else schema
 
@@ -54,46 +54,46 @@ class ServiceView(APIView):
     """One resource of one service.
 
     A service's own base sets ``service`` and ``microversions``; a view sets ``rules``: method → name of a policy rule.
-    Every method of the view needs one (HEAD goes with GET), except in a ``public`` view.  In a handler ``self.context``
-    is who asks, ``self.microversion`` the version, and ``self.body(schema)`` gives the checked body.
+    Every method needs one (HEAD uses that of GET), except in a ``public`` view. Handlers use ``self.context`` (the
+    caller), ``self.microversion`` and ``self.body(schema)`` (the validated body).
     """
 
     service: ClassVar[str] = "identity"
     microversions: ClassVar[Microversions | None] = None
     rules: ClassVar[dict[str, str]] = {}
     action_rules: ClassVar[Mapping[str, str]] = {}
-    """What the body of a POST may name → the rule that is asked for it, besides that of the method."""
+    """Key in the body of a POST → the policy rule checked for it, in addition to the method's rule."""
     public: ClassVar[bool] = False
-    """Whether anybody may ask, without a token."""
+    """Whether no token is required."""
     public_methods: ClassVar[frozenset[str]] = frozenset()
-    """Methods of a view that is not public for which anybody may ask."""
+    """Methods that require no token, in a view that is not public."""
     schemas: ClassVar[Schemas] = {}
-    """Method → the schema of its body, or a function of the microversion that makes it; for ``checked_body``."""
+    """Method → the schema of its body, or a function of the microversion that returns it; used by ``checked_body``."""
     queries: ClassVar[Schemas] = {}
-    """Method → the schema of its query, an object of lists of text; for ``checked_query``."""
+    """Method → the schema of its query, an object of lists of text; used by ``checked_query``."""
 
     versions: ClassVar[Mapping[str, tuple[Version, Version]]] = {}
-    """Method → the first and the last microversion that has it; others answer 404, once the policy is passed."""
+    """Method → its first and last microversion; others answer 404, after the policy check."""
 
     authentication_classes = [TokenAuthentication]
     permission_classes = []
     throttle_classes = [RateThrottle]
     counted: ClassVar[str] = WRITES
-    """What a request that is no reading counts as (``rate_limits``)."""
+    """The kind under which changing requests are counted (``rate_limits``)."""
     limited: ClassVar[frozenset[str]] = frozenset()
-    """Methods that count something else: attempts to sign in, or searches.  They, too, may answer 429."""
+    """Methods counted under another kind: sign-in attempts or searches. They may answer 429 as well."""
     renderer_classes = [JSONRenderer]
     parser_classes = [JSONParser]
     content_negotiation_class = JSONNegotiation
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
 
     admitted = False
-    """Whether the caller was found to be allowed to ask."""
+    """Whether the policy has allowed the request."""
     context: RequestContext
     microversion: Version = (0, 0)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Refuse a view with a method nobody made a rule for, or with a rule that does not exist."""
+        """Reject a view that has a method without a rule, or an unknown rule."""
         super().__init_subclass__(**kwargs)
         methods = {name.upper() for name in cls.http_method_names if name != "head" and hasattr(cls, name)}
         missing = methods - cls.rules.keys() - cls.public_methods
@@ -105,12 +105,12 @@ class ServiceView(APIView):
 
     @classmethod
     def may_be_too_many(cls, method: str) -> bool:
-        """Whether requests of this method may be refused for being too many in so short a time."""
+        """Whether requests of this method are rate-limited."""
         anybody = cls.public or method in cls.public_methods
         return method in cls.limited or (method not in READING and not anybody and bool(cls.counted))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Find the version, then the caller, then whether the caller may; nothing of the body has been read."""
+        """Determine the microversion, authenticate, and check the policy, before the body is read."""
         self.format_kwarg = None
         renderer, media_type = self.perform_content_negotiation(request)
         request.accepted_renderer, request.accepted_media_type = renderer, media_type
@@ -126,11 +126,11 @@ class ServiceView(APIView):
         self.admitted = True
 
     def throttled(self, request: Request, wait: float | None) -> NoReturn:
-        """Refuse what is too much in so short a time; TooManyRequestsError."""
+        """Raise TooManyRequestsError."""
         raise refusal(self.counted, int(wait or 1))
 
     def check_rule(self, request: Request) -> None:
-        """Ask the policy; a view whose rule needs to know the object says so in ``policy_target``."""
+        """Check the policy; a view whose rule depends on the object overrides ``policy_target``."""
         method = "GET" if request.method == "HEAD" else str(request.method)
         rule = self.rule_of(str(request.method))
         if rule is not None:
@@ -139,27 +139,29 @@ class ServiceView(APIView):
             self.require(*self.versions[method])
 
     def rule_of(self, method: str) -> str | None:
-        """Return the rule of a method, None: anybody may.  HEAD asks what GET does unless it has its own rule."""
+        """Return the rule of a method, or None if no rule applies. HEAD uses the rule of GET unless it has its own."""
         return self.rules.get(method) or (self.rules.get("GET") if method == "HEAD" else None)
 
     def policy_target(self) -> dict[str, object]:
-        """Return the ids of the object in question, for rules like ``user_id:%(user_id)s``; from ``self.kwargs``."""
+        """Return the ids of the target object, for rules like ``user_id:%(user_id)s``; taken from ``self.kwargs``."""
         return {}
 
     def allows(self, rule: str) -> bool:
-        """Whether the caller may do more than the view's rule says, e.g. see hosts."""
+        """Whether the caller passes another rule than the view's, e.g. to see hosts."""
         return policy.allows(self.context, rule)
 
     def body(self, schema: Schema) -> Any:
-        """Return the request's body, checked; InvalidInputError names the field."""
+        """Return the validated body; InvalidInputError names the field."""
         return validate(self.request.data, schema)
 
     def checked_body(self) -> Any:
-        """Return the request's body, checked by what ``schemas`` says; InvalidInputError names the field."""
+        """Return the body, validated by ``schemas``; InvalidInputError names the field."""
         return validate(self.request.data, schema_for(self.schemas, str(self.request.method), self.microversion))
 
     def checked_query(self) -> dict[str, list[str]]:
-        """Return the query, every name with all its values, checked by ``queries``; InvalidInputError names the one."""
+        """Return the query, each name with all its values, validated by ``queries``; InvalidInputError names the
+        parameter.
+        """
         query = {str(name): list(values) for name, values in self.request.query_params.lists()}
         method = "GET" if self.request.method == "HEAD" else str(self.request.method)
         schema = schema_for(self.queries, method, self.microversion)
@@ -167,7 +169,7 @@ class ServiceView(APIView):
         return checked
 
     def require(self, minimum: Version | None = None, maximum: Version | None = None) -> None:
-        """Refuse what the microversion of the request does not have; NotFoundError."""
+        """Raise NotFoundError if the request's microversion is outside the range."""
         if (minimum and self.microversion < minimum) or (maximum and self.microversion > maximum):
             raise NotFoundError("The resource could not be found.")
 
@@ -176,9 +178,12 @@ class ServiceView(APIView):
         return request_id_of(self.request)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Answer with the fault in the service's shape; begin anew, with looking it up, what lost a race."""
+        """Answer with the fault in the service's format.
+
+        A request that lost a race is retried from the start of its handler.
+        """
         method = str(self.request.method)
-        streamed = self.request.content_type == "application/octet-stream"  # it is read once
+        streamed = self.request.content_type == "application/octet-stream"  # a stream can be read only once
         for _ in range(BEGUN_ANEW):
             if not lost_race(exc, method) or not self.admitted or streamed or connection.in_atomic_block:
                 break
@@ -206,7 +211,7 @@ class ServiceView(APIView):
         return response
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        """Add the headers that every answer has."""
+        """Add the headers common to all responses."""
         answer = super().finalize_response(request, response, *args, **kwargs)
         if _has_secret(getattr(answer, "data", None)):
             answer["Cache-Control"] = "no-store"
@@ -223,7 +228,7 @@ class ServiceView(APIView):
 
 
 class NoSuchResource(ServiceView):
-    """What a service answers where it has nothing: 404 in its shape; ``NoSuchResource.of("compute")`` ends its urls."""
+    """The 404 of a service in its format; ``NoSuchResource.of("compute")`` ends its URL patterns."""
 
     public = True
 
@@ -232,5 +237,5 @@ class NoSuchResource(ServiceView):
         return cls.as_view(service=service)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
-        """Answer every method alike."""
+        """Answer 404 for every method."""
         raise NotFoundError("The resource could not be found.")

@@ -1,1 +1,1 @@
-"""The OpenAPI document of the four APIs, made from their views."""
+"""The OpenAPI document of the four APIs, generated from their views."""

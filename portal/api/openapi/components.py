@@ -1,4 +1,4 @@
-"""What operations of the document share: faults in each service's shape, headers, and how a token is shown."""
+"""Common components of the document: faults in each service's format, headers, and authentication by token."""
 
 from http import HTTPStatus
 from typing import Any
@@ -14,11 +14,11 @@ FREE_OBJECT: Schema = {"type": "object"}
 _TEXT: Schema = {"type": "string"}
 _NUMBER: Schema = {"type": "integer"}
 FAULTS = (400, 401, 403, 404, 406, 409, 410, 412, 413, 415, 429, 501, 503)
-"""Statuses of refusals that the document tells by name; a service's ``default`` has the same shape."""
+"""Error statuses that the document lists; a service's ``default`` has the same format."""
 
 _FILE, _STAGE = "/image/v2/images/{image_id}/file", "/image/v2/images/{image_id}/stage"
 DATA = frozenset({("PUT", _FILE), ("PUT", _STAGE)})
-"""Where the body is an image."""
+"""Operations whose body is image data."""
 _SUBJECT = ("X-Subject-Token",)
 HEADERS: dict[tuple[str, str], tuple[str, ...]] = {
     ("GET", "/identity/v3/auth/tokens"): _SUBJECT,
@@ -27,7 +27,7 @@ HEADERS: dict[tuple[str, str], tuple[str, ...]] = {
     ("PUT", _FILE): ("X-Openstack-Image-Size", "X-Image-Meta-Store"),
     ("PUT", _STAGE): ("X-Openstack-Image-Size",),
 }
-"""Method and path → headers that the operation reads beside the token."""
+"""Method and path → headers of the operation in addition to the token."""
 _WORDS = {
     "X-Subject-Token": "The token that is asked about.",
     "Range": "The bytes that are wanted, `bytes=0-1023`.",
@@ -61,11 +61,11 @@ SHAPES: dict[str, Schema] = {
     "image": _object(code=_NUMBER, title=_TEXT, message=_TEXT),
     "network": _object(NeutronError=_object(type=_TEXT, message=_TEXT, detail=_TEXT)),
 }
-"""Service → what its faults look like; 401 has Keystone's shape everywhere."""
+"""Service → schema of its faults; 401 has Keystone's format everywhere."""
 
 
 def components(version: Version) -> dict[str, Schema]:
-    """Return the components of the document of a microversion, which is the default of the header."""
+    """Return the components of the document for a microversion, which is the default of the header."""
     headers = {
         name: {"name": name, "in": "header", "description": words, "schema": _TEXT, "required": name in _SUBJECT}
         for name, words in _WORDS.items()

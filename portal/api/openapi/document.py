@@ -1,4 +1,4 @@
-"""Makes the document: drf-spectacular goes through the routes, ``OperationSchema`` reads each view."""
+"""Generation of the document: drf-spectacular enumerates the routes, ``OperationSchema`` reads each view."""
 
 import re
 import threading
@@ -27,13 +27,13 @@ Document = dict[str, Any]
 Endpoint = tuple[str, str, str, Callable[..., Any]]
 
 DESCRIPTION = (
-    "The APIs of this cloud, as the references of OpenStack describe them. Requests are told in full; of answers the"
-    " status is told, and the shape of refusals."
+    "The APIs of this cloud, as in the references of OpenStack. Requests are described in full; responses by their"
+    " status and the format of errors."
 )
 
 
 class Endpoints(EndpointEnumerator):
-    """The routes of the services, each path without what may be left out at its end."""
+    """The routes of the services, each path without its optional ending."""
 
     def get_path_from_regex(self, path_regex: str) -> str:
         """Return ``/network/v2.0/ports/{identity}`` for its expression."""
@@ -42,7 +42,7 @@ class Endpoints(EndpointEnumerator):
         return path if len(path) == 1 else path.rstrip("/")
 
     def should_include_endpoint(self, path: str, callback: Any) -> bool:
-        """Leave out what answers everywhere else, and v2.0, which is v2.1 again."""
+        """Omit catch-all routes, and v2.0, which repeats v2.1."""
         view = getattr(callback, "cls", None)
         return view is not None and not issubclass(view, NoSuchResource | LegacyView)
 
@@ -53,12 +53,12 @@ class DocumentGenerator(SchemaGenerator):
     endpoint_inspector_cls = Endpoints
 
     def __init__(self, service: str, version: Version) -> None:
-        """Look at the routes of the service alone."""
+        """Enumerate only the routes of the service."""
         super().__init__(patterns=[route_of_service(service)])
         self.microversion = NEWEST_OF.get(service, version)
 
     def create_view(self, callback: Any, method: str, request: Request | None = None) -> APIView:
-        """Return the view as it is at the microversion."""
+        """Return the view at the microversion."""
         view: ServiceView = super().create_view(callback, method, request)
         view.microversion = self.microversion
         self._set_schema_to_view(view, OperationSchema())
@@ -68,7 +68,7 @@ class DocumentGenerator(SchemaGenerator):
         return named(type(view), path)
 
     def _get_paths_and_endpoints(self) -> list[tuple[str, str, str, ServiceView]]:
-        """Leave out what the microversion does not have."""
+        """Omit operations that the microversion does not have."""
         found: list[tuple[str, str, str, ServiceView]] = super()._get_paths_and_endpoints()
         return [each for each in found if _has(each[3], each[2], self.microversion)]
 
@@ -79,7 +79,7 @@ def _has(view: ServiceView, method: str, version: Version) -> bool:
 
 
 def named(view: type, path: str) -> str:
-    """Return the path with its parameters named as the references do."""
+    """Return the path with the parameter names of the references."""
     resource = getattr(view, "resource", None)
     return path if resource is None else path.replace("{identity}", f"{{{resource.name}_id}}")
 
@@ -102,30 +102,31 @@ def make_document(version: Version, service: str | None = None) -> Document:
 
 
 NEWEST_OF = {"volume": VOLUME_MICROVERSIONS.maximum}
-"""Services besides Compute that have microversions: the document tells their newest."""
+"""Services other than Compute with microversions: the document describes their newest."""
 
 
 class BusyError(Exception):
-    """Another older edition is being made."""
+    """Another older edition is being generated."""
 
 
 MOST_OLDER = 12
-"""Older editions that are kept, those that were asked for last; each is some 50 KiB."""
+"""Older editions that are cached, least recently used first out; each is some 50 KiB."""
 _newest: dict[tuple[str | None, str], bytes] = {}
 _older: OrderedDict[tuple[Version, str | None, str], bytes] = OrderedDict()
 _making_newest, _making_older = threading.Lock(), threading.Lock()
 
 
 def edition(version: Version, service: str | None) -> Version:
-    """Return the microversion whose document it is: only Compute has some, and the others' documents are all alike."""
+    """Return the microversion of the document: only Compute's differ, the other services have one document."""
     return version if service in {None, "compute"} else MICROVERSIONS.maximum
 
 
 def packed(version: Version, service: str | None = None, form: str = "json") -> bytes:
-    """Return the document as JSON or YAML (``form``) in gzip's form.
+    """Return the document as JSON or YAML (``form``), compressed with gzip.
 
-    Those of the newest microversion, a dozen, are made once in each process; of the older ones, hundreds, a few are
-    kept.  To make one takes up to 0.3 s: one at a time, so that they fill no more than one thread; raises BusyError.
+    The dozen documents of the newest microversion are generated once in each process; of the hundreds of older ones, a
+    few are cached. Generation takes up to 0.3 s and runs one at a time, so that it occupies at most one thread; raises
+    BusyError.
     """
     version = edition(version, service)
     if version == MICROVERSIONS.maximum:
@@ -152,7 +153,7 @@ def _make(version: Version, service: str | None, form: str) -> bytes:
 
 
 def _yaml(document: dict[str, Any]) -> bytes:
-    plain = orjson.loads(orjson.dumps(document))  # the dumper knows plain types only
+    plain = orjson.loads(orjson.dumps(document))  # the dumper accepts only plain types
     text: str = yaml.dump(plain, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=120)
     return text.encode()
 

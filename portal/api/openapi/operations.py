@@ -1,4 +1,4 @@
-"""One operation of the document: what a view declares about a method, in OpenAPI's words."""
+"""One operation of the document, from the declarations of its view."""
 
 import inspect
 import re
@@ -16,11 +16,11 @@ from provisioning.identity import policy
 Schema = dict[str, Any]
 
 WITHOUT_BODY = ("/tags/{tag}", "/actions/deactivate", "/actions/reactivate", "/cache/{image_id}", "/cache/clean")
-"""Ends of paths below which nothing is sent, although the method is one that could."""
+"""Suffixes of paths whose operations have no body, although the method allows one."""
 
 
 class OperationSchema(AutoSchema):
-    """Reads a ``ServiceView``; the generator sets the view's ``microversion`` before."""
+    """Reads a ``ServiceView``; the generator sets the view's ``microversion`` first."""
 
     view: ServiceView  # type: ignore[override]  # no other view has an address of an API
     path: str
@@ -28,7 +28,7 @@ class OperationSchema(AutoSchema):
 
     @property
     def version(self) -> Version:
-        """The microversion that the document is about."""
+        """The microversion of the document."""
         return self.view.microversion
 
     @property
@@ -49,7 +49,7 @@ class OperationSchema(AutoSchema):
         return re.split(r"(?<=[.;:])\s", said, maxsplit=1)[0].rstrip(".;:") or None
 
     def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular's signature, not DRF's
-        """Return what the operation does, the rule that is asked, and the microversions."""
+        """Return the description with the policy rule and the microversions."""
         parts = [self._said()]
         rule = self.view.rules.get(self.method)
         if rule and not self.view.public and self.method not in self.view.public_methods:
@@ -61,18 +61,18 @@ class OperationSchema(AutoSchema):
         return "\n\n".join(parts)
 
     def _said(self) -> str:
-        """Return the handler's docstring or, without one, what the policy says of its rule."""
+        """Return the handler's docstring or, without one, the description of its policy rule."""
         rule = policy.RULES.get(self.view.rules.get(self.method, ""))
         text = inspect.getdoc(getattr(self.view, self.method.lower())) or (rule.description if rule else "")
         return re.sub(r"\s+", " ", text.replace("``", "`"))
 
     def get_tags(self) -> list[str]:
-        """Return the service and the word of the path that names the resource."""
+        """Return the service and the path segment of the resource."""
         words = [word for word in self.path.split("/")[3:] if word]
         return [f"{self.view.service}: {words[0] if words else 'versions'}"]
 
     def get_auth(self) -> list[dict[str, list[str]]]:
-        """Return that a token is needed, or nothing."""
+        """Return the token requirement, or nothing for public operations."""
         public = self.view.public or self.method in self.view.public_methods
         return [] if public else [{"token": []}]
 
@@ -116,7 +116,7 @@ class OperationSchema(AutoSchema):
 
 
 def span(view: ServiceView, method: str) -> tuple[Version, Version]:
-    """Return the first and the last microversion that has the method."""
+    """Return the first and last microversion of the method."""
     last: Version | None = getattr(view, "last_version", None)
     if last is not None and method not in getattr(view, "answered_later", ()):
         return (0, 0), last
@@ -124,13 +124,13 @@ def span(view: ServiceView, method: str) -> tuple[Version, Version]:
 
 
 def _query_parameter(name: str, schema: Schema) -> Schema:
-    """Return a parameter; where a client may repeat it, the form of one value is told."""
+    """Return a parameter; for a repeatable one, the schema of one value."""
     one = schema.get("items", {}) if schema.get("type") == "array" else schema
     return {"name": name, "in": "query", "schema": portable(one) or {"type": "string"}}
 
 
 def _answer(path: str, status: int) -> Schema:
-    """Return what a success looks like: its status; answers are objects of which the reference tells the fields."""
+    """Return the response of a success: its status; the fields of response objects are described in the reference."""
     answer: Schema = {"description": "Accepted." if status == 202 else "Done."}
     if status == 204:
         return answer

@@ -1,4 +1,4 @@
-"""The rules in words: the page of the documentation, and a file for operators to begin from."""
+"""The policy rules as the page of the documentation, and as a file for operators to start from."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -109,9 +109,11 @@ def _cells(rule: Rule, operations: tuple[Operation, ...]) -> Iterator[str]:
 
 
 def sample(overrides: Mapping[str, str]) -> str:
-    """Return all rules as YAML: a default as a comment, a changed one as it is, and the file's own rules at the end."""
+    """Return all rules as YAML: defaults as comments, changed rules as they are, and rules only in the file at
+    the end.
+    """
     operations = operations_of_rules()
-    text = ["# Every rule of this cloud. What begins with # is the default.\n"]
+    text = ["# Every rule of this cloud. Lines that begin with # are the defaults.\n"]
     for title, rules in parts():
         text.append(f"\n### {title}\n")
         text += [_entry(rule, operations[rule.name], overrides.get(rule.name)) for rule in rules]

@@ -1,4 +1,4 @@
-"""Schemas as other programs read them: our patterns are Python's, those of a document are JavaScript's."""
+"""Conversion of schemas for other programs: our patterns are Python's, those of a document are JavaScript's."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ _OTHERS = {r"\Z": "$", r"\A": "^"}
 
 
 def portable(schema: Any) -> Any:
-    """Return a copy with patterns that every regular expression engine takes, and lists for tuples."""
+    """Return a copy with portable patterns, and lists instead of tuples."""
     if isinstance(schema, dict):
         return {name: _keyword(name, value) for name, value in schema.items()}
     return [portable(item) for item in schema] if isinstance(schema, list | tuple) else schema

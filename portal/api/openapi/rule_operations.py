@@ -1,4 +1,4 @@
-"""Which operations ask which rule of the policy, as the views and their addresses say."""
+"""The operations that check each policy rule, from the views and their routes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,9 +12,9 @@ _SERVICE = re.compile(r"^/(compute/v2\.1|identity|image|network|volume/v3)(?=/)"
 
 
 def operations_of_rules() -> Operations:
-    """Return the operations of every rule: those of the views that name it, and what the rule itself lists.
+    """Return the operations of every rule: those of the views that check it, and those listed by the rule itself.
 
-    Where a rule says more of an operation than its path (``GET /v3/users?name={name}``), only that is told.
+    If a rule lists an operation in more detail (``GET /v3/users?name={name}``), only that entry is returned.
     """
     found: dict[str, list[Operation]] = {name: [] for name in RULES}
     for rule, operation in _asked_by_views():
@@ -25,7 +25,7 @@ def operations_of_rules() -> Operations:
 
 
 def _asked_by_views() -> Iterator[tuple[str, Operation]]:
-    """Yield the rule of each method of each view, with the method and the path behind the service's address."""
+    """Yield the rule of each method of each view, with the method and the path below the service's address."""
     for path, view in dict.fromkeys((path, callback.cls) for path, _, _, callback in Endpoints().get_api_endpoints()):
         where = _SERVICE.sub("", named(view, path))
         offered = {name.upper() for name in view.http_method_names}

@@ -1,6 +1,6 @@
-"""The statuses of good answers, where they are not what their method has everywhere; of what is only refused, that one.
+"""Statuses of successful responses that differ from the default of the method, and of operations that are only refused.
 
-tests/security/routes.txt knows what every route really answers; tests/openapi compares.
+tests/security/routes.txt has the actual responses of every route; tests/openapi compares them.
 """
 
 import functools
@@ -63,12 +63,12 @@ OTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
     (rf"GET {_IMAGE}/file", (200, 204, 206)),
     (rf"PUT {_IMAGE}/(file|stage|tags/\{{tag\}})|POST {_IMAGE}/actions/\w+", (204,)),
 )
-"""Method and path, as a pattern → statuses; the first that fits counts."""
+"""Method and path, as a pattern → statuses; the first match applies."""
 
 
 @functools.cache
 def statuses_of(method: str, path: str, rule: str = "") -> tuple[int, ...]:
-    """Return the statuses of good answers; 410 or 501 alone for what nobody gets."""
+    """Return the statuses of successful responses; only 410 or 501 for operations that are always refused."""
     if rule == "novella:removed_apis":
         return (410,)
     operation = f"{method} {path}"

@@ -1,6 +1,6 @@
-"""``GET /openapi.json`` and ``/openapi.yaml``: public, for it says nothing that the references do not.
+"""``GET /openapi.json`` and ``/openapi.yaml``: public, as the content equals that of the references.
 
-Only the newest edition is: each of the older ones costs a good part of a second when it is first asked for.
+Only the newest edition is public: each older one takes a good part of a second to generate.
 """
 
 import hashlib
@@ -23,14 +23,14 @@ _FORM = re.compile(r"([0-9]{1,3})\.([0-9]{1,4})", re.ASCII)
 
 
 class OpenApiJson(View):
-    """The document; ``microversion`` (the newest without it) and ``service`` choose the edition and the part."""
+    """The document; ``microversion`` (default: the newest) selects the edition, ``service`` one service."""
 
     http_method_names = ["get", "head"]
     media_type = "application/json"
     form = "json"
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        """Answer with the document, or 304 when the client has it."""
+        """Answer with the document, or 304 if the client has it."""
         service = request.GET.get("service") or None
         version = _version(request.GET.get("microversion", "latest"))
         if version is None or (service is not None and service not in SERVICES):
@@ -45,7 +45,7 @@ class OpenApiJson(View):
         try:
             body = packed(version, service, self.form)
         except BusyError:
-            refusal = _refusal(503, "Another edition is being made. Try again.")
+            refusal = _refusal(503, "Another edition is being generated. Try again.")
             refusal["Retry-After"] = "1"
             return refusal
         tag = f'W/"{self.media_type[-4:]}-{hashlib.sha256(body).hexdigest()[:24]}"'
@@ -57,21 +57,21 @@ class OpenApiJson(View):
         return answer
 
     def answer(self, body: bytes, *, zipped: bool) -> HttpResponse:
-        """Return the document as it is kept, or unpacked for who cannot."""
+        """Return the document as cached, or uncompressed for clients without gzip."""
         if not zipped:
             return HttpResponse(zlib.decompress(body, wbits=31), content_type=self.media_type)
         return HttpResponse(body, content_type=self.media_type, headers={"Content-Encoding": "gzip"})
 
 
 class OpenApiYaml(OpenApiJson):
-    """The same in YAML, for who reads it."""
+    """The document as YAML."""
 
     media_type = "application/yaml"
     form = "yaml"
 
 
 def _is_signed_in(request: HttpRequest) -> bool:
-    """Whether the browser's session or ``X-Auth-Token`` is good."""
+    """Whether the browser's session or ``X-Auth-Token`` is valid."""
     if getattr(request, "context", None) is not None:
         return True
     try:

@@ -1,1 +1,1 @@
-"""Commands of identity."""
+"""Management commands of the identity API."""

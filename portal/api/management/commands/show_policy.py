@@ -1,4 +1,4 @@
-"""``manage.py show_policy``: every rule in force, as a file to begin from or as the page of the documentation."""
+"""``manage.py show_policy``: print all policy rules in force, as a file to start from or as the documentation page."""
 
 from argparse import ArgumentParser
 from pathlib import Path
