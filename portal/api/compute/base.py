@@ -1,4 +1,4 @@
-"""The base of the Compute views."""
+"""Base of the Compute views."""
 
 from typing import Any, ClassVar
 
@@ -12,13 +12,13 @@ from provisioning.common.errors import InvalidInputError, NotFoundError
 from provisioning.common.ids import read_id
 
 MICROVERSIONS = Microversions("compute", (2, 1), (2, 96), legacy_header="X-OpenStack-Nova-API-Version")
-"""The range that is implemented: every field appears and disappears where the reference says, up to 2.96."""
+"""The supported range; fields appear and disappear as in the reference, up to 2.96."""
 
 
 class ComputeView(ServiceView):
     """A resource of the Compute API.
 
-    Its address may have the caller's project in it, ``/v2.1/{project_id}/servers``, which the routes take out.
+    Its path may contain the caller's project, ``/v2.1/{project_id}/servers``; the routes remove it.
     """
 
     service: ClassVar[str] = "compute"
@@ -26,12 +26,14 @@ class ComputeView(ServiceView):
     url_project: str | None = None
 
     def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
-        """Keep the project of the address; handlers are called without it."""
+        """Store the project of the path; handlers are called without it."""
         self.url_project = url_project
         return super().dispatch(request, *args, **kwargs)
 
     def check_rule(self, request: Request) -> None:
-        """Refuse another project's address, as Nova; ask the policy; names that no database looks up are nobody's."""
+        """Reject the path of another project, as Nova does, then check the policy; a path with NUL characters is
+        404.
+        """
         if self.url_project is not None and read_id(self.url_project) != self.context.project_id:
             mine = self.context.project_id.hex if self.context.project_id else None
             raise InvalidInputError(
@@ -44,12 +46,12 @@ class ComputeView(ServiceView):
 
     @property
     def base(self) -> str:
-        """The endpoint's address as the caller knows it: with the project when the request has it."""
+        """The endpoint's address, with the project if the request's path has it."""
         return links.endpoint(self.request, "compute") + self._project
 
     @property
     def bookmark(self) -> str:
-        """The service's address without a version, for links that outlive it."""
+        """The service's address without a version, for bookmark links."""
         return links.endpoint(self.request, "compute").rsplit("/", 1)[0] + self._project
 
     @property

@@ -1,6 +1,6 @@
-"""The Compute API v2.0 under ``/compute/v2``: every view of v2.1 as it is without microversions, for old clients.
+"""The Compute API v2.0 under ``/compute/v2``: the views of v2.1 without microversions, for old clients.
 
-What a body has beyond the schema is not looked at, as v2.0 never did; all else is the same view, rule and answer.
+Members of a body that the schema does not have are ignored, as in v2.0.
 """
 
 import functools
@@ -20,7 +20,7 @@ View = Callable[..., HttpResponseBase]
 
 
 class WithoutMicroversions(ComputeView):
-    """What every view is under ``/compute/v2``."""
+    """Mixin that every view gets under ``/compute/v2``."""
 
     microversions: ClassVar[Microversions | None] = None
     microversion: Version = (2, 1)
@@ -31,22 +31,22 @@ class WithoutMicroversions(ComputeView):
         return links.endpoint(self.request, "compute").rsplit("/", 1)[0] + "/v2" + self._project
 
     def body(self, schema: Schema) -> Any:
-        """Return the checked body without what the schema does not know."""
+        """Return the validated body without members that the schema does not have."""
         return validate(pruned(self.request.data, schema), schema)
 
     def checked_body(self) -> Any:
-        """Return the checked body without what the schema does not know."""
+        """Return the validated body without members that the schema does not have."""
         return self.body(schema_for(self.schemas, str(self.request.method), self.microversion))
 
 
 class LegacyView(ComputeView):
-    """Passes a request for ``/compute/v2/…`` to the view of ``/compute/v2.1/…``, which asks its own rule."""
+    """Forwards ``/compute/v2/…`` to the view of ``/compute/v2.1/…``, which checks its own rule."""
 
     public = True
     microversions: ClassVar[Microversions | None] = None
 
     def dispatch(self, request: HttpRequest, *args: Any, url_project: str | None = None, **kwargs: Any) -> Any:
-        """Answer as the other view does."""
+        """Answer with the response of the other view."""
         found = resolve(f"/compute/v2.1/{kwargs['rest']}")
         view = _without_microversions(cast("View", found.func))
         return view(request, *found.args, **found.kwargs, url_project=url_project)
@@ -59,7 +59,7 @@ class LegacyView(ComputeView):
 
 @functools.cache
 def _without_microversions(view: View) -> View:
-    """Return the view function of the same class without microversions; the end of the addresses stays what it is."""
+    """Return the view function of the same class without microversions; URL parameters are unchanged."""
     known: type[Any] = view.cls  # type: ignore[attr-defined]
     if not issubclass(known, ComputeView):
         return view
@@ -68,7 +68,9 @@ def _without_microversions(view: View) -> View:
 
 
 def pruned(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value without the names that a closed object of the schema does not have; names by pattern stay."""
+    """Return the value without members that a closed object of the schema does not have; pattern properties are
+    kept.
+    """
     if isinstance(value, list):
         inner = schema.get("items")
         return [pruned(item, inner) for item in value] if isinstance(inner, dict) else value

@@ -1,4 +1,4 @@
-"""Fields that the schemas of several resources share, and the queries of lists."""
+"""Schema fragments shared by several resources, and the queries of lists."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,24 +20,24 @@ BOOLEAN: Schema = {
     ]
 }
 # fmt: on
-"""The words that Nova takes for a boolean."""
+"""The values that Nova accepts as booleans."""
 TEXT: Schema = {"type": "string", "pattern": r"^[^\x00]*\Z"}
-"""Text of a query; no database looks up a NUL character."""
+"""Text of a query, without NUL characters."""
 COUNT: Schema = {"type": "string", "pattern": r"^[0-9]{1,10}\Z"}
 """A whole number from 0 in a query."""
 PAGES: Schema = {"limit": COUNT, "marker": TEXT}
-"""How a list is taken page by page."""
+"""The query parameters of paging."""
 STRICT_QUERIES = (2, 75)
-"""From this version on an unknown parameter is refused."""
+"""From this version on an unknown parameter is rejected."""
 
 
 def boolean(value: object) -> bool:
-    """Read one of the words of ``BOOLEAN``; the schema has refused all others."""
+    """Read one of the values of ``BOOLEAN``; the schema has rejected all others."""
     return bool(strutils.bool_from_string(value))
 
 
 SHARED_VOLUMES: Version = (2, 60)
-"""From this version on clients may attach volumes that several servers have."""
+"""From this version on clients may attach multiattach volumes."""
 
 
 def body(
@@ -51,12 +51,12 @@ def body(
 
 
 def query(version: Version, parameters: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a query: each parameter any number of times, others only before 2.75."""
+    """Return the schema of a query: a parameter may be repeated; unknown ones are accepted only before 2.75."""
     properties = {name: {"type": "array", "items": schema} for name, schema in parameters.items()}
     return {"type": "object", "properties": properties, "additionalProperties": version < STRICT_QUERIES}
 
 
 def last(found: Mapping[str, list[str]], name: str) -> str | None:
-    """Return the last value of a parameter, as Nova does; None when it is not there."""
+    """Return the last value of a parameter, as Nova does; None without one."""
     values = found.get(name)
     return values[-1] if values else None

@@ -15,7 +15,7 @@ def timestamp(moment: datetime | None) -> str | None:
 
 
 def timestamp_micro(moment: datetime | None) -> str | None:
-    """``2026-01-31T12:00:00.000000``: actions and usage times carry microseconds and no zone."""
+    """``2026-01-31T12:00:00.000000``: actions and usage times have microseconds and no time zone."""
     return None if moment is None else _utc(moment).isoformat(timespec="microseconds")[:26]
 
 
@@ -24,7 +24,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def read_time(value: str, name: str) -> datetime:
-    """Return the time that a query names, in UTC unless it says a zone; InvalidInputError when it is none."""
+    """Return a time of the query, in UTC if it has no time zone; InvalidInputError if it is malformed."""
     try:
         found = parse_datetime(value.replace(" ", "+") if "T" in value else value)
         found = found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
@@ -39,6 +39,8 @@ def read_time(value: str, name: str) -> datetime:
 
 
 def read_end(value: str, name: str) -> datetime:
-    """Return the last moment that a query names: a whole second until its end, as times are shown without its parts."""
+    """Return an upper bound of the query; a time in whole seconds includes that second, as times are shown without
+    fractions.
+    """
     found = read_time(value, name)
     return found if found.microsecond else found + SECOND

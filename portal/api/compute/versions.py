@@ -54,7 +54,7 @@ def _entry(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class VersionsView(ComputeView):
-    """``GET /compute/``: the versions this service speaks."""
+    """``GET /compute/``: the supported versions."""
 
     public = True
     microversions = None
@@ -91,12 +91,12 @@ class V20View(ComputeView):
 
 
 class NoSuchResource(views.NoSuchResource):
-    """What there is nothing for: 404 in a version; what is of no version is answered 300, as by Nova, with both."""
+    """Unknown paths: 404 below a version, otherwise 300 with both versions, as in Nova."""
 
     service = "compute"
 
     def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Response:
-        """Answer every method alike."""
+        """Answer every method in the same way."""
         base = links.endpoint(self.request, "compute")
         path = request.path.partition("/compute")[2]
         if path.split("/")[1] in {"v2", "v2.1"}:

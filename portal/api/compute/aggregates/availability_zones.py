@@ -17,7 +17,9 @@ class ZonesView(ComputeView):
     rules = {"GET": "os_compute_api:os-availability-zone:list"}
 
     def get(self, request: Request) -> Response:
-        """The zones one may name in a launch, those that have a host at work first; never the workers' own."""
+        """List the zones that a launch may specify, those with a host that is up first; the workers' zone is
+        omitted.
+        """
         return Response(
             {"availabilityZoneInfo": [_zone(zone, None, open_=on) for zone, on in _sorted(selectors.zones())]}
         )
@@ -29,7 +31,7 @@ class ZonesDetailView(ComputeView):
     rules = {"GET": "os_compute_api:os-availability-zone:detail"}
 
     def get(self, request: Request) -> Response:
-        """The zones with their hosts and the workers; of a zone that has no enabled host only the name."""
+        """List the zones with their hosts, and the workers; a zone without an enabled host has only its name."""
         inside: dict[str, dict[str, Any]] = {}
         zones: dict[str, bool] = {}
         for service in compute_services_for(self.context):

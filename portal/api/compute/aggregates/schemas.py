@@ -4,7 +4,7 @@ from portal.api.compute.schemas import Schema, body
 from portal.api.compute.services.schemas import HOST
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?!\s)[^\x00-\x1f\x7f]*(?<!\s)\Z"}
-"""A name without blanks at its ends."""
+"""A name without leading or trailing blanks."""
 _ZONE: Schema = {
     "type": ["string", "null"],
     "minLength": 1,

@@ -22,10 +22,10 @@ Act = Callable[[RequestContext, int, Any], Aggregate]
 
 
 class AggregateBase(ComputeView):
-    """What the views of aggregates share."""
+    """Base of the aggregate views."""
 
     def shape(self, aggregate: Aggregate, *, whole: bool = True) -> dict[str, Any]:
-        """One aggregate; a new one is shown without hosts and metadata, of which it has none."""
+        """One aggregate; a new one is shown without hosts and metadata."""
         zone = aggregate.availability_zone or None
         shape: dict[str, Any] = {
             "id": aggregate.pk,
@@ -57,7 +57,7 @@ class AggregatesView(AggregateBase):
         return Response({"aggregates": [self.shape(aggregate) for aggregate in aggregates_for(self.context)]})
 
     def post(self, request: Request) -> Response:
-        """Make one without hosts."""
+        """Create an aggregate without hosts."""
         asked = self.checked_body()["aggregate"]
         made = services.create_aggregate(self.context, asked["name"], asked.get("availability_zone"))
         return Response({"aggregate": self.shape(made, whole=False)})
@@ -77,12 +77,12 @@ class AggregateView(AggregateBase):
         return self.answer(aggregate_for(self.context, read_number(aggregate_id)))
 
     def put(self, request: Request, aggregate_id: str) -> Response:
-        """Change name, zone or both."""
+        """Update the name, the zone or both."""
         asked = self.checked_body()["aggregate"]
         return self.answer(services.update_aggregate(self.context, read_number(aggregate_id), asked))
 
     def delete(self, request: Request, aggregate_id: str) -> Response:
-        """Delete one without hosts."""
+        """Delete an aggregate that has no hosts."""
         services.delete_aggregate(self.context, read_number(aggregate_id))
         return Response(status=200)
 
@@ -108,7 +108,7 @@ class AggregateActionView(AggregateBase):
         return self.answer(self.acts[name](self.context, number, asked))
 
     def _named(self) -> str:
-        """Return the action that the body names; InvalidInputError."""
+        """Return the action in the body; InvalidInputError."""
         body = self.request.data
         names = [str(name) for name in body] if isinstance(body, dict) else []
         if len(names) != 1 or names[0] not in ACTIONS:
@@ -118,14 +118,14 @@ class AggregateActionView(AggregateBase):
 
 
 class AggregateImagesView(AggregateBase):
-    """``POST /os-aggregates/{id}/images`` (2.81): answered as not offered."""
+    """``POST /os-aggregates/{id}/images`` (2.81): not supported."""
 
     rules = {"POST": "compute:aggregates:images"}
     schemas = {"POST": aggregate_schemas.IMAGES}
     versions = {"POST": ((2, 81), NEWEST)}
 
     def post(self, request: Request, aggregate_id: str) -> Response:
-        """Refuse: a host fetches an image when the first server of it is built there, and keeps it."""
+        """Refused: a host downloads an image for the first server that uses it, and caches it."""
         images = [image["id"] for image in self.checked_body()["cache"]]
         if len(set(images)) < len(images):
             raise InvalidInputError("Duplicate images in request", field="cache")

@@ -1,4 +1,4 @@
-"""Which projects see a private flavor (Compute API reference, "Flavors access")."""
+"""Projects that may use a private flavor (Compute API reference, "Flavors access")."""
 
 import uuid
 from typing import Any
@@ -22,7 +22,7 @@ class FlavorAccessView(ComputeView):
     rules = {"GET": "os_compute_api:os-flavor-access"}
 
     def get(self, request: Request, flavor_id: str) -> Response:
-        """The projects that see a private flavor."""
+        """List the projects that may use a private flavor."""
         return Response(access_list(self, flavor_id))
 
 
@@ -34,7 +34,7 @@ class FlavorActionView(ComputeView):
     schemas = {"POST": flavor_schemas.action}
 
     def post(self, request: Request, flavor_id: str) -> Response:
-        """Let a project see a flavor, or hide it from one; answers with the list as it is then."""
+        """Grant or revoke a project's access to a flavor; returns the updated list."""
         [(name, given)] = self.checked_body().items()
         if name == "addTenantAccess":
             project = known_project(self.context, given["tenant"])
@@ -46,7 +46,7 @@ class FlavorActionView(ComputeView):
 
 
 def access_list(view: ComputeView, flavor_id: str, *, public: bool = False) -> dict[str, Any]:
-    """Return the list of a flavor; a public one has none to be looked at."""
+    """Return the access list of a flavor; NotFoundError for a public flavor, unless ``public``."""
     flavor, projects = selectors.flavor_access_for(view.context, flavor_id)
     if flavor.is_public and not public:
         raise NotFoundError("Access list not available for public flavors.")

@@ -10,7 +10,7 @@ from provisioning.compute import selectors
 from provisioning.compute.services.flavor_specs import delete_extra_spec, merge_extra_specs, no_such_spec
 
 _CHECKED = (2, 86)
-"""From this version on extra specs in known namespaces are checked."""
+"""From this version on extra specs in known namespaces are validated."""
 
 
 class ExtraSpecsView(ComputeView):
@@ -20,11 +20,11 @@ class ExtraSpecsView(ComputeView):
     schemas = {"POST": flavor_schemas.specs}
 
     def get(self, request: Request, flavor_id: str) -> Response:
-        """The extra specs of a flavor."""
+        """List the extra specs of a flavor."""
         return Response({"extra_specs": selectors.flavor_for(self.context, flavor_id, disabled=True).extra_specs})
 
     def post(self, request: Request, flavor_id: str) -> Response:
-        """Add extra specs, or change some; answers with the body as it was sent."""
+        """Add or update extra specs; returns the body as it was sent."""
         given = self.checked_body()
         merge_extra_specs(
             self.context,
@@ -53,7 +53,7 @@ class ExtraSpecView(ComputeView):
         return Response({key: flavor.extra_specs[key]})
 
     def put(self, request: Request, flavor_id: str, key: str) -> Response:
-        """Set one extra spec; the body names the same key as the address."""
+        """Set one extra spec; the key in the body must equal that in the path."""
         given = self.checked_body()
         if key not in given:
             raise InvalidInputError("Request body and URI mismatch", field=key[:64])

@@ -19,7 +19,10 @@ SORT_KEYS = {
     "vcpu_weight": "id",
     "vcpus": "vcpus",
 }
-"""Sort key of the API → column; neither weights nor times of change are kept, so those leave the order of making."""
+"""Sort key of the API → column.
+
+Neither weights nor update times are stored; sorting by them keeps the order of creation.
+"""
 _DESCRIPTION: Schema = {"type": ["string", "null"], "maxLength": 65_535}
 _SPEC: Schema = {
     "type": "object",

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 
 
 class FlavorShapes(ComputeView):
-    """How flavors look in answers."""
+    """Representations of flavors."""
 
     def brief(self, flavor: Flavor) -> dict[str, Any]:
         shape: dict[str, Any] = {"id": flavor.flavorid, "name": flavor.name, "links": self._links(flavor)}
@@ -32,7 +32,7 @@ class FlavorShapes(ComputeView):
         return shape
 
     def shape(self, flavor: Flavor) -> dict[str, Any]:
-        """One flavor whole, with its extra specs for those who may see them."""
+        """A flavor in full, with its extra specs if the caller may see them."""
         shape: dict[str, Any] = {
             "id": flavor.flavorid,
             "name": flavor.name,
@@ -68,7 +68,9 @@ class FlavorsView(FlavorShapes):
     detailed = False
 
     def get(self, request: Request) -> Response:
-        """List the flavors that the project may use; operators see public ones unless they ask for others."""
+        """List the flavors that the project may use; operators see public flavors unless they filter by
+        ``is_public``.
+        """
         query = self.checked_query()
         page = read_page(request, zero_is_none=True)
         key = flavor_schemas.SORT_KEYS[last(query, "sort_key") or "flavorid"]
@@ -136,7 +138,7 @@ class FlavorView(FlavorShapes):
         return Response({"flavor": self.shape(selectors.flavor_for(self.context, flavor_id, disabled=True))})
 
     def put(self, request: Request, flavor_id: str) -> Response:
-        """Describe a flavor; null removes the description."""
+        """Update the description of a flavor; null removes it."""
         text = self.checked_body()["flavor"]["description"]
         return Response({"flavor": self.shape(update_flavor(self.context, flavor_id, description=text or ""))})
 
@@ -147,7 +149,7 @@ class FlavorView(FlavorShapes):
 
 
 def _is_public(text: str | None) -> bool | None:
-    """Read the filter of operators: public ones without it, all for ``None``."""
+    """Read the filter of operators: public flavors if it is missing, all flavors for ``None``."""
     if text is None:
         return True
     if text.strip().lower() == "none":

@@ -3,7 +3,7 @@
 from portal.api.compute.schemas import TEXT, Schema, Version
 
 WORDS = {word: word.lower() == "enable" for word in ("enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE")}
-"""What ``status`` and ``maintenance_mode`` may say, and whether it means on."""
+"""Valid values of ``status`` and ``maintenance_mode`` → whether they enable."""
 UPDATE: Schema = {
     "type": "object",
     "properties": {"status": {"enum": [*WORDS]}, "maintenance_mode": {"enum": [*WORDS]}},

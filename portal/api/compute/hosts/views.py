@@ -1,4 +1,4 @@
-"""Hosts, up to microversion 2.42 (Compute API reference, "Hosts"); hypervisors and services followed them."""
+"""Hosts, up to microversion 2.42 (Compute API reference, "Hosts"); replaced by hypervisors and services."""
 
 from typing import ClassVar
 
@@ -22,7 +22,7 @@ LAST = (2, 42)
 
 
 class HostBase(ComputeView):
-    """What the views of hosts share."""
+    """Base of the host views."""
 
     versions = dict.fromkeys(("GET", "PUT"), (OLDEST, LAST))
 
@@ -41,7 +41,7 @@ class HostsView(HostBase):
     queries = {"GET": host_schemas.listing}
 
     def get(self, request: Request) -> Response:
-        """Every service of every machine but those disabled; ``zone`` and ``service`` narrow the list, unless empty."""
+        """List the enabled services of all hosts, filtered by ``zone`` and ``service``; empty filters are ignored."""
         query = self.checked_query()
         zone, kind = last(query, "zone") or None, last(query, "service") or None
         hosts = [
@@ -61,7 +61,7 @@ class HostView(HostBase):
     schemas = {"PUT": host_schemas.UPDATE}
 
     def get(self, request: Request, host_name: str) -> Response:
-        """What the host has, what is used, what its servers may use at most, and each project's share of that."""
+        """Show the host's capacity, its usage, the sum of its servers' flavors, and the share of each project."""
         host = self.host(host_name)
         shares = shares_of(host)
         most = [sum(share.vcpus for share in shares), sum(share.memory_mb for share in shares)]
@@ -86,7 +86,7 @@ class HostView(HostBase):
         )
 
     def put(self, request: Request, host_name: str) -> Response:
-        """Enable or disable a host.  There is no maintenance mode: disable the host and move its servers."""
+        """Enable or disable a host. There is no maintenance mode: disable the host and migrate its servers."""
         body = self.checked_body()
         host = self.host(host_name)
         if "maintenance_mode" in body:
@@ -96,13 +96,13 @@ class HostView(HostBase):
 
 
 class HostPowerView(HostBase):
-    """``GET /os-hosts/{host_name}/startup``, ``…/shutdown`` and ``…/reboot``: answered as not offered."""
+    """``GET /os-hosts/{host_name}/startup``, ``…/shutdown`` and ``…/reboot``: not supported."""
 
     rules = {"GET": "os_compute_api:os-hosts:start"}
     verb: ClassVar[str] = "Starting"
 
     def get(self, request: Request, host_name: str) -> Response:
-        """Refuse: the power of machines is no business of the cloud on them."""
+        """Refused: the cloud does not control the power of its hosts."""
         self.host(host_name)
         raise NotOfferedError(f"{self.verb} a host is not offered by this cloud: do it on the machine itself.")
 

@@ -5,7 +5,9 @@ from portal.api.compute.services.schemas import HOST
 
 PAGING = (2, 33)
 BY_UUID = (2, 53)
-"""From this version on hypervisors have UUIDs, and lists take a pattern and servers."""
+"""From this version on hypervisors have UUIDs, and lists accept ``hypervisor_hostname_pattern`` and
+``with_servers``.
+"""
 
 
 def listing(version: Version) -> Schema:

@@ -1,4 +1,4 @@
-"""How a hypervisor looks in an answer: every field at the microversions that the reference gives it."""
+"""Representations of a hypervisor; each field appears at the microversions of the reference."""
 
 import json
 import uuid
@@ -14,14 +14,14 @@ from provisioning.hosts.models import Host
 from provisioning.hosts.selectors import is_alive
 
 NO_RESOURCES = (2, 88)
-"""From this version on a hypervisor tells its uptime, and not what it has and gives."""
+"""From this version on a hypervisor shows its uptime, and no longer its resources."""
 ALWAYS_SERVERS = (2, 75)
 Servers = Mapping[uuid.UUID, Sequence[tuple[str, uuid.UUID]]]
 """Host → (name, id) of its servers."""
 
 
 def ident(host: Host, version: Version) -> str | int:
-    """The id of a hypervisor, and of its service, as the version writes it."""
+    """The id of a hypervisor or its service, in the version's format."""
     return str(host.id) if version >= BY_UUID else number_of(host.id)
 
 
@@ -39,7 +39,7 @@ def hostname(host: Host) -> str:
 
 
 def detailed(host: Host, version: Version, workload: int) -> dict[str, Any]:
-    """One hypervisor whole: memory in MiB, disk in GiB; ``workload`` counts what is going on with its servers."""
+    """A hypervisor in full: memory in MiB, disk in GiB; ``workload`` is the number of its servers' running tasks."""
     shape = brief(host, version) | {
         "host_ip": host.host_ip,
         "hypervisor_type": host.hypervisor_type,
@@ -57,12 +57,12 @@ def detailed(host: Host, version: Version, workload: int) -> dict[str, Any]:
 
 
 def uptime(host: Host) -> str | None:
-    """For how long the host has run, as it said last; None for one that is down, or has not said."""
+    """The host's uptime as last reported; None if it is down or has not reported it."""
     return host.uptime or None if is_alive(host, timezone.now()) else None
 
 
 def resources(host: Host, workload: int) -> dict[str, int]:
-    """What a hypervisor has and gives; what is promised to servers counts as used, and so does what is kept back."""
+    """Capacity and usage of a hypervisor; allocated and reserved resources count as used."""
     memory_used = host.memory_mb_allocated + host.reserved_memory_mb
     disk_used = host.disk_gb_allocated + host.reserved_disk_gb
     return {
@@ -81,7 +81,7 @@ def resources(host: Host, workload: int) -> dict[str, int]:
 
 
 def with_servers(shape: dict[str, Any], host: Host, servers: Servers, version: Version) -> dict[str, Any]:
-    """Add a hypervisor's servers; before 2.75 the field is left out where there are none."""
+    """Add a hypervisor's servers; before 2.75 the field is omitted if there are none."""
     found = servers.get(host.id, ())
     if not found and version < ALWAYS_SERVERS:
         return shape
@@ -89,7 +89,7 @@ def with_servers(shape: dict[str, Any], host: Host, servers: Servers, version: V
 
 
 def cpu_info(host: Host) -> dict[str, Any]:
-    """The processor: architecture, model, vendor, features and topology, as far as its host has said."""
+    """The processor as the host reported it: architecture, model, vendor, features and topology."""
     said = host.cpu_info
     if not said:
         return {}

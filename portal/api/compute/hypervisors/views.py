@@ -30,17 +30,17 @@ from provisioning.hosts.selectors import hosts_for
 
 
 class HypervisorBase(ComputeView):
-    """What the views of hypervisors share."""
+    """Base of the hypervisor views."""
 
     def matching(self, pattern: str) -> list[Host]:
-        """Return the hypervisors with this part in their names; NotFoundError when there is none."""
+        """Return the hypervisors whose names contain the pattern; NotFoundError if none match."""
         found = [host for host in hosts_for(self.context) if pattern in hostname(host)]
         if not found:
             raise NotFoundError(f"No hypervisor matching '{pattern[:255]}' could be found.")
         return found
 
     def one(self, text: str) -> Host:
-        """Return the hypervisor with this id; NotFoundError, and from 2.53 InvalidInputError for what is no UUID."""
+        """Return the hypervisor with this id; NotFoundError, and from 2.53 on InvalidInputError for an invalid UUID."""
         if self.microversion >= BY_UUID and read_id(text) is None:
             raise InvalidInputError(f"Invalid uuid {text[:64]}", field="hypervisor_id")
         wanted = str(read_id(text) or text)
@@ -50,7 +50,7 @@ class HypervisorBase(ComputeView):
         raise NotFoundError(f"Hypervisor with ID '{text[:64]}' could not be found.")
 
     def shapes(self, found: list[Host], *, detail: bool, servers: bool) -> list[dict[str, Any]]:
-        """Write hypervisors, in two queries at most."""
+        """Return the representations of hypervisors, with at most two queries."""
         version = self.microversion
         tasks = workloads() if detail and version < NO_RESOURCES else {}
         inside = servers_on([host.id for host in found]) if servers else {}
@@ -68,7 +68,7 @@ class HypervisorsView(HypervisorBase):
     detail: ClassVar[bool] = False
 
     def get(self, request: Request) -> Response:
-        """The hypervisors by name."""
+        """List the hypervisors by name."""
         query = self.checked_query()
         pattern = last(query, "hypervisor_hostname_pattern") if self.microversion >= BY_UUID else None
         servers = self.microversion >= BY_UUID and boolean(last(query, "with_servers"))
@@ -131,7 +131,7 @@ class HypervisorUptimeView(HypervisorBase):
     versions = {"GET": (OLDEST, (2, 87))}
 
     def get(self, request: Request, hypervisor_id: str) -> Response:
-        """For how long the host has run, as its agent said with its last audit."""
+        """Show the host's uptime as its agent reported it with the last audit."""
         host = self.one(hypervisor_id)
         said = uptime(host)
         if said is None:
@@ -147,7 +147,7 @@ class HypervisorSearchView(HypervisorBase):
     servers: ClassVar[bool] = False
 
     def get(self, request: Request, pattern: str) -> Response:
-        """The hypervisors with this part in their names."""
+        """List the hypervisors whose names contain the pattern."""
         found = self.matching(pattern)
         return Response({"hypervisors": self.shapes(found, detail=False, servers=self.servers)})
 
@@ -166,7 +166,7 @@ class HypervisorStatisticsView(HypervisorBase):
     versions = {"GET": (OLDEST, (2, 87))}
 
     def get(self, request: Request) -> Response:
-        """The sums over all hypervisors that are enabled."""
+        """Show the sums over all enabled hypervisors."""
         found = [host for host in hosts_for(self.context) if host.enabled]
         tasks = workloads()
         sums: Counter[str] = Counter(dict.fromkeys(resources(Host(), 0), 0))

@@ -6,7 +6,7 @@ OF_USERS = (2, 10)
 """From this version on operators may name another user."""
 PAGED = (2, 35)
 IMPORT_ONLY = (2, 92)
-"""From this version on nothing is generated."""
+"""From this version on key pairs are not generated."""
 
 
 def create(version: Version) -> Schema:
@@ -27,7 +27,7 @@ def create(version: Version) -> Schema:
         properties["user_id"] = {"type": "string", "minLength": 1, "maxLength": 255}
     if version >= IMPORT_ONLY:
         return body("keypair", properties, ("name", "public_key"))
-    # Novella's own: which kind of key is generated; OpenStack has no such field, so clients never send it.
+    # Novella's own: the type of a generated key. OpenStack has no such field, so its clients do not send it.
     properties["novella:algorithm"] = {"enum": ["ed25519", "rsa"]}
     return body("keypair", properties, ("name",))
 

@@ -22,7 +22,7 @@ _TYPED = (2, 2)
 
 
 class KeyPairShapes(ComputeView):
-    """What the views of key pairs share."""
+    """Representations of key pairs."""
 
     def shape(self, row: KeyPair) -> dict[str, Any]:
         shape: dict[str, Any] = {"name": row.name, "public_key": row.public_key, "fingerprint": row.fingerprint}
@@ -31,7 +31,7 @@ class KeyPairShapes(ComputeView):
         return shape
 
     def asked_user(self) -> str | None:
-        """Return the user that the query names; before 2.10 it is not looked at."""
+        """Return the user that the query specifies; ignored before 2.10."""
         query = self.checked_query()
         return last(query, "user_id") or None if self.microversion >= OF_USERS else None
 
@@ -44,7 +44,7 @@ class KeyPairsView(KeyPairShapes):
     queries = {"GET": keypair_schemas.listing}
 
     def get(self, request: Request) -> Response:
-        """List one's own key pairs, or another user's; paged from 2.35."""
+        """List the caller's key pairs, or those of another user; paged from 2.35 on."""
         user = _user(self.asked_user())
         if self.microversion < PAGED:
             found = selectors.key_pairs_for(self.context, user_id=user)
@@ -58,7 +58,7 @@ class KeyPairsView(KeyPairShapes):
         return Response(answer)
 
     def post(self, request: Request) -> Response:
-        """Import a public key, or make a pair: the private half is in this answer and nowhere else."""
+        """Import a public key or generate a key pair; only this response contains the private key."""
         given = self.checked_body()["keypair"]
         named = given.get("user_id")
         user = read_id(named)
@@ -104,5 +104,5 @@ class KeyPairView(KeyPairShapes):
 
 
 def _user(text: str | None) -> uuid.UUID | None:
-    """Read whose key pairs are meant; what is no id is the id of nobody."""
+    """Read the owner in the query; text that is not an id gives ``NOBODY``."""
     return None if text is None else read_id(text) or NOBODY

@@ -1,1 +1,1 @@
-"""Deprecated and removed parts of the Compute API: proxies of other services, and what only refuses."""
+"""Deprecated and removed parts of the Compute API: proxies of other services, and operations that are only refused."""

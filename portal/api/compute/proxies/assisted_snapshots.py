@@ -1,4 +1,4 @@
-"""Snapshots that a volume service asks the Compute API to help with: here storage hosts take them by themselves."""
+"""Assisted volume snapshots. Storage hosts take snapshots without assistance, so requests are refused."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ class AssistedSnapshotsView(ComputeView):
     schemas = {"POST": creation}
 
     def post(self, request: Request) -> Response:
-        """Refuse: no pool needs it."""
+        """Refused: no pool needs assistance."""
         refuse_assisted_snapshot(self.checked_body()["snapshot"]["volume_id"])
 
 
@@ -67,7 +67,7 @@ class AssistedSnapshotView(ComputeView):
     queries = {"DELETE": deletion}
 
     def delete(self, request: Request, snapshot_id: str) -> Response:
-        """Refuse: no pool needs it."""
+        """Refused: no pool needs assistance."""
         text = last(self.checked_query(), "delete_info")
         try:
             info: Any = orjson.loads(text or "")

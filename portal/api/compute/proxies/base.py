@@ -1,4 +1,4 @@
-"""The base of what the Compute API once passed on to other services."""
+"""Base of the Compute API's proxies of other services."""
 
 from typing import ClassVar
 
@@ -12,14 +12,14 @@ LAST: Version = (2, 35)
 
 
 class ProxyView(ComputeView):
-    """A resource of another service; from 2.36 on the Compute API does not pass it on."""
+    """A resource of another service; not available from 2.36 on."""
 
     last_version: ClassVar[Version | None] = LAST
     answered_later: ClassVar[frozenset[str]] = frozenset()
-    """Methods that later versions answer alike."""
+    """Methods that later versions answer unchanged."""
 
     def check_rule(self, request: Request) -> None:
-        """Answer 404 to anybody from the version on that no longer has it, and then ask the policy."""
+        """Answer 404 in versions that no longer have the method, then check the policy."""
         if request.method not in self.answered_later:
             self.require(maximum=self.last_version)
         super().check_rule(request)

@@ -1,4 +1,4 @@
-"""The API's extensions (Compute API reference, "Extensions"): all part of it since 2.1; old clients look for them."""
+"""API extensions (Compute API reference, "Extensions"), all part of the API since 2.1; old clients query them."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -118,7 +118,7 @@ class ExtensionsView(ComputeView):
     rules = {"GET": "os_compute_api:extensions"}
 
     def get(self, request: Request) -> Response:
-        """Every extension by alias, the same at every microversion."""
+        """List the extensions by alias, the same at every microversion."""
         return Response({"extensions": [_shape(alias) for alias in sorted(EXTENSIONS)]})
 
 

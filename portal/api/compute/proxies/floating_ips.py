@@ -1,4 +1,4 @@
-"""Floating IPs as the Compute API passed them on up to 2.35 (Compute API reference, "Floating IPs")."""
+"""Floating IPs in the Compute API up to 2.35 (Compute API reference, "Floating IPs")."""
 
 from typing import Any, ClassVar
 
@@ -43,13 +43,13 @@ class FloatingIpsView(ProxyView):
     schemas: ClassVar = {"POST": CREATION}
 
     def get(self, request: Request) -> Response:
-        """The project's floating IPs."""
+        """List the project's floating IPs."""
         policy.enforce(self.context, "get_floatingip")
         found = routing.floating_ips_for(self.context).order_by("created_at", "id")
         return Response({"floating_ips": [shape(floating) for floating in found]})
 
     def post(self, request: Request) -> Response:
-        """Take one from a pool, by its name or id; from the default external network when none is named."""
+        """Allocate a floating IP from the pool with this name or id; by default from the default external network."""
         policy.enforce(self.context, "create_floatingip", {"project_id": self.context.project_id})
         pool = self._pool(self.checked_body().get("pool") if request.data else None)
         try:
@@ -76,7 +76,7 @@ class FloatingIpView(ProxyView):
         return Response({"floating_ip": shape(self._found(floating_ip_id))})
 
     def delete(self, request: Request, floating_ip_id: str) -> Response:
-        """Give one back, wherever it leads."""
+        """Release a floating IP, even if it is associated."""
         floating = self._found(floating_ip_id)
         policy.enforce(self.context, "delete_floatingip", {"project_id": floating.project_id})
         services.delete_floating_ip(floating)
@@ -95,7 +95,7 @@ class FloatingIpPoolsView(ProxyView):
     rules = {"GET": "os_compute_api:os-floating-ip-pools"}
 
     def get(self, request: Request) -> Response:
-        """The external networks, by name."""
+        """List the external networks by name."""
         policy.enforce(self.context, "get_network")
         pools = routing.external_networks_for(self.context)
         return Response({"floating_ip_pools": [{"name": each.name or str(each.id)} for each in pools]})

@@ -1,4 +1,4 @@
-"""An image's additional properties as the Compute API showed and changed them up to 2.38 ("Images (DEPRECATED)")."""
+"""Additional properties of an image in the Compute API up to 2.38 ("Images (DEPRECATED)")."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -17,7 +17,7 @@ from provisioning.images.records import BASE, READ_ONLY
 
 
 class ImageMetadataProxy(ImageProxy):
-    """What both views share."""
+    """Base of both views."""
 
     last_version: ClassVar[Version] = (2, 38)
 
@@ -26,7 +26,7 @@ class ImageMetadataProxy(ImageProxy):
         return protections.readable(self.context, image.properties)
 
     def change(self, image: Image, given: dict[str, str], removed: Sequence[str] = ()) -> dict[str, Any]:
-        """Change properties as the Image API does; returns those that there are then."""
+        """Update properties as the Image API does; returns all properties."""
         for name in given:
             if name in BASE | READ_ONLY:
                 raise InvalidInputError(f"{name} is an attribute of images, not metadata.", field=name)
@@ -49,7 +49,7 @@ class ImageMetadataView(ImageMetadataProxy):
         return Response({"metadata": self.readable(self.image(image_id))})
 
     def post(self, request: Request, image_id: str) -> Response:
-        """Add or change items; the others stay."""
+        """Add or update items; the others are kept."""
         given = self.checked_body()["metadata"]
         return Response({"metadata": self.change(self.image(image_id), given)})
 

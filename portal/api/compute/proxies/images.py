@@ -1,4 +1,4 @@
-"""Images as the Compute API showed them up to 2.35 ("Images (DEPRECATED)")."""
+"""Images in the Compute API up to 2.35 ("Images (DEPRECATED)")."""
 
 import re
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,6})?(Z|[+-]\d\d:\
 
 
 def listing(version: Version) -> Schema:
-    """The query of ``GET /images``: ``property-…`` filters by a property; unknown ones are not looked at."""
+    """The query of ``GET /images``: ``property-…`` filters by a property; unknown ones are ignored."""
     texts: Schema = {"type": "array", "items": TEXT}
     counts: Schema = {"type": "array", "items": COUNT}
     names = ("name", "status", "server", "type", "changes-since", "marker")
@@ -38,10 +38,10 @@ def listing(version: Version) -> Schema:
 
 
 class ImageProxy(ProxyView):
-    """What the views of images share."""
+    """Base of the image views."""
 
     def image(self, image_id: str) -> Image:
-        """Return an image that the caller sees in the Image API."""
+        """Return an image that the caller may see in the Image API."""
         policy.enforce(self.context, "get_image")
         try:
             return selectors.image_for(self.context, image_id)
@@ -94,7 +94,7 @@ class ImagesView(ImageProxy):
     detailed = False
 
     def get(self, request: Request) -> Response:
-        """The images that the caller would list in the Image API."""
+        """List the images that the Image API would list for the caller."""
         filters, page = _filters(self.checked_query()), read_page(request, zero_is_none=True)
         found = selectors.images_for(self.context, filters, limit=page.limit, marker=page.marker)
         answer: dict[str, Any] = {
@@ -128,7 +128,7 @@ class ImageView(ImageProxy):
 
 
 def _filters(query: dict[str, list[str]]) -> dict[str, Any]:
-    """Translate what the list may be narrowed by into the Image service's filters."""
+    """Convert the filters of the query into those of the Image service."""
     filters: dict[str, Any] = {}
     for name in ("name", "status"):
         value = last(query, name)

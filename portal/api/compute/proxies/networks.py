@@ -1,4 +1,4 @@
-"""Networks as the Compute API showed them up to 2.35."""
+"""Networks in the Compute API up to 2.35."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ _OPERATORS_FIELDS = (
     "vpn_public_port", "vpn_private_address", "dhcp_start", "project_id", "host", "bridge_interface", "multi_host",
     "priority", "rxtx_base", "mtu", "dhcp_server", "enable_dhcp", "share_address",
 )  # fmt: skip
-"""What nova-network knew of a network; null since it is gone."""
+"""Fields of nova-network, which no longer exists; their value is null."""
 
 
 class NetworksView(ProxyView):
@@ -28,13 +28,13 @@ class NetworksView(ProxyView):
     rules = {"GET": "os_compute_api:os-networks:list"}
 
     def get(self, request: Request) -> Response:
-        """The networks that the project may use."""
+        """List the networks that the project may use."""
         policy.enforce(self.context, "get_network")
         found = selectors.networks_for(self.context, all_projects=True).order_by("name", "id")
         return Response({"networks": [self.shape(network) for network in found]})
 
     def shape(self, network: Network) -> dict[str, Any]:
-        """One network: two of nova-network's thirty fields have a value."""
+        """One network: only two of nova-network's thirty fields have a value."""
         more = _OPERATORS_FIELDS if self.context.is_admin else ()
         return {"id": str(network.id), "label": network.name} | dict.fromkeys((*_FIELDS, *more))
 
@@ -59,7 +59,7 @@ class TenantNetworksView(NetworksView):
     rules = {"GET": "os_compute_api:os-tenant-networks:list"}
 
     def shape(self, network: Network) -> dict[str, Any]:
-        """One network as projects saw it; ``None`` is the text that Nova gives."""
+        """One network as projects saw it; ``"None"`` is the text that Nova returns."""
         return {"id": str(network.id), "label": network.name, "cidr": "None"}
 
 

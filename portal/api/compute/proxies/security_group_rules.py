@@ -1,4 +1,4 @@
-"""Rules of security groups as the Compute API made and deleted them up to 2.35."""
+"""Security group rules in the Compute API up to 2.35."""
 
 from typing import Any, ClassVar
 
@@ -30,7 +30,7 @@ RULE = body(
     others=True,
 )
 _WHOLE = {"tcp": (1, flows.HIGHEST_PORT), "udp": (1, flows.HIGHEST_PORT), "icmp": (-1, -1)}
-"""Protocol → what is meant by a rule about a group that names no ports."""
+"""Protocol → the port range of a rule with a remote group that specifies no ports."""
 
 
 class SecurityGroupRulesView(GroupProxy):
@@ -40,7 +40,7 @@ class SecurityGroupRulesView(GroupProxy):
     schemas: ClassVar = {"POST": RULE}
 
     def post(self, request: Request) -> Response:
-        """Let something into a group: from a range of addresses, all of IPv4 when none is named, or from a group."""
+        """Create a rule that allows traffic from a CIDR (default 0.0.0.0/0) or from another group."""
         said = self.checked_body()["security_group_rule"]
         group = self.group(said["parent_group_id"], "create_security_group_rule")
         source = self.group(said["group_id"], "get_security_group") if said.get("group_id") else None
@@ -70,7 +70,7 @@ class SecurityGroupRuleView(GroupProxy):
 
 
 def _flow(said: dict[str, Any], *, of_group: bool) -> flows.Flow:
-    """Return what a body lets in; a rule about addresses needs protocol and ports, as in nova-network."""
+    """Return the traffic that the body allows; a rule with a CIDR requires protocol and ports, as in nova-network."""
     name = (said.get("ip_protocol") or "").lower()
     first, last = (int(said[end]) if said.get(end) not in {None, ""} else None for end in ("from_port", "to_port"))
     if of_group and first is None and last is None:

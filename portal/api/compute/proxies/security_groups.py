@@ -1,4 +1,4 @@
-"""Security groups as the Compute API showed and changed them up to 2.35."""
+"""Security groups in the Compute API up to 2.35."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,18 +19,18 @@ from provisioning.network.models import SecurityGroup
 from provisioning.network.selectors.visibility import sees_all
 
 LARGEST = 1000
-"""Groups of one answer."""
+"""Groups in one response."""
 _WORDS: Schema = {"type": "string", "maxLength": 255}
 GROUP = body("security_group", {"name": _WORDS, "description": _WORDS}, ("name", "description"), others=True)
 
 
 class GroupProxy(ProxyView):
-    """What the views of groups share."""
+    """Base of the security group views."""
 
     def group(self, identity: str, rule: str) -> SecurityGroup:
-        """Return a group that the caller sees, if this rule of the Network API lets the caller.
+        """Return a group that the caller may see, if this rule of the Network API allows it.
 
-        Raises NotFoundError, and InvalidInputError for what is no UUID.
+        Raises NotFoundError, and InvalidInputError for an invalid UUID.
         """
         check_uuid(identity)
         try:
@@ -41,12 +41,12 @@ class GroupProxy(ProxyView):
         return group
 
     def wanted(self) -> dict[str, str]:
-        """Return name and description of the body."""
+        """Return the name and description in the body."""
         said = self.checked_body()["security_group"]
         return {name: said[name] for name in ("name", "description")}
 
     def shown(self, group: SecurityGroup) -> Response:
-        """Answer with a group as it is now."""
+        """Answer with the current state of a group."""
         rows = SecurityGroup.objects.prefetch_related("rules", REMOTE)
         return Response({"security_group": security_group(rows.get(pk=group.pk))})
 
@@ -77,7 +77,7 @@ class SecurityGroupsView(GroupProxy):
         return Response({"security_groups": [security_group(group) for group in found]})
 
     def post(self, request: Request) -> Response:
-        """Make a group that begins with the rules that new groups begin with."""
+        """Create a group with the default rules."""
         policy.enforce(self.context, "create_security_group", {"project_id": self.context.project_id})
         said = self.wanted()
         with refused():
@@ -101,13 +101,13 @@ class SecurityGroupView(GroupProxy):
         return self.shown(self.group(security_group_id, "get_security_group"))
 
     def put(self, request: Request, security_group_id: str) -> Response:
-        """Give it another name and description."""
+        """Update the name and description."""
         group = self.group(security_group_id, "update_security_group")
         with refused():
             return self.shown(services.update_security_group(group, self.wanted()))
 
     def delete(self, request: Request, security_group_id: str) -> Response:
-        """Delete one that no port is in."""
+        """Delete a group that is not in use by a port."""
         group = self.group(security_group_id, "delete_security_group")
         with refused():
             services.delete_security_group(group, even_default=sees_all(self.context))
@@ -115,14 +115,14 @@ class SecurityGroupView(GroupProxy):
 
 
 def check_uuid(identity: str) -> None:
-    """Refuse an id of a group or a rule that is no UUID.  Raises InvalidInputError."""
+    """Raise InvalidInputError if the id of a group or rule is not a UUID."""
     if read_id(identity) is None:
         raise InvalidInputError("Security group id should be uuid", field="id")
 
 
 @contextmanager
 def refused() -> Iterator[None]:
-    """Say 400 where the Network API says 409, as Nova does."""
+    """Answer 400 where the Network API answers 409, as Nova does."""
     try:
         yield
     except ConflictError as error:

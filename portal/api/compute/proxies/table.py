@@ -1,5 +1,5 @@
-"""What the Compute API once had and this cloud does not do, as one table: 410 for what was removed from the API, and
-refusals for other services' resources that this cloud does not have.
+"""Operations of the Compute API that are not supported, as one table: 410 for those removed from the API, and refusals
+for resources of services that this cloud does not have.
 """
 
 from collections.abc import Mapping
@@ -20,19 +20,19 @@ NO_BARE_METAL = refuse(NotOfferedError, "There is no bare metal service in this 
 
 
 def ironic(command: str) -> Answer:
-    """Refuse, naming the command of the bare metal service that does it."""
+    """Refuse, naming the command of the bare metal service to use instead."""
     message = f"Command not supported. Please use Ironic command {command} to perform this action."
     return refuse(InvalidInputError, message)
 
 
 def ironic_port(request: Request, named: Mapping[str, str]) -> Response:
-    """Refuse to add or to remove an interface of a node, whichever the body asks for."""
+    """Refuse to add or remove an interface of a node, depending on the body."""
     removal = isinstance(request.data, dict) and "remove_interface" in request.data
     return ironic("port-delete" if removal else "port-create")(request, named)
 
 
 class Row(NamedTuple):
-    """An address below ``/compute/v2.1``, some methods of it, and what they answer up to a microversion."""
+    """A path below ``/compute/v2.1``, some of its methods, and their response up to a microversion."""
 
     path: str
     methods: str
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 def removed(path: str, methods: str) -> Row:
-    """Return the row of what was removed from the API: every microversion answers 410."""
+    """Return the row of an operation removed from the API: every microversion answers 410."""
     return Row(path, methods, REMOVED, GONE, None)
 
 
@@ -89,7 +89,7 @@ TABLE: tuple[Row, ...] = (
 
 
 def limited(version: Version) -> Schema:
-    """The query of lists that have ``limit`` and ``offset``."""
+    """The query of lists with ``limit`` and ``offset``."""
     counted: Schema = {"type": "array", "items": COUNT}
     return {
         "type": "object",
@@ -99,7 +99,7 @@ def limited(version: Version) -> Schema:
 
 
 def view_of(path: str, base: type[ProxyView] = ProxyView) -> type[ProxyView]:
-    """Return the view of an address: what the table says of it, and all else as in its base."""
+    """Return the view of a path: methods in the table answer as it says, others as in ``base``."""
     rows = [row for row in TABLE if row.path == path]
     operations = {method: Operation(row.rule, row.answer) for row in rows for method in row.methods.split()}
     unlimited = frozenset(method for row in rows if row.last_version is None for method in row.methods.split())

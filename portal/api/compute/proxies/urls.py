@@ -54,7 +54,7 @@ PARTLY: dict[str, type[ProxyView]] = {
     "os-tenant-networks": networks.TenantNetworksView,
     "os-tenant-networks/<str:network_id>": networks.TenantNetworkView,
 }
-"""Address → the view of those methods that the table does not have."""
+"""Path → the view of the methods that the table does not have."""
 
 _refusing = {row.path: view_of(row.path, PARTLY.get(row.path, ProxyView)) for row in TABLE}
 urlpatterns: list[URLPattern] = [

@@ -1,4 +1,4 @@
-"""Volumes and snapshots as the Compute API passed them on up to 2.35 (Compute API reference, "Volume extension")."""
+"""Volumes and snapshots in the Compute API up to 2.35 (Compute API reference, "Volume extension")."""
 
 from typing import Any, ClassVar
 
@@ -39,7 +39,7 @@ SNAPSHOT = body(
 
 
 def volume_shape(volume: Volume) -> dict[str, Any]:
-    """One volume, with the servers that have it; an empty object stands for none, as in Nova."""
+    """One volume with its attachments; one empty object if there are none, as in Nova."""
     attachments = [
         {
             "id": str(volume.id),
@@ -94,7 +94,7 @@ class VolumesView(ProxyView):
         return Response({"volumes": [volume_shape(volume) for volume in found]})
 
     def post(self, request: Request) -> Response:
-        """Make one, empty or of a snapshot."""
+        """Create a volume, empty or from a snapshot."""
         policy.enforce(self.context, "volume:create")
         wanted = self.checked_body()["volume"]
         volume = services.create_volume(
@@ -154,7 +154,7 @@ class SnapshotsView(ProxyView):
         return Response({"snapshots": [snapshot_shape(snapshot) for snapshot in found]})
 
     def post(self, request: Request) -> Response:
-        """Freeze what a volume has."""
+        """Create a snapshot of a volume."""
         policy.enforce(self.context, "volume:create_snapshot")
         wanted = self.checked_body()["snapshot"]
         snapshot = services.create_snapshot(

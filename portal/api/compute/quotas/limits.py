@@ -41,15 +41,14 @@ class LimitsView(ComputeView):
     queries = {"GET": quota_schemas.limits}
 
     def get(self, request: Request) -> Response:
-        """The project's absolute limits and what it uses, in use and reserved together; there are no rate limits.
+        """Show the project's absolute limits and its usage, in use and reserved together; there are no rate limits.
 
-        They are the project's for everybody, as in Nova; what a user has of its own is in the quota sets.
-
-        ``tenant_id`` names another project, for operators; ``reserved`` changes nothing, as in Nova.
+        As in Nova, these are the limits of the project for every user; limits of a user are in the quota sets.
+        ``tenant_id`` specifies another project, for operators; ``reserved`` is ignored, as in Nova.
         """
         asked, context = last(self.checked_query(), "tenant_id"), self.context
         if asked:
-            project = read_id(asked) or NOBODY  # nobody asks Identity: a project without records has the defaults
+            project = read_id(asked) or NOBODY  # Identity is not queried: a project without records has the defaults
             if project != context.project_id:
                 policy.enforce(context, "os_compute_api:limits:other_project", {"project_id": project})
             context = context.in_project(project)

@@ -1,4 +1,4 @@
-"""Which quotas each version of the Compute API knows, and what requests about them may look like."""
+"""Quotas of each version of the Compute API, and the schemas of requests about them."""
 
 import functools
 
@@ -13,7 +13,7 @@ OF_NETWORKS = {
     "security_groups": "security_groups",
     "security_group_rules": "security_group_rules",
 }
-"""Name in the API → a resource that the Networking API limits; as in Nova, -1 is shown until a limit is set here."""
+"""Name in the API → resource that the Network API limits; as in Nova, -1 is shown until a limit is set here."""
 _LIMIT: Schema = {"type": ["integer", "string"], "pattern": r"^-?[0-9]{1,10}\Z", "minimum": -1, "maximum": MAX_INTEGER}
 _GROUPS = ("server_groups", "server_group_members")
 
@@ -26,12 +26,12 @@ def resources_of(microversion: Version) -> dict[str, str]:
 
 
 RESOURCES = resources_of((2, 1))
-"""Name in the API → resource of all that any version knows."""
+"""Name in the API → resource, of all versions."""
 
 
 @functools.cache
 def class_resources_of(microversion: Version) -> dict[str, str]:
-    """Return name in the API → resource for quota classes: with 2.50 networks' went, and server groups came."""
+    """Return name in the API → resource for quota classes; 2.50 removed those of networks and added server groups."""
     if microversion >= (2, 50):
         return resources_of(microversion)
     return {name: resource for name, resource in RESOURCES.items() if name not in _GROUPS}

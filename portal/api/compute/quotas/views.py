@@ -21,7 +21,7 @@ from provisioning.quotas.services.limits import reset_limits, set_limits
 
 
 def known_project(context: RequestContext, text: str) -> uuid.UUID:
-    """Return the id of a project that there is; raises InvalidInputError, as Nova, for any other text."""
+    """Return the id of an existing project; raises InvalidInputError, as Nova does, for any other text."""
     project = read_id(text)
     if project is None or (project != context.project_id and project not in projects_by_id([project])):
         raise InvalidInputError(f"Project ID {text[:64]} is not a valid project.", field="project_id")
@@ -29,7 +29,7 @@ def known_project(context: RequestContext, text: str) -> uuid.UUID:
 
 
 class QuotaSetBase(ComputeView):
-    """What the views of one project's quotas share."""
+    """Base of the views of a project's quotas."""
 
     def policy_target(self) -> dict[str, object]:
         return {"project_id": self.kwargs.get("project_id", "")}
@@ -38,22 +38,24 @@ class QuotaSetBase(ComputeView):
         return known_project(self.context, project_id)
 
     def user(self) -> uuid.UUID | None:
-        """Return the user whose quotas in the project are asked for; None: the project's own are.
+        """Return the user whose quotas in the project are requested, or None for those of the project.
 
-        An id that nobody has is ``NOBODY``: it has what the project has, and holds nothing, as in Nova.
+        An unknown id gives ``NOBODY``, which has the project's limits and uses nothing, as in Nova.
         """
         asked = self.checked_query().get("user_id", [""])[0]
         return (read_id(asked) or NOBODY) if asked else None
 
     def known_user(self) -> uuid.UUID | None:
-        """Return the user whose quotas are to change, if not the project's; InvalidInputError when there is none."""
+        """Return the user whose quotas are to be updated, or None for the project; InvalidInputError if the user does
+        not exist.
+        """
         user = self.user()
         if user is not None and user != self.context.user_id and user not in users_by_id([user]):
             raise InvalidInputError("The user_id is not that of a user.", field="user_id")
         return user
 
     def limits(self, project: uuid.UUID, user: uuid.UUID | None) -> dict[str, int]:
-        """Return the limits as the version shows them: a user's own, else the project's."""
+        """Return the limits in the version's format: the user's own, otherwise the project's."""
         bounds = selectors.bounds_of(project, user)
         hidden = hidden_limits(project, self.microversion)
         return shape_of({**bounds.project, **bounds.user}, self.microversion) | hidden
@@ -71,15 +73,15 @@ class QuotaSetView(QuotaSetBase):
     queries = dict.fromkeys(("GET", "PUT", "DELETE"), quota_schemas.of_user)
 
     def get(self, request: Request, project_id: str) -> Response:
-        """The project's limits; with ``user_id`` those of one user in it."""
+        """Show the project's limits, or with ``user_id`` those of one user in it."""
         user = self.user()
         project = self.project(project_id)
         return Response({"quota_set": {"id": project.hex, **self.limits(project, user)}})
 
     def put(self, request: Request, project_id: str) -> Response:
-        """Set some limits, of the project or with ``user_id`` of one user in it; the answer has no id, as in Nova.
+        """Update limits of the project, or with ``user_id`` of one user in it; the response has no id, as in Nova.
 
-        None of them below what is used, nor users' beyond what the project's leaves, unless ``force``.
+        Unless ``force``, a limit below the usage, or a user's limit above the project's, is refused.
         """
         user = self.known_user()
         asked = self.checked_body()["quota_set"]
@@ -89,7 +91,7 @@ class QuotaSetView(QuotaSetBase):
         return Response({"quota_set": self.limits(project, user)})
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Give the project the defaults again, or with ``user_id`` one user in it the project's."""
+        """Reset the project's limits to the defaults, or with ``user_id`` one user's limits to the project's."""
         user = self.user()
         reset_limits(self.project(project_id), resources_of(self.microversion).values(), user_id=user)
         return Response(status=202)
@@ -101,7 +103,7 @@ class QuotaSetDefaultsView(QuotaSetBase):
     rules = {"GET": "os_compute_api:os-quota-sets:defaults"}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """What a project has without quotas of its own."""
+        """Show the default limits."""
         project = self.project(project_id)
         hidden = hidden_limits(None, self.microversion)
         shape = shape_of(selectors.default_limits(), self.microversion) | hidden
@@ -115,7 +117,9 @@ class QuotaSetDetailView(QuotaSetBase):
     queries = {"GET": quota_schemas.of_user}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Limits, what is in use and what is reserved; with ``user_id`` of one user in the project, key pairs, too."""
+        """Show limits, usage and reservations; with ``user_id`` those of one user in the project, including key
+        pairs.
+        """
         user = self.user()
         project = self.project(project_id)
         found = selectors.detail_of(project) if user is None else selectors.detail_in(project, user)
@@ -136,11 +140,11 @@ class QuotaClassSetView(ComputeView):
     schemas = {"PUT": quota_schemas.quota_class_set}
 
     def get(self, request: Request, class_name: str) -> Response:
-        """The limits of projects that have none of their own; every class has the same."""
+        """Show the default limits, which are the same for every class."""
         return Response({"quota_class_set": {"id": class_name[:255], **self._shape()}})
 
     def put(self, request: Request, class_name: str) -> Response:
-        """Change some of them; the answer has no id, as in Nova."""
+        """Update default limits; the response has no id, as in Nova."""
         asked = self.checked_body()["quota_class_set"]
         if class_name != "default":
             raise InvalidInputError("There is no quota class but 'default'.", field="quota_class_name")
@@ -157,14 +161,14 @@ class QuotaClassSetView(ComputeView):
 
 
 def shape_of(limits: dict[str, int], microversion: tuple[int, int]) -> dict[str, int]:
-    """Write limits under the names and in the selection of the version."""
+    """Return the limits with the names of the version."""
     return {name: limits[resource] for name, resource in resources_of(microversion).items()}
 
 
 def hidden_limits(project: uuid.UUID | None, microversion: tuple[int, int]) -> dict[str, int]:
-    """Return name in the API → -1 for the limits of networks that are not set; ``project`` None: for the defaults.
+    """Return name in the API → -1 for network limits that are not set; for the defaults if ``project`` is None.
 
-    Nova no longer has such limits, and shows -1.
+    Nova no longer has these limits and shows -1.
     """
     names = {name: resource for name, resource in OF_NETWORKS.items() if name in resources_of(microversion)}
     if not names:

@@ -1,4 +1,4 @@
-"""What a question of whether servers would fit may look like."""
+"""JSON schemas of requests about whether servers would fit."""
 
 from portal.api.compute.schemas import NOT_NEGATIVE, POSITIVE, Schema, Version, body
 from portal.api.compute.servers.fields import NAMED, UUID

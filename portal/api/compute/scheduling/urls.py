@@ -1,4 +1,4 @@
-"""URLs of what explains where servers are placed, below ``/compute``."""
+"""URLs of the operations that explain scheduling, below ``/compute``."""
 
 from django.urls import URLPattern, path
 

@@ -1,4 +1,4 @@
-"""How a server's place was found, and how many more would find one: Novella's own operations of the Compute API."""
+"""Scheduling decisions of a server, and the number of servers that would fit: Novella's own Compute operations."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ AMOUNTS = ("vcpus", "ram", "disk")
 
 
 def filter_shape(result: FilterResult) -> dict[str, Any]:
-    """One filter: how many hosts came and stayed, and what was asked and had, where it counts something."""
+    """One filter: host counts before and after it, and the requested and available amounts where it compares any."""
     return {
         "name": result.name,
         "before": result.before,
@@ -40,9 +40,9 @@ class SchedulingView(ComputeView):
     rules = {"GET": "novella:servers:scheduling"}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """Tell how each attempt of the server found its host, or why there was none; the newest first.
+        """Show for each attempt how the server's host was chosen, or why none was, newest first.
 
-        Hosts, their weights and which hosts each filter took away are for those who may see hosts.
+        Hosts, their weights and the hosts that each filter removed are shown only to callers who may see hosts.
         """
         seeing = self.allows(SEEING_HOSTS)
         found = selectors.decisions_for(self.context, server_id)
@@ -83,10 +83,10 @@ class WouldFitView(ComputeView):
     schemas: ClassVar = {"POST": would_fit}
 
     def post(self, request: Request) -> Response:
-        """Say how many servers of a size would find a place now, as the scheduler itself finds it; nothing is written.
+        """Return how many servers of a flavor the scheduler could place now; nothing is written.
 
-        ``fits`` stops at ``most``; ``quota`` is how many the project may still have, null for any number. Amounts in
-        place of a flavor, and the hosts with how many each would take, are for operators.
+        ``fits`` is at most ``most``; ``quota`` is the number that the project's quota allows, null without a limit.
+        Only operators may specify amounts instead of a flavor, and see the hosts with the number that each could take.
         """
         fit = dry_run.would_fit(self.context, asked_for(self.checked_body()["would_fit"]))
         answer: dict[str, Any] = {
@@ -103,7 +103,7 @@ class WouldFitView(ComputeView):
 
 
 def asked_for(body: Mapping[str, Any]) -> WouldFit:
-    """Translate a body that the schema has passed.  Raises InvalidInputError for a size that is said twice or not."""
+    """Convert a validated body. Raises InvalidInputError if the size is missing or specified twice."""
     given = [name for name in AMOUNTS if name in body]
     if "flavorRef" in body and given:
         raise InvalidInputError(f"Give flavorRef, or vcpus, ram and disk, but not {given[0]} with it.", field=given[0])

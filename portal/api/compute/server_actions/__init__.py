@@ -1,7 +1,7 @@
 """``POST /servers/{id}/action`` (Compute API reference, "Servers - run an action").
 
-What takes no argument follows from the registry of server actions; a module here says what stands in the body of the
-others, and what they answer.
+Actions without arguments are derived from the registry of server actions; the modules here define the body and the
+response of the others.
 """
 
 from portal.api.common.microversions import Version
@@ -38,7 +38,7 @@ ACTIONS: dict[str, Action] = {
     **shelve.ACTIONS,
     **removed.ACTIONS,
 }
-"""Every action by the one key of its body."""
+"""The key in the body → the action."""
 
 
 def any_action(version: Version) -> Schema:

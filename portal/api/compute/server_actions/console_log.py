@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
 
 MOST_LINES = 999_999_999
-"""More than any log has, and a number that every host can read."""
+"""Larger than the number of lines of any log, and within the integer range of every host."""
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f]")
-"""What Nova leaves out of a log, carriage returns and escape sequences' beginnings among it."""
+"""Control characters that Nova removes from a log, including carriage returns and the start of escape sequences."""
 OUTPUT = {
     "type": "object",
     "properties": {"length": {"type": ["integer", "string", "null"], "pattern": r"^(-1|[0-9]{1,18})\Z", "minimum": -1}},

@@ -1,4 +1,4 @@
-"""Remote consoles as they were asked for before 2.6."""
+"""Remote consoles as requested before 2.6."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other hosts: migrate, live migrate, evacuate."""
+"""Moves to other hosts: migrate, live migrate, evacuate."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ STORAGE_KNOWN, EVACUATE_FORCED = (2, 14), (2, 29)
 
 
 def migrate(version: Version) -> Schema:
-    """A host may be named from 2.56 on."""
+    """A host may be specified from 2.56 on."""
     if version < TO_HOST:
         return NOTHING
     return {"type": ["object", "null"], "properties": {"host": _MAYBE_HOST}, "additionalProperties": False}
 
 
 def migrate_live(version: Version) -> Schema:
-    """``block_migration`` may be ``auto`` from 2.25 on, without ``disk_over_commit``; ``force`` is there until 2.67."""
+    """``block_migration`` may be ``auto`` from 2.25 on, without ``disk_over_commit``; ``force`` exists until 2.67."""
     block: Schema = BOOLEAN if version < AUTO else {"enum": [*BOOLEAN["enum"], "auto"]}
     properties: dict[str, Schema] = {"host": _MAYBE_HOST, "block_migration": block}
     if version < AUTO:
@@ -43,7 +43,7 @@ def migrate_live(version: Version) -> Schema:
 
 
 def evacuate(version: Version) -> Schema:
-    """``onSharedStorage`` must be told until 2.13; ``force`` is there from 2.29 to 2.67."""
+    """``onSharedStorage`` is required until 2.13; ``force`` exists from 2.29 to 2.67."""
     properties: dict[str, Schema] = {
         "host": HOST,
         "adminPass": {"type": "string", "maxLength": 255},

@@ -47,7 +47,7 @@ REMOVE_FLOATING_IP = _object({"address": ADDRESS}, "address")
 
 
 def _by(service: Callable[[RequestContext, str, str], None], field: str) -> Handler:
-    """Return what calls a service with the server and the one field of the body."""
+    """Return a handler that calls a service with the server and the one field of the body."""
 
     def handler(view: ServerView, server_id: str, body: Any) -> Response:
         service(view.context, server_id, str(body[field]))
@@ -57,7 +57,7 @@ def _by(service: Callable[[RequestContext, str, str], None], field: str) -> Hand
 
 
 def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
-    """Lead a floating IP to an address of a server, to its first IPv4 address when none is named."""
+    """Associate a floating IP with an address of a server, by default its first IPv4 address."""
     fixed = {
         address.address: port for port in network.interfaces_of(UUID(server_id)) for address in port.fixed_ips.all()
     }
@@ -77,7 +77,7 @@ def _add_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
 
 
 def _remove_floating_ip(view: ServerView, server_id: str, body: Any) -> Response:
-    """Let a floating IP of a server lead nowhere."""
+    """Disassociate a floating IP from a server."""
     floating = _floating_ip(view, server_id, body["address"])
     if floating.fixed_port is None or str(floating.fixed_port.device_id) != server_id:
         msg = f"Floating IP {floating.address} is not associated with instance {server_id}."
@@ -87,7 +87,7 @@ def _remove_floating_ip(view: ServerView, server_id: str, body: Any) -> Response
 
 
 def _floating_ip(view: ServerView, server_id: str, address: str) -> FloatingIP:
-    """Return the floating IP of the server's project, if the caller may change it."""
+    """Return the floating IP in the server's project, if the caller may update it."""
     owner = view.context.in_project(selectors.instance_for(view.context, server_id).project_id)
     floating = routing.floating_ip_at(owner, address)
     policy.enforce(view.context, "update_floatingip", {"project_id": floating.project_id})

@@ -1,4 +1,4 @@
-"""Actions on the power that say more than their name: reboot, a crash dump, a password."""
+"""Power actions with arguments or a response: reboot, crash dump, password."""
 
 from __future__ import annotations
 

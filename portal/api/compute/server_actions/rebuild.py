@@ -43,11 +43,11 @@ _CHANGES = {
     "accessIPv6": "access_ip_v6",
     "OS-DCF:diskConfig": "disk_config",
 }
-"""Fields that change nothing but the records, and the service's words for them."""
+"""Field of the API → field of the service, for fields that only change the records."""
 
 
 def rebuild_schema(version: Version) -> Schema:
-    """What stands under ``rebuild``."""
+    """Return the schema of the value of ``rebuild``."""
     properties: Schema = {
         "imageRef": UUID,
         "name": NAME,
@@ -93,7 +93,7 @@ def _request(body: dict[str, Any], password: str | None, version: Version) -> Re
 
 
 def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
-    """Answer with the server as it is now, and with what clients must be told beside it."""
+    """Answer with the server, and with the fields that only this response has."""
     password = guest_password(body)
     instance = rebuild(view.context, server_id, _request(body, password, view.microversion))
     answer = view.changed(instance)
@@ -102,7 +102,7 @@ def _rebuild(view: ServerView, server_id: str, body: Any) -> Response:
         server["key_name"] = instance.key_name
     if view.microversion >= (2, 57):
         server["user_data"] = instance.user_data
-        server.pop("OS-EXT-SRV-ATTR:user_data", None)  # from 2.75 on with the rest, but not twice
+        server.pop("OS-EXT-SRV-ATTR:user_data", None)  # from 2.75 on it is in the body already
     if settings.ENABLE_INSTANCE_PASSWORD:
         server["adminPass"] = password
     return Response(answer.data, status=202, headers={"Location": f"{view.base}/servers/{instance.id}"})

@@ -1,4 +1,4 @@
-"""The actions that ``POST /servers/{id}/action`` knows, each with its rule, its microversions and its body."""
+"""The actions of ``POST /servers/{id}/action``, each with its rule, microversions and body."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from portal.api.compute.servers.base import ServerView
 
 Handler = Callable[["ServerView", str, Any], Response]
-"""Called with the view, the server's id and what the body says under the action's name."""
+"""Called with the view, the server's id and the value of the action's key in the body."""
 
 
 @dataclass(frozen=True)
 class Action:
-    """One action: its policy rule, the schema of what stands under its name (or a function of the microversion that
-    makes it), what carries it out, and the microversions that have it.
+    """One action: its policy rule, the schema of its value (or a function of the microversion that returns it), its
+    handler, and the microversions that have it.
     """
 
     rule: str
@@ -33,7 +33,7 @@ class Action:
     maximum: Version = (2, 999)
 
     def body_schema(self, name: str, version: Version) -> Schema:
-        """Return the schema of the whole body, the same object every time."""
+        """Return the schema of the whole body; repeated calls return the same object."""
         made = _MADE.get((name, version))
         if made is None:
             inner = self.schema(version) if callable(self.schema) else self.schema
@@ -49,7 +49,7 @@ class Action:
 _MADE: dict[tuple[str, Version], Schema] = {}
 
 NOTHING: Schema = {}
-"""Actions that take no argument: Nova accepts whatever stands there."""
+"""Actions without arguments: Nova accepts any value."""
 ONLY_NULL: Schema = {"type": "null"}
 """Actions whose body must be null."""
 
@@ -60,12 +60,12 @@ def accepted() -> Response:
 
 
 def with_body(key: str, schema: Schema | Callable[[Version], Schema], handler: Handler) -> dict[str, Action]:
-    """Return the entry of a server action by its key: what stands in its body, and what carries it out."""
+    """Return the entry of a server action: its key, the schema of its value, and its handler."""
     return {actions[key].api: Action(actions[key].rule, schema, handler)}
 
 
 def plain(action: ServerAction[Any], schema: Schema = NOTHING, *, minimum: Version = (2, 1)) -> Action:
-    """Return the entry of a server action that takes no request."""
+    """Return the entry of a server action without arguments."""
 
     def handler(view: ServerView, server_id: str, body: Any) -> Response:
         action.begin(view.context, server_id)

@@ -1,4 +1,4 @@
-"""Actions that the reference keeps for old clients, and answers with 410."""
+"""Actions that were removed from the API and answer 410."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ RESCUE = {
 
 
 def guest_password(body: dict[str, Any]) -> str | None:
-    """Return the password that a body gives a guest, or a new one where guests get passwords."""
+    """Return the guest password in the body, or a generated one if guests get passwords."""
     given = body.get("adminPass")
     if given is None and settings.ENABLE_INSTANCE_PASSWORD:
         return generate_password()

@@ -1,4 +1,4 @@
-"""Another size: resize, and its confirmation."""
+"""Resize and its confirmation."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ _HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": 
 
 
 def unshelve_schema(version: Version) -> Schema:
-    """Return what may stand under ``unshelve``: from 2.77 a zone, from 2.91 a host too, and a zone to be let go of."""
+    """Return the schema of the value of ``unshelve``: a zone from 2.77 on; from 2.91 on also a host, or null to unpin
+    the zone.
+    """
     if version < TO_A_ZONE:
         return NOTHING
     if version < TO_A_HOST:

@@ -1,4 +1,4 @@
-"""Lock, unlock, and what operators set by hand."""
+"""Lock and unlock, and state changes by operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``POST /servers/{id}/action``: one key of the body names the action."""
+"""``POST /servers/{id}/action``: the one key of the body names the action."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,8 +19,8 @@ class ServerActionView(ServerView):
     schemas = {"POST": any_action}
 
     def post(self, request: Request, server_id: str) -> Response:
-        """Find the action by the one key of the body and the microversion, ask the policy for it with the server in
-        question, check its body, run it.
+        """Look up the action by the key of the body and the microversion, check its policy rule for the server,
+        validate the body, and run it.
         """
         body = request.data
         if not isinstance(body, dict) or len(body) != 1:

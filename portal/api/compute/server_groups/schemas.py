@@ -4,9 +4,9 @@ from portal.api.compute.aggregates.schemas import NAME
 from portal.api.compute.schemas import COUNT, POSITIVE, TEXT, Schema, Version, body, query
 
 SOFT = (2, 15)
-"""From this version on there are soft policies."""
+"""From this version on soft policies exist."""
 ONE_POLICY = (2, 64)
-"""From this version on a group has one policy, with rules, and not a list of policies."""
+"""From this version on a group has one policy with rules instead of a list of policies."""
 _HARD = ("affinity", "anti-affinity")
 
 

@@ -18,7 +18,7 @@ from provisioning.compute.services.server_groups import create_server_group, del
 
 
 class ServerGroupBase(ComputeView):
-    """What the views of server groups share."""
+    """Base of the server group views."""
 
     def shape(self, group: ServerGroup, members: Sequence[uuid.UUID]) -> dict[str, Any]:
         shape: dict[str, Any] = {
@@ -42,7 +42,9 @@ class ServerGroupsView(ServerGroupBase):
     queries = {"GET": server_group_schemas.listing}
 
     def get(self, request: Request) -> Response:
-        """The project's groups; ``all_projects`` counts for those who may see every project's, as in Nova."""
+        """List the project's groups; ``all_projects`` is ignored unless the caller may see every project's, as in
+        Nova.
+        """
         query = self.checked_query()
         groups = server_groups_for(
             self.context,
@@ -75,6 +77,6 @@ class ServerGroupView(ServerGroupBase):
         return Response({"server_group": self.shape(group, members_of([group])[group.id])})
 
     def delete(self, request: Request, server_group_id: str) -> Response:
-        """Delete a group; its servers stay."""
+        """Delete a group; its servers are kept."""
         delete_server_group(self.context, server_group_id)
         return Response(status=204)

@@ -1,1 +1,1 @@
-"""Servers and what belongs to them."""
+"""Servers and their subresources."""

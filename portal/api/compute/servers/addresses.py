@@ -1,4 +1,4 @@
-"""``GET /servers/{id}/ips``: where a server is reached, by network."""
+"""``GET /servers/{id}/ips``: the addresses of a server, by network."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,7 +16,7 @@ class AddressesView(ComputeView):
     rules = {"GET": "os_compute_api:ips:index"}
 
     def get(self, request: Request, server_id: str, network_label: str | None = None) -> Response:
-        """List the addresses of every network, or of the one that is named."""
+        """List the addresses of every network, or of the specified one."""
         instance = selectors.instance_for(self.context, server_id)
         found = addresses(network.addresses_of([instance.id]).get(instance.id, ()), extended=False)
         if network_label is None:

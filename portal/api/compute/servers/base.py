@@ -1,4 +1,4 @@
-"""The base of views that answer with servers."""
+"""Base of views that return servers."""
 
 from rest_framework.response import Response
 
@@ -11,10 +11,10 @@ from provisioning.network import selectors as network
 
 
 class ServerView(ComputeView):
-    """Shows servers as far as the caller may see them."""
+    """Shows the fields of servers that the caller may see."""
 
     def related(self, instances: list[Instance]) -> Related:
-        """Fetch what a page of servers shows beside the servers: four queries whatever its size."""
+        """Fetch the related rows of a page of servers: four queries for any number of servers."""
         bookmark = self.bookmark
         if not instances:
             return Related(self.base, bookmark)
@@ -29,7 +29,7 @@ class ServerView(ComputeView):
         )
 
     def visible_fields(self, *, groups: bool = True, extended: bool = True) -> VisibleFields:
-        """Return which fields of servers this caller sees at this microversion."""
+        """Return the fields of servers that this caller sees at this microversion."""
         return VisibleFields(
             self.microversion,
             host=self.allows("os_compute_api:os-extended-server-attributes"),
@@ -42,6 +42,6 @@ class ServerView(ComputeView):
         return Response({"server": detail(instance, self.related([instance]), self.visible_fields())})
 
     def changed(self, instance: Instance) -> Response:
-        """Answer a change (update, rebuild) with the server; it is shown whole from 2.75 on."""
+        """Answer an update or rebuild with the server, in full from 2.75 on."""
         visible = self.visible_fields(extended=self.microversion >= (2, 75))
         return Response({"server": detail(instance, self.related([instance]), visible)})

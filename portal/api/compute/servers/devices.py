@@ -1,4 +1,4 @@
-"""Disks that ``POST /servers`` asks for: both forms of block device mapping become requests for disks."""
+"""Disks in ``POST /servers``: converts both forms of block device mapping into disk requests."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ FIELD, OLD_FIELD = "block_device_mapping_v2", "block_device_mapping"
 
 
 def read_devices(server: Mapping[str, Any]) -> tuple[str, tuple[DiskRequest, ...]]:
-    """Return the image of ``imageRef``, empty for none, and the disks of either form of block device mapping.
+    """Return the id in ``imageRef`` (empty without an image) and the disks of either form of block device mapping.
 
     Raises InvalidInputError.
     """
@@ -64,7 +64,7 @@ def _old_disk(device: Mapping[str, Any]) -> dict[str, Any] | None:
         return empty | {"guest_format": "swap"}
     if name.startswith("ephemeral") and name.removeprefix("ephemeral").isdigit():
         return empty
-    raise _invalid(f"{name[:64]!r} is no virtual device.", OLD_FIELD)
+    raise _invalid(f"{name[:64]!r} is not a virtual device.", OLD_FIELD)
 
 
 def _new(device: Mapping[str, Any], image: str) -> DiskRequest:

@@ -19,7 +19,7 @@ _STATES = {
     PowerState.SUSPENDED: "suspended",
 }
 _DRIVERS = {"libvirt", "xenapi", "vmwareapi", "ironic", "hyperv"}
-"""Those that the reference knows; another is not named."""
+"""The hypervisor drivers in the reference; any other is omitted."""
 _NIC = ("rx_octets", "rx_errors", "rx_drop", "rx_packets", "tx_octets", "tx_errors", "tx_drop", "tx_packets")
 _DISK = ("read_bytes", "read_requests", "write_bytes", "write_requests", "errors_count")
 _OLD_NIC = {"rx": "rx_octets", "rx_packets": "rx_packets", "rx_errors": "rx_errors", "rx_drop": "rx_drop"}
@@ -38,13 +38,13 @@ class DiagnosticsView(ComputeView):
     rules = {"GET": "os_compute_api:os-server-diagnostics"}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """Ask the host: one shape for all hypervisors from 2.48, the flat one of libvirt before."""
+        """Query the host; from 2.48 on one format for all hypervisors, before that libvirt's flat one."""
         found = diagnostics(self.context, server_id)
         return Response(standard(found) if self.microversion >= (2, 48) else flat(found))
 
 
 def standard(found: Diagnostics) -> dict[str, Any]:
-    """Return the shape of 2.48; memory in MiB, times in ns, uptime in s."""
+    """Return the format of 2.48; memory in MiB, times in ns, uptime in s."""
     return {
         "state": _STATES.get(PowerState(found.power_state), "pending"),
         "driver": found.driver if found.driver in _DRIVERS else "libvirt",
@@ -71,7 +71,7 @@ def standard(found: Diagnostics) -> dict[str, Any]:
 
 
 def flat(found: Diagnostics) -> dict[str, Any]:
-    """Return the shape before 2.48: libvirt's names, one key for each counter; memory in KiB."""
+    """Return the format before 2.48: libvirt's names, one key for each counter; memory in KiB."""
     shape: dict[str, Any] = {f"cpu{cpu.id}_time": cpu.time_ns for cpu in found.cpus}
     for disk in found.disks:
         shape |= {f"{disk.target}_{old}": getattr(disk, name) for old, name in _OLD_DISK.items()}

@@ -1,4 +1,4 @@
-"""``/os-server-external-events``: what other services tell about servers."""
+"""``/os-server-external-events``: events about servers from other services."""
 
 from typing import Any, ClassVar
 
@@ -26,7 +26,7 @@ CODES = {
 
 
 def create(version: Version) -> Schema:
-    """``POST``: a list of events, whose names grow with the microversion."""
+    """``POST``: a list of events; later microversions have more names."""
     names = [*NAMES, *(name for since, name in LATER.items() if version >= since)]
     event: Schema = {
         "type": "object",
@@ -54,7 +54,7 @@ class ExternalEventsView(ComputeView):
     schemas: ClassVar = {"POST": create}
 
     def post(self, request: Request) -> Response:
-        """Take them, and say of each what became of it; 207 when one could not be delivered."""
+        """Deliver the events and return the result of each; 207 if one could not be delivered."""
         said: list[dict[str, Any]] = self.checked_body()["events"]
         events = [
             ExternalEvent(event["server_uuid"], event["name"], event.get("status", "completed"), event.get("tag"))

@@ -4,7 +4,7 @@ from portal.api.compute.schemas import BOOLEAN, Schema
 from provisioning.common.numbers import MAX_INTEGER
 
 NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^(?! )[^\x00-\x1f\x7f]*(?<! )\Z"}
-"""Printable, no space at either end."""
+"""Printable, without leading or trailing spaces."""
 METADATA: Schema = {
     "type": "object",
     "patternProperties": {r"^[a-zA-Z0-9-_:. ]{1,255}\Z": {"type": "string", "maxLength": 255}},
@@ -59,4 +59,4 @@ SHORT: Schema = {"type": "string", "maxLength": 255}
 NAMED: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 DEVICE: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._/-]*\Z"}
 OLD_BOOLEAN: Schema = {"enum": [*BOOLEAN["enum"], ""]}
-"""``config_drive`` has always been taken empty too."""
+"""``config_drive`` may also be empty."""

@@ -1,4 +1,4 @@
-"""The query of a list of servers: who may narrow it by what, at which microversion (Compute API, "List Servers")."""
+"""The query of a list of servers: filters by caller and microversion (Compute API, "List Servers")."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ _EVERYBODY_LATE: dict[Version, tuple[str, ...]] = _LATE | {
 _NEVER = frozenset(
     {"block_device_mapping", "extra", "info_cache", "metadata", "pci_devices", "services", "system_metadata"}
 )
-"""Names that are no filters, though Nova's records have them."""
+"""Names of Nova's columns that cannot be used as filters."""
 _OTHER_STATUSES = frozenset({"MIGRATING", "REVERT_RESIZE", "UNKNOWN"})
 
 
@@ -65,23 +65,24 @@ def listing(version: Version) -> Schema:
 
 
 class _NothingError(Exception):
-    """No server can pass the filter."""
+    """No server can match the filters."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a list is asked for."""
+    """The requested list."""
 
     all_projects: bool = False
     filters: Filters = field(default_factory=Filters)
     nothing: bool = False
-    """Whether it is known already that no server passes."""
+    """Whether it is known that no server matches."""
 
 
 def read_filters(found: Query, version: Version, *, every: bool) -> Wanted:
-    """Read the filters of a query that the schema has passed; ``every``: the caller may filter by every column.
+    """Read the filters of a validated query; ``every``: the caller may filter by every column.
 
-    What others may not filter by is ignored, as the reference says.  Raises InvalidInputError and ForbiddenError.
+    Filters that the caller may not use are ignored, as the reference demands. Raises InvalidInputError and
+    ForbiddenError.
     """
     given = {name: values[-1] for name, values in found.items() if values}
     if every:
@@ -116,7 +117,9 @@ def _refuse_what_is_no_filter(given: Mapping[str, str]) -> None:
 
 
 def _statuses(found: Query, version: Version, *, every: bool) -> Filters:
-    """Read ``status``, several times; an unknown one alone is an empty list, and from 2.38 on an error."""
+    """Read ``status``, which may be repeated; if no value is known, the list is empty, and from 2.38 on it is an
+    error.
+    """
     filters: Filters = {}
     words = [word.upper() for word in found.get("status", ())]
     if not words:
@@ -259,4 +262,4 @@ _READERS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "uuid": ("ids", _ids),
     "vm_state": ("vm_state", _text),
 }
-"""Parameter → the selector's filter, and how its value is read."""
+"""Parameter → the selector's filter, and the function that reads its value."""

@@ -1,4 +1,4 @@
-"""``os-instance-actions``: what was asked of a server, and every step of it."""
+"""``os-instance-actions``: the actions on a server and their events."""
 
 from typing import Any, ClassVar
 
@@ -15,11 +15,11 @@ from provisioning.compute import selectors
 from provisioning.compute.models import InstanceAction, InstanceActionEvent
 
 DELETED = (2, 21)
-"""From this version on the actions of deleted servers are there too."""
+"""From this version on the actions of deleted servers can be read."""
 
 
 def listing(version: Version) -> Schema:
-    """The query of the list: paged from 2.58 on."""
+    """The query of the list, paged from 2.58 on."""
     if version < (2, 58):
         return query((2, 1), {})
     parameters: dict[str, Schema] = {"limit": COUNT, "marker": TEXT, "changes-since": TEXT}
@@ -29,13 +29,13 @@ def listing(version: Version) -> Schema:
 
 
 class InstanceActionsView(ComputeView):
-    """``GET /servers/{id}/os-instance-actions``, the newest first."""
+    """``GET /servers/{id}/os-instance-actions``, newest first."""
 
     rules = {"GET": "os_compute_api:os-instance-actions:list"}
     queries: ClassVar = {"GET": listing}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """List the actions; from 2.58 on a page of them."""
+        """List the actions, paged from 2.58 on."""
         query = self.checked_query()
         deleted = self.microversion >= DELETED
         if self.microversion < (2, 58):
@@ -87,7 +87,7 @@ class InstanceActionView(InstanceActionsView):
     queries: ClassVar = {"GET": {}}
 
     def get(self, request: Request, server_id: str, request_id: str = "") -> Response:
-        """Show one action; its events from 2.51 on to everybody who sees the server, before that to operators."""
+        """Show one action; its events to every user who sees the server from 2.51 on, before that to operators."""
         action, events = selectors.action_for(self.context, server_id, request_id, deleted=self.microversion >= DELETED)
         shape = self.shape(action)
         since, before = "os_compute_api:os-instance-actions:events", "os_compute_api:os-instance-actions:events:details"

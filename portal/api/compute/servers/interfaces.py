@@ -23,7 +23,9 @@ TAGS_SHOWN: Version = (2, 70)
 
 
 def attach(version: Version) -> Schema:
-    """``POST``: a network or a port, at most one address, and from 2.49 on a tag; nothing means the only network."""
+    """``POST``: a network or a port, at most one address, and from 2.49 on a tag; empty for the project's only
+    network.
+    """
     address: Schema = {
         "type": "object",
         "properties": {"ip_address": {"anyOf": [IPV4, IPV6]}},
@@ -42,7 +44,7 @@ def attach(version: Version) -> Schema:
 
 
 class InterfaceShapes(ComputeView):
-    """What both addresses show."""
+    """Base of both views."""
 
     def shape(self, instance: Instance, port: Port, tags: dict[str, str]) -> dict[str, Any]:
         shape: dict[str, Any] = {
@@ -59,7 +61,7 @@ class InterfaceShapes(ComputeView):
         return shape
 
     def one(self, instance: Instance, port_id: str) -> Response:
-        """Answer with the interface of a port; NotFoundError when the server has none."""
+        """Answer with the interface of a port; NotFoundError if it is not attached to the server."""
         wanted = read_id(port_id)
         for port in network.interfaces_of(instance.id):
             if port.id == wanted:
@@ -74,14 +76,14 @@ class InterfacesView(InterfaceShapes):
     schemas: ClassVar = {"POST": attach}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """List them in their order."""
+        """List the interfaces in order."""
         instance = selectors.instance_for(self.context, server_id)
         tags = tags_of_interfaces(instance)
         shapes = [self.shape(instance, port, tags) for port in network.interfaces_of(instance.id)]
         return Response({"interfaceAttachments": shapes})
 
     def post(self, request: Request, server_id: str) -> Response:
-        """Plug another one in; it is answered with as it is then, while the host still works on it."""
+        """Attach an interface; the response shows it while the host is still attaching it."""
         wanted = self.checked_body().get("interfaceAttachment", {})
         addresses = wanted.get("fixed_ips", [])
         if "net_id" in wanted and "port_id" in wanted:
@@ -107,7 +109,7 @@ class InterfaceView(InterfaceShapes):
         return self.one(selectors.instance_for(self.context, server_id), port_id)
 
     def delete(self, request: Request, server_id: str, port_id: str) -> Response:
-        """Have it taken out; it is gone when the guest has let go of it."""
+        """Detach an interface; it is removed when the guest has released it."""
         detach_interface(self.context, server_id, port_id)
         return Response(status=202)
 

@@ -1,4 +1,4 @@
-"""From the body of ``POST /servers`` to one frozen LaunchRequest."""
+"""Conversion of the body of ``POST /servers`` into a LaunchRequest."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,9 +10,9 @@ from provisioning.compute.launch.request import InjectedFile, LaunchRequest, Net
 
 
 def launch_request(body: Mapping[str, Any], password: str | None, version: Version) -> LaunchRequest:
-    """Translate a body that the schema of the version has passed; ``password`` is the guest's, given or made.
+    """Convert a validated body; ``password`` is that of the guest, specified or generated.
 
-    Raises InvalidInputError, naming the field, for what does not go together.
+    Raises InvalidInputError, with the field, if values contradict each other.
     """
     server = body["server"]
     least = int(server.get("min_count", 1))

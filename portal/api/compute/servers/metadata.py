@@ -1,4 +1,4 @@
-"""``/servers/{id}/metadata``: texts by name that the owner keeps with a server."""
+"""``/servers/{id}/metadata``: keys and values that the owner stores with a server."""
 
 from typing import ClassVar
 
@@ -26,7 +26,7 @@ class MetadataView(ComputeView):
         return Response({"metadata": selectors.instance_for(self.context, server_id).metadata})
 
     def post(self, request: Request, server_id: str) -> Response:
-        """Add or change items; the others stay."""
+        """Add or update items; the others are kept."""
         given = self.checked_body()["metadata"]
         return Response({"metadata": merge_metadata(self.context, server_id, given).metadata})
 

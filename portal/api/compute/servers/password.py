@@ -1,4 +1,4 @@
-"""``/servers/{id}/os-server-password``: what a guest has posted, encrypted with its owner's key."""
+"""``/servers/{id}/os-server-password``: the guest's password, encrypted with the owner's public key."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,10 +14,10 @@ class ServerPasswordView(ComputeView):
     rules = {"GET": "os_compute_api:os-server-password:show", "DELETE": "os_compute_api:os-server-password:clear"}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """Show it; empty when the guest has posted none."""
+        """Show the password; empty if the guest has posted none."""
         return Response({"password": selectors.instance_for(self.context, server_id).password})
 
     def delete(self, request: Request, server_id: str) -> Response:
-        """Forget it; the guest keeps its own."""
+        """Delete the stored password; the guest's own is unchanged."""
         clear_password(self.context, server_id)
         return Response(status=204)

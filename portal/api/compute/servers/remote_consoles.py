@@ -21,7 +21,7 @@ _TYPES = ["novnc", "xvpvnc", "spice-html5", "rdp-html5", "serial"]
 
 
 def console_schema(version: Version) -> Schema:
-    """Return the body's schema; 2.8 brought mks."""
+    """Return the body's schema; 2.8 added mks."""
     mks = version >= (2, 8)
     console: Schema = {
         "type": "object",
@@ -52,7 +52,7 @@ class RemoteConsolesView(ComputeView):
     versions = {"POST": ((2, 6), NEWEST)}
 
     def post(self, request: Request, server_id: str) -> Response:
-        """Give out the address of a console."""
+        """Create a console and return its address."""
         asked = self.checked_body()["remote_console"]
         made = create_console(self.context, server_id, asked["protocol"], asked["type"], token_of(self))
         url = client_url(public_url(request), made.protocol, made.token)
@@ -60,12 +60,12 @@ class RemoteConsolesView(ComputeView):
 
 
 class ConsoleAuthTokenView(ComputeView):
-    """Where the console of a token is.  Our guests have no port: their consoles are sockets in a folder of the host."""
+    """The address of a token's console. Consoles have no port: they are sockets in a directory of the host."""
 
     rules = {"GET": "os_compute_api:os-console-auth-tokens"}
 
     def get(self, request: Request, console_token: str) -> Response:
-        """Answer without using the token; before 2.31 this was for RDP alone, which there is none of."""
+        """Answer without using up the token; before 2.31 only RDP consoles were shown, which are not supported."""
         if self.microversion < (2, 31):
             raise InvalidInputError("The requested console type details are not accessible")
         instance = find_token(console_token).instance

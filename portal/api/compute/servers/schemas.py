@@ -1,4 +1,4 @@
-"""JSON schemas of requests that make and change a server (Compute API reference, "Servers")."""
+"""JSON schemas of requests that create and update servers (Compute API reference, "Servers")."""
 
 from portal.api.compute.schemas import BOOLEAN, POSITIVE, Schema, Version, body
 from portal.api.compute.servers.fields import (

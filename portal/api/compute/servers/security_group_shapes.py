@@ -1,17 +1,17 @@
-"""A security group as the Compute API shows it: what may come in; what goes out was never part of this shape."""
+"""Security groups in the Compute API, which shows only ingress rules."""
 
 from typing import Any
 
 from provisioning.network.models import SecurityGroup, SecurityGroupRule
 
 REMOTE = "rules__remote_group"
-"""What to prefetch with the groups."""
+"""Relations to prefetch with the groups."""
 _ANYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 _PORTS = {"tcp": (1, 65_535), "udp": (1, 65_535)}
 
 
 def security_group(group: SecurityGroup) -> dict[str, Any]:
-    """One group with its rules, the oldest first."""
+    """One group with its rules, oldest first."""
     rules = sorted(group.rules.all(), key=lambda rule: (rule.created_at, rule.id))
     return {
         "id": str(group.id),
@@ -23,9 +23,9 @@ def security_group(group: SecurityGroup) -> dict[str, Any]:
 
 
 def rule_shape(rule: SecurityGroupRule) -> dict[str, Any]:
-    """One rule of a group, about what comes in."""
+    """One ingress rule of a group."""
     first, last = rule.port_range_min, rule.port_range_max
-    if rule.protocol and first is None and last is None:  # every port, in nova-network's numbers
+    if rule.protocol and first is None and last is None:  # all ports, in nova-network's numbers
         first, last = _PORTS.get(rule.protocol.lower(), (-1, -1))
     remote = rule.remote_group
     return {

@@ -1,4 +1,4 @@
-"""``GET /servers/{id}/os-security-groups``: the groups of a server's ports, in the shape of the old network service."""
+"""``GET /servers/{id}/os-security-groups``: the groups of a server's ports, in nova-network's format."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +15,7 @@ class SecurityGroupsView(ComputeView):
     rules = {"GET": "os_compute_api:os-security-groups:list"}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """The groups of the server's ports."""
+        """List the groups of the server's ports."""
         instance = selectors.instance_for(self.context, server_id)
         members = {ident for ref in network.port_refs(instance.id) for ident in ref.security_group_ids}
         groups = network.security_groups_for(self.context, all_projects=True).filter(id__in=members)

@@ -1,4 +1,4 @@
-"""How a server looks in an answer: one builder, every field at the microversion the reference gives it."""
+"""Representations of a server; each field appears at the microversion of the reference."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _FAULT_STATUSES = {"ERROR", "DELETED"}
 
 @dataclass(frozen=True)
 class Related:
-    """Rows of other tables that a page of servers shows, fetched with one query for each table."""
+    """Rows of other tables for a page of servers, fetched with one query for each table."""
 
     base: str  # ".../compute/v2.1"
     bookmark: str  # ".../compute"
@@ -36,21 +36,21 @@ class Related:
 
 @dataclass(frozen=True)
 class VisibleFields:
-    """How much of a server an answer shows."""
+    """The fields of a server that a response shows."""
 
     version: Version
     host: bool = False
-    """Whether the caller sees where it is."""
+    """Whether the caller sees the server's host."""
     host_status: bool = False
     groups: bool = True
-    """Whether it says in which server group it is: lists do not."""
+    """Whether server groups are shown; lists omit them."""
     extended: bool = True
-    """Whether the fields of the old extensions are there: answers to changes have them from 2.75 on."""
+    """Whether the fields of the old extensions are shown; responses to updates have them from 2.75 on."""
 
 
 @lru_cache(maxsize=4096)
 def host_id(project_id: UUID, host: str) -> str:
-    """The host as a project may know it: equal for two servers on one host, different for every project."""
+    """The host id that a project sees: equal for two servers on one host, different for every project."""
     return hashlib.sha224(f"{project_id.hex}{host}".encode()).hexdigest() if host else ""
 
 
@@ -69,7 +69,7 @@ def brief(instance: Instance, related: Related) -> dict[str, Any]:
 
 
 def created(instance: Instance, related: Related, groups: Sequence[str], password: str | None) -> dict[str, Any]:
-    """The answer to ``POST /servers``; the password is said here and never again."""
+    """The response to ``POST /servers``, the only one that contains the password."""
     ident = str(instance.id)
     shape: dict[str, Any] = {
         "id": ident,
@@ -81,8 +81,9 @@ def created(instance: Instance, related: Related, groups: Sequence[str], passwor
 
 
 def addresses(found: Sequence[PortAddress], *, extended: bool = True) -> dict[str, list[dict[str, Any]]]:
-    """Addresses by network name, as ``server.addresses`` has them, each with its floating IPs behind it, which have its
-    port's MAC address; not ``extended``: as ``/ips`` has them.
+    """Addresses by network name, each fixed IP followed by its floating IPs, which have the MAC address of its port.
+
+    ``extended``: as in ``server.addresses``, otherwise as in ``/ips``.
     """
     networks: dict[str, list[dict[str, Any]]] = {}
     for entry in found:

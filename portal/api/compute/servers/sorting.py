@@ -1,4 +1,4 @@
-"""The order of a list of servers: ``sort_key`` and ``sort_dir``, each several times."""
+"""The order of a list of servers: ``sort_key`` and ``sort_dir``, which may be repeated."""
 
 from portal.api.compute.schemas import Schema, Version
 from provisioning.common.errors import ForbiddenError, InvalidInputError
@@ -13,21 +13,21 @@ _IGNORED = (
     "vm_mode",
 )
 # fmt: on
-"""Taken and passed over, as the reference says; ``locked`` counts from 2.73 on."""
+"""Accepted and ignored, as the reference says; ``locked`` is a sort key from 2.73 on."""
 _ALIASES = {"name", "id"}
 _OPERATORS_ONLY = ("host", "node")
 
 
 def sort_schema(version: Version) -> Schema:
-    """Every key of the reference."""
+    """Return the schema of ``sort_key``."""
     keys = {*(SORT_KEYS.keys() - _ALIASES), "root_device_name", *_IGNORED}
     return {"type": "string", "enum": sorted(keys)}
 
 
 def read_sort(keys: list[str], directions: list[str], version: Version, *, every: bool) -> list[Sort]:
-    """Return the sort keys, the newest first where nothing is said; ``every``: for operators.
+    """Return the sort keys, by default newest first; ``every``: the caller may sort by every column.
 
-    Raises InvalidInputError for a direction there is not, ForbiddenError for a key of operators.
+    Raises InvalidInputError for an unknown direction, and ForbiddenError for a key reserved to operators.
     """
     for direction in directions:
         if direction not in {"asc", "desc"}:

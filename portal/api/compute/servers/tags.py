@@ -1,4 +1,4 @@
-"""``/servers/{id}/tags`` (2.26): words by which the owner finds servers."""
+"""``/servers/{id}/tags`` (2.26): labels by which servers are found."""
 
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from provisioning.compute.services.tags import add_tag, delete_tag, delete_tags,
 
 
 class _TaggedView(ComputeView):
-    """A view that there is from 2.26 on."""
+    """A view available from 2.26 on."""
 
     versions = dict.fromkeys(("GET", "PUT", "DELETE"), ((2, 26), NEWEST))
 
@@ -51,13 +51,13 @@ class TagView(_TaggedView):
     }
 
     def get(self, request: Request, server_id: str, tag: str) -> Response:
-        """Say whether the server has it: 204 or 404."""
+        """Check whether the server has the tag: 204 or 404."""
         if tag not in selectors.instance_for(self.context, server_id).tags:
             raise NotFoundError(f"Server {server_id} has no tag '{tag[:60]}'")
         return Response(status=204)
 
     def put(self, request: Request, server_id: str, tag: str) -> Response:
-        """Add it: 201 with its address, or 204 when the server had it."""
+        """Add the tag: 201 with its address, or 204 if it exists."""
         if not add_tag(self.context, server_id, tag):
             return Response(status=204)
         headers: dict[str, Any] = {"Location": f"{self.base}/servers/{server_id}/tags/{tag}"}

@@ -9,12 +9,12 @@ from provisioning.compute import selectors
 
 
 class TopologyView(ComputeView):
-    """What a guest's processors and memory are laid upon."""
+    """The NUMA topology of a server."""
 
     rules = {"GET": "compute:server:topology:index"}
     versions = {"GET": ((2, 78), NEWEST)}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """Answer for a server without NUMA nodes of its own, as all are here: no node, and no page size."""
+        """Answer with no node and no page size: servers have no NUMA topology here."""
         selectors.instance_for(self.context, server_id)
         return Response({"nodes": [], "pagesize_kb": None})

@@ -1,4 +1,4 @@
-"""URLs of servers and what belongs to them, below ``/compute``."""
+"""URLs of servers and their subresources, below ``/compute``."""
 
 from django.urls import URLPattern, path
 

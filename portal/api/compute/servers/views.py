@@ -46,7 +46,7 @@ class ServersView(ServerView):
     all_projects_rule = "os_compute_api:servers:index:get_all_tenants"
 
     def get(self, request: Request) -> Response:
-        """List the servers of the project (``all_tenants`` for operators): filtered, sorted, a page at a time."""
+        """List the project's servers (``all_tenants`` for operators), filtered, sorted and paged."""
         query = self.checked_query()
         page = read_page(request, zero_is_none=True)
         every = self.allows("os_compute_api:servers:allow_all_filters")
@@ -86,7 +86,7 @@ class ServersView(ServerView):
         return [shapes.detail(item, related, visible) for item in found]
 
     def post(self, request: Request) -> Response:
-        """Accept a launch: 202 with the server, or with the reservation when ``return_reservation_id`` asks for it."""
+        """Accept a launch: 202 with the server, or with the reservation if ``return_reservation_id`` is set."""
         body = self.checked_body()
         asked = body["server"]
         password = asked.get("adminPass")
@@ -126,7 +126,7 @@ class OneServerView(ServerView):
         return self.shown(selectors.instance_for(self.context, server_id))
 
     def put(self, request: Request, server_id: str) -> Response:
-        """Change what a server is called, how it is described and where it is reached."""
+        """Update the name, description, host name and access addresses."""
         given = self.checked_body()["server"]
         changes = {_CHANGES[name]: value for name, value in given.items()}
         return self.changed(update(self.context, server_id, **changes))
@@ -145,4 +145,4 @@ _CHANGES: dict[str, Any] = {
     "accessIPv6": "access_ip_v6",
     "OS-DCF:diskConfig": "disk_config",
 }
-"""Field of the API → what the service calls it."""
+"""Field of the API → name in the service."""

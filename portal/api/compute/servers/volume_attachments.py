@@ -28,7 +28,7 @@ from provisioning.compute.states import VmState
 from provisioning.identity import policy
 
 ON_SHELF: Version = (2, 20)
-"""From this version on volumes of a shelved server change."""
+"""From this version on the volumes of a shelved server can be changed."""
 TAGS_SHOWN: Version = (2, 70)
 KEPT_SHOWN: Version = (2, 79)
 IDS_SHOWN: Version = (2, 89)
@@ -40,7 +40,7 @@ def listing(version: Version) -> Schema:
 
 
 def create(version: Version) -> Schema:
-    """``POST``: what to attach, and from 2.49 and 2.79 on how."""
+    """``POST``: the volume to attach, a tag from 2.49 on, and ``delete_on_termination`` from 2.79 on."""
     properties: Schema = {"volumeId": UUID, "device": {"oneOf": [DEVICE, {"type": "null"}]}}
     if version >= (2, 49):
         properties["tag"] = TAG
@@ -50,7 +50,7 @@ def create(version: Version) -> Schema:
 
 
 def update(version: Version) -> Schema:
-    """``PUT``: another volume, and from 2.85 on what becomes of it with the server."""
+    """``PUT``: the new volume, and ``delete_on_termination`` from 2.85 on."""
     properties: Schema = {"volumeId": UUID}
     if version >= KEPT_CHANGED:
         properties |= {
@@ -64,17 +64,19 @@ def update(version: Version) -> Schema:
 
 
 class AttachmentShapes(ComputeView):
-    """What both addresses show."""
+    """Base of both views."""
 
     def refuse_on_shelf(self, server_id: str, action: str) -> None:
-        """Refuse what old versions do not do to a shelved server; InstanceBusyError, NotFoundError."""
+        """Refuse to change volumes of a shelved server in old versions; InstanceBusyError, NotFoundError."""
         if self.microversion < ON_SHELF:
             instance = selectors.instance_for(self.context, server_id)
             if instance.vm_state in {VmState.SHELVED, VmState.SHELVED_OFFLOADED}:
                 raise InstanceBusyError(action, instance.id, instance.vm_state, instance.task_state)
 
     def shape(self, instance: Instance, device: BlockDevice, *, new: bool = False) -> dict[str, Any]:
-        """Return a volume of a server; ``new``: the answer to its creation, which never got the ids of 2.89."""
+        """Return the attachment of a volume; ``new``: in the response to its creation, which has never had the ids of
+        2.89.
+        """
         shape: dict[str, Any] = {
             "id": str(device.volume_id),
             "volumeId": str(device.volume_id),
@@ -103,14 +105,14 @@ class VolumeAttachmentsView(AttachmentShapes):
     queries: ClassVar = {"GET": listing}
 
     def get(self, request: Request, server_id: str) -> Response:
-        """List them in their order."""
+        """List the attachments in order."""
         self.checked_query()
         instance = selectors.instance_for(self.context, server_id)
         shown = volumes_shown([instance.id]).get(instance.id, [])[read_part(request)]
         return Response({"volumeAttachments": [self.shape(instance, device) for device in shown]})
 
     def post(self, request: Request, server_id: str) -> Response:
-        """Attach one more; it is answered with as it is then, while hosts still work on it."""
+        """Attach a volume; the response shows the attachment while hosts are still working on it."""
         self.refuse_on_shelf(server_id, "attach_volume")
         wanted = self.checked_body()["volumeAttachment"]
         device = attach_volume(
@@ -142,7 +144,7 @@ class VolumeAttachmentView(AttachmentShapes):
         return Response({"volumeAttachment": self.shape(instance, find_device(instance, volume_id))})
 
     def put(self, request: Request, server_id: str, volume_id: str) -> Response:
-        """Put another volume in its place, or from 2.85 on say whether it goes with its server."""
+        """Swap the volume for another, or from 2.85 on update ``delete_on_termination``."""
         wanted = self.checked_body()["volumeAttachment"]
         if wanted["volumeId"] == volume_id and self.microversion >= KEPT_CHANGED:
             self._keep(server_id, volume_id, wanted)
@@ -152,7 +154,7 @@ class VolumeAttachmentView(AttachmentShapes):
         return Response(status=202)
 
     def delete(self, request: Request, server_id: str, volume_id: str) -> Response:
-        """Have it taken out; it is gone when the guest has let go of it."""
+        """Detach a volume; the attachment is removed when the guest has released it."""
         self.refuse_on_shelf(server_id, "detach_volume")
         detach_volume(self.context, server_id, volume_id)
         return Response(status=202)

@@ -5,13 +5,15 @@ from portal.api.compute.schemas import BOOLEAN, TEXT, Schema, Version, query
 HOST: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9._-]*\Z"}
 """A host's name."""
 BY_ID = (2, 53)
-"""From this version on a service is named by its UUID."""
+"""From this version on services are identified by UUID."""
 FORCED_DOWN = (2, 11)
 _WORD: Schema = {"type": "string", "minLength": 1, "maxLength": 255}
 
 
 def update(version: Version) -> Schema:
-    """Return the schema of ``PUT /os-services/{id}``, and of ``PUT /os-services/enable`` and its like before 2.53."""
+    """Return the schema of ``PUT /os-services/{id}``, and before 2.53 of ``PUT /os-services/enable`` and similar
+    paths.
+    """
     properties: Schema = {"disabled_reason": _WORD}
     if version >= FORCED_DOWN:
         properties["forced_down"] = BOOLEAN

@@ -27,7 +27,7 @@ from provisioning.compute.services.hosts import change_host
 
 
 class ServiceBase(ComputeView):
-    """What the views of services share."""
+    """Base of the compute service views."""
 
     def shape(self, service: ComputeService) -> dict[str, Any]:
         shape: dict[str, Any] = {
@@ -52,7 +52,7 @@ class ServicesView(ServiceBase):
     queries = {"GET": service_schemas.listing}
 
     def get(self, request: Request) -> Response:
-        """The agents of the hosts and the workers, under Nova's names for them."""
+        """List the agents of the hosts and the workers, under Nova's names."""
         query = self.checked_query()
         found = compute_services_for(
             self.context, host=last(query, "host") or None, binary=last(query, "binary") or None
@@ -61,13 +61,13 @@ class ServicesView(ServiceBase):
 
 
 class ServiceView(ServiceBase):
-    """``PUT`` and ``DELETE /os-services/{id}``; before 2.53 ``PUT`` is to ``enable``, ``disable`` and their like."""
+    """``PUT`` and ``DELETE /os-services/{id}``; before 2.53 ``PUT`` is to ``enable``, ``disable`` and similar paths."""
 
     rules = {"PUT": "os_compute_api:os-services:update", "DELETE": "os_compute_api:os-services:delete"}
     schemas = {"PUT": service_schemas.update}
 
     def put(self, request: Request, service_id: str) -> Response:
-        """Enable or disable a host, or say that it is down."""
+        """Enable or disable a host, or force it down."""
         if self.microversion < BY_ID:
             return Response({"service": self._by_name(service_id)})
         ident = self.ident(service_id)
@@ -92,15 +92,15 @@ class ServiceView(ServiceBase):
         return Response({"service": self.shape(service_of(host, timezone.now()))})
 
     def delete(self, request: Request, service_id: str) -> Response:
-        """Forget a host that has no servers."""
+        """Remove a host that has no servers."""
         service = compute_service_for(self.context, self.ident(service_id))
         if service.binary != COMPUTE:
-            raise ConflictError(f"The {service.binary} of {service.host} is at work; stop it, and it leaves the list.")
+            raise ConflictError(f"The {service.binary} of {service.host} is up; stop it to remove it from the list.")
         forget_host(self.context, service.id)
         return Response(status=204)
 
     def ident(self, text: str) -> uuid.UUID | int:
-        """Read an id as the microversion has it; InvalidInputError."""
+        """Read an id in the microversion's format; InvalidInputError."""
         found = read_id(text) if self.microversion >= BY_ID else None
         if found is not None:
             return found
@@ -109,13 +109,13 @@ class ServiceView(ServiceBase):
         return read_number(text)
 
     def compute_service(self, ident: uuid.UUID | int) -> ComputeService:
-        """Return a host's agent; workers cannot be changed."""
+        """Return the agent of a host; workers cannot be changed."""
         service = compute_service_for(self.context, ident)
         _refuse_worker(service)
         return service
 
     def _by_name(self, verb: str) -> dict[str, Any]:
-        """Change the service that the body names by its host and binary, and answer with what was changed."""
+        """Update the service with the host and binary in the body, and return the fields that were changed."""
         if verb not in {"enable", "disable", "disable-log-reason", *(["force-down"] * (self.microversion >= (2, 11)))}:
             raise NotFoundError("Unknown action")
         body = self.checked_body()

@@ -20,7 +20,7 @@ class UsageAuditsView(ComputeView):
     rules = {"GET": "os_compute_api:os-instance-usage-audit-log:list"}
 
     def get(self, request: Request) -> Response:
-        """The audits of the period that ended last."""
+        """Show the audits of the last complete period."""
         found = audit_for(self.context, timezone.now(), self.rules["GET"])
         return Response({"instance_usage_audit_logs": shape(found)})
 
@@ -31,7 +31,7 @@ class UsageAuditView(ComputeView):
     rules = {"GET": "os_compute_api:os-instance-usage-audit-log:show"}
 
     def get(self, request: Request, before: str) -> Response:
-        """The audits of the period that ended last before a time, ``2026-01-31 12:00:00``."""
+        """Show the audits of the last complete period before a time such as ``2026-01-31 12:00:00``."""
         try:
             moment = datetime.strptime(before, _FORMS["." in before]).replace(tzinfo=UTC)
         except ValueError as error:
@@ -40,7 +40,7 @@ class UsageAuditView(ComputeView):
 
 
 def shape(report: AuditReport) -> dict[str, Any]:
-    """One period: sums, and a row for each host."""
+    """One period: totals and a row for each host."""
     done, errors = report.names("DONE"), sum(row.errors for row in report.rows)
     many = "ALL" if len(done) == len(report.hosts) else f"{len(done)} of {len(report.hosts)}"
     return {

@@ -1,4 +1,4 @@
-"""What projects used (Compute API reference, "Usage reports")."""
+"""Usage of projects (Compute API reference, "Usage reports")."""
 
 import re
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ from provisioning.compute.selectors.usage import Period, ProjectUsage, ServerUsa
 
 PAGED = (2, 40)
 _DETAILED = ("1", "True")
-"""The reference's word, and the one that openstacksdk sends."""
+"""The reference's value, and that of openstacksdk."""
 _WRONG_MOMENT = "Invalid datetime string: Datetime is in invalid format"
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([T ])(\d\d:\d\d:\d\d)(\.\d{1,6})?", re.ASCII)
 
@@ -38,10 +38,10 @@ _TEXT: Schema = {"type": "string"}
 
 
 class UsageBase(ComputeView):
-    """What the two views share."""
+    """Base of both views."""
 
     def period(self, asked: dict[str, list[str]]) -> Period:
-        """Return the period asked for, up to now at most: ``start`` and ``end`` without a value are now.
+        """Return the requested period, clipped to now; an empty ``start`` or ``end`` is now.
 
         Raises InvalidInputError.
         """
@@ -54,7 +54,7 @@ class UsageBase(ComputeView):
         return Period(start, min(stop, now), now)
 
     def page(self, request: Request) -> Page | None:
-        """Return the page asked for; None before there were pages."""
+        """Return the requested page; None before 2.40, which introduced paging."""
         return read_page(request, zero_is_none=True) if self.microversion >= PAGED else None
 
     def shape(self, found: ProjectUsage, period: Period, *, detailed: bool) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class UsagesView(UsageBase):
     queries = {"GET": listing}
 
     def get(self, request: Request) -> Response:
-        """Every project that used something in the period; ``detailed=1`` lists its servers."""
+        """List the projects with usage in the period; ``detailed=1`` includes their servers."""
         asked = self.checked_query()
         period, page = self.period(asked), self.page(request)
         detailed = asked.get("detailed", [""])[0] in _DETAILED
@@ -108,7 +108,7 @@ class UsageView(UsageBase):
         return {"project_id": self.kwargs["project_id"]}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """One project with its servers; nothing in it when it used nothing, or is none."""
+        """Show one project with its servers; empty without usage or for an unknown project."""
         period, page, key = self.period(self.checked_query()), self.page(request), read_id(project_id)
         if key is None:
             return Response({"tenant_usage": {}})
@@ -147,7 +147,9 @@ def _server(server: ServerUsage) -> dict[str, Any]:
 
 
 def _moment(text: str, now: datetime) -> datetime:
-    """Read a time in UTC, ``2026-01-31T12:00:00`` with or without fractions; a blank needs them; nothing is now."""
+    """Read a time in UTC: ``2026-01-31T12:00:00`` with or without fractions, or with a blank and fractions; empty is
+    now.
+    """
     if not text:
         return now
     found = _MOMENT.fullmatch(text)
