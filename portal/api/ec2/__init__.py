@@ -1,5 +1,5 @@
-"""The EC2 API: the Query protocol of AWS clients over the same services as every other face.
+"""The EC2 API: the Query protocol of AWS clients, on the same services as the other APIs.
 
-Source of names and shapes: botocore's model of the service, version 2016-11-15, which reads requests and writes
-answers.
+Names and formats come from botocore's model of the service, version 2016-11-15, which also parses requests and
+serializes responses.
 """

@@ -1,4 +1,4 @@
-"""Names of disks: clients ask for those of Amazon's guests, and get those of this cloud's."""
+"""Device names: conversion of Amazon's names into those of this cloud's guests."""
 
 import re
 
@@ -6,7 +6,7 @@ _OF_GUEST = re.compile(r"/dev/vd[a-z]")
 
 
 def guest_name(name: str) -> str:
-    """Return the device's name in the guest: clients that ask for ``/dev/sdf`` get ``/dev/vdf``, as on EC2 itself."""
+    """Return the device name in the guest: ``/dev/sdf`` becomes ``/dev/vdf``, as in EC2."""
     short = name.removeprefix("/dev/")
     if short.startswith("xvd"):
         return f"/dev/vd{short.removeprefix('xvd')}"
@@ -16,5 +16,5 @@ def guest_name(name: str) -> str:
 
 
 def is_guest_name(name: str) -> bool:
-    """Whether a guest can have a disk of this name, ``/dev/vda`` to ``/dev/vdz``."""
+    """Whether a guest can have a disk with this name, ``/dev/vda`` to ``/dev/vdz``."""
     return _OF_GUEST.fullmatch(name) is not None

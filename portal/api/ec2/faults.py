@@ -1,4 +1,4 @@
-"""Errors of the services in EC2's codes (EC2 API reference, "Error codes")."""
+"""EC2 error codes of service errors (EC2 API reference, "Error codes")."""
 
 import logging
 
@@ -48,15 +48,15 @@ OVER_QUOTA = {
     "fixed_ips": "PrivateIpAddressLimitExceeded",
     "tags of a resource": "TagLimitExceeded",
 }
-"""Resource of a quota → code, for those of a type of volumes (``volumes_fast``) too."""
+"""Resource of a quota → code, also for resources of a volume type (``volumes_fast``)."""
 RESOURCE = "ResourceLimitExceeded"
-"""Any other resource."""
+"""The code for any other resource."""
 _OF_ANY_ACTION: tuple[tuple[type[NovellaError], str], ...] = (
     (MismatchError, "IdempotentParameterMismatch"),
     (OutOfAddressesError, "InsufficientFreeAddressesInSubnet"),
     (IpAddressGenerationFailureError, "InsufficientFreeAddressesInSubnet"),
 )
-"""Errors of services whose code is the same wherever they come up."""
+"""Service errors with the same code in every action."""
 _GENERAL: tuple[tuple[type[Exception], int, str], ...] = (
     (TooManyRequestsError, 503, "RequestLimitExceeded"),
     (NotAuthenticatedError, 401, "AuthFailure"),
@@ -72,7 +72,9 @@ _GENERAL: tuple[tuple[type[Exception], int, str], ...] = (
 
 
 def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[int, str, str]:
-    """Return status, code and message of an error; what nobody anticipated is logged and told by its id only."""
+    """Return status, code and message of an error; an unexpected error is logged, and its message has only the request
+    id.
+    """
     if isinstance(error, Ec2Error):
         return error.status, error.ec2_code, _with_ids(error.message)
     if isinstance(error, NovellaError):
@@ -85,11 +87,11 @@ def code_of(error: Exception, action: Action | None, request_id: str) -> tuple[i
         if isinstance(error, kind):
             return status, code, str(error) or "The request cannot be read"
     logger.error("Unexpected error in %s", request_id, exc_info=error)
-    return 500, "InternalError", f"An internal error has occurred. Tell your operator the request id {request_id}."
+    return 500, "InternalError", f"An internal error has occurred. Report the request id {request_id} to your operator."
 
 
 def _with_ids(message: str) -> str:
-    """Return a service's message with EC2's ids in the place of UUIDs, as far as the database answers."""
+    """Return a service's message with EC2 ids instead of UUIDs, if the database can be reached."""
     try:
         return ids.in_words(message)
     except DatabaseError:

@@ -1,5 +1,6 @@
-"""``Filter.N``: values of one name are alternatives, names are conditions that hold together; ``*`` and ``?`` stand for
-any text and any character (EC2 user guide, "Filter your resources").
+"""``Filter.N``: values of one filter are alternatives, several filters must all match.
+
+``*`` and ``?`` match any text and any character (EC2 user guide, "Filter your resources").
 """
 
 import re
@@ -17,26 +18,26 @@ MOST_FILTERS = 50
 MOST_VALUES = 200
 Item = TypeVar("Item")
 Reader = Callable[[Item], object]
-"""What an item has under a filter's name: a value, several, or None."""
+"""Returns the value of an item for a filter: one, several, or None."""
 Tags = Callable[[Item], Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Filterable(Generic[Item]):
-    """What the items of a Describe action may be filtered by."""
+    """The filters of a Describe action."""
 
     readers: Mapping[str, Reader[Item]]
-    """Name of the filter → what is compared."""
+    """Filter name → reader of the value to compare."""
     tags: Tags[Item] | None = None
     """For ``tag:<key>``, ``tag-key`` and ``tag-value``."""
 
     def passing(self, items: Iterable[Item], given: Sequence[Mapping[str, Any]]) -> list[Item]:
-        """Return the items that every filter lets pass; Ec2Error for a filter that is not there, or for too many."""
+        """Return the items that match all filters; Ec2Error for an unknown filter or too many."""
         conditions = self.conditions(given)
         return [item for item in items if all(condition(item) for condition in conditions)]
 
     def conditions(self, given: Sequence[Mapping[str, Any]]) -> list[Callable[[Item], bool]]:
-        """Return what each filter asks of an item."""
+        """Return a condition for each filter."""
         if len(given) > MOST_FILTERS:
             raise Ec2Error("FilterLimitExceeded", f"A request may have {MOST_FILTERS} filters at most")
         if sum(len(each.get("Values", ())) for each in given) > MOST_VALUES:
@@ -69,7 +70,7 @@ class Filterable(Generic[Item]):
 
 
 def _matcher(values: Sequence[str]) -> Callable[[str], bool]:
-    """Return a test against all values; patterns are matched in time that grows with the text alone."""
+    """Return a test against all values; patterns are matched in time linear in the text."""
     if not any(mark in value for value in values for mark in "*?\\"):
         return frozenset(values).__contains__
     pattern = "|".join(_regular(value) for value in values)

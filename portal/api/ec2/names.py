@@ -1,4 +1,4 @@
-"""EC2's ids in requests and answers, and what those that are not there are called."""
+"""EC2 ids in requests and responses, and the error codes of invalid and unknown ones."""
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of resource: the beginning of its ids, what tags call it, and its error codes."""
+    """A kind of resource: the prefix of its ids, its type in tags, and its error codes."""
 
     prefix: str
     resource_type: str
@@ -67,14 +67,14 @@ KINDS = (
 
 
 def check_form(kind: Kind, given: Iterable[str]) -> None:
-    """Raise Ec2Error for a text that is no id of this kind."""
+    """Raise Ec2Error for a text that is not an id of this kind."""
     for text in given:
         if not ids.is_id(kind.prefix, text):
             raise Ec2Error(kind.malformed, f'Invalid id: "{text[:120]}" (expecting "{kind.prefix}-...")')
 
 
 def resources(kind: Kind, given: Sequence[str]) -> dict[str, uuid.UUID]:
-    """Return id → resource for every id that was given, in order; Ec2Error naming those that stand for nothing."""
+    """Return id → resource for all ids, in order; Ec2Error names the unknown ones."""
     check_form(kind, given)
     found = ids.resources_of(kind.prefix, given)
     missing = [each for each in given if each not in found]
@@ -88,7 +88,7 @@ def resource(kind: Kind, given: str) -> uuid.UUID:
 
 
 def one(kind: Kind, given: str, rows: QuerySet[M]) -> M:
-    """Return the one of the caller's records that an id stands for; Ec2Error."""
+    """Return the caller's record with this id; Ec2Error."""
     found = rows.filter(pk=resource(kind, given)).first()
     if found is None:
         raise not_found(kind, [given])
@@ -98,9 +98,9 @@ def one(kind: Kind, given: str, rows: QuerySet[M]) -> M:
 def chosen(
     kind: Kind, given: Sequence[str], records: Iterable[Record], key: Callable[[Record], uuid.UUID]
 ) -> list[Record]:
-    """Return those of the caller's records whose ids were given, all when none was.
+    """Return the caller's records with these ids, or all without ids.
 
-    Ec2Error naming the ids of which the caller has nothing.
+    Ec2Error names the ids that the caller does not have.
     """
     if not given:
         return list(records)
@@ -113,7 +113,7 @@ def fetched(
     fetch: Callable[[Collection[uuid.UUID] | None], Iterable[Record]],
     key: Callable[[Record], uuid.UUID],
 ) -> list[Record]:
-    """As ``chosen``, of records that ``fetch`` reads: those of these resources, or all that the caller has (None)."""
+    """Like ``chosen``, for records that ``fetch`` reads: those of the resources, or all that the caller has (None)."""
     if not given:
         return list(fetch(None))
     wanted = resources(kind, given)
@@ -121,14 +121,14 @@ def fetched(
 
 
 def of_keys(rows: QuerySet[M]) -> Callable[[Collection[uuid.UUID] | None], QuerySet[M]]:
-    """Return what reads rows for ``fetched``."""
+    """Return a function that reads rows for ``fetched``."""
     return lambda keys: rows if keys is None else rows.filter(pk__in=keys)
 
 
 def _by_their_ids(
     kind: Kind, wanted: Mapping[str, uuid.UUID], records: Iterable[Record], key: Callable[[Record], uuid.UUID]
 ) -> list[Record]:
-    """Return the records in the order of the ids; Ec2Error for ids that none of them has."""
+    """Return the records in the order of the ids; Ec2Error for unknown ids."""
     by_id: Mapping[uuid.UUID, Record] = {key(record): record for record in records}
     missing = [each for each in wanted if wanted[each] not in by_id]
     if missing:

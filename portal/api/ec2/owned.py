@@ -1,4 +1,4 @@
-"""Whose a resource is: each module of actions says of its kinds how that is looked up."""
+"""Ownership of resources; each module of actions registers a lookup for its kinds."""
 
 import uuid
 from collections.abc import Callable, Collection, Iterable
@@ -8,16 +8,16 @@ from portal.api.ec2.registry import Call
 from provisioning.common.context import RequestContext
 
 Lookup = Callable[[RequestContext, Collection[uuid.UUID]], Collection[uuid.UUID]]
-"""Return which of these resources the caller's project owns."""
+"""Returns those of the resources that the caller's project owns."""
 lookups: dict[str, Lookup] = {}
-"""By the beginning of the ids."""
+"""Prefix of the ids → lookup."""
 
 
 def register(kind: Kind, lookup: Lookup) -> None:
-    """Make it known whose the resources of a kind are: those can have tags."""
+    """Register the ownership lookup of a kind; its resources can then be tagged."""
     lookups[kind.prefix] = lookup
 
 
 def is_named(call: Call, owners: Iterable[str]) -> bool:
-    """Whether the caller's project is among owners: ``self``, or the ids of projects."""
+    """Whether the owners contain the caller's project: ``self``, or its id."""
     return bool({"self", call.project_id.hex, str(call.project_id)} & set(owners))

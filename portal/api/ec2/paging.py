@@ -1,6 +1,6 @@
 """``MaxResults`` and ``NextToken``.
 
-A request without ``MaxResults`` is answered with 1,000 items at most and a token for the rest, as AWS does.
+Without ``MaxResults`` a response has at most 1,000 items and a token for the rest, as in AWS.
 """
 
 import base64
@@ -20,15 +20,15 @@ from portal.api.ec2.registry import Call
 
 MOST = 1000
 BATCH = 200
-"""Rows that are read and filtered together at least."""
+"""Minimum number of rows that are read and filtered together."""
 ORDER = ("created_at", "id")
 YEARS = range(1970, 9000)
 Item = TypeVar("Item")
 Row = TypeVar("Row", bound=Model)
 Place = tuple[str, ...]
-"""The place of an item in the order: texts to sort by, the last one an id."""
+"""The sort key of an item: texts, of which the last is an id."""
 Shape = Callable[[list[Row]], Sequence[Item | None]]
-"""Returns how each row looks in an answer; None for one that is not shown."""
+"""Returns the representation of each row, or None for a hidden one."""
 
 
 def described(
@@ -40,11 +40,10 @@ def described(
     filters: Filterable[Item],
     order: Sequence[str] = ORDER,
 ) -> tuple[list[Item], str | None]:
-    """Return the items of the page that is asked for, in the order of these columns, and the token of the next one or
-    None.  ``given``: the ids that the request names; without any, pages are cut in the database.
+    """Return the items of the requested page, ordered by these columns, and the token of the next page or None.
 
-    What filters leave out is read in batches until the page is full, and never again for the next page.  Raises
-    Ec2Error.
+    ``given``: the ids in the request; without ids, the database cuts the pages. Rows are read and filtered in batches
+    until the page is full; rows that do not match are not read again for the next page. Raises Ec2Error.
     """
     conditions = filters.conditions(call.get("Filters", []))
     if given:
@@ -69,10 +68,10 @@ def described(
 
 
 def page(call: Call, items: Sequence[Item], place: Callable[[Item], Place]) -> tuple[list[Item], str | None]:
-    """Return the same of items that have been read: there are few of them, or each was named.
+    """Page items that have been read already: few, or selected by id.
 
-    The token says behind which item the next page begins, so that what comes and goes meanwhile moves no other item.
-    Raises Ec2Error.
+    The token contains the sort key of the last item, so that concurrent changes do not shift later items. Raises
+    Ec2Error.
     """
     most, token = _asked(call)
     ordered = sorted(items, key=place)
@@ -100,7 +99,7 @@ def _passing(
 
 
 def _behind(model: type[Model], order: Sequence[str], place: Place) -> Q:
-    """Return the condition of rows that come after a place."""
+    """Return the condition for rows after a sort key."""
     wrong = errors.invalid_value("nextToken", json.dumps(place))
     if len(place) != len(order):
         raise wrong
@@ -123,7 +122,7 @@ def _place(row: Model, order: Sequence[str]) -> Place:
 
 
 def _text(value: Any) -> str:
-    """Write a value so that texts are in the order of the values: those of moments, UUIDs and numbers of one launch."""
+    """Convert a value into text with the same order, for times, UUIDs and numbers within a launch."""
     if isinstance(value, int):
         return f"{value:010}"
     return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,4 +1,4 @@
-"""The actions that are there: what each may be asked by whom, and how its errors are called in EC2."""
+"""The registry of actions with their policy rules, arguments and error codes."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -14,11 +14,11 @@ from provisioning.identity import policy
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request as an action gets it."""
+    """One request, as passed to an action."""
 
     context: RequestContext
     arguments: Mapping[str, Any]
-    """By boto3's names and in its types."""
+    """With boto3's names and types."""
     region: str
     """The name of this cloud's region."""
     endpoint: str
@@ -29,7 +29,7 @@ class Call:
         return self.context.project_id or NOBODY
 
     def get(self, name: str, otherwise: Any = None) -> Any:
-        """Return an argument; ``otherwise`` when it was not given."""
+        """Return an argument, or ``otherwise`` if it was not specified."""
         found = self.arguments.get(name)
         return otherwise if found is None else found
 
@@ -43,29 +43,29 @@ class Action:
 
     name: str
     rules: tuple[str, ...]
-    """Policy rules, all of which are asked before anything is looked up."""
+    """Policy rules, which are all checked before resources are read."""
     handler: Handler
     takes: frozenset[str]
-    """Arguments that it heeds."""
+    """Arguments that have an effect."""
     passes_over: frozenset[str]
-    """Arguments that it takes and need not heed; every other one that the model knows is refused."""
+    """Arguments that are accepted and ignored; all others in the model are rejected."""
     missing: str
-    """Code for what is not there: ``InvalidVolume.NotFound``."""
+    """Code for a missing resource: ``InvalidVolume.NotFound``."""
     conflict: str
-    """Code for what cannot be done in the present state: ``IncorrectState``."""
+    """Code for a refusal by the current state: ``IncorrectState``."""
     whole: bool
-    """Whether it is one transaction; else its services have their own, and it takes no ``ClientToken``."""
+    """Whether it is one transaction; otherwise its services have their own, and ``ClientToken`` is not supported."""
     over_quota: Mapping[str, str] = field(default_factory=dict)
-    """Resource of a quota → code, where it is another than ``faults.OVER_QUOTA`` says."""
+    """Resource of a quota → code, where it differs from ``faults.OVER_QUOTA``."""
 
     @property
     def changes(self) -> bool:
-        """Whether it writes: the words with which the names of the others begin are EC2's own."""
+        """Whether it writes, judged by the prefix of its name."""
         return not self.name.startswith(("Describe", "Get"))
 
 
 actions: dict[str, Action] = {}
-"""By name."""
+"""Name → action."""
 ALWAYS_TAKEN = frozenset({"DryRun"})
 MODULES = (
     "addresses",
@@ -94,9 +94,9 @@ def action(
     whole: bool = True,
     over_quota: Mapping[str, str] | None = None,
 ) -> Callable[[Handler], Handler]:
-    """Register a handler.  ``takes`` and ``passes_over`` are names of arguments with spaces between them.
+    """Register a handler. ``takes`` and ``passes_over`` are argument names separated by spaces.
 
-    Raises LookupError for an argument that the model does not have, or a rule that does not exist.
+    Raises LookupError for an argument that the model does not have, or an unknown rule.
     """
     unknown = set(rules) - policy.RULES.keys()
     if unknown or not rules:
@@ -113,7 +113,7 @@ def action(
 
 
 def check() -> None:
-    """Raise LookupError when an action or an argument is not in the model, or a token needs a transaction."""
+    """Raise LookupError if an action or an argument is not in the model, or if ``ClientToken`` lacks a transaction."""
     for each in actions.values():
         if not each.whole and "ClientToken" in each.takes:
             raise LookupError(f"{each.name} heeds a ClientToken, and is not one transaction.")
@@ -125,6 +125,6 @@ def check() -> None:
 
 
 def load() -> None:
-    """Import every module of actions, which register themselves."""
+    """Import all modules of actions, which register themselves."""
     for name in MODULES:
         import_module(f"portal.api.ec2.actions.{name}")

@@ -1,6 +1,6 @@
-"""The Security Token Service, as far as it says who asks: ``GetCallerIdentity``, at the address of the EC2 API.
+"""The Security Token Service at the address of the EC2 API, with the one action ``GetCallerIdentity``.
 
-Clients ask it first, and compare the account with the owners that EC2 shows.  An account is a project, by its id.
+Clients call it first, and compare the account with the owners that EC2 shows. An account is a project, by its id.
 Source: AWS STS API reference, version 2011-06-15.
 """
 
@@ -15,12 +15,12 @@ _SPACE = f'xmlns="https://sts.amazonaws.com/doc/{VERSION}/"'
 
 
 def is_asked(pairs: Sequence[tuple[str, str]]) -> bool:
-    """Whether the parameters are of a request to this service, whose version EC2 never had."""
+    """Whether the parameters are for this service; EC2 never had its version."""
     return ("Version", VERSION) in pairs
 
 
 def answer(context: RequestContext, named: Mapping[str, str], request_id: str) -> bytes:
-    """Return the document that answers a request; Ec2Error InvalidAction for every other action."""
+    """Return the response document; Ec2Error InvalidAction for any other action."""
     action = named.get("Action")
     if not action:
         raise missing_parameter("Action")
@@ -42,7 +42,7 @@ def answer(context: RequestContext, named: Mapping[str, str], request_id: str) -
 
 
 def fault(code: str, message: str, request_id: str) -> bytes:
-    """Return the document of an error in the form of this service."""
+    """Return the error document in this service's format."""
     return (
         f"{HEAD}<ErrorResponse {_SPACE}><Error><Type>Sender</Type><Code>{text(code)}</Code>"
         f"<Message>{text(message)}</Message></Error><RequestId>{text(request_id)}</RequestId></ErrorResponse>"

@@ -1,4 +1,4 @@
-"""Tags in requests and answers."""
+"""Tags in requests and responses."""
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,17 +12,17 @@ from provisioning.ec2 import tags
 
 
 def shape(found: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return tags as answers show them."""
+    """Return the representation of tags."""
     return [{"Key": key, "Value": value} for key, value in sorted(found.items())]
 
 
 def of_shape(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags of what an answer shows, for its filters."""
+    """Return the tags in a representation, for filters."""
     return {each["Key"]: each["Value"] for each in found["Tags"]}
 
 
 def of_request(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return key → value of a list of tags; Ec2Error for a key without name or given twice."""
+    """Return key → value of a list of tags; Ec2Error for an empty or repeated key."""
     found: dict[str, str] = {}
     for each in given:
         key = each.get("Key")
@@ -38,10 +38,11 @@ def of_request(given: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 def specified(
     call: Call, kind: Kind, also: Sequence[Kind] = (), ignored: Collection[str] = ()
 ) -> dict[str, dict[str, str]]:
-    """Return resource type → tags of ``TagSpecifications``, for what the action creates: ``kind``, and ``also``.
+    """Return resource type → tags of ``TagSpecifications``, for the resources that the action creates: ``kind`` and
+    ``also``.
 
-    ``ignored``: types that EC2 allows there, and of which this cloud has no resources.  Ec2Error for another type, or
-    one that is given twice.
+    ``ignored``: types that EC2 allows, but of which this cloud has no resources. Ec2Error for another or a repeated
+    type.
     """
     found: dict[str, dict[str, str]] = {}
     allowed = {kind.resource_type, *(each.resource_type for each in also), *ignored}
@@ -59,7 +60,7 @@ def specified(
 
 
 def write(call: Call, kind: Kind, resources: Sequence[uuid.UUID], given: Mapping[str, Mapping[str, str]]) -> None:
-    """Give what was made the tags that ``specified`` found for its kind."""
+    """Add to new resources the tags that ``specified`` found for their kind."""
     wanted = given.get(kind.resource_type)
     if wanted:
         tags.write(call.project_id, [(kind.prefix, resource) for resource in resources], wanted)

@@ -1,4 +1,4 @@
-"""The EC2 API, below ``/ec2``; ``/services/Cloud`` is where clients of the older days look for it."""
+"""The EC2 API, below ``/ec2``; old clients use ``/services/Cloud``."""
 
 from django.urls import path, re_path
 

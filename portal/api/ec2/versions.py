@@ -1,4 +1,4 @@
-"""Versions of the Query protocol: clients of every version are answered, in the shapes of the newest."""
+"""Versions of the Query protocol: all are accepted, and responses have the format of the newest."""
 
 import re
 
@@ -11,7 +11,7 @@ _FORM = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 
 
 def version_of(named: dict[str, str]) -> str:
-    """Return the version that a request asks for; Ec2Error when there was none of this date."""
+    """Return the requested version; Ec2Error if none has this date."""
     version = named.get("Version")
     if not version:
         raise errors.missing_parameter("Version")

@@ -1,4 +1,4 @@
-"""The one view of the EC2 API: reads a signed request, finds who asks and what, and answers in XML."""
+"""The view of the EC2 API: authenticates a signed request, runs its action and responds in XML."""
 
 from collections.abc import Sequence
 from urllib.parse import parse_qsl
@@ -30,12 +30,12 @@ from provisioning.identity.ec2_signatures import SignedRequest
 from provisioning.identity.services.ec2 import context_for_request
 
 BEGUN_ANEW = 3
-"""How often at most an action that lost a race."""
+"""Attempts of an action that lost a race."""
 REFUSED = "AWS was not able to validate the provided access credentials"
 Pairs = Sequence[tuple[str, str]]
 
 
-@method_decorator(csrf_exempt, name="dispatch")  # only the signature counts, and no cookie does
+@method_decorator(csrf_exempt, name="dispatch")  # signatures authenticate, not cookies
 class Ec2View(View):
     """``GET`` and ``POST /ec2/``: every action of EC2, by the parameter ``Action``."""
 
@@ -48,9 +48,9 @@ class Ec2View(View):
         return self._answer(request)
 
     def http_method_not_allowed(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        """Refuse in XML, too."""
+        """Answer 405 in XML."""
         request_id: str = request.request_id  # type: ignore[attr-defined]
-        body = fault("UnsupportedProtocol", "Requests are made with GET or POST", request_id)
+        body = fault("UnsupportedProtocol", "Requests are sent with GET or POST", request_id)
         return HttpResponse(body, status=405, content_type=CONTENT_TYPE, headers={"Allow": "GET, POST"})
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
@@ -89,21 +89,21 @@ class Ec2View(View):
 
 @method_decorator(csrf_exempt, name="dispatch")
 class NoSuchResource(View):
-    """What is below the endpoint: nothing."""
+    """Unknown paths below the endpoint: 404."""
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        """Answer every method alike."""
+        """Answer 404 for every method."""
         request_id: str = request.request_id  # type: ignore[attr-defined]
         body = fault("InvalidAction", "There is nothing at this path: the endpoint is /ec2/", request_id)
         return HttpResponse(body, status=404, content_type=CONTENT_TYPE)
 
 
 def _pairs(request: HttpRequest) -> Pairs:
-    """Return the parameters; Ec2Error when they cannot be read, are too many, or one is given twice."""
+    """Return the parameters; Ec2Error if they are malformed, too many, or repeated."""
     query = request.META.get("QUERY_STRING", "")
     if request.method == "POST":
         if query:
-            raise errors.malformed("The parameters of a POST stand in its body, none in its address")
+            raise errors.malformed("The parameters of a POST are sent in its body, not in its address")
         query = request.body.decode("utf-8", "replace")
     try:
         pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=parse.MOST_PARAMETERS)
@@ -118,7 +118,7 @@ def _pairs(request: HttpRequest) -> Pairs:
 
 
 def _who_asks(request: HttpRequest, signed: SignedRequest, request_id: str) -> RequestContext:
-    """Return who signed; Ec2Error, the same for every reason but the time, which who signs must know."""
+    """Return the context of the signer; Ec2Error, with the same message for every reason except the time."""
     if not signed.is_timely:
         raise Ec2Error(
             "RequestExpired",
@@ -150,8 +150,8 @@ def _action_of(named: dict[str, str]) -> Action:
 
 
 def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[str, object]:
-    """Return the arguments, once the caller is known to be allowed to ask at all."""
-    own = context.project_id  # and what it asks about is its own, until an id in the arguments says otherwise
+    """Return the arguments, after the policy check."""
+    own = context.project_id  # resources in the arguments are checked later
     target = {"project_id": own, "network:project_id": own, "network:tenant_id": own}
     for rule in action.rules:
         policy.enforce(context, rule, target)
@@ -169,14 +169,14 @@ def _arguments(action: Action, context: RequestContext, pairs: Pairs) -> dict[st
 
 
 def _is_off(value: object) -> bool:
-    """Whether an argument says that something shall not be, which is how it is when this cloud does not have it."""
+    """Whether an argument disables something, which is accepted even if this cloud does not have it."""
     return value is False or (isinstance(value, dict) and bool(value) and all(each is False for each in value.values()))
 
 
 def _done(action: Action, call: Call, signed: SignedRequest) -> str:
-    """Carry the action out, and once more when it lost a race; return what the answer says.
+    """Run the action, with retries if it loses a race; return the content of the response.
 
-    An action that writes is one transaction, unless it says that it cannot be.
+    An action that writes is one transaction, unless it declares that it is not.
     """
     if action.changes and not _may_come_again(action, call, signed):
         _spend(signed)
@@ -187,14 +187,14 @@ def _done(action: Action, call: Call, signed: SignedRequest) -> str:
             with transaction.atomic():
                 return _once(action, call)
         except Exception as error:
-            if connection.in_atomic_block or not lost_race(error, "PUT"):  # nothing of it was written
+            if connection.in_atomic_block or not lost_race(error, "PUT"):  # nothing was written
                 raise
     with transaction.atomic():
         return _once(action, call)
 
 
 def _once(action: Action, call: Call) -> str:
-    """Carry out what has a ``ClientToken`` for the first time only: after that, the answer is the one of then."""
+    """Run an action with a ``ClientToken`` only once; repetitions return the first response."""
     token = call.get("ClientToken")
     if not token:
         return _said(action, call)
@@ -208,15 +208,15 @@ def _said(action: Action, call: Call) -> str:
 
 
 def _may_come_again(action: Action, call: Call, signed: SignedRequest) -> bool:
-    """Whether a client token makes the request count once for longer than its signature is good."""
+    """Whether a client token keeps the request idempotent for longer than its signature is valid."""
     return action.whole and bool(call.get("ClientToken")) and "Expires" not in signed.params
 
 
 def _spend(signed: SignedRequest) -> None:
-    """Let the request count once; Ec2Error RequestExpired when it did before.
+    """Accept a signature once; Ec2Error RequestExpired for a replay.
 
-    Within the same second it may be an honest client's next request with an equal signature.  The client is asked to
-    retry (SignedAlikeError), and gets that answer when its next signature differs: AWS clients retry immediately.
+    Within the same second it may be another legitimate request with an equal signature. The client is asked to retry
+    (SignedAlikeError), and gets that response once its signature differs: AWS clients retry immediately.
     """
     try:
         signatures.spend(signed)

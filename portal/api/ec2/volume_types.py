@@ -1,7 +1,7 @@
-"""Types of volumes in requests.
+"""Volume types in requests.
 
-They are this cloud's, by name.  Amazon's names choose nothing here, unless a type is called so: a volume gets the type
-that it would get, or keeps the one it has, without a name.  They are kept and shown as they came.
+They are this cloud's types, by name. AWS type names (gp3, io1) are stored and shown, but otherwise ignored unless a
+volume type has that name: the volume gets the default type or keeps its own.
 """
 
 import uuid
@@ -20,7 +20,7 @@ SPEEDS = frozenset({"Iops", "Throughput"})
 
 
 def type_asked(context: RequestContext, name: str | None) -> str:
-    """Return the name of the type that is asked for, empty without one; Ec2Error for what the caller may not use."""
+    """Return the name of the requested type, empty without one; Ec2Error for a type that the caller may not use."""
     if not name:
         return ""
     try:
@@ -32,10 +32,10 @@ def type_asked(context: RequestContext, name: str | None) -> str:
 
 
 def of_amazon(said: Mapping[str, Any], found: str) -> dict[str, Any] | None:
-    """Return what a request says of one of Amazon's types where ``type_asked`` has found no type of this cloud's.
+    """Return the AWS type of a request and its speeds if ``type_asked`` found no type of this cloud.
 
-    ``Iops`` and ``Throughput`` belong to Amazon's types, and are shown again with them: how fast a volume is follows
-    from the types of this cloud, so that they are refused (Ec2Error) beside one.
+    ``Iops`` and ``Throughput`` are stored and shown only with AWS types. With a type of this cloud, which determines
+    the speed, they are rejected (Ec2Error).
     """
     given_with = {name: said[name] for name in (*SPEEDS, "VolumeType") if said.get(name) is not None}
     if given_with.keys() & SPEEDS and (found or "VolumeType" not in given_with):
@@ -44,7 +44,7 @@ def of_amazon(said: Mapping[str, Any], found: str) -> dict[str, Any] | None:
 
 
 def keep_asked(project_id: uuid.UUID, volume_id: uuid.UUID, asked: Mapping[str, Any] | None) -> None:
-    """Keep what ``of_amazon`` has found, in the place of an earlier type."""
+    """Store the result of ``of_amazon``, replacing a previous one."""
     if asked:
         given.keep(project_id, volume_id, {given.VOLUME_TYPE: dict(asked)})
     else:

@@ -1,1 +1,1 @@
-"""The actions of EC2, a module for each part of the cloud; each registers its own with ``registry.action``."""
+"""The EC2 actions, one module for each kind of resource; each registers its actions with ``registry.action``."""

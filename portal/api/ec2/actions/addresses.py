@@ -1,4 +1,4 @@
-"""Elastic IP addresses: floating IPs, taken from the external network, led to guests, and given back."""
+"""Elastic IP addresses, which are floating IPs: allocate, associate, disassociate and release."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -23,7 +23,7 @@ from provisioning.network.selectors import routing
 
 DOMAIN = "vpc"
 POOL = "amazon"
-"""What clients call the pool that is meant when they name none."""
+"""Name of the default address pool."""
 NO_SUCH_ADDRESS = "InvalidAddress.NotFound"
 Shape = dict[str, Any]
 
@@ -35,7 +35,7 @@ Shape = dict[str, Any]
     conflict="InvalidIPAddress.InUse",
 )
 def allocate_address(call: Call) -> dict[str, Any]:
-    """Take an address of an external network: the lowest free one, or a certain one for those who may choose."""
+    """Allocate an address of an external network: the lowest free one, or a specified one if the policy allows it."""
     if call.get("Domain", DOMAIN) != DOMAIN:
         raise errors.unsupported("Addresses are for VPCs: the domain is vpc")
     _check_border_group(call)
@@ -59,7 +59,7 @@ def allocate_address(call: Call) -> dict[str, Any]:
 
 
 def _external(call: Call) -> Network:
-    """Return the external network that is meant: the default one, or that of ``PublicIpv4Pool``; Ec2Error."""
+    """Return the external network to allocate from: the default one, or that of ``PublicIpv4Pool``; Ec2Error."""
     pool, networks = call.get("PublicIpv4Pool", POOL), routing.external_networks_for(call.context)
     if pool != POOL:
         networks = [network for network in networks if pool in {network.name, str(network.id)}]
@@ -84,7 +84,10 @@ def _check_border_group(call: Call) -> None:
     conflict="Resource.AlreadyAssociated",
 )
 def associate_address(call: Call) -> dict[str, Any]:
-    """Lead an address to an interface, or to the only one of an instance; what led there before leads nowhere then."""
+    """Associate an address with an interface, or with the only interface of an instance.
+
+    Replaces previous associations of the address and of the private address.
+    """
     floating, port = _named(call), _target(call)
     private = call.get("PrivateIpAddress") or _first_address(port)
     if private not in {fixed.address for fixed in port.fixed_ips.all()}:
@@ -108,7 +111,7 @@ def _refuse_led(every: Sequence[FloatingIP]) -> None:
 
 
 def _target(call: Call) -> Port:
-    """Return the port that an address shall lead to; Ec2Error when the request does not say exactly one."""
+    """Return the port to associate an address with; Ec2Error unless the request specifies exactly one."""
     instance_id, interface_id = call.get("InstanceId"), call.get("NetworkInterfaceId")
     if instance_id and interface_id:
         raise errors.combination("You may specify either an instance id or an interface id, but not both")
@@ -141,7 +144,7 @@ def _first_address(port: Port) -> str:
 
 @action("DisassociateAddress", "update_floatingip", takes="AssociationId PublicIp")
 def disassociate_address(call: Call) -> dict[str, Any]:
-    """Let an address lead nowhere; the project keeps it."""
+    """Disassociate an address without releasing it."""
     given = call.get("AssociationId")
     if given and call.get("PublicIp"):
         raise errors.combination("The parameters AssociationId and PublicIp may not be used together")
@@ -158,7 +161,7 @@ def disassociate_address(call: Call) -> dict[str, Any]:
 
 @action("ReleaseAddress", "delete_floatingip", takes="AllocationId PublicIp NetworkBorderGroup")
 def release_address(call: Call) -> dict[str, Any]:
-    """Give an address back that leads nowhere."""
+    """Release an address that is not associated."""
     _check_border_group(call)
     floating = _named(call)
     if floating.fixed_port_id is not None or floating.port_forwardings.all():
@@ -168,7 +171,7 @@ def release_address(call: Call) -> dict[str, Any]:
 
 
 def _named(call: Call) -> FloatingIP:
-    """Return the address that the request is about: ``AllocationId``, or ``PublicIp``; Ec2Error."""
+    """Return the address in ``AllocationId`` or ``PublicIp``; Ec2Error."""
     given, address = call.get("AllocationId"), call.get("PublicIp")
     if given and address:
         raise errors.combination("You may specify public IP or allocation id, but not both in the same call")
@@ -181,7 +184,9 @@ def _named(call: Call) -> FloatingIP:
 
 
 def _at(every: Sequence[FloatingIP], addresses: Sequence[str]) -> list[FloatingIP]:
-    """Return those with these addresses, all when none is named; Ec2Error naming what the project does not have."""
+    """Return the floating IPs with these addresses, or all of them; Ec2Error names an address that the project does not
+    have.
+    """
     found = [each for each in every if not addresses or each.address in addresses]
     missing = [address for address in addresses if address not in {each.address for each in found}]
     if missing:
@@ -191,7 +196,7 @@ def _at(every: Sequence[FloatingIP], addresses: Sequence[str]) -> list[FloatingI
 
 @action("DescribeAddresses", "get_floatingip", takes="PublicIps AllocationIds Filters", missing=names.ADDRESS.missing)
 def describe_addresses(call: Call) -> dict[str, Any]:
-    """List the project's addresses, the oldest first."""
+    """List the project's addresses, oldest first."""
     rows, given = routing.floating_ips_for(call.context).order_by("created_at", "id"), call.get("AllocationIds", [])
     every = names.fetched(names.ADDRESS, given, names.of_keys(rows), lambda floating: floating.id)
     shapes = _shapes(call, _at(every, call.get("PublicIps", [])))
@@ -205,7 +210,7 @@ def describe_addresses(call: Call) -> dict[str, Any]:
     missing=names.ADDRESS.missing,
 )
 def describe_addresses_attribute(call: Call) -> dict[str, Any]:
-    """List the addresses with a domain name of their own: none has one."""
+    """List the addresses that have a domain name; none has."""
     rows, given = routing.floating_ips_for(call.context), call.get("AllocationIds", [])
     names.fetched(names.ADDRESS, given, names.of_keys(rows), lambda floating: floating.id)
     shown, token = page(call, list[Shape](), lambda shape: ("", ""))

@@ -1,6 +1,6 @@
-"""Lists of things that this cloud does not have, which clients read around resources that it has.
+"""Empty lists of resources that this cloud does not have, but that clients read along with others.
 
-Terraform and Ansible stop at an error of such a list, and go on when it is empty.
+Terraform and Ansible abort if such a list is an error, and continue if it is empty.
 """
 
 from collections.abc import Callable
@@ -31,16 +31,16 @@ _LISTS = {
     "DescribeVpcEndpoints": (_NETWORKS, "VpcEndpoints", f"Filters VpcEndpointIds {_PAGED}"),
     "DescribeVpcPeeringConnections": (_NETWORKS, "VpcPeeringConnections", f"Filters VpcPeeringConnectionIds {_PAGED}"),
 }  # fmt: skip
-"""Action → the rule it is asked by, the member of its answer that is empty, and all arguments of the model.
+"""Action → its policy rule, the member of its response that is empty, and all arguments of the model.
 
-Written out: reading the model here would load botocore into every web process.
+Written out, because reading the model here would load botocore into every web process.
 """
 
 
 def _reader(member: str, *, paged: bool) -> Callable[[Call], dict[str, Any]]:
     def read(call: Call) -> dict[str, Any]:
         if paged:
-            page(call, list[str](), lambda item: (item, item))  # refuses a page that cannot be
+            page(call, list[str](), lambda item: (item, item))  # rejects invalid paging parameters
         return {member: []}
 
     return read
@@ -52,5 +52,5 @@ for _name, (_rule, _member, _takes) in _LISTS.items():
 
 @action("GetEbsEncryptionByDefault", "volume:get_all")
 def get_ebs_encryption_by_default(call: Call) -> dict[str, Any]:
-    """Say that the type of a volume decides about its encryption, not the account."""
+    """Return False: encryption depends on the volume type, not on the account."""
     return {"EbsEncryptionByDefault": False}

@@ -1,4 +1,7 @@
-"""Key pairs: CreateKeyPair, ImportKeyPair, DescribeKeyPairs, DeleteKeyPair.  They are the user's in every project."""
+"""Key pairs: CreateKeyPair, ImportKeyPair, DescribeKeyPairs, DeleteKeyPair.
+
+They belong to the user, not to a project.
+"""
 
 import base64
 import hashlib
@@ -28,13 +31,13 @@ from provisioning.ec2 import tags as tag_records
 KIND = names.KEY_PAIR
 TAKEN = "InvalidKeyPair.Duplicate"
 _TYPES = {"ssh-rsa": "rsa", "ssh-ed25519": "ed25519"}
-"""First word of a public key → what EC2 calls its type; it has no word for others."""
+"""First word of a public key → EC2's key type; others have none."""
 _RFC_4716 = "---- BEGIN SSH2 PUBLIC KEY ----"
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A key pair with what EC2 adds."""
+    """A key pair with its EC2 id and tags."""
 
     pair: KeyPair
     ec2_id: str
@@ -42,7 +45,7 @@ class Row:
 
 
 def resource_of(pair: KeyPair) -> uuid.UUID:
-    """Return the resource that stands for a key pair, whose own ids are numbers."""
+    """Return a UUID for a key pair, whose own id is a number."""
     return uuid.UUID(int=pair.pk)
 
 
@@ -60,10 +63,10 @@ owned.register(KIND, _owned)
     conflict=TAKEN,
 )
 def create(call: Call) -> dict[str, Any]:
-    """Make a pair: the private half is in this answer and nowhere else."""
+    """Create a key pair; only this response contains the private key."""
     wanted = tags.specified(call, KIND)
     if call.get("KeyFormat", "pem") != "pem":
-        raise errors.unsupported("Private keys are made in the format pem; puttygen turns one into a ppk")
+        raise errors.unsupported("Private keys are created in the format pem; puttygen turns one into a ppk")
     pair, private = create_key_pair(call.context, call.arguments["KeyName"], algorithm=call.get("KeyType", "rsa"))
     tags.write(call, KIND, [resource_of(pair)], wanted)
     return _answer(pair, wanted) | {"KeyMaterial": _pem(private or "")}
@@ -76,7 +79,7 @@ def create(call: Call) -> dict[str, Any]:
     conflict=TAKEN,
 )
 def import_(call: Call) -> dict[str, Any]:
-    """Keep the public half of a pair that was made elsewhere."""
+    """Import a public key."""
     wanted = tags.specified(call, KIND)
     try:
         line = _openssh(call.arguments["PublicKeyMaterial"])
@@ -95,7 +98,7 @@ def import_(call: Call) -> dict[str, Any]:
     takes="KeyNames KeyPairIds IncludePublicKey Filters",
 )
 def describe(call: Call) -> dict[str, Any]:
-    """List the user's key pairs: all, or those of these names and ids."""
+    """List the user's key pairs: all, or those with these names and ids."""
     pairs = sorted(compute.key_pairs_for(call.context), key=lambda pair: (pair.created_at, pair.pk))
     by_name = call.get("KeyNames", [])
     missing = set(by_name) - {pair.name for pair in pairs}
@@ -114,7 +117,7 @@ def describe(call: Call) -> dict[str, Any]:
 
 @action("DeleteKeyPair", "os_compute_api:os-keypairs:delete", takes="KeyName KeyPairId")
 def delete(call: Call) -> dict[str, Any]:
-    """Delete a key pair by its name or its id; one that is not there is deleted already."""
+    """Delete a key pair by name or id; a missing one is ignored."""
     name, ec2_id = call.get("KeyName"), call.get("KeyPairId")
     if (name is None) == (ec2_id is None):
         raise errors.missing_parameter("KeyName") if name is None else errors.combination("Name it, or give its id")
@@ -169,9 +172,10 @@ def _first_word(pair: KeyPair) -> str:
 
 
 def _fingerprint(pair: KeyPair) -> str:
-    """Return the SHA-256 of an ed25519 key in base64, of others the MD5 of the public half, as of imported ones in EC2.
+    """Return the SHA-256 of an ed25519 key in base64, and of others the MD5 of the public key, as of imported keys in
+    EC2.
 
-    EC2's own for an RSA pair it has made is of the private half, which is not kept here.
+    For generated RSA keys EC2 uses the private key, which is not stored here.
     """
     if _first_word(pair) != "ssh-ed25519":
         return pair.fingerprint
@@ -179,7 +183,7 @@ def _fingerprint(pair: KeyPair) -> str:
 
 
 def _pem(private: str) -> str:
-    """Return an RSA key in PKCS 1, which programs that open passwords of guests want; an ed25519 key as it is."""
+    """Return an RSA key in PKCS #1, which programs that decrypt guest passwords require; an ed25519 key unchanged."""
     key = serialization.load_ssh_private_key(private.encode(), None)
     if not isinstance(key, RSAPrivateKey):
         return private
@@ -189,9 +193,9 @@ def _pem(private: str) -> str:
 
 
 def _openssh(material: bytes) -> str:
-    """Return a public key in OpenSSH's format: unchanged if sent so, converted from RFC 4716 or base64 of its DER.
+    """Return a public key in OpenSSH format: unchanged if it is, converted from RFC 4716 or from base64 of its DER.
 
-    Other text is returned unchanged, for the service to refuse.
+    Other text is returned unchanged, and the service rejects it.
     """
     text = material.decode("utf-8", "replace")
     try:
@@ -207,7 +211,7 @@ def _openssh(material: bytes) -> str:
 
 
 def _body(text: str) -> str:
-    """Return the base64 of a key file as in RFC 4716, section 3: a header goes on after a backslash."""
+    """Return the base64 of a key file (RFC 4716, section 3; headers continue after a backslash)."""
     found, header = [], False
     for line in text.splitlines()[1:-1]:
         header = header or ":" in line

@@ -1,4 +1,4 @@
-"""Where servers can be and how big: regions, zones, instance types, and what an account may have."""
+"""Regions, availability zones, instance types and account limits."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from provisioning.network.selectors.vpcs import default_network
 from provisioning.quotas import selectors as quotas
 
 ALIAS = "ec2:alias"
-"""Extra spec of a flavor: other names for it, with commas between them (``t2.micro,t3.micro``)."""
+"""Extra spec with comma-separated aliases of a flavor (``t2.micro,t3.micro``)."""
 NO_OPT_IN = "opt-in-not-required"
 
 
@@ -24,7 +24,7 @@ NO_OPT_IN = "opt-in-not-required"
     "DescribeRegions", "identity:list_regions", takes="RegionNames AllRegions Filters", missing="InvalidParameterValue"
 )
 def describe_regions(call: Call) -> dict[str, Any]:
-    """List the region of this cloud, which is one."""
+    """List the only region of this cloud."""
     regions = [{"RegionName": call.region, "Endpoint": call.endpoint, "OptInStatus": NO_OPT_IN}]
     _check_known("region", call.get("RegionNames", []), [call.region], "InvalidParameterValue")
     return {"Regions": _REGION_FILTERS.passing(regions, call.get("Filters", []))}
@@ -183,7 +183,7 @@ _TYPE_FILTERS: Filterable[dict[str, Any]] = Filterable(
     takes="LocationType Filters MaxResults NextToken",
 )
 def describe_instance_type_offerings(call: Call) -> dict[str, Any]:
-    """List the flavors by where they are offered: in the region, or in each zone alike."""
+    """List the flavors by location: the region, or each zone with the same flavors."""
     where = call.get("LocationType", "region")
     if where not in {"region", "availability-zone", "availability-zone-id"}:
         raise errors.invalid_value("LocationType", where)
@@ -205,7 +205,7 @@ _OFFERING_FILTERS: Filterable[dict[str, Any]] = Filterable(
 
 @action("DescribeAccountAttributes", "os_compute_api:limits", takes="AttributeNames")
 def describe_account_attributes(call: Call) -> dict[str, Any]:
-    """Say what the project may have; a limit that does not exist is shown as the most that EC2 can say."""
+    """Show the limits of the project; unlimited is shown as EC2's largest value."""
     limits, network = quotas.limits_of(call.project_id), default_network(call.context)
     values = {
         "supported-platforms": "VPC",

@@ -1,4 +1,4 @@
-"""Prefix lists are the address groups of the Network API: they are listed here, and created and changed there."""
+"""Prefix lists: the address groups of the Network API, which are read-only in EC2."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ Shape = dict[str, Any]
     missing=names.PREFIX_LIST.missing,
 )
 def describe_prefix_lists(call: Call) -> dict[str, Any]:
-    """List them with their ranges."""
+    """List prefix lists with their ranges."""
     shapes: list[Shape] = [
         {"PrefixListId": ec2_id, "PrefixListName": group.name, "Cidrs": group.addresses}
         for ec2_id, group in _read(call).items()
@@ -36,7 +36,7 @@ def describe_prefix_lists(call: Call) -> dict[str, Any]:
     missing=names.PREFIX_LIST.missing,
 )
 def describe_managed_prefix_lists(call: Call) -> dict[str, Any]:
-    """List them with their owners."""
+    """List prefix lists with their owners."""
     shapes: list[Shape] = [
         {
             "PrefixListId": ec2_id,
@@ -60,7 +60,7 @@ def describe_managed_prefix_lists(call: Call) -> dict[str, Any]:
     missing=names.PREFIX_LIST.missing,
 )
 def get_managed_prefix_list_entries(call: Call) -> dict[str, Any]:
-    """List the ranges of one."""
+    """List the ranges of a prefix list."""
     group = names.one(names.PREFIX_LIST, call.arguments["PrefixListId"], selectors.address_groups_for(call.context))
     entries = [{"Cidr": each, "Description": ""} for each in group.addresses]
     shown, token = page(call, entries, lambda entry: (entry["Cidr"], ""))
@@ -68,7 +68,7 @@ def get_managed_prefix_list_entries(call: Call) -> dict[str, Any]:
 
 
 def _read(call: Call) -> dict[str, AddressGroup]:
-    """Return EC2 id → address group, of those that are named, or of all."""
+    """Return EC2 id → address group, for the specified ones or all."""
     rows, given = selectors.address_groups_for(call.context), call.get("PrefixListIds", [])
     found = list(names.fetched(names.PREFIX_LIST, given, names.of_keys(rows), lambda group: group.id))
     known = ids.ids_of(names.PREFIX_LIST.prefix, [group.id for group in found])

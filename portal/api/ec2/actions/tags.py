@@ -17,19 +17,19 @@ MOST_RESOURCES = 1000
 _TYPES = {kind.prefix: kind.resource_type for kind in names.KINDS}
 _ORDER = ("kind", "resource_id", "key")
 Row = tuple[Ec2Tag, str]
-"""A tag, and the EC2 id of its resource."""
+"""A tag and the EC2 id of its resource."""
 
 
 @action("CreateTags", "novella:ec2:tags:create", takes="Resources Tags")
 def create_tags(call: Call) -> dict[str, Any]:
-    """Give resources of any kind tags."""
+    """Add tags to resources of any kind."""
     tag_records.write(call.project_id, _targets(call), tags.of_request(call.arguments["Tags"]))
     return {}
 
 
 @action("DeleteTags", "novella:ec2:tags:delete", takes="Resources Tags")
 def delete_tags(call: Call) -> dict[str, Any]:
-    """Take tags away: all, those of a key, or those of a key with one value."""
+    """Remove tags: all, those with a key, or those with a key and a value."""
     given = call.get("Tags")
     wanted: dict[str, str | None] | None = None
     if given:
@@ -44,7 +44,9 @@ def delete_tags(call: Call) -> dict[str, Any]:
 
 @action("DescribeTags", "novella:ec2:tags:list", takes="Filters MaxResults NextToken")
 def describe_tags(call: Call) -> dict[str, Any]:
-    """List the tags of what the project has; what was deleted takes its tags along, though they are purged later."""
+    """List the tags of the project's resources; those of deleted resources are omitted, though they are purged
+    later.
+    """
 
     def shaped(found: list[Ec2Tag]) -> list[Row | None]:
         by_kind: dict[str, set[uuid.UUID]] = {}
@@ -78,7 +80,7 @@ _FILTERS: Filterable[Row] = Filterable(
 
 
 def _targets(call: Call) -> list[tuple[str, uuid.UUID]]:
-    """Return the resources, all of which the caller's project owns; Ec2Error naming what it does not."""
+    """Return the resources, which must belong to the caller's project; Ec2Error names one that does not."""
     given = list(dict.fromkeys(call.arguments["Resources"]))
     if len(given) > MOST_RESOURCES:
         raise Ec2Error("InvalidParameterValue", f"A request may name {MOST_RESOURCES} resources at most")

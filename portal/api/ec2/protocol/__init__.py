@@ -1,1 +1,1 @@
-"""The wire: parameters to arguments, results to XML, and who signed; knows no action and no resource."""
+"""The protocol: parsing of parameters, serialization as XML, and signatures, independent of actions and resources."""

@@ -1,13 +1,13 @@
-"""What is wrong with a request as such, in EC2's codes (EC2 API reference, "Error codes")."""
+"""Errors of requests as such, with EC2's codes (EC2 API reference, "Error codes")."""
 
 from provisioning.common.errors import NovellaError
 
 
 class Ec2Error(NovellaError):
-    """An error whose EC2 code is known where it is raised."""
+    """An error that is raised with its EC2 code."""
 
     def __init__(self, code: str, message: str, *, status: int = 400) -> None:
-        """``code``: as in the reference (``InvalidParameterValue``); ``status``: of the answer."""
+        """``code``: as in the reference (``InvalidParameterValue``); ``status``: of the response."""
         super().__init__(message)
         self.ec2_code, self.status = code, status
 
@@ -38,7 +38,7 @@ def unsupported(why: str) -> Ec2Error:
 
 
 def not_found(code: str, ids: object) -> Ec2Error:
-    """``code``: as ``InvalidVolume.NotFound``; ``ids``: the id that nothing has, or several."""
+    """``code``: such as ``InvalidVolume.NotFound``; ``ids``: the unknown id, or several."""
     several = not isinstance(ids, str)
     said = ", ".join(map(str, ids)) if isinstance(ids, list | tuple | set | frozenset) else str(ids)
     begin = "The IDs" if several else "The ID"

@@ -1,4 +1,4 @@
-"""EC2's service model as botocore ships it; botocore and the model are loaded by the first request that needs them."""
+"""EC2's service model, shipped with botocore; both are loaded by the first request that needs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SERVICE = "ec2"
 
 @functools.cache
 def service() -> ServiceModel:
-    """Return the model, without its documentation, which is most of it."""
+    """Return the model without its documentation, which is its largest part."""
     loader_class = import_module("botocore.loaders").Loader
     loader = loader_class(extra_search_paths=[loader_class.BUILTIN_DATA_PATH], include_default_search_paths=False)
     found: ServiceModel = import_module("botocore.model").ServiceModel(
@@ -25,13 +25,13 @@ def service() -> ServiceModel:
 
 @functools.cache
 def names() -> frozenset[str]:
-    """Return the names of every action that EC2 knows."""
+    """Return the names of all EC2 actions."""
     return frozenset(service().operation_names)
 
 
 @functools.cache
 def operation(name: str) -> OperationModel:
-    """Return what the model says of an action; botocore's OperationNotFoundError when it knows none of this name."""
+    """Return the model of an action; botocore's OperationNotFoundError for an unknown name."""
     return service().operation_model(name)
 
 
@@ -42,7 +42,7 @@ def members_of(shape: Shape) -> dict[str, Shape]:
 
 
 def parameter_name(shape: Shape, name: str) -> str:
-    """Return what a member is called in a request: its name there, or the one of answers with a capital."""
+    """Return the name of a member in requests: its query name, or the name in responses with a capital."""
     asked: str | None = shape.serialization.get("queryName")
     if asked is not None:
         return asked
@@ -51,7 +51,7 @@ def parameter_name(shape: Shape, name: str) -> str:
 
 
 def element_name(shape: Shape, name: str) -> str:
-    """Return what a member is called in an answer."""
+    """Return the name of a member in responses."""
     told: str = shape.serialization.get("name", name)
     return told
 
@@ -63,5 +63,5 @@ def _undocumented(value: Any) -> Any:
 
 
 def _is_shape(value: object) -> bool:
-    """Whether ``documentation`` is a member of this name and no text about one."""
+    """Whether ``documentation`` is a member with this name instead of documentation text."""
     return isinstance(value, dict)

@@ -1,4 +1,4 @@
-"""Parameters of the Query protocol (``Filter.1.Value.2=x``) to arguments in the shape that the model says."""
+"""Conversion of parameters of the Query protocol (``Filter.1.Value.2=x``) into arguments as the model defines them."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ _POSITION = re.compile(r"[0-9]{1,9}", re.ASCII)
 _BITS = {"integer": 31, "long": 63}
 _WORDS = {"true": True, "1": True, "false": False, "0": False}
 FREE = frozenset({"InstanceType", "VolumeType", "AccountAttributeName"})
-"""Shapes whose words in the model are AWS's own: here they are names of flavors and volume types."""
+"""Shapes whose enumerations in the model are AWS's own; here their values are names of flavors and volume types."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """A parameter, and those whose names begin with its name."""
+    """A parameter, and those whose names extend its name."""
 
     value: str | None = None
     below: dict[str, _Node] = field(default_factory=dict)
 
 
 def arguments(operation: OperationModel, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the arguments of an action, by boto3's names and in its types.
+    """Return the arguments of an action, with boto3's names and types.
 
-    Raises Ec2Error naming the parameter: unknown, missing, doubled, of the wrong type, or too many or too deep.
+    Ec2Error names the parameter that is unknown, missing, repeated, of the wrong type, or too deep, or states that
+    there are too many.
     """
     if operation.input_shape is None:
         return {}
@@ -104,7 +105,7 @@ def _structure(shape: Shape, node: _Node, path: str) -> dict[str, Any]:
 
 
 def _list(shape: Shape, node: _Node, path: str) -> list[Any]:
-    """Return the members in the order of their numbers; a value without a number is the only one."""
+    """Return the members in the order of their numbers; a value without a number is the only member."""
     if node.value:
         if node.below or shape.member.type_name in {"structure", "list"}:
             raise errors.invalid_value(path, node.value, "It is a list.")
@@ -129,7 +130,7 @@ def _string(shape: Shape, value: str, path: str) -> str:
 
 def _integer(shape: Shape, value: str, path: str) -> int:
     if not _INTEGER.fullmatch(value) or not -(1 << _BITS[shape.type_name]) <= int(value) < 1 << _BITS[shape.type_name]:
-        raise errors.invalid_value(path, value, "It is no integer.")
+        raise errors.invalid_value(path, value, "It is not an integer.")
     return int(value)
 
 
@@ -145,7 +146,7 @@ def _float(shape: Shape, value: str, path: str) -> float:
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        raise errors.invalid_value(path, value, "It is no number.")
+        raise errors.invalid_value(path, value, "It is not a number.")
     return found
 
 
@@ -158,7 +159,7 @@ def _timestamp(shape: Shape, value: str, path: str) -> datetime:
     if day is not None:
         found = datetime(day.year, day.month, day.day, tzinfo=UTC)
     if found is None:
-        raise errors.invalid_value(path, value, "It is no time as 2030-01-31T12:00:00Z.")
+        raise errors.invalid_value(path, value, "It is not a time like 2030-01-31T12:00:00Z.")
     try:
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError as error:

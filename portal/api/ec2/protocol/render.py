@@ -1,4 +1,4 @@
-"""Results in boto3's shapes to the XML of the Query protocol."""
+"""Serialization of results in boto3's format as XML of the Query protocol."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NAMESPACE = "http://ec2.amazonaws.com/doc/{version}/"
 
 
 def body(operation: OperationModel, result: dict[str, Any]) -> str:
-    """Return what the document says.  None is left out; an action without a result says ``<return>true</return>``.
+    """Return the content of the document. None is omitted; without a result it is ``<return>true</return>``.
 
-    Raises LookupError for what the model does not have.
+    Raises LookupError for members that the model does not have.
     """
     shape = operation.output_shape
     return _structure(shape, result) if shape is not None else "<return>true</return>"
 
 
 def document(operation: OperationModel, said: str, *, request_id: str, version: str) -> bytes:
-    """Return the document around what ``body`` made."""
+    """Return the document around the output of ``body``."""
     name = f"{operation.name}Response"
     space = NAMESPACE.format(version=version)
     return f'{HEAD}<{name} xmlns="{space}"><requestId>{text(request_id)}</requestId>{said}</{name}>'.encode()
@@ -38,7 +38,7 @@ Writer = Callable[[Any], str]
 
 @functools.cache
 def _members(shape: Shape) -> dict[str, tuple[str, str, Writer]]:
-    """Return the members of a structure: how the element of each begins and ends, and what writes its value."""
+    """Return the members of a structure: start tag, end tag, and the writer of the value."""
     found = {}
     for name, member in members_of(shape).items():
         element = element_name(member, name)

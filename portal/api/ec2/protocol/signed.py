@@ -1,4 +1,4 @@
-"""Who signed a request, as the request itself says: the parameters of signature versions 2 and 4."""
+"""The signature parameters of a request, versions 2 and 4."""
 
 import hashlib
 import re
@@ -17,7 +17,7 @@ OF_PROTOCOL = frozenset(
         *("X-Amz-Signature", "X-Amz-SignedHeaders", "X-Amz-Security-Token"),
     }
 )
-"""Parameters that are no arguments of the action."""
+"""Parameters that are not arguments of the action."""
 _AUTHORIZATION = re.compile(
     rf"{ALGORITHM}\s+(?=.*Credential=([^,\s]+))(?=.*SignedHeaders=[^,\s]+)(?=.*Signature=([0-9a-f]{{64}})).*",
     re.DOTALL,
@@ -25,9 +25,9 @@ _AUTHORIZATION = re.compile(
 
 
 def signed_request(request: HttpRequest, pairs: Sequence[tuple[str, str]], service: str) -> SignedRequest:
-    """Return the request as it was signed; ``pairs`` are its parameters, no name twice.
+    """Return the signed request; ``pairs`` are its parameters, without repeated names.
 
-    Raises Ec2Error when it is not signed, not wholly, or for another service.
+    Raises Ec2Error if the signature is missing, incomplete or for another service.
     """
     params = dict(pairs)
     named = "Authorization" in request.headers
@@ -69,9 +69,9 @@ def _of_parameters(params: dict[str, str], service: str) -> tuple[str, str]:
 
 
 def _scoped(credential: str, service: str) -> str:
-    """Return the access key of a credential as version 4 names it; Ec2Error when it is for another service.
+    """Return the access key of a version 4 credential; Ec2Error if it is for another service.
 
-    The region may be any: clients are often configured for one of AWS's.
+    Any region is accepted, as clients are often configured for one of AWS's.
     """
     parts = credential.split("/")
     if len(parts) != 5 or not parts[0]:

@@ -1,4 +1,4 @@
-"""Images: shown, made of instances and snapshots, shared and ended."""
+"""Images: describe, create from instances and snapshots, share and deregister."""
 
 from portal.api.ec2.actions.images import attributes, changes, describe
 

@@ -28,14 +28,14 @@ _NEVER = {
     "lastLaunchedTime": "LastLaunchedTime",
     "imdsSupport": "ImdsSupport",
 }
-"""Attribute that no image has → what answers call it."""
+"""Attribute that no image has → its member in responses."""
 OF_PERMISSION = frozenset({"Group", "UserId"})
 Permissions = list[Mapping[str, str]]
 
 
 @action("DescribeImageAttribute", "get_image", "get_members", takes="ImageId Attribute", missing=KIND.missing)
 def describe_attribute(call: Call) -> dict[str, Any]:
-    """Show one attribute; who may launch an image, and whether it is protected, is its owner's to know."""
+    """Show one attribute; launch permissions and protection are shown only to the owner."""
     ec2_id, attribute = call.arguments["ImageId"], call.arguments["Attribute"]
     image = image_of(call, ec2_id)
     value: dict[str, Any]
@@ -73,7 +73,7 @@ def _of_owner(call: Call, image: Image, attribute: str) -> dict[str, Any]:
     missing=KIND.missing,
 )
 def modify_attribute(call: Call) -> dict[str, Any]:
-    """Change the description, or who may launch an image: everybody, or single projects."""
+    """Update the description, or the launch permissions: public, or single projects."""
     image = own_image_of(call, call.arguments["ImageId"])
     named = {name for name in ("Description", "LaunchPermission") if name in call.arguments}
     attribute = call.get("Attribute")
@@ -112,7 +112,7 @@ def _permit(call: Call, image: Image) -> None:
 
 
 def _permissions(call: Call) -> tuple[Permissions, Permissions]:
-    """Return what is added and what is removed, in either style; Ec2Error."""
+    """Return the permissions to add and to remove, in either form of the request; Ec2Error."""
     given = call.get("LaunchPermission", {})
     added, removed = list(given.get("Add", [])), list(given.get("Remove", []))
     old = [{"Group": each} for each in call.get("UserGroups", [])]
@@ -123,7 +123,7 @@ def _permissions(call: Call) -> tuple[Permissions, Permissions]:
         (added if call.arguments["OperationType"] == "add" else removed).extend(old)
     for each in (*added, *removed):
         if len(each) != 1 or not each.keys() <= OF_PERMISSION:
-            raise errors.unsupported("Images are shared with everybody (Group all) or with projects (UserId)")
+            raise errors.unsupported("Images are shared with all projects (Group all) or with single projects (UserId)")
         if each.get("Group", "all") != "all":
             raise Ec2Error("InvalidAMIAttributeItemValue", f"Invalid attribute item value '{each['Group'][:64]}'")
     if not added and not removed:
@@ -136,7 +136,7 @@ def _everybody(permissions: Permissions) -> bool:
 
 
 def _projects(permissions: Iterable[Mapping[str, str]]) -> set[uuid.UUID]:
-    """Return the projects that are named; Ec2Error for what is no id of one."""
+    """Return the projects in the permissions; Ec2Error for an invalid project id."""
     found = set()
     for each in permissions:
         if "UserId" in each:
@@ -150,6 +150,6 @@ def _projects(permissions: Iterable[Mapping[str, str]]) -> set[uuid.UUID]:
 
 @action("ResetImageAttribute", "modify_image", "delete_member", takes="ImageId Attribute", missing=KIND.missing)
 def reset_attribute(call: Call) -> dict[str, Any]:
-    """Let nobody launch an image but its project."""
+    """Restrict an image to its own project."""
     services.reset_permissions(call.context, own_image_of(call, call.arguments["ImageId"]).id)
     return {}

@@ -1,4 +1,4 @@
-"""CreateImage, RegisterImage, DeregisterImage, and what takes images out of use for a time."""
+"""CreateImage, RegisterImage, DeregisterImage, and the actions that disable, enable and protect images."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ OF_DISK = frozenset({"SnapshotId", "VolumeSize", "VolumeType", "DeleteOnTerminat
     whole=False,
 )
 def create(call: Call) -> dict[str, Any]:
-    """Make an image of an instance, which goes on; of one that boots from a volume, with snapshots of its volumes."""
+    """Create an image of an instance, which keeps running; if it boots from a volume, from snapshots of its volumes."""
     given = tags.specified(call, KIND, [names.SNAPSHOT])
     name, properties = _name(call), _description(call)
     instance = instance_of(call, call.arguments["InstanceId"])
@@ -66,7 +66,7 @@ def create(call: Call) -> dict[str, Any]:
     whole=False,
 )
 def register(call: Call) -> dict[str, Any]:
-    """Make an image of a snapshot: its instances boot from a volume that is made of it."""
+    """Create an image from a snapshot; its instances boot from a volume created from the snapshot."""
     if call.get("ImageLocation"):
         raise errors.unsupported("There is no object storage to read an image from: upload it by the Image API")
     for parameter, only in (("VirtualizationType", "hvm"), ("BootMode", "legacy-bios")):
@@ -87,7 +87,7 @@ def register(call: Call) -> dict[str, Any]:
 
 
 def _name(call: Call) -> str:
-    """Return the name of a new image; Ec2Error."""
+    """Return the name of the new image; Ec2Error."""
     name: str = call.arguments["Name"]
     if not _NAME.fullmatch(name):
         why = "AMI names have 3 to 128 letters, digits, blanks and characters of ( ) [ ] . / - ' @ _"
@@ -105,7 +105,7 @@ def _check_unused(call: Call, name: str) -> None:
 
 @contextmanager
 def _named_alone(call: Call, name: str) -> Iterator[None]:
-    """Let only one image of a name be made at a time; Ec2Error when there is one, or somebody else makes one."""
+    """Ensure that an image name is unique; Ec2Error if an image has it, or a concurrent request is creating one."""
     with client_tokens.alone(client_tokens.Owner(call.project_id, NOBODY, "AMI name"), name) as first:
         if not first:
             raise Ec2Error("InvalidAMIName.Duplicate", f"AMI name {name} is already in use")
@@ -167,7 +167,7 @@ def _invalid(why: str) -> Ec2Error:
     conflict="OperationNotPermitted",
 )
 def deregister(call: Call) -> dict[str, Any]:
-    """End an image; ``DeleteAssociatedSnapshots``: with the snapshots that no other image names."""
+    """Deregister an image; ``DeleteAssociatedSnapshots`` also deletes its snapshots that no other image uses."""
     image = own_image_of(call, call.arguments["ImageId"])
     if image.protected:
         raise Ec2Error("OperationNotPermitted", "The image is protected: disable deregistration protection first")
@@ -183,7 +183,7 @@ def deregister(call: Call) -> dict[str, Any]:
 
 
 def _deleted(call: Call, snapshot: Snapshot) -> str:
-    """Delete a snapshot of an image that ended; return EC2's word for how it went."""
+    """Delete a snapshot of a deregistered image; return EC2's result code."""
     if images_naming(call.project_id, snapshot.id):
         return "skipped"
     if not policy.allows(call.context, "volume:delete_snapshot"):
@@ -197,7 +197,7 @@ def _deleted(call: Call, snapshot: Snapshot) -> str:
 
 @action("DisableImage", "deactivate", "modify_image", "delete_member", takes="ImageId", missing=KIND.missing)
 def disable(call: Call) -> dict[str, Any]:
-    """Let nothing start from an image until it is enabled, and nobody else have it."""
+    """Disable an image: no instance can be launched from it, and it is no longer shared."""
     image = own_image_of(call, call.arguments["ImageId"])
     _check_has_data(image)
     services.reset_permissions(call.context, image.id)
@@ -207,7 +207,7 @@ def disable(call: Call) -> dict[str, Any]:
 
 @action("EnableImage", "reactivate", takes="ImageId", missing=KIND.missing)
 def enable(call: Call) -> dict[str, Any]:
-    """Give an image free again; whom it was shared with does not come back."""
+    """Enable an image; previous shares are not restored."""
     image = own_image_of(call, call.arguments["ImageId"])
     _check_has_data(image)
     services.reactivate(call.context, image.id)
@@ -221,13 +221,13 @@ def _check_has_data(image: Image) -> None:
 
 @action("EnableImageDeregistrationProtection", "modify_image", takes="ImageId", missing=KIND.missing)
 def protect(call: Call) -> dict[str, Any]:
-    """Keep an image from being ended."""
+    """Protect an image from deregistration."""
     services.update(call.context, own_image_of(call, call.arguments["ImageId"]).id, {"protected": True})
     return {"Return": "true"}
 
 
 @action("DisableImageDeregistrationProtection", "modify_image", takes="ImageId", missing=KIND.missing)
 def unprotect(call: Call) -> dict[str, Any]:
-    """Let an image be ended again."""
+    """Allow an image to be deregistered again."""
     services.update(call.context, own_image_of(call, call.arguments["ImageId"]).id, {"protected": False})
     return {"Return": "true"}

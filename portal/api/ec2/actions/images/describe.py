@@ -14,7 +14,7 @@ from provisioning.images.selectors.access import shared_with
 
 
 class Found(NamedTuple):
-    """An image, and how it looks in an answer."""
+    """An image and its representation."""
 
     image: Image
     shape: dict[str, Any]
@@ -27,8 +27,9 @@ class Found(NamedTuple):
     passes_over="IncludeDeprecated",
 )
 def describe_images(call: Call) -> dict[str, Any]:
-    """List the images that the project may use; hidden and disabled ones, and others' that are shared with everybody
-    who knows them, by their ids.
+    """List the images that the project may use.
+
+    Hidden and disabled images, and community images of other projects, are included only if their ids are specified.
     """
     given = call.get("ImageIds", [])
     if given and call.get("MaxResults"):
@@ -49,7 +50,7 @@ def describe_images(call: Call) -> dict[str, Any]:
 
 
 def _owned(call: Call, images: list[Image]) -> list[Image]:
-    """Return the images of the owners that are asked for; nothing here is Amazon's."""
+    """Return the images of the requested owners; no image belongs to Amazon."""
     owners = set(call.get("Owners", []))
     if not owners:
         return images
@@ -60,8 +61,9 @@ def _owned(call: Call, images: list[Image]) -> list[Image]:
 
 
 def _executable(call: Call, images: list[Image]) -> list[Image]:
-    """Return the images with the launch permissions that are asked for: public ones, or those shared with a project,
-    which may be the caller's or one with which the caller shares its own.
+    """Return the images with the requested launch permissions.
+
+    These are public images, images shared with the caller's project, and images that it shares with another project.
     """
     users = call.get("ExecutableUsers", [])
     if not users:
@@ -91,7 +93,7 @@ _NOTHING = (
     *("kernel-id", "owner-alias", "product-code", "product-code.type", "ramdisk-id", "source-image-id"),
     *("source-image-region", "sriov-net-support"),
 )
-"""Filters by what no image has here."""
+"""Filters on attributes that no image has."""
 _FILTERS: Filterable[Found] = Filterable(
     {
         "architecture": lambda found: found.shape["Architecture"],

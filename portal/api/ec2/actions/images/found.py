@@ -1,4 +1,4 @@
-"""The image that a request names."""
+"""The image that a request specifies."""
 
 import uuid
 from collections.abc import Collection
@@ -18,7 +18,7 @@ def image_of(call: Call, ec2_id: str) -> Image:
 
 
 def own_image_of(call: Call, ec2_id: str) -> Image:
-    """Return an image of the caller's project; Ec2Error, AuthFailure for one that it may only use."""
+    """Return an image of the caller's project; Ec2Error, with AuthFailure for an image of another project."""
     image = image_of(call, ec2_id)
     if image.project_id != call.project_id:
         raise Ec2Error("AuthFailure", f"Not authorized for image:{ec2_id}", status=403)

@@ -1,4 +1,4 @@
-"""How images look in EC2's answers."""
+"""Representations of images."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ from provisioning.volumes.states import SnapshotStatus
 
 ROOT = "/dev/vda"
 ARCHITECTURES = {"i386": "i686", "x86_64": "x86_64", "arm64": "aarch64"}
-"""EC2's word → that of images and hosts."""
+"""EC2's architecture → that of images and hosts."""
 _AT_AMAZON = {word: name for name, word in ARCHITECTURES.items()}
 _KINDS = {"aki": "kernel", "ari": "ramdisk"}
-"""Disk format → type of image; any other is a machine's."""
+"""Disk format → image type; others are ``machine``."""
 _STATES = {
     Image.Status.ACTIVE: "available",
     Image.Status.DEACTIVATED: "disabled",
@@ -35,19 +35,19 @@ _STATES = {
 
 @dataclass(frozen=True)
 class Related:
-    """What images refer to, fetched with as many queries whatever their number."""
+    """Records that images refer to, fetched with a constant number of queries."""
 
     ids: Mapping[uuid.UUID, str]
     """Image → its EC2 id."""
     snapshots: Mapping[uuid.UUID, Snapshot] = field(default_factory=dict)
-    """Of the caller's project."""
+    """Snapshots of the caller's project."""
     snapshot_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
     instances: Mapping[uuid.UUID, str] = field(default_factory=dict)
     tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
 
 
 def related(call: Call, images: Sequence[Image]) -> Related:
-    """Fetch what the answers about these images show; tags, snapshots and instances only of the project's own."""
+    """Fetch the related records of these images; tags, snapshots and instances only for the project's own."""
     own = [image for image in images if image.project_id == call.project_id]
     snapshots = snapshots_of(call.context, own)
     servers = {key for image in own if (key := _server_of(image)) is not None}
@@ -67,7 +67,7 @@ def _server_of(image: Image) -> uuid.UUID | None:
 
 
 def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
-    """Return one image, as DescribeImages shows it."""
+    """Return the representation of an image in DescribeImages."""
     disks, own = disks_named_by(image), image.project_id == call.project_id
     state, reason = state_of(image, disks, related, own=own)
     server, properties = _server_of(image), image.properties
@@ -100,26 +100,27 @@ def image_shape(call: Call, image: Image, related: Related) -> dict[str, Any]:
 def state_of(
     image: Image, disks: Sequence[DiskRequest], related: Related, *, own: bool
 ) -> tuple[str, dict[str, str] | None]:
-    """Return the state, and why it is ``failed``: an image of snapshots is there when they are."""
+    """Return the state, and the reason for ``failed``; an image of snapshots is available when they are."""
     state = _STATES.get(Image.Status(image.status), "pending")
     if state != "available" or not own:
         return state, None
     named = [related.snapshots.get(read_id(disk.source_id) or image.id) for disk in disks if disk.source_id]
     if any(each is None or each.status == SnapshotStatus.ERROR for each in named):
-        return "failed", {"Code": "Client.InvalidSnapshot", "Message": "A snapshot of the image has failed or is gone"}
+        return "failed", {"Code": "Client.InvalidSnapshot", "Message": "A snapshot of the image failed or was deleted"}
     if any(each is not None and each.status == SnapshotStatus.CREATING for each in named):
         return "pending", None
     return state, None
 
 
 def root_gb(image: Image) -> int:
-    """Return the size of the volume that an instance boots from when a launch asks for one and names no size."""
+    """Return the default size of a boot volume created from the image."""
     return max(1, image.min_disk, -(-max(image.virtual_size or 0, image.size or 0) // GIB))
 
 
 def mappings(image: Image, disks: Sequence[DiskRequest], related: Related) -> list[dict[str, Any]]:
-    """Return the volumes that an image's instances get, or can get for their root disk; snapshots of another project
-    stay unnamed.
+    """Return the volumes that instances of the image get; the root disk is listed even if it is not a volume.
+
+    Ids of other projects' snapshots are omitted.
     """
     found: list[dict[str, Any]] = []
     if not any(disk.boot_index == 0 for disk in disks):

@@ -1,4 +1,4 @@
-"""Instances: launching, showing, power, attributes."""
+"""Instances: launch, describe, power and attributes."""
 
 from portal.api.ec2.actions.instances import attributes, console, describe, metadata_options, power, run
 

@@ -1,7 +1,7 @@
 """DescribeInstanceAttribute, ModifyInstanceAttribute, ResetInstanceAttribute.
 
-``disableApiTermination`` is the lock of a server: while it is on nobody but operators stops it either, which EC2 would
-still allow.
+``disableApiTermination`` is the lock of a server. Unlike in EC2, a locked instance cannot be stopped either, except by
+operators.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from provisioning.network.selectors import port_for
 MISSING, INCORRECT = "InvalidInstanceID.NotFound", "IncorrectInstanceState"
 LOCK_REASON = "disableApiTermination"
 USER_DATA_RULE = "os_compute_api:servers:rebuild"
-"""Whoever may have a server built anew is told its user data by the Compute API, too."""
+"""The rule under which the Compute API shows user data as well."""
 Reader = Callable[[Call, Instance, Related], dict[str, Any]]
 
 
@@ -91,9 +91,9 @@ def describe_instance_attribute(call: Call) -> dict[str, Any]:
     conflict=INCORRECT,
 )
 def modify_instance_attribute(call: Call) -> dict[str, Any]:
-    """Change one attribute: whether it may be terminated, its security groups, what goes with it, whom it sends as.
+    """Update one attribute: termination protection, security groups, deletion of volumes on termination, source check.
 
-    What cannot be changed may be set to what it is.
+    Read-only attributes may be set to their current value.
     """
     instance = reading.wanted(call, [call.arguments["InstanceId"]])[0]
     asked = _asked(call)
@@ -105,7 +105,7 @@ def modify_instance_attribute(call: Call) -> dict[str, Any]:
 
 
 def _asked(call: Call) -> dict[str, Any]:
-    """Return the attributes that are to change, in either form of the request."""
+    """Return the attributes to update, in either form of the request."""
     asked: dict[str, Any] = {name: call.arguments[name] for name in _WRITERS if call.arguments.get(name) is not None}
     for name in asked.keys() & _OF_ONE_VALUE:
         asked[name] = asked[name].get("Value")
@@ -133,7 +133,7 @@ def _set_lock(call: Call, instance: Instance, value: object) -> None:
 
 
 def _set_groups(call: Call, instance: Instance, given: Sequence[str]) -> None:
-    """Put all interfaces of the instance into these groups, and out of every other one."""
+    """Replace the security groups of all interfaces of the instance."""
     policy.enforce(call.context, "os_compute_api:os-security-groups:add")
     policy.enforce(call.context, "os_compute_api:os-security-groups:remove")
     wanted = {str(key) for key in names.resources(names.GROUP, given).values()}
@@ -148,7 +148,7 @@ def _set_groups(call: Call, instance: Instance, given: Sequence[str]) -> None:
 
 
 def _set_kept(call: Call, instance: Instance, mappings: Sequence[dict[str, Any]]) -> None:
-    """Say of volumes whether they go with the instance."""
+    """Update ``DeleteOnTermination`` of volumes."""
     policy.enforce(call.context, "os_compute_api:os-volumes-attachments:update")
     known = reading.related([instance])
     devices = known.volumes.get(instance.id, ())
@@ -180,7 +180,10 @@ def _set_source_check(call: Call, instance: Instance, value: object) -> None:
 
 
 def _set_type(call: Call, instance: Instance, value: object) -> None:
-    """Resize a stopped instance; it is shown with the new type at once, and may be started while that goes on."""
+    """Resize a stopped instance.
+
+    The new type is shown immediately, and the instance may be started during the resize.
+    """
     flavor = flavor_of_type(call, str(value))
     if flavor.flavorid != instance.flavor["flavorid"]:
         for rule in ("resize", "confirm_resize"):
@@ -196,7 +199,7 @@ def _set_type(call: Call, instance: Instance, value: object) -> None:
 
 
 def _stays(name: str) -> Callable[[Call, Instance, Any], None]:
-    """Return what takes an attribute that cannot be changed, as long as it is what it was."""
+    """Return a writer for a read-only attribute; Ec2Error unless the value equals the current one."""
 
     def check(call: Call, instance: Instance, value: object) -> None:
         present = _READERS[name[0].lower() + name[1:]](call, instance, Related({}))[name]["Value"]
@@ -208,7 +211,7 @@ def _stays(name: str) -> Callable[[Call, Instance, Any], None]:
 
 _OF_TEXT = frozenset({"InstanceInitiatedShutdownBehavior", "InstanceType"})
 _OF_ONE_VALUE = _OF_TEXT | {"DisableApiTermination", "SourceDestCheck", "EbsOptimized", "EnaSupport", "DisableApiStop"}
-"""Attributes that are a structure with a ``Value``."""
+"""Attributes whose value is a structure with ``Value``."""
 _WRITERS: dict[str, Callable[[Call, Instance, Any], None]] = {
     "DisableApiTermination": _set_lock,
     "Groups": _set_groups,

@@ -1,4 +1,4 @@
-"""Disks that RunInstances asks for."""
+"""Block device mappings of RunInstances."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,24 +20,24 @@ from provisioning.images.models import Image
 from provisioning.images.selectors import images_of_use
 
 ROOT_NAMES = frozenset({"/dev/vda", "vda", "/dev/sda1", "sda1", "/dev/sda", "/dev/xvda"})
-"""What clients call the disk that an instance boots from."""
+"""Names of the root device."""
 _TAKEN = frozenset({"SnapshotId", "VolumeSize", "VolumeType", "DeleteOnTermination", "Encrypted", "Iops", "Throughput"})
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A disk, with what the client has said of it that only EC2 shows."""
+    """A disk of the request, with values that only the EC2 API shows."""
 
     disk: DiskRequest
     name: str
     type_asked: Mapping[str, Any] | None = None
-    """One of Amazon's types of volumes, as ``volume_types.of_amazon`` has it."""
+    """An AWS volume type, as returned by ``volume_types.of_amazon``."""
 
 
 def disks_of(call: Call) -> tuple[Asked, ...]:
-    """Return the disks; Ec2Error InvalidBlockDeviceMapping for what cannot be.
+    """Return the disks; Ec2Error InvalidBlockDeviceMapping for an invalid mapping.
 
-    A mapping overrides the one of the image that has the same device name.
+    A mapping overrides the one of the image with the same device name.
     """
     mappings: Sequence[Mapping[str, Any]] = call.get("BlockDeviceMappings", [])
     if not mappings:
@@ -59,13 +59,13 @@ def disks_of(call: Call) -> tuple[Asked, ...]:
 
 
 class _Image:
-    """The image of a launch, as far as its disks depend on it."""
+    """The image of a launch and its block device mapping."""
 
     def __init__(self, image: Image | None) -> None:
         self.image = image
         every = disks_named_by(image.properties) if image is not None else ()
         self.disks = {("" if disk.boot_index == 0 else guest_name(disk.device_name)): disk for disk in every}
-        """By the names in the guest, the root disk without one."""
+        """Device name in the guest → disk; the key of the root disk is empty."""
 
 
 def _key(name: str) -> str:
@@ -93,7 +93,7 @@ def _local(name: str, virtual: str) -> DiskRequest:
     number = virtual.removeprefix("ephemeral")
     if virtual.startswith("ephemeral") and number.isascii() and number.isdigit():
         return DiskRequest("blank", "local", boot_index=-1, delete_on_termination=True, device_name=guest_name(name))
-    raise _invalid(f"{virtual[:64]!r} is no virtual device")
+    raise _invalid(f"{virtual[:64]!r} is not a virtual device")
 
 
 def _volume(call: Call, name: str, volume: Mapping[str, Any], image: _Image) -> DiskRequest:
@@ -138,12 +138,12 @@ def _of_image(call: Call, root: DiskRequest, image: _Image) -> DiskRequest:
 
 
 def keep_asked(instances: Sequence[Instance], asked: Sequence[Asked], image: uuid.UUID) -> None:
-    """Keep how the disks of a launch were called, and which image a root volume comes from."""
+    """Store the device names of a launch, and the image of its root volumes."""
     devices: dict[uuid.UUID, list[BlockDevice]] = {}
     for device in BlockDevice.objects.filter(instance__in=instances).order_by("position") if asked else ():
         devices.setdefault(device.instance_id, []).append(device)
     for instance in instances:
-        # Those that an image names come first, unless a mapping has replaced one of them.
+        # Disks of the image come first, unless a mapping has replaced them.
         for device, each in zip(devices[instance.id][-len(asked) :], asked, strict=True) if asked else ():
             values: dict[str, Any] = {given.DEVICE: each.name} if each.name else {}
             if each.type_asked:

@@ -17,7 +17,7 @@ from provisioning.compute.states import VmState
 from provisioning.ec2 import ids
 
 _ORDER = ("created_at", "reservation_id", "launch_index", "id")
-"""Those of one launch stay together."""
+"""Instances of one launch are adjacent."""
 
 
 @action(
@@ -26,7 +26,7 @@ _ORDER = ("created_at", "reservation_id", "launch_index", "id")
     takes="InstanceIds Filters MaxResults NextToken IncludeManagedResources",
 )
 def describe_instances(call: Call) -> dict[str, Any]:
-    """Show the project's instances by the launches they came from, those too that ended in the last hour."""
+    """Show the project's instances grouped by launch, including those terminated in the last hour."""
     given = call.get("InstanceIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter instancesSet cannot be used with the parameter maxResults")
@@ -57,7 +57,7 @@ def _shaped(instances: list[Instance]) -> list[Found]:
     takes="InstanceIds Filters MaxResults NextToken IncludeAllInstances",
 )
 def describe_instance_status(call: Call) -> dict[str, Any]:
-    """Say of each running instance, or of all, whether it and its host are well."""
+    """Show the status of each running instance, or of all, and of their hosts."""
     every, given = call.get("IncludeAllInstances", False), call.get("InstanceIds", [])
 
     def shaped(instances: list[Instance]) -> list[Found | None]:
@@ -90,7 +90,7 @@ def _status(instance: Instance, ec2_id: str) -> dict[str, Any]:
 
 
 def _check(status: str, *, running: bool) -> dict[str, Any]:
-    """Return what is known of an instance or its host; of one that does not run there is nothing to know."""
+    """Return the status of an instance or its host; not applicable unless the instance is running."""
     if not running:
         return {"Status": "not-applicable", "Details": []}
     passed = "passed" if status == "ok" else "failed"

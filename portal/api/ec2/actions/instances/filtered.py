@@ -1,4 +1,4 @@
-"""What instances, and what is said of their health, may be filtered by."""
+"""Filters of instances and of their status."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,7 +9,7 @@ from provisioning.compute.models import Instance
 
 
 class Found(NamedTuple):
-    """An instance, and how it looks in an answer."""
+    """An instance and its representation."""
 
     instance: Instance
     shape: dict[str, Any]
@@ -22,16 +22,16 @@ def _volumes(found: Found) -> Iterator[dict[str, Any]]:
 
 Reader = Callable[[Found], object]
 Part = dict[str, Any]
-"""A piece of the answer about an instance."""
+"""A part of the representation."""
 
 
 def _interfaces(read: Callable[[Part], object]) -> Reader:
-    """Return what reads something of each interface."""
+    """Return a reader of a value of each interface."""
     return lambda found: [read(interface) for interface in found.shape["NetworkInterfaces"]]
 
 
 def _addresses(read: Callable[[Part], object]) -> Reader:
-    """Return what reads something of each private address of each interface."""
+    """Return a reader of a value of each private address of each interface."""
     return _interfaces(lambda interface: [read(each) for each in interface["PrivateIpAddresses"]])
 
 
@@ -82,14 +82,14 @@ _OF_INTERFACES: dict[str, Reader] = {
     "subnet-id": _of("SubnetId"),
     "vpc-id": _of("VpcId"),
 }
-"""What follows ``network-interface.`` in the name of a filter."""
+"""Suffix after ``network-interface.`` in the name of a filter → reader."""
 _NOTHING_HERE = (
     *("capacity-reservation-id", "client-token", "host-id", "hypervisor", "iam-instance-profile.arn"),
     *("iam-instance-profile.id", "instance-lifecycle", "kernel-id", "outpost-arn", "placement-group-name"),
     *("placement-partition-number", "platform", "product-code", "product-code.type", "ramdisk-id", "requester-id"),
     "spot-instance-request-id",
 )
-"""Filters by what no instance of this cloud has: none passes."""
+"""Filters on attributes that no instance has: nothing matches."""
 
 
 FILTERS: Filterable[Found] = Filterable(

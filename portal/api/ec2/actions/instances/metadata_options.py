@@ -1,6 +1,6 @@
 """ModifyInstanceMetadataOptions, and the options of a launch.
 
-The instance's host carries out ``HttpTokens`` and ``HttpPutResponseHopLimit``; the other options have one value.
+The host applies ``HttpTokens`` and ``HttpPutResponseHopLimit``; the other options are fixed.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,11 @@ from provisioning.ec2.models import MetadataOptions
 
 MOST_HOPS = 64
 _FIXED = {"HttpEndpoint": "enabled", "HttpProtocolIpv6": "disabled", "InstanceMetadataTags": "disabled"}
-"""Options with one value in this cloud; what else they may say is refused."""
+"""Options with a fixed value; any other value is rejected."""
 
 
 def read(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the columns that ``MetadataOptions`` of a request sets; Ec2Error."""
+    """Return the columns for ``MetadataOptions`` of a request; Ec2Error."""
     for name, present in _FIXED.items():
         if given.get(name, present) != present:
             raise errors.unsupported(f"MetadataOptions.{name} is {present} for every instance of this cloud")
@@ -37,7 +37,7 @@ def read(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shape(row: MetadataOptions | None) -> dict[str, Any]:
-    """Return the options as answers show them."""
+    """Return the representation of the options."""
     return {
         "State": "applied",
         "HttpTokens": row.http_tokens if row else DEFAULT_TOKENS,
@@ -53,7 +53,7 @@ def shape(row: MetadataOptions | None) -> dict[str, Any]:
     missing="InvalidInstanceID.NotFound",
 )
 def modify_instance_metadata_options(call: Call) -> dict[str, Any]:
-    """Change metadata options of one instance."""
+    """Update the metadata options of an instance."""
     (instance,) = reading.wanted(call, [call.arguments["InstanceId"]])
     columns = read(call.arguments)
     set_metadata_options(call.context, instance.id, columns)

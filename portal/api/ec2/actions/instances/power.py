@@ -24,7 +24,7 @@ Change = Callable[[Call, Instance], Instance]
 
 @action("StartInstances", "os_compute_api:servers:start", takes="InstanceIds", missing=MISSING, conflict=INCORRECT)
 def start_instances(call: Call) -> dict[str, Any]:
-    """Start what is stopped, whichever way it was: suspended, paused and shelved servers too."""
+    """Start stopped instances, including suspended, paused and shelved servers."""
     return {"StartingInstances": _changed(call, _started)}
 
 
@@ -59,7 +59,7 @@ def _started(call: Call, instance: Instance) -> Instance:
     conflict=INCORRECT,
 )
 def stop_instances(call: Call) -> dict[str, Any]:
-    """Shut instances down: the guest is asked, then forced.  ``Hibernate`` suspends them to disk."""
+    """Stop instances: the guest is asked to shut down, then forced. ``Hibernate`` suspends them to disk."""
     return {"StoppingInstances": _changed(call, _stopped)}
 
 
@@ -75,7 +75,7 @@ def _stopped(call: Call, instance: Instance) -> Instance:
 
 @action("RebootInstances", "os_compute_api:servers:reboot", takes="InstanceIds", missing=MISSING, conflict=INCORRECT)
 def reboot_instances(call: Call) -> dict[str, Any]:
-    """Ask guests to restart."""
+    """Ask guests to reboot."""
     for instance in reading.wanted(call, _given(call)):
         _refuse_ended(call, instance, "rebooted")
         reboot(call.context, instance.id)
@@ -91,7 +91,7 @@ def reboot_instances(call: Call) -> dict[str, Any]:
     conflict="OperationNotPermitted",
 )
 def terminate_instances(call: Call) -> dict[str, Any]:
-    """Delete servers; what is terminated already stays so."""
+    """Delete servers; terminated ones are ignored."""
     return {"TerminatingInstances": _changed(call, _terminated)}
 
 
@@ -102,7 +102,7 @@ def _terminated(call: Call, instance: Instance) -> Instance:
 
 
 def _changed(call: Call, change: Change) -> list[dict[str, Any]]:
-    """Do it to all of the instances or to none, and return how each was and is."""
+    """Apply a change to all instances or, if one is refused, to none; return the state of each before and after."""
     instances = reading.wanted(call, _given(call))
     known = ids.ids_of("i", [instance.id for instance in instances])
     before = {instance.id: states.name_of(instance) for instance in instances}

@@ -1,4 +1,4 @@
-"""The instances that a caller sees, and what of other tables their answers show."""
+"""Instances that a caller may see, and the related records of their representation."""
 
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,18 +23,18 @@ from provisioning.network import selectors as network
 from provisioning.network.selectors import GuestInterface
 
 SHOWN_AFTER_END = timedelta(hours=1)
-"""How long an instance that was terminated is still shown."""
+"""For how long a terminated instance is shown."""
 
 
 @dataclass(frozen=True)
 class Related:
-    """What instances refer to, fetched with as many queries whatever their number."""
+    """Records that instances refer to, fetched with a constant number of queries."""
 
     ids: Mapping[uuid.UUID, str]
     """Instance → its EC2 id."""
     images: Mapping[uuid.UUID, str] = field(default_factory=dict)
     interfaces: Mapping[uuid.UUID, Sequence[GuestInterface]] = field(default_factory=dict)
-    """Of each instance."""
+    """Instance → its interfaces."""
     port_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
     attachments: Mapping[uuid.UUID, str] = field(default_factory=dict)
     """Port → the id of its attachment."""
@@ -42,32 +42,32 @@ class Related:
     subnets: Mapping[uuid.UUID, str] = field(default_factory=dict)
     groups: Mapping[uuid.UUID, str] = field(default_factory=dict)
     volumes: Mapping[uuid.UUID, Sequence[BlockDevice]] = field(default_factory=dict)
-    """Of each instance."""
+    """Instance → its volumes."""
     volume_ids: Mapping[uuid.UUID, str] = field(default_factory=dict)
     tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
     faults: Mapping[uuid.UUID, InstanceFault] = field(default_factory=dict)
     metadata_options: Mapping[uuid.UUID, MetadataOptions] = field(default_factory=dict)
     given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
-    """Instance or disk → what clients have given for it (``ec2.given``)."""
+    """Instance or disk → values from client requests (``ec2.given``)."""
 
 
 def visible(context: RequestContext, keys: Collection[uuid.UUID] | None = None) -> list[Instance]:
-    """Return the project's instances, also those that ended in the last hour; of some keys only, if they are given."""
+    """Return the project's instances, including those terminated in the last hour; only those of ``keys``, if given."""
     return selectors.with_ended(context, timezone.now() - SHOWN_AFTER_END, ids=keys)
 
 
 def visible_rows(context: RequestContext) -> QuerySet[Instance]:
-    """Return the same instances as rows, of which a list reads a part."""
+    """Return the same instances as a queryset, for paging."""
     return selectors.rows_with_ended(context, timezone.now() - SHOWN_AFTER_END)
 
 
 def wanted(call: Call, given: Sequence[str]) -> list[Instance]:
-    """Return the instances of these ids in their order, all that there are without any; Ec2Error."""
+    """Return the instances of these ids in order, or all without ids; Ec2Error."""
     return names.fetched(names.INSTANCE, given, lambda keys: visible(call.context, keys), lambda instance: instance.id)
 
 
 def related(instances: Sequence[Instance]) -> Related:
-    """Fetch what the answers about these instances show."""
+    """Fetch the related records of these instances."""
     keys = [instance.id for instance in instances]
     if not keys:
         return Related({})

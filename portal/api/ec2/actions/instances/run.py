@@ -1,4 +1,4 @@
-"""RunInstances: a launch in EC2's words."""
+"""RunInstances: launch instances."""
 
 import base64
 import binascii
@@ -28,7 +28,7 @@ from provisioning.network.errors import AmbiguousNetworkError, SubnetNotFoundErr
 from provisioning.network.selectors.vpcs import default_group_of, default_network
 
 TYPE_OF_OLD_CLIENTS = "m1.small"
-"""What EC2 takes when no instance type is named."""
+"""EC2's default instance type."""
 _CODES = {
     "imageRef": "InvalidAMIID.NotFound",
     "key_name": "InvalidKeyPair.NotFound",
@@ -36,11 +36,11 @@ _CODES = {
     "availability_zone": "InvalidParameterValue",
     "block_device_mapping_v2": "InvalidBlockDeviceMapping",
 }
-"""Field that a launch refuses → code."""
+"""Field that a launch rejects → error code."""
 CREATED_LATER = (names.VOLUME, names.INTERFACE)
-"""Kinds that a launch creates once it has a host."""
+"""Kinds of resources created after scheduling."""
 NEVER_CREATED = ("elastic-gpu", "spot-instances-request")
-"""Resource types that may have tags in a launch, and that this cloud does not have."""
+"""Resource types that may be tagged in a launch, but do not exist in this cloud."""
 SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a SubnetId."
 
 
@@ -55,7 +55,7 @@ SEVERAL_NETWORKS = "No VPC is the default one, since there are several: name a S
     conflict="InvalidParameterCombination",
 )
 def run_instances(call: Call) -> dict[str, Any]:
-    """Launch instances: as many as the quota allows, between the least and the most that are asked for."""
+    """Launch as many instances as the quota allows, between ``MinCount`` and ``MaxCount``."""
     _refuse_what_is_not_here(call)
     wanted_tags = tags.specified(call, names.INSTANCE, CREATED_LATER, NEVER_CREATED)
     options = read_options(call.get("MetadataOptions", {}))
@@ -80,7 +80,7 @@ def run_instances(call: Call) -> dict[str, Any]:
 
 
 def _keep_type(call: Call, made: Sequence[Instance]) -> None:
-    """Keep the name by which a type was asked for, where it is another one of its flavor's."""
+    """Store the requested instance type if it is an alias of the flavor."""
     asked = call.get("InstanceType", TYPE_OF_OLD_CLIENTS)
     for instance in made:
         if instance.flavor["name"] != asked:
@@ -117,7 +117,7 @@ def _request(
 
 
 def _refuse_what_is_not_here(call: Call) -> None:
-    """Refuse what an argument may say, where this cloud has only one of its answers; Ec2Error."""
+    """Reject arguments of which this cloud supports only one value; Ec2Error."""
     placement = call.get("Placement", {})
     strange = sorted(name for name, value in placement.items() if value and name not in {"AvailabilityZone", "Tenancy"})
     if strange:
@@ -134,7 +134,7 @@ def _refuse_what_is_not_here(call: Call) -> None:
 
 
 def _user_data(text: str | None) -> str | None:
-    """Return user data in base64, as it has to come; Ec2Error for what is none."""
+    """Return user data in base64; Ec2Error if it is not valid base64."""
     if not text:
         return None
     try:
@@ -145,7 +145,7 @@ def _user_data(text: str | None) -> str | None:
 
 
 def _networks(call: Call, most: int) -> tuple[Networks, tuple[str, ...] | None]:
-    """Return the interfaces that are asked for, and the security groups of all of them."""
+    """Return the requested interfaces, and the security groups that apply to all of them."""
     interfaces: Sequence[Mapping[str, Any]] = call.get("NetworkInterfaces", [])
     if not interfaces:
         groups = _groups(call.get("SecurityGroupIds", []), call.get("SecurityGroups", []))
@@ -162,12 +162,12 @@ def _networks(call: Call, most: int) -> tuple[Networks, tuple[str, ...] | None]:
         raise errors.invalid_value("NetworkInterface.DeviceIndex", "", "They must be 0, 1, … without gaps.")
     wanted = {tuple(each.get("Groups", [])) for each in ordered if not each.get("NetworkInterfaceId")}
     if len(wanted) > 1:
-        raise errors.unsupported("All interfaces that are made for an instance are in the same security groups here")
+        raise errors.unsupported("All interfaces that are created for an instance are in the same security groups here")
     return tuple(_interface(call, each) for each in ordered), _groups(next(iter(wanted), ()), [])
 
 
 def _default_groups(call: Call, networks: Networks | None) -> tuple[str, ...] | None:
-    """Return the default group of the VPC that all new interfaces are on; None: the project's default group."""
+    """Return the default group of the VPC that all new interfaces are on; None for the project's default group."""
     usual = default_network(call.context) if networks is None else None
     asked = [] if networks is None or isinstance(networks, str) else [each.network_id for each in networks]
     named = {each for each in asked if each} or ({str(usual.id)} if usual is not None else set())
@@ -192,7 +192,7 @@ def _interface(call: Call, given: Mapping[str, Any]) -> NetworkRequest:
             raise errors.combination("A network interface has its own subnet, addresses and security groups")
         return NetworkRequest(port_id=str(names.resource(names.INTERFACE, port)))
     if given.get("DeleteOnTermination") is False:
-        raise errors.unsupported("An interface that is made for an instance goes with it")
+        raise errors.unsupported("An interface that is created for an instance is deleted with it")
     subnet, address = given.get("SubnetId"), given.get("PrivateIpAddress")
     if subnet:
         return _on_subnet(call, subnet, address)
@@ -214,6 +214,6 @@ def _on_subnet(call: Call, given: str, address: str | None) -> NetworkRequest:
 
 
 def _groups(given: Sequence[str], named: Sequence[str]) -> tuple[str, ...] | None:
-    """Return security groups by id and by name; None: the project's default group."""
+    """Return security groups by id and by name; None for the project's default group."""
     found = names.resources(names.GROUP, given)
     return (*(str(found[each]) for each in given), *named) or None

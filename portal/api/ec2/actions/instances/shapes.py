@@ -1,4 +1,4 @@
-"""How instances look in EC2's answers."""
+"""Representations of instances."""
 
 import uuid
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ VIRTUALIZATION, ARCHITECTURE = "hvm", "x86_64"
 
 
 def reservation(instances: Sequence[Instance], related: Related) -> dict[str, Any]:
-    """Return the instances of one launch."""
+    """Return the reservation of the instances of one launch."""
     first = instances[0]
     return {
         "ReservationId": first.reservation_id,
@@ -29,7 +29,7 @@ def reservation(instances: Sequence[Instance], related: Related) -> dict[str, An
 
 
 def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
-    """Return one instance, as DescribeInstances and RunInstances show it."""
+    """Return the representation of an instance in DescribeInstances and RunInstances."""
     interfaces = related.interfaces.get(instance.id, ())
     state, image = states.name_of(instance), image_of(instance, related)
     shape: dict[str, Any] = {
@@ -64,7 +64,7 @@ def instance_shape(instance: Instance, related: Related) -> dict[str, Any]:
 
 
 def type_of(instance: Instance, related: Related) -> str:
-    """Return the type by the name that it was asked for; of a stopped one that is being resized the type to come."""
+    """Return the type by the name in the launch request; for a stopped instance that is being resized, the new type."""
     coming = instance.vm_state == VmState.STOPPED and instance.old_flavor is not None
     flavor: str = (instance.old_flavor if coming else instance.flavor)["name"]  # type: ignore[index]
     asked, name = related.given.get(instance.id, {}).get(given.INSTANCE_TYPE, ("", ""))
@@ -72,18 +72,18 @@ def type_of(instance: Instance, related: Related) -> str:
 
 
 def device_name(device: BlockDevice, related: Related) -> str:
-    """Return a disk's name as it was asked for, else the one in the guest."""
+    """Return the device name in the launch request, otherwise the one in the guest."""
     name: str = related.given.get(device.id, {}).get(given.DEVICE, device.device_name)
     return name
 
 
 def zone_of(instance: Instance) -> str:
-    """Return the zone an instance is in, or the one that was asked for while it is nowhere."""
+    """Return the zone of the instance's host, or the requested zone before it has one."""
     return instance.host.availability_zone if instance.host else instance.availability_zone
 
 
 def image_of(instance: Instance, related: Related) -> uuid.UUID | None:
-    """Return the image of an instance, or the one that its root volume was made from."""
+    """Return the image of an instance, or the one that its root volume was created from."""
     if instance.image_id is not None:
         return instance.image_id
     asked = related.given.get(instance.id, {}).get(given.IMAGE)
@@ -99,7 +99,7 @@ def root_device(instance: Instance, related: Related) -> str:
 
 
 def block_devices(instance: Instance, related: Related) -> list[dict[str, Any]]:
-    """Return the volumes of an instance, as far as they are there."""
+    """Return the existing volumes of an instance."""
     return [
         {
             "DeviceName": device_name(device, related),
@@ -128,7 +128,7 @@ def _groups(interfaces: Sequence[GuestInterface], related: Related) -> list[dict
 
 
 def _add_addresses(shape: dict[str, Any], interfaces: Sequence[GuestInterface], related: Related) -> None:
-    """Say where the first interface is, as EC2 has it at the instance itself."""
+    """Add the addresses, subnet and VPC of the first interface to the instance."""
     if not interfaces:
         return
     first = interfaces[0]
@@ -188,7 +188,7 @@ def _public(address: GuestAddress) -> dict[str, Any]:
 
 
 def _add_reason(shape: dict[str, Any], instance: Instance, state: str, related: Related) -> None:
-    """Say why an instance is not there."""
+    """Add the reason for the state of an instance that is stopped, terminated or failed."""
     fault = related.faults.get(instance.id)
     if instance.vm_state == VmState.ERROR and fault is not None:
         code = "Server.InternalError" if fault.code >= 500 else "Client.InternalError"

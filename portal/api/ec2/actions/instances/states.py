@@ -1,7 +1,7 @@
-"""EC2's six states of an instance, and what of ours each stands for.
+"""EC2's six instance states and the server states they stand for.
 
-A launch that failed is ``terminated``: EC2 knows no instance that was never there.  Whatever can be started again is
-``stopped``: stopped, suspended, paused and shelved servers.
+A failed launch is ``terminated``, as EC2 has no error state. Every server that can be started again is ``stopped``:
+stopped, suspended, paused and shelved servers.
 """
 
 from provisioning.compute.models import Instance
@@ -45,7 +45,7 @@ _ON = (PowerState.RUNNING, PowerState.PAUSED)
 
 
 def name_of(instance: Instance) -> str:
-    """Return EC2's name of how the instance is."""
+    """Return EC2's name of the instance's state."""
     if instance.vm_state in (VmState.DELETED, VmState.SOFT_DELETED):
         return TERMINATED
     task = _OF_TASK.get(TaskState(instance.task_state)) if instance.task_state else None

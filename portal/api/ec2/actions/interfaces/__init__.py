@@ -1,4 +1,4 @@
-"""Network interfaces: ports that guests have or can be given."""
+"""Network interfaces: ports that are attached to instances or can be."""
 
 from importlib import import_module
 

@@ -25,7 +25,7 @@ from provisioning.network.services.interfaces import MAX_INTERFACES
     conflict="IncorrectInstanceState",
 )
 def attach_network_interface(call: Call) -> dict[str, Any]:
-    """Plug an interface into an instance, behind those that it has."""
+    """Attach an interface to an instance, after its existing ones."""
     unless(call, "NetworkCardIndex", present=0, why="an instance has one network card")
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     if not is_free(port):
@@ -37,7 +37,7 @@ def attach_network_interface(call: Call) -> dict[str, Any]:
 
 
 def _check_index(call: Call, taken: list[int]) -> None:
-    """Refuse another place than the next one, which the interface gets; Ec2Error."""
+    """Reject a device index other than the next one; Ec2Error."""
     index, instance = call.arguments["DeviceIndex"], call.arguments["InstanceId"]
     if len(taken) >= MAX_INTERFACES:
         raise Ec2Error("AttachmentLimitExceeded", f"An instance has at most {MAX_INTERFACES} network interfaces")
@@ -58,7 +58,7 @@ def _check_index(call: Call, taken: list[int]) -> None:
     conflict="IncorrectInstanceState",
 )
 def detach_network_interface(call: Call) -> dict[str, Any]:
-    """Have an interface taken out of its instance; one that was made with the instance goes then."""
+    """Detach an interface; one that was created with the instance is deleted."""
     given = call.arguments["AttachmentId"]
     port = names.one(names.ATTACHMENT, given, interface_rows(call))
     if not is_attached(port) or port.device_id is None:

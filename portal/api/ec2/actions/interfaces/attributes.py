@@ -29,7 +29,7 @@ ATTRIBUTES = ("Attachment", "Description", "Groups", "SourceDestCheck")
     missing=names.INTERFACE.missing,
 )
 def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
-    """Change one thing: description, groups, whether packets of others pass, or whether it goes with its instance."""
+    """Update one attribute: description, groups, source check, or deletion on termination."""
     given = [name for name in ATTRIBUTES if name in call.arguments]
     if len(given) != 1:
         raise errors.combination(f"Exactly one of {', '.join(ATTRIBUTES)} is changed at a time")
@@ -52,7 +52,7 @@ def modify_network_interface_attribute(call: Call) -> dict[str, Any]:
     missing=names.INTERFACE.missing,
 )
 def reset_network_interface_attribute(call: Call) -> dict[str, Any]:
-    """Let an interface send with its own addresses only."""
+    """Enable the source check of an interface."""
     check_sources(call, interface_named(call, call.arguments["NetworkInterfaceId"]), wanted=True)
     return {}
 
@@ -77,7 +77,7 @@ def _go_with_instance(call: Call, port: Port) -> None:
     missing=names.INTERFACE.missing,
 )
 def describe_network_interface_attribute(call: Call) -> dict[str, Any]:
-    """Say one thing of an interface."""
+    """Show one attribute of an interface."""
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     (shape,) = shapes(call, [port])
     attribute = call.get("Attribute")

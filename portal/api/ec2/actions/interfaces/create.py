@@ -39,7 +39,7 @@ IN_USE = "InvalidNetworkInterface.InUse"
     conflict="InvalidIPAddress.InUse",
 )
 def create_network_interface(call: Call) -> dict[str, Any]:
-    """Make a port on a subnet, with further addresses there and of IPv6; without groups it is in the default one."""
+    """Create a port on a subnet, with secondary and IPv6 addresses; without groups it is in the default group."""
     description = check_description(call.get("Description", ""))
     subnet = subnet_named(call, call.arguments["SubnetId"])
     network = selectors.usable_network_for(call.context, subnet.network_id)
@@ -57,7 +57,7 @@ def create_network_interface(call: Call) -> dict[str, Any]:
 
 
 def _addresses(call: Call, subnet: Subnet) -> tuple[Entries, Entries]:
-    """Return the first address, and the further ones, that are asked for: the first stays the first of the port."""
+    """Return the primary and the secondary addresses of the request; the primary one stays the first of the port."""
     of_ipv6 = _of_ipv6(call, subnet)
     if subnet.ip_version == 6:
         if any(call.get(name) for name in ("PrivateIpAddress", "PrivateIpAddresses", "SecondaryPrivateIpAddressCount")):
@@ -76,7 +76,7 @@ def _addresses(call: Call, subnet: Subnet) -> tuple[Entries, Entries]:
 
 
 def _named(call: Call) -> tuple[str | None, list[str]]:
-    """Return the address that shall be the first one, None for any, and the others; Ec2Error."""
+    """Return the primary address, or None for any, and the others; Ec2Error."""
     given = call.get("PrivateIpAddresses", [])
     if not all(each.get("PrivateIpAddress") for each in given):
         raise errors.missing_parameter("PrivateIpAddresses.PrivateIpAddress")
@@ -94,13 +94,13 @@ def _of_ipv6(call: Call, subnet: Subnet) -> Entries:
 
 
 def ipv6_subnets(call: Call, network_id: uuid.UUID) -> list[Subnet]:
-    """Return the subnets of IPv6 that a network has, the oldest first."""
+    """Return the IPv6 subnets of a network, oldest first."""
     rows = selectors.subnets_for(call.context).filter(network=network_id, ip_version=6)
     return list(rows.order_by("created_at", "id"))
 
 
 def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
-    """Return the addresses of IPv6 that are asked for; guests make their own where subnets are SLAAC's.  Ec2Error."""
+    """Return the requested IPv6 addresses; none on SLAAC subnets, where guests configure their own. Raises Ec2Error."""
     count, given = call.get("Ipv6AddressCount", 0), [*call.get("Ipv6Addresses", [])]
     addresses = [each.get("Ipv6Address") if isinstance(each, dict) else each for each in given]
     if not count and not addresses:
@@ -126,7 +126,7 @@ def ipv6_entries(call: Call, subnets: Sequence[Subnet]) -> Entries:
     conflict=IN_USE,
 )
 def delete_network_interface(call: Call) -> dict[str, Any]:
-    """Delete an interface that nothing has."""
+    """Delete an interface that is not in use."""
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     if not is_free(port):
         ec2_id = call.arguments["NetworkInterfaceId"]

@@ -1,4 +1,4 @@
-"""The network interfaces that a caller sees, and the addresses that a request asks for."""
+"""Network interfaces that a caller may see, and the addresses of a request."""
 
 import uuid
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from provisioning.network.services.port_addresses import MOST
 LONGEST = 255
 """Characters of a description."""
 Entries = list[dict[str, object]]
-"""Addresses as the services take them."""
+"""Addresses as arguments of the services."""
 
 
 def interface_rows(call: Call) -> QuerySet[Port]:
-    """Return the project's ports but those of the cloud itself, with what is shown of them."""
+    """Return the project's ports except those of the cloud itself, with related records prefetched."""
     rows = selectors.ports_for(call.context).exclude(OF_THE_CLOUD).select_related("network")
     return rows.prefetch_related("fixed_ips__subnet")
 
@@ -37,34 +37,34 @@ def interface_named(call: Call, ec2_id: str) -> Port:
 
 
 def plain(address: str, version: int) -> str:
-    """Return an address as it is kept; Ec2Error for what is none of this IP version."""
+    """Return an address in normal form; Ec2Error unless it is valid for this IP version."""
     try:
         found = addressing.read_address(address)
     except ValueError:
         found = None
     if found is None or found.version != version:
-        raise Ec2Error("InvalidParameterValue", f"Address {address[:60]} is no address of IPv{version}.")
+        raise Ec2Error("InvalidParameterValue", f"Address {address[:60]} is not a valid IPv{version} address.")
     return str(found)
 
 
 def is_attached(port: Port) -> bool:
-    """Whether an instance has it."""
+    """Whether it is attached to an instance."""
     return port.device_id is not None and port.device_owner.startswith(COMPUTE)
 
 
 def is_free(port: Port) -> bool:
-    """Whether nothing has it."""
+    """Whether it is not in use."""
     return port.device_id is None and not port.device_text
 
 
 def fixed_of(port: Port, version: int) -> list[FixedIP]:
-    """Return the addresses of an IP version, the first one first."""
+    """Return the addresses of an IP version, the primary one first."""
     every = sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)
     return [fixed for fixed in every if fixed.subnet.ip_version == version]
 
 
 def kept(port: Port) -> Entries:
-    """Return the addresses that a port has now, but those that its guest makes by itself."""
+    """Return the current addresses of a port, except those that its guest configures itself."""
     every = sorted(port.fixed_ips.all(), key=lambda fixed: fixed.id)
     return [
         {"subnet_id": fixed.subnet_id, "ip_address": fixed.address} for fixed in every if not is_stateless(fixed.subnet)
@@ -72,7 +72,7 @@ def kept(port: Port) -> Entries:
 
 
 def check_addresses(call: Call, verb: str, network: Network, wanted: Sequence[dict[str, object]]) -> None:
-    """Refuse more addresses than a port may have, and certain ones to who may not choose them; Ec2Error."""
+    """Reject more addresses than a port may have, and specific ones unless the policy allows them; Ec2Error."""
     if len(wanted) > MOST:
         raise Ec2Error("PrivateIpAddressLimitExceeded", f"An interface has at most {MOST} addresses here")
     target = owner_of(network) | {"project_id": call.project_id}
@@ -82,7 +82,7 @@ def check_addresses(call: Call, verb: str, network: Network, wanted: Sequence[di
 
 
 def groups_named(call: Call, given: Sequence[str]) -> list[SecurityGroup]:
-    """Return the security groups of these ids, each once; Ec2Error."""
+    """Return the security groups with these ids, without duplicates; Ec2Error."""
     groups = Groups(call)
     return list({group.id: group for group in (groups.by_id(each) for each in given)}.values())
 
@@ -94,7 +94,7 @@ def check_description(text: str) -> str:
 
 
 def value_of(call: Call, name: str) -> Any:
-    """Return the value of an attribute that is given as a structure; Ec2Error when it has none."""
+    """Return the ``Value`` of an attribute; Ec2Error without one."""
     found = call.arguments[name].get("Value")
     if found is None:
         raise errors.missing_parameter(f"{name}.Value")
@@ -102,6 +102,6 @@ def value_of(call: Call, name: str) -> Any:
 
 
 def default_groups(call: Call, network_id: uuid.UUID) -> list[SecurityGroup] | None:
-    """Return the default group of a VPC for an interface without groups; None where the project's default is meant."""
+    """Return the default group of a VPC for an interface without groups; None for the project's default group."""
     group = default_group_of(network_id)
     return [group] if group is not None and group.project_id == call.project_id else None

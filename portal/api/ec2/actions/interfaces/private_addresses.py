@@ -1,4 +1,4 @@
-"""Further addresses of an interface: AssignPrivateIpAddresses, AssignIpv6Addresses and their counterparts."""
+"""Additional addresses of an interface: AssignPrivateIpAddresses, AssignIpv6Addresses and their counterparts."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ IN_USE = "InvalidIPAddress.InUse"
     conflict=IN_USE,
 )
 def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
-    """Give an interface further addresses of its subnet: certain ones, or as many free ones."""
+    """Assign secondary addresses of the subnet to an interface: specified ones, or a number of free ones."""
     unless(call, "AllowReassignment", present=False, why="an address is taken from its interface first")
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     addresses, count = call.get("PrivateIpAddresses", []), call.get("SecondaryPrivateIpAddressCount")
@@ -36,7 +36,7 @@ def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
         raise errors.invalid_value("SecondaryPrivateIpAddressCount", count, "It is less than 1.")
     there = fixed_of(port, 4)
     if not there:
-        raise Ec2Error("InvalidParameterValue", "The interface has no IPv4 address, and so no subnet for further ones")
+        raise Ec2Error("InvalidParameterValue", "The interface has no IPv4 address, so no subnet for secondary ones")
     here: dict[str, object] = {"subnet_id": there[0].subnet_id}
     named = [here | {"ip_address": address} for address in dict.fromkeys(plain(each, 4) for each in addresses)]
     now = _add(call, port, named + [here] * min(count or 0, 100))
@@ -53,7 +53,7 @@ def assign_private_ip_addresses(call: Call) -> dict[str, Any]:
     conflict=IN_USE,
 )
 def assign_ipv6_addresses(call: Call) -> dict[str, Any]:
-    """Give an interface addresses of IPv6, where guests do not make them by themselves."""
+    """Assign IPv6 addresses to an interface; unsupported where guests configure their own."""
     port = interface_named(call, call.arguments["NetworkInterfaceId"])
     subnets = ipv6_subnets(call, port.network_id)
     wanted = ipv6_entries(call, subnets)
@@ -83,7 +83,7 @@ def _add(call: Call, port: Port, entries: Entries) -> Port:
     missing=names.INTERFACE.missing,
 )
 def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
-    """Take further addresses from an interface; the first one stays."""
+    """Unassign secondary addresses from an interface; the primary one is kept."""
     port, given = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("PrivateIpAddresses", [])
     if not given:
         raise errors.missing_parameter("PrivateIpAddress")
@@ -98,7 +98,7 @@ def unassign_private_ip_addresses(call: Call) -> dict[str, Any]:
     missing=names.INTERFACE.missing,
 )
 def unassign_ipv6_addresses(call: Call) -> dict[str, Any]:
-    """Take addresses of IPv6 from an interface, but those that its guest makes by itself."""
+    """Unassign IPv6 addresses from an interface, except those that its guest configures itself."""
     port, given = interface_named(call, call.arguments["NetworkInterfaceId"]), call.get("Ipv6Addresses", [])
     if not given:
         raise errors.missing_parameter("Ipv6Addresses")
@@ -111,7 +111,7 @@ def unassign_ipv6_addresses(call: Call) -> dict[str, Any]:
 def _take(call: Call, port: Port, given: list[str], removable: set[str]) -> None:
     missing = next((address for address in given if address not in removable), None)
     if missing is not None:
-        msg = f"{missing[:60]} is no further address of {call.arguments['NetworkInterfaceId']}"
+        msg = f"{missing[:60]} is not a secondary address of {call.arguments['NetworkInterfaceId']}"
         raise Ec2Error("InvalidParameterValue", msg)
     left = [entry for entry in kept(port) if entry["ip_address"] not in given]
     check_addresses(call, "update", port.network, [])

@@ -1,4 +1,4 @@
-"""Network interfaces as answers show them."""
+"""Representations of network interfaces."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ Shape = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """What interfaces refer to, fetched with as many queries whatever their number."""
+    """Records that interfaces refer to, fetched with a constant number of queries."""
 
     own: Mapping[uuid.UUID, str]
     vpcs: Mapping[uuid.UUID, str]
@@ -30,7 +30,7 @@ class Related:
     instances: Mapping[uuid.UUID, str]
     attachments: Mapping[uuid.UUID, str]
     floating: Mapping[tuple[uuid.UUID, str], FloatingIP]
-    """Port and private address → what leads there."""
+    """Port and private address → the associated floating IP."""
     allocations: Mapping[uuid.UUID, str]
     associations: Mapping[uuid.UUID, str]
     tags: Mapping[uuid.UUID, Mapping[str, str]]
@@ -38,7 +38,7 @@ class Related:
 
 
 def shapes(call: Call, ports: Sequence[Port]) -> list[Shape]:
-    """Return interfaces; their networks, groups and addresses have been read."""
+    """Return the representations of interfaces; their networks, groups and addresses must be prefetched."""
     keys = [port.id for port in ports]
     attached = [port for port in ports if is_attached(port)]
     floating = list(floating_ips_for(call.context).filter(fixed_port__in=keys))
@@ -113,7 +113,7 @@ def _name(dns: Mapping[str, str], address: str) -> str | None:
 
 
 def _zone(port: Port, related: Related) -> str:
-    """Return the zone of the host, or the one in which networks are shown."""
+    """Return the zone of the host, or the one that networks are shown in."""
     return port.device_owner.removeprefix(COMPUTE) or related.zone if is_attached(port) else related.zone
 
 

@@ -1,4 +1,4 @@
-"""Security groups and what they let in and out."""
+"""Security groups and their rules."""
 
 from importlib import import_module
 

@@ -27,9 +27,9 @@ Place = tuple[str, str]
 
 
 def read_groups(call: Call, keys: Collection[uuid.UUID] | None = None) -> list[SecurityGroup]:
-    """Return the groups that the caller sees with all that is shown of them, the oldest first; ``keys``: these alone.
+    """Return the groups that the caller may see with related records, oldest first; only those of ``keys``, if given.
 
-    The project's default group is made before the first look at it, as by every face.
+    The project's default group is created if it does not exist, as in the other APIs.
     """
     services.ensure_default_security_group(call.project_id)
     return groups_with_rules(call.context, keys)
@@ -61,10 +61,10 @@ def describe_security_groups(call: Call) -> dict[str, Any]:
 
 
 def _filters(call: Call) -> Filterable[Shape]:
-    """Return what groups are filtered by; one that was created for no VPC is for each of them.
+    """Return the filters of groups; a group created without a VPC matches each of them.
 
-    The default group of the project is that of its only VPC, and of none among several: clients that change the default
-    group of a VPC would change it for all.
+    The project's default group matches a VPC only if it is the only one: clients that change a VPC's default group
+    would otherwise change it for all.
     """
     networks = list(vpc_networks_for(call.context).values_list("pk", flat=True))
     every = list(ids.ids_of(names.VPC.prefix, networks).values())
@@ -114,7 +114,7 @@ _GROUP_FILTERS: Filterable[Shape] = Filterable(
     missing=names.RULE.missing,
 )
 def describe_security_group_rules(call: Call) -> dict[str, Any]:
-    """List the rules of the groups that the caller sees."""
+    """List the rules of the groups that the caller may see."""
     given = call.get("SecurityGroupRuleIds", [])
     if not given:
         services.ensure_default_security_group(call.project_id)
@@ -140,7 +140,7 @@ def _permissions_in(call: Call, groups: Collection[uuid.UUID]) -> list[OfGroup]:
 
 
 def _rules_shaped(call: Call, rules: Sequence[SecurityGroupRule]) -> list[Shape | None]:
-    """Return permissions, each for the first of the rules that make it up, None for the others."""
+    """Return for each rule its permission, or None unless it is the first rule of the permission."""
     every = _permissions_in(call, {rule.group_id for rule in rules})
     wanted = {rule.id for rule in rules}
     every = [each for each in every if each.granted.id in wanted]

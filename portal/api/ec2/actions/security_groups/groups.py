@@ -24,7 +24,7 @@ from provisioning.network.services.vpcs import note_vpc_of_group
     conflict="InvalidGroup.Duplicate",
 )
 def create_security_group(call: Call) -> dict[str, Any]:
-    """Make a group; it can be used on every network of the project, and ``VpcId`` is kept to be shown."""
+    """Create a group; it can be used on every network of the project, and ``VpcId`` is only shown."""
     name, description = call.arguments["GroupName"], call.arguments["Description"]
     for parameter, value in (("GroupName", name), ("Description", description)):
         if not 0 < len(value) <= LONGEST:
@@ -42,7 +42,7 @@ def create_security_group(call: Call) -> dict[str, Any]:
     group = services.create_security_group(call.project_id, name, description=description)
     if vpc is not None:
         note_vpc_of_group(group, vpc)
-    if Groups(call).count(name, network_id) > 1:  # another came meanwhile; now the project's counters are locked
+    if Groups(call).count(name, network_id) > 1:  # checked again: the project's quota counters are locked now
         raise duplicate
     tags.write(call, names.GROUP, [group.id], given)
     return {
@@ -59,7 +59,7 @@ def create_security_group(call: Call) -> dict[str, Any]:
     conflict="DependencyViolation",
 )
 def delete_security_group(call: Call) -> dict[str, Any]:
-    """Delete a group that no interface is in and that no other group's rules name."""
+    """Delete a group that is not in use by an interface or by rules of another group."""
     group = Groups(call).to_change("delete_security_group")
     if group.name == DEFAULT_NAME or is_default_of_vpc(group):
         raise Ec2Error("CannotDelete", f"the specified group: {DEFAULT_NAME} cannot be deleted by a user")

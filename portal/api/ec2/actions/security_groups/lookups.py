@@ -1,4 +1,4 @@
-"""The groups that a request names, by id or by name, and those that rules name."""
+"""Security groups of a request, by id or name, and those in rules."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from provisioning.network.selectors.vpcs import vpc_of_groups
 
 
 class Groups:
-    """Security groups and address groups as one caller sees them; each kind is read once, when it is needed."""
+    """Security groups and address groups that the caller may see; each kind is read once, on first use."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -33,14 +33,14 @@ class Groups:
         return {group.id: group for group in selectors.address_groups_for(self._call.context)}
 
     def by_id(self, ec2_id: str) -> SecurityGroup:
-        """Return a group that the caller sees; Ec2Error."""
+        """Return a group that the caller may see; Ec2Error."""
         found = self._every.get(names.resource(names.GROUP, ec2_id))
         if found is None:
             raise names.not_found(names.GROUP, [ec2_id])
         return found
 
     def count(self, name: str, network_id: uuid.UUID | None) -> int:
-        """Return how many groups of this name the project has in a VPC, None: in none."""
+        """Return the number of the project's groups with this name in a VPC, or without one if None."""
         own = [group.id for group in self._own(name)]
         networks = vpc_of_groups(own) if own else {}
         return sum(networks.get(group) == network_id for group in own)
@@ -50,7 +50,7 @@ class Groups:
         return [each for each in self._every.values() if each.project_id == project and each.name == name]
 
     def by_name(self, name: str) -> SecurityGroup:
-        """Return the project's own group of this name; Ec2Error when it has none, or several."""
+        """Return the project's group with this name; Ec2Error for none or several."""
         own = self._own(name)
         if not own:
             raise Ec2Error(names.GROUP.missing, f"The security group '{name[:255]}' does not exist")
@@ -60,14 +60,14 @@ class Groups:
         return own[0]
 
     def prefix_list(self, ec2_id: str) -> AddressGroup:
-        """Return the address group that stands for a prefix list; Ec2Error."""
+        """Return the address group of a prefix list; Ec2Error."""
         found = self._address_groups.get(names.resource(names.PREFIX_LIST, ec2_id))
         if found is None:
             raise names.not_found(names.PREFIX_LIST, [ec2_id])
         return found
 
     def source(self, pair: Mapping[str, Any]) -> SecurityGroup:
-        """Return the group that a ``UserIdGroupPairs`` names; Ec2Error."""
+        """Return the group of a ``UserIdGroupPairs``; Ec2Error."""
         if pair.get("VpcPeeringConnectionId"):
             raise errors.unsupported("There are no peering connections between VPCs in this cloud")
         if pair.get("GroupId"):
@@ -82,7 +82,7 @@ class Groups:
         return found
 
     def named(self) -> SecurityGroup:
-        """Return the group that the request is about: ``GroupId``, or ``GroupName`` of the project's own."""
+        """Return the group in ``GroupId``, or in ``GroupName`` among the project's own."""
         group_id, name = self._call.get("GroupId"), self._call.get("GroupName")
         if group_id and name:
             raise errors.combination("The parameters GroupId and GroupName may not be used together")
@@ -91,7 +91,7 @@ class Groups:
         return self.by_id(group_id) if group_id else self.by_name(name)
 
     def to_change(self, *rules: str) -> SecurityGroup:
-        """Return it when the rules let the caller change it: groups that others share with the project are theirs."""
+        """Return the group of the request if the policy allows changing it; shared groups belong to other projects."""
         group = self.named()
         for rule in rules:
             policy.enforce(self._call.context, rule, {"project_id": group.project_id})
@@ -99,9 +99,10 @@ class Groups:
 
 
 def chosen_rules(given: Sequence[str], every: Sequence[OfGroup]) -> list[OfGroup]:
-    """Return the permissions of which an id was given, each once: the id of any of its rules; all when none was given.
+    """Return the permissions with these ids, without duplicates, or all without ids; the id of any of its rules selects
+    one.
 
-    Ec2Error naming the ids of which there is none.
+    Ec2Error names the unknown ids.
     """
     if not given:
         return list(every)
@@ -115,13 +116,13 @@ def chosen_rules(given: Sequence[str], every: Sequence[OfGroup]) -> list[OfGroup
 
 
 def permissions_of(group: SecurityGroup, *, egress: bool | None = None) -> list[OfGroup]:
-    """Return the permissions of a group as they are now, of both directions unless one is named."""
+    """Return the current permissions of a group, in both directions unless one is specified."""
     every = granted(rules_of(group))
     return [OfGroup(group, each) for each in every if egress is None or each.permission.egress == egress]
 
 
 def chosen_by_name(call: Call, groups: Sequence[SecurityGroup], wanted: Sequence[str]) -> list[SecurityGroup]:
-    """Return the project's own groups of these names, all groups when none is named; Ec2Error."""
+    """Return the project's groups with these names, or all groups without names; Ec2Error."""
     if not wanted:
         return list(groups)
     own = [group for group in groups if group.project_id == call.project_id and group.name in wanted]

@@ -1,4 +1,7 @@
-"""EC2's permissions and our rules: one permission from a group or a prefix list is a rule for IPv4 and one for IPv6."""
+"""Conversion of EC2 permissions into rules.
+
+A permission for a group or a prefix list has one rule for IPv4 and one for IPv6.
+"""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -13,7 +16,7 @@ from provisioning.network.services import WantedRule
 ANY = "-1"
 TCP, UDP, ICMP, ICMPV6 = 6, 17, 1, 58
 NAMES = {TCP: "tcp", UDP: "udp", ICMP: "icmp", ICMPV6: "icmpv6"}
-"""Protocols that EC2 calls by name; the others go by their number."""
+"""Protocols with a name in EC2; others are numbers."""
 EVERY_PORT = (0, 65535)
 EVERYWHERE = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 LONGEST = 255
@@ -22,13 +25,13 @@ LONGEST = 255
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What is allowed; two with the same fields are the same to EC2, whatever their descriptions say."""
+    """Allowed traffic; to EC2 two with the same fields are equal, whatever their descriptions."""
 
     egress: bool
     protocol: str
     """``tcp``, ``udp``, ``icmp``, ``icmpv6``, a number, or ``-1``."""
     ports: tuple[int, int] | None
-    """First and last port, or type and code of ICMP with -1 for all of them; None where there are none."""
+    """First and last port, or ICMP type and code with -1 for all; None if the protocol has none."""
     cidr: str | None = None
     group_id: uuid.UUID | None = None
     prefix_list_id: uuid.UUID | None = None
@@ -40,7 +43,7 @@ class Permission:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A permission as a request names it: what it means here, and how its description shall be."""
+    """A permission of a request: its rules and its description."""
 
     permission: Permission
     rules: tuple[WantedRule, ...]
@@ -49,7 +52,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Granted:
-    """A permission that a group has, by our rules, the oldest first: the first one's id is that of EC2."""
+    """A permission of a group with its rules, oldest first; the id of the first rule is the EC2 id."""
 
     permission: Permission
     rules: list[SecurityGroupRule] = field(default_factory=list)
@@ -65,7 +68,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class OfGroup:
-    """A permission with the group that has it."""
+    """A permission and its group."""
 
     group: SecurityGroup
     granted: Granted
@@ -76,7 +79,7 @@ class OfGroup:
 
 
 def granted(rules: Iterable[SecurityGroupRule]) -> list[Granted]:
-    """Return the permissions of a group's rules, the oldest first."""
+    """Return the permissions of a group's rules, oldest first."""
     found: dict[Permission, Granted] = {}
     for rule in sorted(rules, key=lambda rule: (rule.created_at, rule.ethertype, rule.id)):
         permission = permission_of(rule)
@@ -111,7 +114,7 @@ def _ports_of(number: int | None, low: int | None, high: int | None) -> tuple[in
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Protocol and ports as a request says them, for rules of one group in one direction."""
+    """Protocol and ports of a request, for rules of one group in one direction."""
 
     group: SecurityGroup
     egress: bool
@@ -152,12 +155,12 @@ class Traffic:
         return WantedRule(self.group, flow, remote, addresses)
 
     def _versions(self) -> tuple[str, ...]:
-        """Return for which IP versions a permission holds that names no range."""
+        """Return the IP versions of a permission without a range."""
         number = flows.number_of(flows.protocol_of(self.protocol), "IPv4")
         return {ICMP: ("IPv4",), ICMPV6: ("IPv6",)}.get(number or 0, ("IPv4", "IPv6"))
 
     def _ports(self, number: int | None) -> tuple[int | None, int | None]:
-        """Return the ports as our rules have them; ports of protocols that have none are passed over, as in EC2."""
+        """Return the ports in the format of rules; ports of protocols without any are ignored, as in EC2."""
         first, last = (None if each == -1 else each for each in (self.first, self.last))
         if number in {ICMP, ICMPV6}:
             return first, last

@@ -1,4 +1,4 @@
-"""ModifySecurityGroupRules and UpdateSecurityGroupRuleDescriptions…: rules that stay and say something else."""
+"""ModifySecurityGroupRules and UpdateSecurityGroupRuleDescriptions…."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ BOTH = ("create_security_group_rule", "delete_security_group_rule")
     conflict="InvalidPermission.Duplicate",
 )
 def modify_security_group_rules(call: Call) -> dict[str, Any]:
-    """Let rules allow something else under the same ids, each in the direction it has."""
+    """Replace the permissions of rules, keeping their ids and directions."""
     groups = Groups(call)
     group = groups.to_change(*BOTH)
     for each in call.arguments["SecurityGroupRules"]:
@@ -39,7 +39,7 @@ def modify_security_group_rules(call: Call) -> dict[str, Any]:
 
 
 def _change(before: Granted, wanted: Asked) -> None:
-    """Write a permission over another; the first of its rules keeps its id."""
+    """Replace a permission; the first of its rules keeps its id."""
     for rule in before.rules[1:]:
         services.delete_security_group_rule(rule)
     services.change_security_group_rule(before.rules[0], wanted.rules[0])
@@ -53,7 +53,7 @@ def _change(before: Granted, wanted: Asked) -> None:
     missing=names.GROUP.missing,
 )
 def update_ingress_descriptions(call: Call) -> dict[str, Any]:
-    """Say what rules are for that let traffic in."""
+    """Update the descriptions of ingress rules."""
     return _describe(call, egress=False)
 
 
@@ -64,7 +64,7 @@ def update_ingress_descriptions(call: Call) -> dict[str, Any]:
     missing=names.GROUP.missing,
 )
 def update_egress_descriptions(call: Call) -> dict[str, Any]:
-    """Say what rules are for that let traffic out."""
+    """Update the descriptions of egress rules."""
     return _describe(call, egress=True)
 
 

@@ -26,7 +26,7 @@ EGRESS = "GroupId IpPermissions IpProtocol FromPort ToPort CidrIp"
     conflict="InvalidPermission.Duplicate",
 )
 def authorize_ingress(call: Call) -> dict[str, Any]:
-    """Add rules that let traffic in."""
+    """Add ingress rules."""
     return _authorize(call, egress=False)
 
 
@@ -38,7 +38,7 @@ def authorize_ingress(call: Call) -> dict[str, Any]:
     conflict="InvalidPermission.Duplicate",
 )
 def authorize_egress(call: Call) -> dict[str, Any]:
-    """Add rules that let traffic out."""
+    """Add egress rules."""
     return _authorize(call, egress=True)
 
 
@@ -57,7 +57,7 @@ def _authorize(call: Call, *, egress: bool) -> dict[str, Any]:
 
 
 def _missing(wanted: Asked, there: OfGroup | None) -> Sequence[services.WantedRule]:
-    """Return the rules that a permission lacks: both, or that of one IP version; Ec2Error when it has all."""
+    """Return the rules that a permission lacks: both, or that of one IP version; Ec2Error if it has all."""
     have = {rule.ethertype for rule in there.granted.rules} if there is not None else set()
     missing = [rule for rule in wanted.rules if rule.flow.ethertype not in have]
     if not missing:
@@ -77,7 +77,7 @@ def _missing(wanted: Asked, there: OfGroup | None) -> Sequence[services.WantedRu
     missing="InvalidPermission.NotFound",
 )
 def revoke_ingress(call: Call) -> dict[str, Any]:
-    """Let traffic in no more."""
+    """Remove ingress rules."""
     return _revoke(call, egress=False)
 
 
@@ -88,7 +88,7 @@ def revoke_ingress(call: Call) -> dict[str, Any]:
     missing="InvalidPermission.NotFound",
 )
 def revoke_egress(call: Call) -> dict[str, Any]:
-    """Let traffic out no more."""
+    """Remove egress rules."""
     return _revoke(call, egress=True)
 
 

@@ -1,4 +1,4 @@
-"""Security groups, permissions and rules as answers show them."""
+"""Representations of security groups, permissions and rules."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ Rules = Sequence[SecurityGroupRule]
 
 @dataclass(frozen=True, slots=True)
 class GroupNames:
-    """The ids of groups and prefix lists, and the groups that permissions name."""
+    """The EC2 ids of groups and prefix lists, and the groups that permissions refer to."""
 
     ids: Mapping[uuid.UUID, str]
     prefix_lists: Mapping[uuid.UUID, str]
@@ -37,7 +37,7 @@ class GroupNames:
 
 
 def group_shapes(groups: Sequence[SecurityGroup]) -> list[dict[str, Any]]:
-    """Return groups with their permissions; their rules have been read, with the groups that those name."""
+    """Return groups with their permissions; their rules and the groups in them must be prefetched."""
     known = GroupNames.of(groups, [rule for group in groups for rule in group.rules.all()])
     tagged = tag_records.tags_of(names.GROUP.prefix, [group.id for group in groups])
     networks = vpc_of_groups([group.id for group in groups])
@@ -65,7 +65,7 @@ def _group(group: SecurityGroup, known: GroupNames, tagged: Mapping[str, str]) -
 
 
 def permission_shapes(every: Sequence[Granted], known: GroupNames) -> list[dict[str, Any]]:
-    """Return permissions as groups show them: those of one protocol and range of ports together."""
+    """Return permissions as shown in groups: merged by protocol and port range."""
     found: dict[tuple[str, tuple[int, int] | None], dict[str, Any]] = {}
     for each in every:
         permission = each.permission
@@ -92,7 +92,7 @@ def _traffic(permission: Permission) -> dict[str, Any]:
 
 
 def rule_shapes(every: Sequence[OfGroup], *, revoked: bool = False) -> list[dict[str, Any]]:
-    """Return permissions as rules with ids; ``revoked``: as RevokeSecurityGroup… shows them."""
+    """Return permissions as rules with ids; ``revoked``: in the format of RevokeSecurityGroup…."""
     known = GroupNames.of(
         {each.group.id: each.group for each in every}.values(), [rule for each in every for rule in each.granted.rules]
     )

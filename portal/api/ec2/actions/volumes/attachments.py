@@ -28,7 +28,7 @@ NO_ATTACHMENT = "InvalidAttachment.NotFound"
     missing=names.INSTANCE.missing,
 )
 def attach(call: Call) -> dict[str, Any]:
-    """Give an instance a volume; it has it when the state is ``attached``."""
+    """Attach a volume to an instance; the attachment is complete when its state is ``attached``."""
     ec2_id, asked = call.arguments["VolumeId"], call.arguments["Device"]
     volume = volume_of(call, ec2_id)
     instance = instance_of(call, call.arguments["InstanceId"])
@@ -46,7 +46,7 @@ def attach(call: Call) -> dict[str, Any]:
         raise Ec2Error("AttachmentLimitExceeded", error.message) from error
     except InvalidInputError as error:
         raise _in_this_state(error) from error
-    if made.device_name[-1] != device[-1]:  # the guest's bus may be another one
+    if made.device_name[-1] != device[-1]:  # the guest's bus may differ
         raise errors.invalid_value("unixDevice", asked, f"Attachment point {asked[:64]} is already in use")
     given.keep(instance.project_id, made.id, {given.DEVICE: asked})
     shape = _shape(call, volume, made.attachment_id)
@@ -60,7 +60,7 @@ def attach(call: Call) -> dict[str, Any]:
     missing=NO_ATTACHMENT,
 )
 def detach(call: Call) -> dict[str, Any]:
-    """Take a volume from its instance, whose guest is asked to let go of it; ``Force`` is an operator's."""
+    """Detach a volume from its instance once the guest has released it; ``Force`` requires an operator."""
     if call.get("Force", False):
         policy.enforce(call.context, FORCE)
     volume = volume_of(call, call.arguments["VolumeId"])
@@ -90,7 +90,7 @@ def _let_go(call: Call, volume: Volume, attachment: Attachment) -> None:
 
 
 def _meant(call: Call, volume: Volume) -> Attachment:
-    """Return the attachment that a request is about; Ec2Error when there is none, or it could be several."""
+    """Return the attachment in the request; Ec2Error if there is none, or the request is ambiguous."""
     there = list(volume.attachments.all())
     ec2_id = call.arguments["VolumeId"]
     if not there:
@@ -109,12 +109,12 @@ def _meant(call: Call, volume: Volume) -> Attachment:
 
 
 def _shape(call: Call, volume: Volume, attachment_id: object) -> dict[str, Any] | None:
-    """Return an attachment as it is now; None when there is none any more."""
+    """Return the current representation of an attachment; None if it no longer exists."""
     fresh = volumes_of(call.context).get(id=volume.id)
     found = next((each for each in fresh.attachments.all() if each.id == attachment_id), None)
     return shapes.attachment_shape(found, shapes.related([fresh])) if found else None
 
 
 def _in_this_state(error: InvalidInputError) -> Exception:
-    """Return what a volume's or a server's state forbids with EC2's code, any other error as it is."""
+    """Return EC2's error for a refusal by the state of a volume or server, any other error unchanged."""
     return Ec2Error(INCORRECT, error.message) if error.field == "volumeId" else error

@@ -25,7 +25,7 @@ KIND = names.VOLUME
     over_quota={"per_volume_gigabytes": "InvalidParameterValue"},
 )
 def create_volume(call: Call) -> dict[str, Any]:
-    """Make a volume, empty or of a snapshot; its ``Name`` is its name everywhere."""
+    """Create a volume, empty or from a snapshot; its ``Name`` tag also becomes its name."""
     given = tags.specified(call, KIND)
     size, snapshot = call.get("Size"), call.get("SnapshotId")
     if size is None and not snapshot:
@@ -51,7 +51,7 @@ def create_volume(call: Call) -> dict[str, Any]:
 
 
 def _zone(call: Call) -> str:
-    """Return the zone, whose name and id are one; Ec2Error."""
+    """Return the availability zone, whose name and id are equal; Ec2Error."""
     named = {name: call.get(name) for name in ("AvailabilityZone", "AvailabilityZoneId") if call.get(name)}
     if len(named) > 1:
         raise errors.combination("Either AvailabilityZone or AvailabilityZoneId must be specified, but not both")
@@ -61,7 +61,9 @@ def _zone(call: Call) -> str:
 
 
 def _check_promised(call: Call, made: Volume) -> None:
-    """Raise Ec2Error for what was asked of a volume and does not follow from its type: nothing of it stays."""
+    """Raise Ec2Error if the request requires properties that the volume type does not have; the volume is then not
+    created.
+    """
     if call.get("Encrypted", False) and not made.encryption_key:
         raise errors.unsupported("Whether a volume is encrypted follows from its type: name a VolumeType that is")
     if call.get("MultiAttachEnabled", False) and not made.multiattach:
@@ -70,7 +72,7 @@ def _check_promised(call: Call, made: Volume) -> None:
 
 @action("DeleteVolume", "volume:delete", takes="VolumeId", missing=KIND.missing)
 def delete_volume(call: Call) -> dict[str, Any]:
-    """Delete a volume that no instance has and that has no snapshots but those that are being deleted."""
+    """Delete a volume that is not attached and has no snapshots other than those being deleted."""
     ec2_id = call.arguments["VolumeId"]
     volume = volume_of(call, ec2_id)
     if volume.attachments.all():

@@ -16,7 +16,7 @@ from provisioning.volumes.models import Volume
 
 
 class Found(NamedTuple):
-    """A volume, and how it looks in an answer."""
+    """A volume and its representation."""
 
     volume: Volume
     shape: dict[str, Any]
@@ -28,7 +28,7 @@ def listed(
     shape: Callable[[list[Volume]], Sequence[Found | None]],
     filters: Filterable[Found],
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return what is shown of those of the caller's volumes that a request names, page by page; Ec2Error."""
+    """Return the representations of the requested volumes and the token of the next page; Ec2Error."""
     given = call.get("VolumeIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter VolumeIds cannot be used with the parameter MaxResults")
@@ -84,7 +84,7 @@ _FILTERS: Filterable[Found] = Filterable(
 
 @action("DescribeVolumeAttribute", "volume:get", takes="VolumeId Attribute")
 def describe_volume_attribute(call: Call) -> dict[str, Any]:
-    """Show an attribute: I/O that stopped goes on by itself here, and volumes are no products."""
+    """Show an attribute: I/O resumes automatically here, and volumes have no product codes."""
     volume = volume_of(call, call.arguments["VolumeId"])
     value: dict[str, Any] = {"ProductCodes": []}
     if call.arguments["Attribute"] == "autoEnableIO":
@@ -94,11 +94,11 @@ def describe_volume_attribute(call: Call) -> dict[str, Any]:
 
 @action("ModifyVolumeAttribute", "volume:update", takes="VolumeId AutoEnableIO")
 def modify_volume_attribute(call: Call) -> dict[str, Any]:
-    """Take ``AutoEnableIO`` as true, which it always is."""
+    """Accept ``AutoEnableIO`` if it is true, its only value."""
     volume_of(call, call.arguments["VolumeId"])
     wanted_value = call.get("AutoEnableIO", {}).get("Value")
     if wanted_value is None:
         raise errors.missing_parameter("AutoEnableIO.Value")
     if not wanted_value:
-        raise errors.unsupported("A guest whose volume could not be reached goes on by itself when it can be again")
+        raise errors.unsupported("A guest whose volume could not be reached resumes automatically when it can be again")
     return {}

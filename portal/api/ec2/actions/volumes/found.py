@@ -1,4 +1,4 @@
-"""Volumes, snapshots and instances that a request names: those of the caller's project."""
+"""Volumes, snapshots and instances of the caller's project by EC2 id."""
 
 import uuid
 from collections.abc import Collection
@@ -17,7 +17,7 @@ from provisioning.volumes.selectors.pools import servings
 
 
 def volumes_of(context: RequestContext) -> QuerySet[Volume]:
-    """Return the project's volumes with what answers show of their attachments and pools."""
+    """Return the project's volumes with attachments and pools prefetched."""
     return visible_volumes(context).prefetch_related("attachments", servings("pool__"))
 
 
@@ -32,7 +32,7 @@ def snapshot_of(call: Call, ec2_id: str) -> Snapshot:
 
 
 def instance_of(call: Call, ec2_id: str) -> Instance:
-    """Return one instance that is there; Ec2Error."""
+    """Return one existing instance; Ec2Error."""
     key = names.resource(names.INSTANCE, ec2_id)
     try:
         instance = compute.instance_for(call.context, key)

@@ -26,7 +26,7 @@ from provisioning.volumes.models import Volume, VolumeModification
     over_quota={"per_volume_gigabytes": "InvalidParameterValue"},
 )
 def modify_volume(call: Call) -> dict[str, Any]:
-    """Let a volume grow, or give it another type, while an instance has it too."""
+    """Extend or retype a volume, also while it is attached."""
     ec2_id = call.arguments["VolumeId"]
     volume = volume_of(call, ec2_id)
     size, before = call.get("Size"), given.value_of(volume.id, given.VOLUME_TYPE) or {}
@@ -58,7 +58,7 @@ def modify_volume(call: Call) -> dict[str, Any]:
     passes_over="IncludeManagedResources",
 )
 def describe_volumes_modifications(call: Call) -> dict[str, Any]:
-    """Show what ModifyVolume was last asked to do with each volume, and what became of it."""
+    """Show the last ModifyVolume request of each volume and its progress."""
     rows, named = volumes_of(call.context).select_related("modification"), bool(call.get("VolumeIds"))
     rows = rows if named else rows.filter(modification__isnull=False)
     shown, token = listed(call, rows, _shaped, _FILTERS)
@@ -66,7 +66,7 @@ def describe_volumes_modifications(call: Call) -> dict[str, Any]:
 
 
 def _shaped(volumes: list[Volume]) -> list[Found]:
-    """Return what was asked of volumes; Ec2Error for one of which nothing was."""
+    """Return the modifications of volumes; Ec2Error for a volume without one."""
     known = ids.ids_of(names.VOLUME.prefix, [volume.id for volume in volumes])
     never = [known[volume.id] for volume in volumes if _row(volume) is None]
     if never:

@@ -1,4 +1,4 @@
-"""How volumes and snapshots look in EC2's answers."""
+"""Representations of volumes and snapshots."""
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,26 +14,26 @@ from provisioning.ec2.tags import tags_of
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 
 NO_TYPE = "standard"
-"""What the type of a volume that has none is called."""
+"""Type name shown for a volume without a volume type."""
 
 
 @dataclass(frozen=True)
 class Related:
-    """What volumes refer to, fetched with as many queries whatever their number."""
+    """Records that volumes refer to, fetched with a constant number of queries."""
 
     ids: Mapping[uuid.UUID, str]
     """Volume → its EC2 id."""
     snapshots: Mapping[uuid.UUID, str] = field(default_factory=dict)
     instances: Mapping[uuid.UUID, str] = field(default_factory=dict)
     devices: Mapping[uuid.UUID, BlockDevice] = field(default_factory=dict)
-    """Attachment → the disk that it is for its server."""
+    """Attachment → the block device of its server."""
     tags: Mapping[uuid.UUID, Mapping[str, str]] = field(default_factory=dict)
     given: Mapping[uuid.UUID, Mapping[str, Any]] = field(default_factory=dict)
-    """Volume or disk → what clients have given for it (``ec2.given``)."""
+    """Volume or disk → values from client requests (``ec2.given``)."""
 
 
 def related(volumes: Sequence[Volume]) -> Related:
-    """Fetch what the answers about these volumes show."""
+    """Fetch the related records of these volumes."""
     keys = [volume.id for volume in volumes]
     origins = {key for volume in volumes for key in (volume.id, volume.source_volume_id) if key is not None}
     servers = {each.instance_id for volume in volumes for each in volume.attachments.all() if each.instance_id}
@@ -54,7 +54,7 @@ def _known(kind: names.Kind, resources: Iterable[uuid.UUID | None]) -> dict[uuid
 
 
 def volume_shape(volume: Volume, related: Related) -> dict[str, Any]:
-    """Return one volume, as DescribeVolumes and CreateVolume show it."""
+    """Return the representation of a volume in DescribeVolumes and CreateVolume."""
     return {
         "VolumeId": related.ids[volume.id],
         "OwnerId": volume.project_id.hex,
@@ -78,14 +78,14 @@ def _asked_name(device: BlockDevice | None, related: Related) -> str | None:
 
 
 def _type(volume: Volume, related: Related) -> dict[str, Any]:
-    """Return the type as it was asked for: Amazon's, of which this cloud has none, or the volume's own."""
+    """Return the AWS type of the request, which this cloud does not have, or else the volume's own type."""
     own = {"VolumeType": volume.volume_type.name if volume.volume_type else NO_TYPE}
     asked: dict[str, Any] = related.given.get(volume.id, {}).get(given.VOLUME_TYPE, {})
     return own | asked
 
 
 def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]:
-    """Return one use of a volume; by somebody outside it has no instance."""
+    """Return one attachment of a volume; one outside this cloud has no instance."""
     device = related.devices.get(attachment.id)
     return {
         "VolumeId": related.ids[attachment.volume_id],
@@ -98,7 +98,7 @@ def attachment_shape(attachment: Attachment, related: Related) -> dict[str, Any]
 
 
 def snapshot_shapes(snapshots: Sequence[Snapshot]) -> list[dict[str, Any]]:
-    """Return snapshots, each with its volume."""
+    """Return the representations of snapshots."""
     keys = [snapshot.id for snapshot in snapshots]
     known, tagged = ids.ids_of(names.SNAPSHOT.prefix, keys), tags_of(names.SNAPSHOT.prefix, keys)
     volumes = ids.ids_of(names.VOLUME.prefix, {snapshot.volume_id for snapshot in snapshots})

@@ -20,7 +20,7 @@ KIND = names.SNAPSHOT
 
 
 class Found(NamedTuple):
-    """A snapshot, and how it looks in an answer."""
+    """A snapshot and its representation."""
 
     snapshot: Snapshot
     shape: dict[str, Any]
@@ -33,7 +33,7 @@ class Found(NamedTuple):
     missing=names.VOLUME.missing,
 )
 def create_snapshot(call: Call) -> dict[str, Any]:
-    """Freeze what a volume has now, also while instances have it; its ``Name`` is its name everywhere."""
+    """Create a snapshot of a volume, also while it is attached; its ``Name`` tag also becomes its name."""
     given = tags.specified(call, KIND)
     volume = volume_of(call, call.arguments["VolumeId"])
     name = given.get(KIND.resource_type, {}).get("Name", "")
@@ -46,7 +46,7 @@ def create_snapshot(call: Call) -> dict[str, Any]:
 
 @action("DeleteSnapshot", "volume:delete_snapshot", takes="SnapshotId", missing=KIND.missing)
 def delete_snapshot(call: Call) -> dict[str, Any]:
-    """Delete a snapshot; volumes that were made of it stay."""
+    """Delete a snapshot; volumes created from it are kept."""
     snapshot = snapshot_of(call, call.arguments["SnapshotId"])
     if snapshot.group_snapshot_id is not None:
         why = f"The snapshot {call.arguments['SnapshotId']} belongs to a group snapshot of the Block Storage API"
@@ -68,7 +68,7 @@ def delete_snapshot(call: Call) -> dict[str, Any]:
     takes="SnapshotIds OwnerIds RestorableByUserIds Filters MaxResults NextToken",
 )
 def describe_snapshots(call: Call) -> dict[str, Any]:
-    """List the project's snapshots: nobody else may make volumes of them, and it may of no others."""
+    """List the project's snapshots; snapshots are not shared between projects."""
     given = call.get("SnapshotIds", [])
     if given and call.get("MaxResults"):
         raise errors.combination("The parameter SnapshotIds cannot be used with the parameter MaxResults")
@@ -105,7 +105,7 @@ _FILTERS: Filterable[Found] = Filterable(
 
 @action("DescribeSnapshotAttribute", "volume:get_snapshot", takes="SnapshotId Attribute")
 def describe_snapshot_attribute(call: Call) -> dict[str, Any]:
-    """Show an attribute: nobody but the project may make volumes of a snapshot, which is no product."""
+    """Show an attribute: snapshots are not shared between projects and have no product codes."""
     snapshot = snapshot_of(call, call.arguments["SnapshotId"])
     value = "ProductCodes" if call.arguments["Attribute"] == "productCodes" else "CreateVolumePermissions"
     return {"SnapshotId": ids.id_of(KIND.prefix, snapshot.id), value: []}

@@ -1,4 +1,4 @@
-"""The states of volumes, attachments and snapshots in EC2's words, which are fewer."""
+"""EC2's states of volumes, attachments and snapshots, which are fewer than ours."""
 
 from provisioning.volumes.models import Attachment, Snapshot, Volume
 from provisioning.volumes.states import AttachStatus, SnapshotStatus, VolumeStatus
@@ -25,7 +25,7 @@ _OF_ATTACHMENT = {
 }
 _OF_SNAPSHOT = {
     SnapshotStatus.CREATING: "pending",
-    SnapshotStatus.DELETING: "pending",  # EC2 has no word for it; who waits for the end goes on waiting
+    SnapshotStatus.DELETING: "pending",  # EC2 has no state for it; clients that wait for the deletion keep waiting
     SnapshotStatus.UNMANAGING: "pending",
     SnapshotStatus.ERROR: "error",
     SnapshotStatus.ERROR_DELETING: "error",
@@ -33,7 +33,7 @@ _OF_SNAPSHOT = {
 
 
 def of_volume(volume: Volume) -> str:
-    """Return the state of a volume: while something is done with it, whether somebody has it."""
+    """Return the state of a volume; during an operation, whether it is in use."""
     status = VolumeStatus(volume.status)
     if status in _OWN:
         return _OWN[status]

@@ -1,4 +1,4 @@
-"""DescribeVolumeStatus: whether what a volume has can be reached."""
+"""DescribeVolumeStatus: whether the data of a volume can be reached."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ _IO = {"ok": "passed", "impaired": "failed", "insufficient-data": "insufficient-
     passes_over="IncludeManagedResources",
 )
 def describe_volume_status(call: Call) -> dict[str, Any]:
-    """Say of each volume whether it is well and a host of its pool is there."""
+    """Show the status of each volume and whether a host of its pool is up."""
     shown, token = listed(call, volumes_of(call.context), _shaped, _FILTERS)
     return {"VolumeStatuses": shown, "NextToken": token}
 
@@ -66,7 +66,7 @@ _NOTHING = (
     *("attachment-status.instance-id", "attachment-status.io-performance"),
     *("event.description", "event.event-id", "event.event-type", "event.not-after", "event.not-before"),
 )
-"""Filters by what no volume has here."""
+"""Filters on attributes that no volume has."""
 _FILTERS: Filterable[Found] = Filterable(
     {
         "availability-zone": lambda found: found.shape["AvailabilityZone"],

@@ -1,4 +1,4 @@
-"""VPCs: networks with their subnets, routers and ways out, as EC2 knows them."""
+"""VPCs: networks with their subnets, routers and gateways in EC2's terms."""
 
 from importlib import import_module
 

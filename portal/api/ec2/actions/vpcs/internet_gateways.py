@@ -1,4 +1,4 @@
-"""Internet gateways: the way out of a VPC's router to the external network."""
+"""Internet gateways: the connection of a VPC's router to the external network."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -35,7 +35,7 @@ NOT_ATTACHED = "Gateway.NotAttached"
     over_quota={"internet gateways": "InternetGatewayLimitExceeded"},
 )
 def create_internet_gateway(call: Call) -> dict[str, Any]:
-    """Create a gateway that is attached to nothing."""
+    """Create a detached gateway."""
     given = tags.specified(call, names.GATEWAY)
     gateway = services.create_internet_gateway(call.project_id)
     tags.write(call, names.GATEWAY, [gateway.id], given)
@@ -49,8 +49,10 @@ def create_internet_gateway(call: Call) -> dict[str, Any]:
     conflict="Resource.AlreadyAssociated",
 )
 def attach_internet_gateway(call: Call) -> dict[str, Any]:
-    """Connect the VPC's router to the external network, for its elastic addresses: ``CreateRoute`` sends the other
-    traffic there.  A network without a router gets one.
+    """Connect the VPC's router to the external network.
+
+    Elastic IPs work from then on; other traffic is routed there by ``CreateRoute``. A network without a router gets
+    one.
     """
     gateway = _named(call)
     vpc = vpc_to_change(call, call.arguments["VpcId"], "update_router")
@@ -59,23 +61,23 @@ def attach_internet_gateway(call: Call) -> dict[str, Any]:
 
 
 def _router_for(call: Call, vpc: VpcNetwork) -> Router:
-    """Make the router of a network that has none."""
+    """Create the router of a network without one."""
     enforce(call, {"project_id": call.project_id}, "create_router", "add_router_interface")
     subnets = [subnet for subnet in vpc.subnets if subnet.gateway_ip is not None]
     return network.create_connected_router(call.project_id, subnets, name=vpc.network.name)
 
 
 def outside(call: Call) -> Network:
-    """Return the network that ways out lead to; Ec2Error when there is none."""
+    """Return the external network for gateways; Ec2Error if there is none."""
     networks = external_networks_for(call.context)
     if not networks:
-        raise errors.unsupported("This cloud has no external network that a router could lead to")
+        raise errors.unsupported("This cloud has no external network that a router could be connected to")
     return networks[0]
 
 
 @action("DetachInternetGateway", "update_router", takes="InternetGatewayId VpcId", conflict="DependencyViolation")
 def detach_internet_gateway(call: Call) -> dict[str, Any]:
-    """Disconnect the VPC's router; the gateway stays, and can be attached to another VPC."""
+    """Disconnect the VPC's router; the gateway is kept and can be attached to another VPC."""
     gateway = _named(call)
     vpc = vpc_to_change(call, call.arguments["VpcId"], "update_router")
     if gateway.router_id not in {router.id for router in vpc.routers}:
@@ -87,7 +89,7 @@ def detach_internet_gateway(call: Call) -> dict[str, Any]:
 
 @action("DeleteInternetGateway", "update_router", takes="InternetGatewayId", conflict="DependencyViolation")
 def delete_internet_gateway(call: Call) -> dict[str, Any]:
-    """Delete a gateway that is attached to nothing."""
+    """Delete a detached gateway."""
     services.delete_internet_gateway(_named(call))
     return {}
 
@@ -100,7 +102,7 @@ def _named(call: Call) -> InternetGateway:
 
 
 def to_change(gateway: InternetGateway) -> InternetGateway:
-    """Return a gateway that changes, as a row: one that stands for a router becomes one."""
+    """Return the gateway as a stored row; one that is derived from a router is stored first."""
     if gateway._state.adding and gateway.router_id is not None:
         services.stand_for_routers(gateway.project_id, [gateway.router_id])
     return gateway
@@ -113,7 +115,7 @@ def to_change(gateway: InternetGateway) -> InternetGateway:
     missing=names.GATEWAY.missing,
 )
 def describe_internet_gateways(call: Call) -> dict[str, Any]:
-    """List the project's gateways, attached ones with the VPCs that their routers are on."""
+    """List the project's gateways, attached ones with the VPCs of their routers."""
     wanted = call.get("InternetGatewayIds", [])
     every = names.chosen(names.GATEWAY, wanted, gateways_for(call.context), lambda gateway: gateway.id)
     found = shapes(every, vpcs_for(call.context))
@@ -127,7 +129,7 @@ def describe_internet_gateways(call: Call) -> dict[str, Any]:
 
 
 def shapes(every: Sequence[InternetGateway], vpcs: Sequence[VpcNetwork]) -> list[Shape]:
-    """Return gateways as answers show them."""
+    """Return the representations of gateways."""
     keys = [gateway.id for gateway in every]
     own, tagged = ids.ids_of(names.GATEWAY.prefix, keys), tag_records.tags_of(names.GATEWAY.prefix, keys)
     led: dict[uuid.UUID, list[uuid.UUID]] = {}

@@ -1,4 +1,4 @@
-"""The networks, subnets and routers that a request names, and which the caller may change."""
+"""Networks, subnets and routers by EC2 id, with the policy check for changes."""
 
 import hashlib
 import uuid
@@ -21,11 +21,11 @@ from provisioning.network.models import Network, Subnet
 from provisioning.network.selectors.vpcs import Table, VpcNetwork, tables_of, vpc_subnets_for, vpcs_for
 
 LONGEST_PREFIX, SHORTEST_PREFIX = 28, 16
-"""Of the ranges of VPCs and subnets, as in EC2."""
+"""Prefix lengths of VPCs and subnets, as in EC2."""
 
 
 def vpc_named(call: Call, ec2_id: str) -> VpcNetwork:
-    """Return a VPC that the caller sees; Ec2Error."""
+    """Return a VPC that the caller may see; Ec2Error."""
     found = vpcs_for(call.context, [names.resource(names.VPC, ec2_id)])
     if not found:
         raise names.not_found(names.VPC, [ec2_id])
@@ -33,19 +33,19 @@ def vpc_named(call: Call, ec2_id: str) -> VpcNetwork:
 
 
 def vpc_to_change(call: Call, ec2_id: str, *rules: str) -> VpcNetwork:
-    """Return it when the rules let the caller change it; ForbiddenError for one that another project shares."""
+    """Return a VPC if the policy allows changing it; ForbiddenError for one that another project shares."""
     vpc = vpc_named(call, ec2_id)
     enforce(call, owner_of(vpc.network), *rules)
     return vpc
 
 
 def subnet_named(call: Call, ec2_id: str) -> Subnet:
-    """Return a subnet that the caller sees; Ec2Error."""
+    """Return a subnet that the caller may see; Ec2Error."""
     return names.one(names.SUBNET, ec2_id, vpc_subnets_for(call.context))
 
 
 def table_named(call: Call, ec2_id: str) -> Table:
-    """Return a router that is on a network the caller sees, as a route table; Ec2Error."""
+    """Return a router on a network that the caller may see, as a route table; Ec2Error."""
     wanted = names.resource(names.ROUTE_TABLE, ec2_id)
     found = next((table for table in tables_of(vpcs_for(call.context)) if table.router.id == wanted), None)
     if found is None:
@@ -54,7 +54,7 @@ def table_named(call: Call, ec2_id: str) -> Table:
 
 
 def owner_of(network: Network) -> dict[str, object]:
-    """Return what rules ask about something on a network."""
+    """Return the policy target of a resource on a network."""
     owner = network.project_id
     return {"project_id": owner, "network:project_id": owner, "network:tenant_id": owner}
 
@@ -65,13 +65,13 @@ def enforce(call: Call, target: Mapping[str, object], *rules: str) -> None:
 
 
 def zone_of_networks() -> str:
-    """Return the zone that subnets are shown in: they are in every one, and EC2 has one for each."""
+    """Return the zone that subnets are shown in. They are in every zone, but EC2 shows one for each."""
     wanted, zones = settings.SCHEDULER_DEFAULT_ZONE or DEFAULT_ZONE, hosts.availability_zones()
     return wanted if wanted in zones or not zones else zones[0]
 
 
 def read_range(parameter: str, text: str, code: str) -> netaddr.IPNetwork:
-    """Read an IPv4 range from /16 to /28; bits behind its prefix are left out.  Ec2Error, ``code`` for its size."""
+    """Read an IPv4 range from /16 to /28; host bits are cleared. Raises Ec2Error, with ``code`` for a wrong size."""
     try:
         network = addressing.read_prefix(text).cidr
     except ValueError:
@@ -85,7 +85,7 @@ def read_range(parameter: str, text: str, code: str) -> netaddr.IPNetwork:
 
 
 def unless(call: Call, parameter: str, *, present: Any, why: str) -> None:
-    """Raise Ec2Error when an argument asks for something else than what is so anyway."""
+    """Raise Ec2Error if an argument differs from the only supported value."""
     given = call.get(parameter)
     wanted = given.get("Value") if isinstance(given, dict) else given
     if wanted is not None and wanted != present:
@@ -93,6 +93,6 @@ def unless(call: Call, parameter: str, *, present: Any, why: str) -> None:
 
 
 def range_id(kind: names.Kind, resource: uuid.UUID, cidr: str) -> str:
-    """Return the id of the association of a range with a VPC or a subnet, which is the same as long as both exist."""
+    """Return the id of the association of a range with a VPC or a subnet, which is stable as long as both exist."""
     digits = hashlib.sha256(f"{resource.hex} {cidr}".encode()).hexdigest()[: ids.DIGITS]
     return f"{kind.prefix}-cidr-assoc-{digits}"

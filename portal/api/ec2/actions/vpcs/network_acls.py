@@ -1,4 +1,4 @@
-"""Network ACLs: each VPC has its default one, which allows everything and cannot be changed: groups filter."""
+"""Network ACLs. Each VPC has only its default one, which allows everything and is read-only; security groups filter."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -36,7 +36,7 @@ ENTRIES = [
     missing=names.ACL.missing,
 )
 def describe_network_acls(call: Call) -> dict[str, Any]:
-    """List the default one of each VPC that the caller sees."""
+    """List the default ACL of each VPC that the caller may see."""
     rows = vpc_networks_for(call.context).prefetch_related("subnets")
     shown, token = described(call, names.ACL, call.get("NetworkAclIds", []), rows, partial(_shapes, call), _FILTERS)
     return {"NetworkAcls": shown, "NextToken": token}

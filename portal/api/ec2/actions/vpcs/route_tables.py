@@ -1,7 +1,7 @@
-"""Route tables: routers, each the main one of the networks that it was made for or came to first.
+"""Route tables, which are routers. Each is the main table of the networks it was created for or attached to first.
 
-A router has the same routes for every subnet that it is on, so that a VPC has one table, and others only where the
-Network API has put a second router on the network.
+A router has the same routes for all its subnets, so a VPC has one table, and more only if the Network API has attached
+other routers to the network.
 """
 
 import uuid
@@ -43,18 +43,18 @@ ASSOCIATED = {"State": "associated"}
 
 
 Shown = tuple[Shape, Sequence[str]]
-"""A table, and the ids of all VPCs that its router is on."""
+"""A table and the ids of all VPCs of its router."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The EC2 ids of what route tables show, and the ports that routes lead to."""
+    """The EC2 ids of route tables and their related resources, and the ports that routes use."""
 
     tables: Mapping[uuid.UUID, str]
     vpcs: Mapping[uuid.UUID, str]
     subnets: Mapping[uuid.UUID, str]
     associations: Mapping[uuid.UUID, str]
-    """Of networks with their main table, and of subnets with the one they were associated with."""
+    """Ids of associations: network → with its main table, subnet → with its explicit table."""
     gateways: Mapping[uuid.UUID, str]
     """Router → its internet gateway."""
     routed: Mapping[uuid.UUID, Sequence[str]]
@@ -72,14 +72,14 @@ class Known:
     missing=names.ROUTE_TABLE.missing,
 )
 def describe_route_tables(call: Call) -> dict[str, Any]:
-    """List the routers of the VPCs that the caller sees, with their routes and the subnets they are on."""
+    """List the routers of the VPCs that the caller may see, with their routes and subnets."""
     given, rows = call.get("RouteTableIds", []), table_routers_for(call.context)
     shown, token = described(call, names.ROUTE_TABLE, given, rows, partial(_shaped, call), _FILTERS)
     return {"RouteTables": [shape for shape, _ in shown], "NextToken": token}
 
 
 def _shaped(call: Call, routers: Sequence[Router]) -> list[Shown]:
-    """Return routers as tables show them; the others on their networks say which of them is the main one."""
+    """Return routers as route tables; the other routers of their networks determine which is the main table."""
     networks = networks_of_routers([router.id for router in routers])
     tables = {table.router.id: table for table in tables_of(vpcs_for(call.context, networks))}
     every = [tables[router.id] for router in routers]
@@ -157,18 +157,20 @@ def _routes(table: Table, known: Known) -> Iterator[Shape]:
 
 
 def destination_of(cidr: str) -> str:
-    """Return what a route's range is called in answers and requests."""
+    """Return the name of the member for a route's destination."""
     return "DestinationIpv6CidrBlock" if ":" in cidr else "DestinationCidrBlock"
 
 
 def local_ranges(table: Table) -> list[str]:
-    """Return the ranges of the networks that a router is on."""
+    """Return the ranges of the router's networks."""
     return [cidr for vpc in table.vpcs for cidr in (*vpc.cidrs, *vpc.cidrs6)]
 
 
 def routed(gateways: Sequence[InternetGateway]) -> dict[uuid.UUID, list[str]]:
-    """Return router → the destinations that are routed through its gateway: those that EC2 has routed, or the default
-    route of each IP version where the Network API has connected the router.
+    """Return router → the destinations routed through its gateway.
+
+    These are the routes created by EC2, or the default route of each IP version if the Network API has connected the
+    router.
     """
     asked, found = given.values_of([gateway.id for gateway in gateways]), {}
     for gateway in gateways:
@@ -180,7 +182,7 @@ def routed(gateways: Sequence[InternetGateway]) -> dict[uuid.UUID, list[str]]:
 
 
 def reachable(router: Router) -> list[str]:
-    """Return the default routes of the IP versions that a router has on the external network."""
+    """Return the default routes of the router's IP versions on the external network."""
     port = router.gateway_port
     versions = {":" in fixed.address for fixed in port.fixed_ips.all()} if port is not None else set()
     return [EVERYWHERE[is_ipv6] for is_ipv6 in sorted(versions)]
@@ -217,7 +219,9 @@ _FILTERS: Filterable[Shown] = Filterable(
     conflict="Resource.AlreadyAssociated",
 )
 def associate_route_table(call: Call) -> dict[str, Any]:
-    """Put a table's router on a subnet that has none; of one that it is on, only the association is written down."""
+    """Attach a table's router to a subnet without a router; if it is attached already, only the association is
+    stored.
+    """
     if not call.get("SubnetId"):
         raise errors.missing_parameter("SubnetId")
     table, subnet = table_named(call, call.arguments["RouteTableId"]), subnet_named(call, call.arguments["SubnetId"])
@@ -238,14 +242,14 @@ def associate_route_table(call: Call) -> dict[str, Any]:
 
 @action("DisassociateRouteTable", "remove_router_interface", takes="AssociationId")
 def disassociate_route_table(call: Call) -> dict[str, Any]:
-    """Let a subnet have the main table of its VPC, which is the one of the router that it is behind."""
+    """Remove the explicit association of a subnet, so that it uses the main table of its VPC."""
     given = call.arguments["AssociationId"]
     names.check_form(names.ROUTE_ASSOCIATION, [given])
     tables = tables_of(vpcs_for(call.context))
     association = names.ROUTE_ASSOCIATION.prefix
     always = {vpc.network.id for table in tables for vpc in table.main_of}
     always |= {subnet for table in tables if not table.main_of for subnet in table.subnets}
-    subnets = {subnet for table in tables for subnet in table.subnets}  # one without an id is associated by nobody
+    subnets = {subnet for table in tables for subnet in table.subnets}  # a subnet without an id has no association
     known = {**ids.given(association, subnets), **ids.ids_of(association, always)}
     wanted = next((each for each, ec2_id in known.items() if ec2_id == given), None)
     if any(vpc.network.id == wanted for table in tables for vpc in table.main_of):

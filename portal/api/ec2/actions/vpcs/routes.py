@@ -1,4 +1,4 @@
-"""Routes of a router: the default one through its internet gateway, and those through interfaces of guests."""
+"""Routes of a router: the default route through its internet gateway, and routes through interfaces of instances."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ NO_ROUTE = "InvalidRoute.NotFound"
 
 @action("CreateRoute", *RULES, takes=TAKES, conflict="RouteAlreadyExists")
 def create_route(call: Call) -> dict[str, Any]:
-    """Route a range through an interface, or everything through the internet gateway."""
+    """Create a route for a range through an interface, or a default route through the internet gateway."""
     table = _table(call)
     destination = _destination(call)
     gateway = _gateway(call, table)
@@ -39,7 +39,7 @@ def create_route(call: Call) -> dict[str, Any]:
 
 @action("ReplaceRoute", *RULES, takes=TAKES, conflict="DependencyViolation")
 def replace_route(call: Call) -> dict[str, Any]:
-    """Route a range elsewhere."""
+    """Change the target of a route."""
     table = _table(call)
     destination = _destination(call)
     gateway = _gateway(call, table)
@@ -59,7 +59,7 @@ def replace_route(call: Call) -> dict[str, Any]:
     conflict="DependencyViolation",
 )
 def delete_route(call: Call) -> dict[str, Any]:
-    """Delete a route; without the default one the gateway stays attached, for elastic addresses."""
+    """Delete a route; without the default route the gateway stays attached, for elastic IPs."""
     table = _table(call)
     destination = _destination(call)
     if destination in local_ranges(table):
@@ -77,7 +77,7 @@ def _table(call: Call) -> Table:
 
 
 def _destination(call: Call) -> str:
-    """Return the range that is asked for in one form; Ec2Error."""
+    """Return the destination, which must be specified in one form; Ec2Error."""
     given = [(name, call.arguments[name]) for name in DESTINATIONS if call.get(name)]
     if len(given) != 1:
         if given:
@@ -94,12 +94,12 @@ def _destination(call: Call) -> str:
 
 
 def _through_gateway(call: Call, table: Table) -> list[str]:
-    """Return the destinations that are routed through the table's internet gateway."""
+    """Return the destinations routed through the table's internet gateway."""
     return routed(gateways_for(call.context)).get(table.router.id, [])
 
 
 def _there(call: Call, table: Table) -> set[str]:
-    """Return the destinations of a table's routes but the local ones."""
+    """Return the destinations of a table's routes other than the local ones."""
     return {
         *_through_gateway(call, table),
         *(addressing.network_of(route["destination"]) for route in table.router.routes),
@@ -107,7 +107,7 @@ def _there(call: Call, table: Table) -> set[str]:
 
 
 def _gateway(call: Call, table: Table) -> InternetGateway | None:
-    """Return the internet gateway that a route shall lead through, None when it is an interface; Ec2Error."""
+    """Return the internet gateway of a new route, or None if its target is an interface; Ec2Error."""
     given = [name for name in TARGETS if call.get(name)]
     if len(given) > 1:
         raise errors.combination(f"Only one of {', '.join(TARGETS)} is given")
@@ -130,7 +130,7 @@ def _add(call: Call, table: Table, destination: str, gateway: InternetGateway | 
         _add_through(call, table, destination, _port(call))
         return
     if destination not in EVERYWHERE:
-        raise errors.unsupported("Only default routes lead through an internet gateway")
+        raise errors.unsupported("Only default routes may use an internet gateway")
     if destination == EVERYWHERE[1] and destination not in reachable(table.router):
         raise errors.unsupported("The external network has no addresses of IPv6")
     port = table.router.gateway_port
@@ -154,7 +154,7 @@ def _add_through(call: Call, table: Table, destination: str, port: Port) -> None
 
 
 def _port(call: Call) -> Port:
-    """Return the interface that a route shall lead through: the named one, or an instance's only one; Ec2Error."""
+    """Return the interface of a new route: the specified one, or the only interface of an instance; Ec2Error."""
     interface_id, instance_id = call.get("NetworkInterfaceId"), call.get("InstanceId")
     if interface_id:
         return names.one(names.INTERFACE, interface_id, selectors.ports_for(call.context))

@@ -1,4 +1,4 @@
-"""Subnets: parts of a VPC's range, on its router from the first moment on."""
+"""Subnets: ranges of a VPC, attached to its router when they are created."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -51,7 +51,7 @@ SLAAC = "slaac"
     conflict=CONFLICT,
 )
 def create_subnet(call: Call) -> dict[str, Any]:
-    """Make a subnet of IPv4, or of IPv6 alone (``Ipv6Native``), and put the VPC's router on it."""
+    """Create an IPv4 subnet, or an IPv6 one (``Ipv6Native``), and attach it to the VPC's router."""
     vpc = vpc_to_change(call, call.arguments["VpcId"], "create_subnet")
     _check_zone(call)
     given = tags.specified(call, names.SUBNET)
@@ -71,7 +71,7 @@ def _range(call: Call, vpc: VpcNetwork) -> netaddr.IPNetwork:
     if not cidr:
         raise errors.missing_parameter("CidrBlock")
     if call.get("Ipv6CidrBlock"):
-        raise errors.unsupported("A subnet has one range here: make a second one with Ipv6Native")
+        raise errors.unsupported("A subnet has one range here: create a second one with Ipv6Native")
     whole = read_range("CidrBlock", cidr, RANGE)
     if vpc.cidr is not None and whole not in netaddr.IPNetwork(vpc.cidr):
         raise Ec2Error(RANGE, f"The CIDR '{cidr}' is invalid: it is not within {vpc.cidr}, the range of the VPC.")
@@ -94,7 +94,7 @@ def _range6(call: Call) -> netaddr.IPNetwork:
 
 
 def _check_zone(call: Call) -> None:
-    """Refuse a zone that is not there, and one that the subnet would not be shown in."""
+    """Reject an unknown zone, and one that the subnet would not be shown in."""
     for parameter in ("AvailabilityZone", "AvailabilityZoneId"):
         zone = call.get(parameter)
         if zone is None:
@@ -114,7 +114,7 @@ def _check_zone(call: Call) -> None:
     conflict="DependencyViolation",
 )
 def delete_subnet(call: Call) -> dict[str, Any]:
-    """Delete a subnet that no interface has an address of."""
+    """Delete a subnet without interfaces."""
     subnet = subnet_named(call, call.arguments["SubnetId"])
     enforce(call, owner_of(subnet.network) | {"project_id": subnet.project_id}, "delete_subnet")
     services.delete_routed_subnet(subnet)
@@ -130,7 +130,7 @@ def describe_subnets(call: Call) -> dict[str, Any]:
 
 
 def shapes(call: Call, every: Sequence[Subnet]) -> list[Shape]:
-    """Return subnets as answers show them; their networks have been read."""
+    """Return the representations of subnets; their networks must be prefetched."""
     keys, networks = [subnet.id for subnet in every], {subnet.network_id for subnet in every}
     own, vpcs = ids.ids_of(names.SUBNET.prefix, keys), ids.ids_of(names.VPC.prefix, networks)
     tagged, free = tag_records.tags_of(names.SUBNET.prefix, keys), free_addresses(every)
@@ -203,7 +203,7 @@ _FILTERS: Filterable[Shape] = Filterable(
     missing=names.SUBNET.missing,
 )
 def modify_subnet_attribute(call: Call) -> dict[str, Any]:
-    """Take what is so of the subnet anyway, and refuse the rest."""
+    """Accept attribute values that equal the current ones; reject all others."""
     subnet = subnet_named(call, call.arguments["SubnetId"])
     enforce(call, owner_of(subnet.network) | {"project_id": subnet.project_id}, "update_subnet")
     (shape,) = shapes(call, [subnet])

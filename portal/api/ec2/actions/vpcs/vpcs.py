@@ -1,4 +1,4 @@
-"""VPCs: made with a router of their own, shown whoever made the network, and deleted."""
+"""VPCs: networks, each created with its own router. Networks of the Network API are shown as well."""
 
 import uuid
 from collections.abc import Collection, Sequence
@@ -21,9 +21,9 @@ from provisioning.network.services import vpcs as services
 
 Shape = dict[str, Any]
 NAME = "Name"
-"""The tag whose value is the name in EC2's own tools."""
+"""The tag that AWS tools show as the name."""
 ATTRIBUTES = {"EnableDnsSupport": True, "EnableDnsHostnames": True, "EnableNetworkAddressUsageMetrics": False}
-"""What is so of every VPC: guests resolve names, and have one in their network's domain."""
+"""VPC attribute → its value for every VPC; guests resolve names, and have one in their network's domain."""
 AVAILABLE, ASSOCIATED = "available", "associated"
 
 
@@ -35,13 +35,13 @@ AVAILABLE, ASSOCIATED = "available", "associated"
     over_quota={"routers": "VpcLimitExceeded"},
 )
 def create_vpc(call: Call) -> dict[str, Any]:
-    """Make a network and a router, both with the name of the tag ``Name``."""
+    """Create a network and a router, both named by the tag ``Name``."""
     cidr = call.get("CidrBlock")
     if not cidr:
         raise errors.missing_parameter("CidrBlock")
     whole = read_range("CidrBlock", cidr, "InvalidVpc.Range")
     unless(call, "InstanceTenancy", present="default", why="hosts are shared by all projects")
-    unless(call, "AmazonProvidedIpv6CidrBlock", present=False, why="make a subnet with a range of IPv6 of your own")
+    unless(call, "AmazonProvidedIpv6CidrBlock", present=False, why="create a subnet with an IPv6 range of your own")
     given = tags.specified(call, names.VPC)
     name = given.get(names.VPC.resource_type, {}).get(NAME) or f"vpc {whole}"
     made = services.create_vpc(call.project_id, str(whole), name)
@@ -51,7 +51,7 @@ def create_vpc(call: Call) -> dict[str, Any]:
 
 @action("DeleteVpc", "delete_network", takes="VpcId", missing=names.VPC.missing, conflict="DependencyViolation")
 def delete_vpc(call: Call) -> dict[str, Any]:
-    """Delete a network that has no subnet, and the router that was made with it."""
+    """Delete a network without subnets, and the router that was created with it."""
     services.delete_vpc(vpc_to_change(call, call.arguments["VpcId"], "delete_network").network)
     return {}
 
@@ -70,7 +70,7 @@ def _shaped(call: Call, networks: Sequence[Network]) -> list[Shape]:
 
 
 def shapes(call: Call, every: Sequence[VpcNetwork]) -> list[Shape]:
-    """Return VPCs as answers show them."""
+    """Return the representations of VPCs."""
     keys = [vpc.network.id for vpc in every]
     own, tagged = ids.ids_of(names.VPC.prefix, keys), tag_records.tags_of(names.VPC.prefix, keys)
     default = default_network(call.context)
@@ -139,7 +139,7 @@ _FILTERS: Filterable[Shape] = Filterable(
 
 @action("DescribeVpcAttribute", "get_network", takes="VpcId Attribute", missing=names.VPC.missing)
 def describe_vpc_attribute(call: Call) -> dict[str, Any]:
-    """Say of a VPC what is so of all of them."""
+    """Return VPC attributes, which are the same for every VPC."""
     vpc = vpc_named(call, call.arguments["VpcId"])
     wanted = call.arguments["Attribute"]
     name = f"{wanted[0].upper()}{wanted[1:]}"
@@ -148,7 +148,7 @@ def describe_vpc_attribute(call: Call) -> dict[str, Any]:
 
 @action("ModifyVpcAttribute", "update_network", takes=f"VpcId {' '.join(ATTRIBUTES)}", missing=names.VPC.missing)
 def modify_vpc_attribute(call: Call) -> dict[str, Any]:
-    """Take what is so of every VPC anyway, and refuse the rest."""
+    """Accept attribute values that equal the current ones; reject all others."""
     vpc_to_change(call, call.arguments["VpcId"], "update_network")
     if not call.arguments.keys() & ATTRIBUTES.keys():
         raise errors.missing_parameter("EnableDnsSupport")
