@@ -1,4 +1,4 @@
-"""The bases of views of what belongs to a domain: its administrator is told 404 for what is in another domain."""
+"""Bases of the views of resources in a domain. Domain administrators get 404 for resources of other domains."""
 
 import functools
 from typing import Any, ClassVar, Generic, TypeVar
@@ -16,12 +16,12 @@ Record = TypeVar("Record", Project, User, Group)
 
 
 class DomainView(ServiceView):
-    """A resource whose rule asks in which domain the object is; ``what`` it is names the id in the address."""
+    """A resource whose rule depends on its domain; ``what`` is the prefix of the path's id parameter."""
 
     what: ClassVar[str] = "resource"
 
     def check_rule(self, request: Request) -> None:
-        """Ask the policy; 404 for who would be allowed to in the domain of the token, and 403 for everybody else."""
+        """Check the policy. Callers who would be allowed to in the domain of their token get 404, others get 403."""
         try:
             super().check_rule(request)
         except ForbiddenError:
@@ -29,7 +29,9 @@ class DomainView(ServiceView):
             raise
 
     def hide(self, rule: str) -> None:
-        """Raise NotFoundError when the caller may do this in the own domain: the object is elsewhere, or nowhere."""
+        """Raise NotFoundError if the rule allows the caller in the domain of the token: the object is in another domain
+        or does not exist.
+        """
         own = self.context.domain_id
         if own is not None and policy.allows(self.context, rule, {"domain_id": own}):
             raise self.missing()
@@ -38,22 +40,22 @@ class DomainView(ServiceView):
         return NotFoundError(f"Could not find {self.what}: {str(self.kwargs.get(f'{self.what}_id', ''))[:64]}.")
 
     def allows_in(self, rule: str, domain_id: str) -> bool:
-        """Whether the caller may do this in that domain."""
+        """Whether the rule allows the caller in that domain."""
         return policy.allows(self.context, rule, {"domain_id": domain_id})
 
     def refuse_operators(self, record: User | Group) -> None:
-        """Raise ForbiddenError when a mere domain's administrator would get power over one of the cloud."""
+        """Raise ForbiddenError if a domain administrator would gain control of a cloud administrator."""
         privilege_escalation.refuse_superior(self.context, record)
 
 
 class RecordView(DomainView, Generic[Record]):
-    """One record of ``model`` by the id in the address, and the domain that it is in."""
+    """One record of ``model`` by the id in the path, and its domain."""
 
     model: type[Record]
 
     @functools.cached_property
     def found(self) -> Record | None:
-        """The record, if there is one of this id."""
+        """The record, or None."""
         return by_id(self.model, self.kwargs[f"{self.what}_id"])
 
     @property
@@ -64,7 +66,7 @@ class RecordView(DomainView, Generic[Record]):
         return self.found
 
     def policy_target(self) -> dict[str, object]:
-        """A record is itself, in its domain."""
+        """Return the ids of the record and its domain."""
         return {
             f"{self.what}_id": self.kwargs[f"{self.what}_id"],
             "domain_id": self.found.domain_id if self.found else None,
@@ -72,34 +74,35 @@ class RecordView(DomainView, Generic[Record]):
 
 
 class CollectionView(DomainView):
-    """A list, and making what is in it."""
+    """A list, and the creation of its members."""
 
     listing_rule: ClassVar[str]
 
     def policy_target(self) -> dict[str, object]:
-        """Ask about the domain of the token first; what is made elsewhere is asked about again."""
+        """Return the domain of the token; creation in another domain checks the policy again."""
         return {"domain_id": self.context.domain_id}
 
     @property
     def within(self) -> str | None:
-        """The domain that lists are narrowed to: that of the token."""
+        """The domain that lists are filtered by: that of the token."""
         return self.context.domain_id
 
     @property
     def default_domain(self) -> str:
-        """The domain of what is made without saying where: that of the token, or that of the user."""
+        """The default domain of new records: that of the token, otherwise that of the user."""
         if self.context.domain_id is not None:
             return self.context.domain_id
         return self.context.project_domain_id if self.context.project_id else self.context.user_domain_id
 
     def domain_to_make_in(self, domain_id: str) -> Domain:
-        """Return the domain in which something is to be made; ForbiddenError, NotFoundError without one."""
+        """Return the domain of a new record; ForbiddenError, or NotFoundError if it does not exist."""
         policy.enforce(self.context, self.rules["POST"], {"domain_id": domain_id})
         return existing(Domain, domain_id)
 
     def sees_all(self, request: Request) -> bool:
-        """Whether the caller sees the whole list; ForbiddenError for others who ask for no name: clients are given
-        names for ids, so that everybody finds the own by name.
+        """Whether the caller sees the whole list; ForbiddenError for other callers unless they filter by name.
+
+        Clients send names as ids first, so every user can find its own records by name.
         """
         if policy.allows(self.context, self.listing_rule, self.policy_target()):
             return True
@@ -108,9 +111,9 @@ class CollectionView(DomainView):
         return False
 
     def refuse_others(self, request: Request, found: Found[Any]) -> None:
-        """Raise ForbiddenError, as Keystone does, for who may not list and whose own is not of that name.
+        """Raise ForbiddenError, as Keystone does, if a caller who may not list finds no record of its own by that name.
 
-        Clients that are told so take the name for an id and go on.  A further page may be empty.
+        Clients then use the name as an id. Pages after the first may be empty.
         """
         if not found.rows and "marker" not in request.query_params:
             policy.enforce(self.context, self.listing_rule, self.policy_target())

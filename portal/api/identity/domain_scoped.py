@@ -1,4 +1,4 @@
-"""The base of views of records that the administrator of a domain manages inside it, and never sees outside it."""
+"""Base of views of records that a domain administrator manages in the domain and cannot see outside it."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -14,7 +14,7 @@ from provisioning.identity.selectors.lookups import by_id
 
 @dataclass(frozen=True, slots=True)
 class AddressedRecord:
-    """What a part of the address names: of which model, its id as it was given, and the record if there is one."""
+    """A record named in the path: its model, the id as text, and the record if it exists."""
 
     model: type[Domain | Group | Project | Role | User]
     text: str
@@ -26,7 +26,7 @@ class AddressedRecord:
 
     @property
     def domain_id(self) -> str | None:
-        """The domain that it is in, or is; None: of no domain, or not there."""
+        """The domain of the record, or the domain itself; None without a domain or a record."""
         if self.record is None:
             return None
         return self.record.id if isinstance(self.record, Domain) else self.record.domain_id
@@ -36,10 +36,10 @@ class AddressedRecord:
 
 
 class DomainScopedView(ServiceView):
-    """Looks up what the address names before the policy is asked, and answers 404 for what is not there.
+    """Looks up the records in the path before the policy check, and answers 404 for missing ones.
 
-    Who may not see whether it is there is answered 403 alike.  To administrator and manager of a domain, who may see
-    what is in the domain, everything else is answered like what does not exist.
+    Callers without permission get 403 whether or not the record exists. For the administrator and manager of a domain,
+    records of other domains do not exist.
     """
 
     models: ClassVar[dict[str, type[Domain | Group | Project | Role | User]]] = {
@@ -54,7 +54,7 @@ class DomainScopedView(ServiceView):
     addressed: dict[str, AddressedRecord]
 
     def check_rule(self, request: Request) -> None:
-        """Look up, ask, and then say what is missing."""
+        """Look up the records, check the policy, and then report missing ones."""
         self.addressed = {
             name: AddressedRecord(self.models[name], text, by_id(self.models[name], text))
             for name, text in self.kwargs.items()

@@ -1,4 +1,4 @@
-"""Translates the fields of a request into what the services take: known, read-only and additional ones."""
+"""Converts request fields into arguments of the services: known, read-only and additional fields."""
 
 from collections.abc import Container, Mapping
 from datetime import UTC, datetime
@@ -7,13 +7,13 @@ from typing import Any
 from provisioning.common.errors import ForbiddenError, InvalidInputError
 
 NEVER = frozenset({"original_password", "federated"})
-"""Fields that mean something elsewhere and are not kept."""
+"""Fields that have a meaning elsewhere and are never stored."""
 SHOWN = frozenset({"links", "password_expires_at"})
-"""Fields that answers have: a client that sends an answer back changes nothing by them."""
+"""Fields of responses; they are ignored, so that clients can send a response back."""
 
 
 def further(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
-    """Return the additional fields of a body; InvalidInputError for one that is no field of this kind."""
+    """Return the additional fields of a body; InvalidInputError for a field that cannot be set."""
     for name in body:
         if name in NEVER or not name.strip():
             raise InvalidInputError(f"Invalid input for field/attribute {name}. It cannot be set here.", field=name)
@@ -21,7 +21,7 @@ def further(body: Mapping[str, Any], known: Container[str]) -> dict[str, Any]:
 
 
 def changes(body: Mapping[str, Any], columns: Container[str], *plain: str) -> dict[str, Any]:
-    """Return what a body changes: the ``plain`` fields as they are, the description, and the additional fields."""
+    """Return the changes in a body: the ``plain`` fields unchanged, the description, and the additional fields."""
     found = {name: body[name] for name in plain if name in body}
     if "description" in body:
         found["description"] = text(body["description"])
@@ -31,14 +31,14 @@ def changes(body: Mapping[str, Any], columns: Container[str], *plain: str) -> di
 
 
 def refuse(body: Mapping[str, Any], *names: str) -> None:
-    """Raise InvalidInputError when one of these is given: the cloud gives it."""
+    """Raise InvalidInputError if one of these fields is specified; the cloud sets them."""
     for name in names:
         if name in body:
             raise InvalidInputError(f"Invalid input for field/attribute {name}. It is given by the cloud.", field=name)
 
 
 def refuse_change(body: Mapping[str, Any], present: Mapping[str, object], *forbidden: str) -> None:
-    """Raise InvalidInputError when a field that never changes would; ForbiddenError for the ``forbidden`` ones."""
+    """Raise InvalidInputError if an immutable field would change; ForbiddenError for the ``forbidden`` ones."""
     for name, value in present.items():
         if name in body and body[name] != value:
             kind = ForbiddenError if name in forbidden else InvalidInputError
@@ -46,12 +46,12 @@ def refuse_change(body: Mapping[str, Any], present: Mapping[str, object], *forbi
 
 
 def text(value: str | None) -> str:
-    """Return the text; null is none."""
+    """Return the text; null becomes empty."""
     return value or ""
 
 
 def moment(body: Mapping[str, Any], name: str) -> datetime | None:
-    """Return the moment that a field's ISO 8601 text spells, in UTC when it says no zone; InvalidInputError."""
+    """Return the time of a field in ISO 8601, in UTC if it has no time zone; InvalidInputError if it is malformed."""
     text = body.get(name)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""What several answers of the Identity API v3 share: times, links, names, and the frame of a list."""
+"""Parts of several responses of the Identity API v3: times, links, names, and the frame of a list."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -18,12 +18,12 @@ def time_of(moment: datetime) -> str:
 
 
 def time_without_zone(moment: datetime) -> str:
-    """Return ``2026-01-31T12:00:00.000000``, in UTC: as Keystone writes times that it has from its database."""
+    """Return ``2026-01-31T12:00:00.000000`` in UTC, the format in which Keystone writes times of its database."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
 
 
 def expiry(user: User) -> str | None:
-    """Return when the password expires, as ``2026-01-31T12:00:00.000000`` in UTC; None: never."""
+    """Return the time at which the password expires, as ``2026-01-31T12:00:00.000000`` in UTC; None if it does not."""
     if user.password_expires_at is None or user.options.get("ignore_password_expiry") is True:
         return None
     return time_without_zone(user.password_expires_at)

@@ -1,4 +1,4 @@
-"""What the queries of all lists of the Identity API share."""
+"""Common parts of the queries of the Identity API's lists."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,12 @@ from provisioning.common.errors import InvalidInputError
 
 
 def parameters(schemas: Mapping[str, Schema]) -> Schema:
-    """Return the schema of a query of which every parameter can be left out or repeated; others are passed over."""
+    """Return the schema of a query whose parameters are optional and repeatable; unknown ones are ignored."""
     return {"type": "object", "properties": {name: {"type": "array", "items": one} for name, one in schemas.items()}}
 
 
 def boolean(name: str, text: str) -> bool:
-    """Return what the text says; nothing at all is true, as in Keystone.  Raises InvalidInputError."""
+    """Return the boolean in the text; empty is true, as in Keystone. Raises InvalidInputError."""
     try:
         return not text or bool(strutils.bool_from_string(text, strict=True))
     except ValueError as error:
@@ -23,5 +23,5 @@ def boolean(name: str, text: str) -> bool:
 
 
 def flag(request: Request, name: str) -> bool:
-    """Whether the query has this parameter and does not say that it is false."""
+    """Whether the query has this parameter with a value other than false."""
     return name in request.query_params and boolean(name, request.query_params[name])

@@ -1,4 +1,4 @@
-"""Short lists of identity: filters, sorting and pages over what is shown; roles, regions, services and endpoints."""
+"""Short lists of the Identity API, filtered, sorted and paged in memory: roles, regions, services, endpoints."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -23,11 +23,11 @@ _WAYS: dict[str, Callable[[str, str], bool]] = {
 def listed(
     request: Request, name: str, items: Iterable[Shape], *, filters: tuple[str, ...], path: str | None = None
 ) -> Shape:
-    """Return the list's body: the items that the query asks for by these attributes, sorted by ``sort_key`` and
-    ``sort_dir``, ``limit`` of them after ``marker``.
+    """Return the list's body: the items that match the query's ``filters``, sorted by ``sort_key`` and ``sort_dir``,
+    ``limit`` of them after ``marker``.
 
-    A text is also found by a part: ``name__contains``, ``__startswith``, ``__endswith``, each with an ``i`` before it
-    when capitals make no difference.  ``path`` of the list begins after ``/v3``.  InvalidInputError for a wrong value.
+    Text attributes also have ``name__contains``, ``__startswith`` and ``__endswith``, and with an ``i`` prefix the
+    case-insensitive forms. ``path`` of the list begins after ``/v3``. Raises InvalidInputError for an invalid value.
     """
     found = [item for item in items if all(_matches(request, item, attribute) for attribute in filters)]
     found = _sorted(request, found, {"id", *filters})

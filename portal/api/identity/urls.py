@@ -1,4 +1,4 @@
-"""Identity API v3 and v2.0 under ``/identity``; a slash at the end makes no difference."""
+"""Identity API v3 and v2.0 under ``/identity``; a trailing slash is optional."""
 
 from django.urls import re_path
 

@@ -1,4 +1,4 @@
-"""Identity API v2.0, for clients that know no domains: tokens and tenants of the default domain."""
+"""Identity API v2.0, for clients without domains: tokens and tenants of the default domain."""
 
 from typing import Any, ClassVar
 
@@ -21,12 +21,12 @@ DOMAIN = "default"
 
 
 class V2View(ServiceView):
-    """Every resource of v2.0; a cloud that does not offer it answers 404 everywhere."""
+    """Base of the resources of v2.0; 404 for all of them if the cloud has it disabled."""
 
     public = True
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Look at the setting before anything else."""
+        """Check the setting before anything else."""
         if not settings.IDENTITY_V2:
             raise NotFoundError("The resource could not be found.")
         super().initial(request, *args, **kwargs)
@@ -36,7 +36,7 @@ class VersionView(V2View):
     """``GET /identity/v2.0``."""
 
     def get(self, request: Request) -> Response:
-        """Describe this version of the API."""
+        """Show this version of the API."""
         return Response({"version": versions.document_v2(request)})
 
 
@@ -44,7 +44,7 @@ class ExtensionsView(V2View):
     """``GET /v2.0/extensions``."""
 
     def get(self, request: Request) -> Response:
-        """List the extensions: there are none."""
+        """List the extensions; there are none."""
         return Response({"extensions": {"values": []}})
 
 
@@ -75,14 +75,14 @@ class TokenView(V2View):
         return {"user_id": self._worth.user_id}
 
     def get(self, request: Request, token_id: str) -> Response:
-        """Describe a token; 404 for one that is not good, that v2.0 cannot say, or that is not for ``belongsTo``."""
+        """Show a token; 404 if it is invalid, not representable in v2.0, or not for the tenant in ``belongsTo``."""
         self._check(request)
         response = Response(shapes.access(request, token_id, self._subject, self._worth))
         response["Cache-Control"] = "no-store"
         return response
 
     def delete(self, request: Request, token_id: str) -> Response:
-        """Give a token back."""
+        """Revoke a token."""
         revoke_token(self._subject)
         return Response(status=204)
 

@@ -1,4 +1,4 @@
-"""What the Identity API is: the version documents."""
+"""Version documents of the Identity API."""
 
 from typing import Any
 
@@ -33,12 +33,12 @@ def document_v2(request: Request) -> dict[str, Any]:
 
 
 class VersionsView(ServiceView):
-    """``GET /identity``: all versions there are."""
+    """``GET /identity``: all versions."""
 
     public = True
 
     def get(self, request: Request) -> Response:
-        """Answer 300 as Keystone does: the client has to choose."""
+        """Answer 300 as Keystone does, as the client has to choose."""
         found = [document_v3(request), *([document_v2(request)] if settings.IDENTITY_V2 else [])]
         return Response({"versions": {"values": found}}, status=300)
 
@@ -49,5 +49,5 @@ class VersionView(ServiceView):
     public = True
 
     def get(self, request: Request) -> Response:
-        """Describe this version of the API."""
+        """Show this version of the API."""
         return conditional.answer(self, lambda: {"version": document_v3(request)}, remember=False)

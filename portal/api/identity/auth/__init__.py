@@ -1,1 +1,1 @@
-"""Tokens, and what signed-in users learn about and do for themselves."""
+"""Tokens, and operations of authenticated users on their own account."""

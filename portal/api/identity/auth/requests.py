@@ -1,4 +1,4 @@
-"""Reads a request for a token: what proves who asks, and which scope is wanted."""
+"""Reads a token request: the authentication methods and the requested scope."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -22,23 +22,23 @@ from provisioning.identity.services.passcodes import PasscodeProof
 METHODS = frozenset({"password", "token", "application_credential"})
 RECEIPT = "Openstack-Auth-Receipt"
 FIRST_DOMAIN = "default"
-"""The one that clients of v2.0 live in."""
+"""The domain of users of v2.0."""
 Body = dict[str, Any]
 
 
 class UnsupportedMethodError(NotAuthenticatedError):
-    """A way to sign in that is not offered; ``identity`` says which are, as in Keystone's fault."""
+    """An authentication method that is not supported; ``identity`` has the supported ones, as in Keystone's fault."""
 
     code = "unsupported_method"
 
     def __init__(self, offered: Iterable[str]) -> None:
-        """Say it in Keystone's words."""
+        """Set Keystone's message."""
         self.identity = {"methods": sorted(offered)}
         super().__init__("Attempted to authenticate with an unsupported method.")
 
 
 def v3(request: Request, auth: Body) -> AuthRequest:
-    """Translate the body of ``POST /v3/auth/tokens``; what a method needs must stand beside it."""
+    """Convert the body of ``POST /v3/auth/tokens``; every method in ``methods`` must have its own block."""
     identity = auth["identity"]
     methods = tuple(dict.fromkeys(identity["methods"]))
     offered = METHODS | ({"totp"} if settings.TOTP else set())
@@ -63,7 +63,7 @@ def v3(request: Request, auth: Body) -> AuthRequest:
 
 
 def v2(request: Request, auth: Body) -> AuthRequest:
-    """Translate the body of ``POST /v2.0/tokens``: a password or a token, and the tenant by id or by name, if any."""
+    """Convert the body of ``POST /v2.0/tokens``: a password or a token, and optionally the tenant by id or name."""
     if ("passwordCredentials" in auth) == ("token" in auth):
         raise expecting("passwordCredentials or token", "auth")
     tenant_id, tenant_name = auth.get("tenantId"), auth.get("tenantName")
@@ -134,7 +134,7 @@ def _scope(scope: Any) -> Scope:
 
 
 def _domain(owner: Body, what: str) -> tuple[str | None, str | None]:
-    """Return id and name of the domain, one of which is given."""
+    """Return id and name of the domain, one of which is specified."""
     domain = owner.get("domain", {})
     if "id" not in domain and "name" not in domain:
         raise expecting("domain", what)
@@ -142,7 +142,7 @@ def _domain(owner: Body, what: str) -> tuple[str | None, str | None]:
 
 
 def expecting(name: str, place: str) -> InvalidInputError:
-    """Return the error that something is missing, in Keystone's words."""
+    """Return the error for a missing member, with Keystone's message."""
     return InvalidInputError(
         f"Expecting to find {name} in {place}. The server could not comply with the request since it is either "
         "malformed or otherwise incorrect. The client is assumed to be in error.",

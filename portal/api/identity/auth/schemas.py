@@ -20,7 +20,7 @@ def _object(properties: Schema, required: list[str] | None = None) -> Schema:
 
 
 def _open(properties: Schema, required: list[str] | None = None) -> Schema:
-    """Return the schema of a part of ``auth``: Keystone ignores what it does not know there."""
+    """Return the schema of a part of ``auth``; unknown members are ignored, as in Keystone."""
     return _object(properties, required) | {"additionalProperties": True}
 
 
@@ -38,7 +38,7 @@ _SCOPE: Schema = {
     },
     "oneOf": [{"required": [name]} for name in ("project", "domain", "system", "OS-TRUST:trust", "unscoped")],
 }
-"""Exactly one of the scopes that Keystone knows."""
+"""Exactly one of Keystone's scopes."""
 
 AUTH = _open(
     {
@@ -64,7 +64,7 @@ AUTH = _open(
     },
     ["auth"],
 )
-"""``POST /v3/auth/tokens``.  Blocks of methods that are not offered may stand there; naming them is refused."""
+"""``POST /v3/auth/tokens``. Blocks of unsupported methods are allowed, but naming such a method is rejected."""
 
 PASSWORD_CHANGE = _object(
     {"user": _object({"original_password": _PASSWORD, "password": _PASSWORD}, ["original_password", "password"])},

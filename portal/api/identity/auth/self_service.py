@@ -1,4 +1,4 @@
-"""``/v3/auth/…`` and one's password: what signed-in users learn about and do for themselves."""
+"""``/v3/auth/…`` and password changes: operations of authenticated users on their own account."""
 
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ class OwnProjectsView(ServiceView):
     rules = {"GET": "identity:get_auth_projects"}
 
     def get(self, request: Request) -> Response:
-        """List the projects that the caller may enter with this token."""
+        """List the projects that this token can be rescoped to."""
         found = (directory.project(request, project) for project in projects_open_to(self.context))
         return Response(fragments.listing(request, "projects", found, "/auth/projects"))
 
@@ -35,7 +35,7 @@ class OwnDomainsView(ServiceView):
     rules = {"GET": "identity:get_auth_domains"}
 
     def get(self, request: Request) -> Response:
-        """List the domains that the caller may enter with this token."""
+        """List the domains that this token can be rescoped to."""
         found = (directory.domain(request, domain) for domain in domains_open_to(self.context))
         return Response(fragments.listing(request, "domains", found, "/auth/domains"))
 
@@ -46,7 +46,7 @@ class OwnSystemView(ServiceView):
     rules = {"GET": "identity:get_auth_system"}
 
     def get(self, request: Request) -> Response:
-        """Say whether the caller may enter the system with this token."""
+        """Return whether this token can be rescoped to the system."""
         found = [{"all": True}] if may_enter_system(self.context) else []
         return Response({"system": found, "links": fragments.self_link(request, "/auth/system")})
 
@@ -65,17 +65,20 @@ class CatalogView(ServiceView):
 
 
 class PasswordView(ServiceView):
-    """``POST /v3/users/{id}/password``: who knows the present password needs no token, or an expired one would stay."""
+    """``POST /v3/users/{id}/password``.
+
+    The current password authorizes the change, so that expired passwords can be changed.
+    """
 
     public = True
     limited = frozenset({"POST"})
     schemas: ClassVar[Schemas] = {"POST": schemas.PASSWORD_CHANGE}
 
     def post(self, request: Request, user_id: str) -> Response:
-        """Change a user's password, which ends every token of the user."""
+        """Change a user's password, which revokes all tokens of the user."""
         body = self.checked_body()["user"]
         claimed = read_id(user_id)
-        if claimed is not None:  # who it is, the password will show
+        if claimed is not None:  # the password authenticates the user
             policy.enforce(RequestContext(claimed, "", None), "identity:change_password", {"user_id": claimed})
         change_password(user_id, body["original_password"], body["password"], source=client_address(request))
         return Response(status=204)

@@ -25,7 +25,7 @@ Shape = dict[str, Any]
 
 
 def token(request: Request, data: TokenData, context: RequestContext, *, catalog: bool) -> Shape:
-    """Return the body that describes a token; ``context`` says what it is worth now."""
+    """Return the body that describes a token; ``context`` has its current rights."""
     user = existing(User, (context.user_id or data.user_id).hex)
     body: Shape = {
         "methods": list(data.methods),
@@ -47,7 +47,7 @@ def token(request: Request, data: TokenData, context: RequestContext, *, catalog
 
 
 def receipt(error: MoreMethodsError) -> Shape:
-    """Return the body that says what is proved, and what the user's rules ask for besides."""
+    """Return the body with the methods that succeeded and the rules of the user that are still to be met."""
     found = error.receipt
     described = {
         "methods": list(found.methods),
@@ -96,7 +96,7 @@ def access(request: Request, value: str, data: TokenData, context: RequestContex
 
 
 def tenant(record: Project) -> Shape:
-    """Return a project as the Identity API v2.0 knows it."""
+    """Return a project in the format of the Identity API v2.0."""
     return {
         "id": record.id.hex,
         "name": record.name,
@@ -106,7 +106,7 @@ def tenant(record: Project) -> Shape:
 
 
 def services_v2(request: Request, data: TokenData) -> list[Shape]:
-    """Return the catalog in the form of v2.0: one entry for each region, with the address at each interface."""
+    """Return the catalog in the format of v2.0: one entry for each region, with an address for each interface."""
     found = []
     for service in catalog_of(request, data):
         regions: dict[str, Shape] = {}
@@ -146,7 +146,7 @@ def _trust(trust_id: uuid.UUID) -> Shape:
 
 
 def _credential(data: TokenData, context: RequestContext) -> Shape:
-    """Return what keystonemiddleware reads: the access rules decide which requests the token may make."""
+    """Return the application credential as keystonemiddleware reads it; its access rules limit the token's requests."""
     assert data.application_credential is not None  # noqa: S101 - the caller looked
     record = application_credential_by(credential_id=data.application_credential.hex)
     name = record.name if record is not None else ""

@@ -1,4 +1,4 @@
-"""``/v3/auth/tokens``: get a token, look into one, give one back."""
+"""``/v3/auth/tokens``: issue, validate and revoke tokens."""
 
 from typing import ClassVar
 
@@ -22,7 +22,7 @@ NO = frozenset({"", "0", "false", "no", "off"})
 
 
 class TokensView(ServiceView):
-    """Tokens.  The one that is spoken of stands in the header ``X-Subject-Token``."""
+    """Tokens. The header ``X-Subject-Token`` contains the token that the request is about."""
 
     rules = {
         "GET": "identity:validate_token",
@@ -36,7 +36,7 @@ class TokensView(ServiceView):
     _worth: RequestContext
 
     def post(self, request: Request) -> Response:
-        """Issue a token (201); its value stands in a header.  A receipt (401) where the user's rules ask for more."""
+        """Issue a token (201) in a header, or a receipt (401) if the user's rules require more methods."""
         try:
             token, context = authenticate(requests.v3(request, self.checked_body()["auth"]))
         except MoreMethodsError as error:
@@ -47,11 +47,11 @@ class TokensView(ServiceView):
         return self._answer(request, token.data, context, token.value, 201)
 
     def get(self, request: Request) -> Response:
-        """Describe a token that is good; 404 for any other.  With ``allow_expired`` it may have ended by its time."""
+        """Show a valid token; 404 for any other. With ``allow_expired`` it may have expired."""
         return self._answer(request, self._subject, self._worth, request.headers[SUBJECT], 200)
 
     def delete(self, request: Request) -> Response:
-        """Give a token back: from now on it and all that were got by it are worth nothing."""
+        """Revoke a token and all tokens that were obtained with it."""
         revoke_token(self._subject)
         return Response(status=204)
 
@@ -73,9 +73,9 @@ class TokensView(ServiceView):
 
 
 def subject_of(caller: RequestContext, value: str, *, ended: bool = False) -> tuple[TokenData, RequestContext]:
-    """Return the token that is spoken of and what it is worth, or raise NotFoundError: it is worth nothing.
+    """Return the subject token and its current context, or raise NotFoundError if it is invalid.
 
-    ``ended``: also when its time is over, for those who may look into such.
+    ``ended``: accept an expired token, if the caller may validate those.
     """
     ended = ended and policy.allows(caller, "novella:validate_expired_token")
     try:

@@ -43,7 +43,7 @@ class EndpointGroupsView(ServiceView):
         return Response(listed(request, "endpoint_groups", items, filters=("name",), path=PATH))
 
     def post(self, request: Request) -> Response:
-        """Make a group (201)."""
+        """Create an endpoint group (201)."""
         body = self.checked_body()["endpoint_group"]
         made = create_endpoint_group(body["name"], body["filters"], description=body.get("description"))
         return Response({"endpoint_group": shapes.endpoint_group(request, made)}, status=201)
@@ -63,7 +63,7 @@ class EndpointGroupView(ServiceView):
         return self._shown(request, existing_endpoint_group(endpoint_group_id))
 
     def patch(self, request: Request, endpoint_group_id: str) -> Response:
-        """Change a group.  The standard client always sends every field, with null for those that stay as they are."""
+        """Update a group. The standard client always sends every field; null leaves a field unchanged."""
         group = existing_endpoint_group(endpoint_group_id)
         changes = self.checked_body()["endpoint_group"]
         if any(changes.get(name, "") is None for name in ("name", "filters")):
@@ -72,7 +72,7 @@ class EndpointGroupView(ServiceView):
         return self._shown(request, group)
 
     def delete(self, request: Request, endpoint_group_id: str) -> Response:
-        """Delete a group; projects that it was added to lose its endpoints."""
+        """Delete a group; its projects lose its endpoints."""
         delete_endpoint_group(existing_endpoint_group(endpoint_group_id))
         return Response(status=204)
 
@@ -86,7 +86,7 @@ class GroupEndpointsView(ServiceView):
     rules = {"GET": "identity:list_endpoints_associated_with_endpoint_group"}
 
     def get(self, request: Request, endpoint_group_id: str) -> Response:
-        """List the endpoints that are as the group's filters say."""
+        """List the endpoints that match the group's filters."""
         group = existing_endpoint_group(endpoint_group_id)
         items = (shapes.endpoint(request, endpoint) for endpoint in endpoints_in(group))
         return Response(fragments.listing(request, "endpoints", items, f"{PATH}/{group.id.hex}/endpoints"))
@@ -113,7 +113,7 @@ class GroupProjectView(ServiceView):
     }
 
     def get(self, request: Request, endpoint_group_id: str, project_id: str) -> Response:
-        """Show that the group was added to the project."""
+        """Show the group if it was added to the project."""
         project, group = existing(Project, project_id), existing_endpoint_group(endpoint_group_id)
         if not has_group(project, group):
             raise NotFoundError("Endpoint Group Project Association not found.")

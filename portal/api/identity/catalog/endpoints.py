@@ -1,4 +1,4 @@
-"""``/v3/endpoints``: where services are."""
+"""``/v3/endpoints``: addresses of services."""
 
 from typing import Any, ClassVar
 
@@ -17,9 +17,10 @@ _KNOWN = frozenset({"interface", "url", "service_id", "region_id", "region", "en
 
 
 def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Translate the checked body; what it names and is not there is an InvalidInputError.
+    """Convert the validated body; InvalidInputError if a service or region in it does not exist.
 
-    ``region`` is the older word for ``region_id``; with it a region that is not there is made, as Keystone does.
+    ``region`` is the older name of ``region_id``; a region specified so is created if it does not exist, as in
+    Keystone.
     """
     given = body["endpoint"]
     known = {name: value for name, value in given.items() if name in _KNOWN}
@@ -46,7 +47,7 @@ class EndpointsView(ServiceView):
     queries: ClassVar[Schemas] = {"GET": query_of("interface", "service_id", "region_id", "enabled")}
 
     def get(self, request: Request) -> Response:
-        """List the endpoints, disabled ones too."""
+        """List the endpoints, including disabled ones."""
         items = (shapes.endpoint(request, endpoint) for endpoint in endpoints())
         filters = ("interface", "service_id", "region_id", "enabled")
         return Response(listed(request, "endpoints", items, filters=filters))

@@ -1,4 +1,4 @@
-"""``/v3/policies``: texts that services once read their rules from; deprecated, kept and not used."""
+"""``/v3/policies``: policy texts that services once read; deprecated, stored but not used."""
 
 from typing import Any, ClassVar
 

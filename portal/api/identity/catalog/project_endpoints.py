@@ -1,4 +1,4 @@
-"""``/v3/OS-EP-FILTER/projects``: which endpoints the catalog of one project shows."""
+"""``/v3/OS-EP-FILTER/projects``: the endpoints in the catalog of a project."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -28,7 +28,7 @@ class ProjectEndpointsView(ServiceView):
     rules = {"GET": "identity:list_endpoints_for_project"}
 
     def get(self, request: Request, project_id: str) -> Response:
-        """List the endpoints that were added to the project, singly or by a group."""
+        """List the endpoints that were added to the project, directly or by a group."""
         project = existing(Project, project_id)
         items = (shapes.endpoint(request, endpoint) for endpoint in endpoints_of_project(project))
         return Response(fragments.listing(request, "endpoints", items, f"{PATH}/{project.id.hex}/endpoints"))
@@ -44,7 +44,7 @@ class ProjectEndpointView(ServiceView):
     }
 
     def get(self, request: Request, project_id: str, endpoint_id: str) -> Response:
-        """Answer 204 when the endpoint itself was added to the project."""
+        """Answer 204 if the endpoint was added to the project directly."""
         endpoint, project = existing_endpoint(endpoint_id), existing(Project, project_id)
         if not has_endpoint(project, endpoint):
             raise NotFoundError(f"Endpoint {endpoint.id.hex} not found in project {project.id.hex}.")
@@ -77,7 +77,7 @@ class EndpointProjectsView(ServiceView):
     rules = {"GET": "identity:list_projects_for_endpoint"}
 
     def get(self, request: Request, endpoint_id: str) -> Response:
-        """List the projects to which the endpoint itself was added."""
+        """List the projects to which the endpoint was added directly."""
         endpoint = existing_endpoint(endpoint_id)
         items = (directory_shapes.project(request, project) for project in projects_of_endpoint(endpoint))
         path = f"/OS-EP-FILTER/endpoints/{endpoint.id.hex}/projects"

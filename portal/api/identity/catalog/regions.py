@@ -1,4 +1,4 @@
-"""``/v3/regions``: the places that endpoints are in."""
+"""``/v3/regions``: regions of endpoints."""
 
 from typing import Any, ClassVar
 
@@ -40,7 +40,7 @@ class RegionsView(ServiceView):
         return Response(listed(request, "regions", items, filters=("parent_region_id",)))
 
     def post(self, request: Request) -> Response:
-        """Create a region (201); without an id it gets one."""
+        """Create a region (201), with a generated id if none is specified."""
         body = self.checked_body()
         made = create_region(body["region"].get("id") or None, **_values(body))
         return Response({"region": shapes.region(request, made)}, status=201)
@@ -61,7 +61,7 @@ class RegionView(ServiceView):
         return Response({"region": shapes.region(request, existing_region(region_id))})
 
     def put(self, request: Request, region_id: str) -> Response:
-        """Create a region of this id (201); one that is there already is not changed (409)."""
+        """Create a region with this id (201); an existing one is not changed (409)."""
         body = self.checked_body()
         if (body["region"].get("id") or region_id) != region_id:
             raise InvalidInputError("The id in the body is not that of the address.", field="id")
@@ -69,7 +69,7 @@ class RegionView(ServiceView):
         return Response({"region": shapes.region(request, made)}, status=201)
 
     def patch(self, request: Request, region_id: str) -> Response:
-        """Change a region; its id stays."""
+        """Update a region; its id cannot be changed."""
         region = existing_region(region_id)
         body = self.checked_body()
         if body["region"].get("id", region_id) != region_id:
@@ -78,6 +78,6 @@ class RegionView(ServiceView):
         return Response({"region": shapes.region(request, changed)})
 
     def delete(self, request: Request, region_id: str) -> Response:
-        """Delete a region that is empty."""
+        """Delete a region without endpoints and child regions."""
         delete_region(existing_region(region_id))
         return Response(status=204)

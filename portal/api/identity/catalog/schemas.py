@@ -46,7 +46,7 @@ SERVICE_CREATE = _body("service", _SERVICE, "type")
 SERVICE_UPDATE = _body("service", _SERVICE)
 """``PATCH /v3/services/{id}``."""
 ENDPOINT_CREATE = _body("endpoint", _ENDPOINT, "interface", "url", "service_id")
-"""``POST /v3/endpoints``; ``region`` is the older word for ``region_id``."""
+"""``POST /v3/endpoints``; ``region`` is the older name of ``region_id``."""
 ENDPOINT_UPDATE = _body("endpoint", _ENDPOINT)
 """``PATCH /v3/endpoints/{id}``."""
 

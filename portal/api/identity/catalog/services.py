@@ -1,4 +1,4 @@
-"""``/v3/services``: what the catalog lists."""
+"""``/v3/services``: the services of the catalog."""
 
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ _KNOWN = frozenset({"type", "name", "description", "enabled"})
 
 
 def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Translate the checked body; texts of null are empty ones."""
+    """Convert the validated body; null texts become empty."""
     given = body["service"]
     known = {name: value for name, value in given.items() if name in _KNOWN}
     others = further(given, dict.fromkeys((*_KNOWN, "id")))
@@ -32,7 +32,7 @@ class ServicesView(ServiceView):
     queries: ClassVar[Schemas] = {"GET": query_of("type", "name", "enabled")}
 
     def get(self, request: Request) -> Response:
-        """List the services, disabled ones too."""
+        """List the services, including disabled ones."""
         items = (shapes.service(request, service) for service in catalog_services())
         return Response(listed(request, "services", items, filters=("type", "name", "enabled")))
 

@@ -1,4 +1,4 @@
-"""Regions, services, endpoints and groups of these as the Identity API v3 shows them."""
+"""Regions, services, endpoints and endpoint groups in the format of the Identity API v3."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def service(request: Request, record: Service) -> Shape:
 
 
 def endpoint(request: Request, record: Endpoint) -> Shape:
-    """Return an endpoint with its address as it is kept, ``$(public_url)s`` and all."""
+    """Return an endpoint with its address as stored, including placeholders such as ``$(public_url)s``."""
     return {
         **record.extra,
         "id": record.id.hex,

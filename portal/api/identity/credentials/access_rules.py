@@ -1,4 +1,4 @@
-"""``/v3/users/{id}/access_rules``: the requests that a user's application credentials may make."""
+"""``/v3/users/{id}/access_rules``: requests that a user's application credentials may send."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class AccessRulesView(NotByTrustView):
     rules = {"GET": "identity:list_access_rules"}
 
     def get(self, request: Request, user_id: str) -> Response:
-        """List them; they are made together with application credentials."""
+        """List the access rules; they are created with application credentials."""
         user = self.user
         found = (_shape(request, rule) for rule in access_rules_of(user))
         return Response(fragments.listing(request, "access_rules", found, f"/users/{user.id.hex}/access_rules"))
@@ -35,7 +35,7 @@ class AccessRuleView(NotByTrustView):
         return Response({"access_rule": _shape(request, rule)})
 
     def delete(self, request: Request, user_id: str, access_rule_id: str) -> Response:
-        """Remove one; 403 while an application credential has it."""
+        """Delete a rule; 403 while an application credential uses it."""
         rule = existing_access_rule(self.user, access_rule_id)
         delete_access_rule(rule, caller=self.context)
         return Response(status=204)

@@ -1,4 +1,4 @@
-"""``/v3/users/{id}/application_credentials``: secrets for programs."""
+"""``/v3/users/{id}/application_credentials``: credentials for programs, with a subset of the user's roles."""
 
 from typing import Any, ClassVar
 
@@ -28,7 +28,7 @@ from provisioning.identity.services.application_credentials import (
 
 
 class OfUserView(ServiceView):
-    """Something of the user that the address names."""
+    """A subresource of the user in the path."""
 
     @property
     def user(self) -> User:
@@ -40,10 +40,10 @@ class OfUserView(ServiceView):
 
 
 class NotByTrustView(OfUserView):
-    """Something of the user that nobody sees or touches with the token of a trust."""
+    """A subresource of a user that tokens of trusts can neither read nor change."""
 
     def check_rule(self, request: Request) -> None:
-        """Ask the policy, and refuse tokens of trusts."""
+        """Check the policy and refuse tokens of trusts."""
         super().check_rule(request)
         refuse_trusts(self.context)
 
@@ -55,7 +55,7 @@ class ApplicationCredentialsView(NotByTrustView):
     schemas: ClassVar[Schemas] = {"POST": schemas.APPLICATION_CREDENTIAL}
 
     def get(self, request: Request, user_id: str) -> Response:
-        """List them, without their secrets."""
+        """List the application credentials without their secrets."""
         user = self.user
         found = application_credentials_of(user, name=request.query_params.get("name"))
         path = f"/users/{user.id.hex}/application_credentials"
@@ -64,7 +64,7 @@ class ApplicationCredentialsView(NotByTrustView):
         )
 
     def post(self, request: Request, user_id: str) -> Response:
-        """Make one for the token's project; this answer is the only one with the secret."""
+        """Create an application credential for the token's project; only this response contains the secret."""
         body = self.checked_body()["application_credential"]
         user = self.user
         record, secret = create_application_credential(
@@ -97,12 +97,12 @@ class ApplicationCredentialView(NotByTrustView):
     rules = {"GET": "identity:get_application_credential", "DELETE": "identity:delete_application_credential"}
 
     def get(self, request: Request, user_id: str, application_credential_id: str) -> Response:
-        """Show one, without its secret."""
+        """Show an application credential without its secret."""
         record = existing_application_credential(self.user, application_credential_id)
         return Response({"application_credential": shape(request, record)})
 
     def delete(self, request: Request, user_id: str, application_credential_id: str) -> Response:
-        """Remove one; its tokens end at once."""
+        """Delete an application credential; its tokens are revoked immediately."""
         record = existing_application_credential(self.user, application_credential_id)
         delete_application_credential(record, caller=self.context)
         return Response(status=204)
@@ -129,7 +129,9 @@ def access_rule(record: AccessRule) -> dict[str, Any]:
 
 
 def _role(said: dict[str, Any]) -> Role:
-    """Return the role by id or name; one that is unknown is as good as one that the caller does not have."""
+    """Return the role with this id or name; an unknown role gives the same error as one that the caller does not
+    have.
+    """
     if "id" not in said and "name" not in said:
         raise InvalidInputError("Each of the roles must have an id or a name.", field="roles")
     found = role_by(role_id=said.get("id"), name=said.get("name"))

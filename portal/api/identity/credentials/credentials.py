@@ -1,4 +1,4 @@
-"""``/v3/credentials``: secrets kept for users."""
+"""``/v3/credentials``: secrets stored for users."""
 
 from typing import Any, ClassVar
 
@@ -30,11 +30,11 @@ class CredentialsView(ServiceView):
     schemas: ClassVar[Schemas] = {"POST": schemas.CREDENTIAL}
 
     def policy_target(self) -> dict[str, object]:
-        """One's own, until the body says otherwise."""
+        """The caller's id; a different owner in the body is checked later."""
         return {"user_id": self.context.user_id}
 
     def get(self, request: Request) -> Response:
-        """List one's own, or everybody's for operators."""
+        """List the caller's credentials, or those of all users for operators."""
         query = request.query_params
         everybody = self.allows("novella:list_credentials:all_users")
         found = credentials_for(self.context, user_id=query.get("user_id"), kind=query.get("type"), everybody=everybody)
@@ -42,7 +42,7 @@ class CredentialsView(ServiceView):
         return _secret(fragments.listing(request, "credentials", items, "/credentials"))
 
     def post(self, request: Request) -> Response:
-        """Keep a credential for oneself, or as an operator for anybody."""
+        """Create a credential for the caller, or as an operator for any user."""
         body = self.checked_body()["credential"]
         user = _user(self, body.get("user_id"))
         project = _project(body.get("project_id"))
@@ -51,7 +51,7 @@ class CredentialsView(ServiceView):
 
 
 class CredentialView(ServiceView):
-    """``/v3/credentials/{id}``; another user's does not exist, except for operators."""
+    """``/v3/credentials/{id}``; those of other users are 404, except for operators."""
 
     rules = {
         "GET": "identity:get_credential",
@@ -66,18 +66,18 @@ class CredentialView(ServiceView):
         return {"user_id": self._record.user_id}
 
     def check_rule(self, request: Request) -> None:
-        """Answer 404 where the policy says no."""
+        """Check the policy; answer 404 instead of 403."""
         try:
             super().check_rule(request)
         except ForbiddenError as error:
             raise NotFoundError(f"Could not find credential: {self.kwargs['credential_id'][:64]}.") from error
 
     def get(self, request: Request, credential_id: str) -> Response:
-        """Show it with its blob."""
+        """Show a credential with its blob."""
         return _secret({"credential": shape(request, self._record)})
 
     def patch(self, request: Request, credential_id: str) -> Response:
-        """Change what is given."""
+        """Update the specified fields."""
         body = self.checked_body()["credential"]
         changes: Changes = {}
         if "user_id" in body:
@@ -108,12 +108,12 @@ def shape(request: Request, record: Credential) -> dict[str, Any]:
 
 
 def _project(project_id: str | None) -> Project | str | None:
-    """Return the project if there is one of this id; Keystone does not look whether there is."""
+    """Return the project, or the id as it is if no such project exists, as Keystone accepts."""
     return None if project_id is None else by_id(Project, project_id) or project_id
 
 
 def _user(view: ServiceView, user_id: str | None) -> User:
-    """Return whose the credential shall be: the caller's, or another's for those who may."""
+    """Return the owner of the credential: the caller, or another user if the policy allows it."""
     own = view.context.user_id
     wanted = user_id if user_id is not None else own.hex if own is not None else ""
     policy.enforce(view.context, "identity:create_credential", {"user_id": wanted})

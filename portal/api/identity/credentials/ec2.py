@@ -1,4 +1,4 @@
-"""``/v3/users/{id}/credentials/OS-EC2``: key pairs for AWS clients, and tokens for what they signed."""
+"""``/v3/users/{id}/credentials/OS-EC2``: access keys for AWS clients, and tokens for requests signed with them."""
 
 from typing import Any, ClassVar
 
@@ -35,14 +35,14 @@ class Ec2CredentialsView(OfUserView):
     schemas: ClassVar[Schemas] = {"POST": schemas.EC2_CREDENTIAL}
 
     def get(self, request: Request, user_id: str) -> Response:
-        """List the user's key pairs, with their secrets."""
+        """List the user's access keys with their secrets."""
         user = self.user
         found = credentials_for(self.context, user_id=user.id.hex, kind=EC2, everybody=True)
         items = (_shape(request, record) for record in found)
         return _secret(fragments.listing(request, "credentials", items, f"/users/{user.id.hex}/credentials/OS-EC2"))
 
     def post(self, request: Request, user_id: str) -> Response:
-        """Make a key pair for the user in a project."""
+        """Create an access key for the user in a project."""
         user = self.user
         project = project_to_enter(self.context, user.id, self.checked_body()["tenant_id"])
         access, _ = create_ec2_credential(user, project, caller=self.context)
@@ -56,11 +56,11 @@ class Ec2CredentialView(OfUserView):
     rules = {"GET": "identity:ec2_get_credential", "DELETE": "identity:ec2_delete_credential"}
 
     def get(self, request: Request, user_id: str, access: str) -> Response:
-        """Show a key pair with its secret."""
+        """Show an access key with its secret."""
         return _secret({"credential": _shape(request, self._record(user_id, access))})
 
     def delete(self, request: Request, user_id: str, access: str) -> Response:
-        """Remove a key pair; what was got with it ends at once."""
+        """Delete an access key; tokens obtained with it are revoked immediately."""
         delete_credential(self._record(user_id, access), caller=self.context)
         return Response(status=204)
 
@@ -77,13 +77,13 @@ class Ec2CredentialView(OfUserView):
 
 
 class Ec2TokensView(ServiceView):
-    """``POST /v3/ec2tokens``: a service got a request that an AWS client signed, and asks who that was."""
+    """``POST /v3/ec2tokens``: services exchange the signature of an AWS client's request for a token."""
 
     rules = {"POST": "identity:ec2tokens_validate"}
     schemas: ClassVar[Schemas] = {"POST": schemas.EC2_TOKEN}
 
     def post(self, request: Request) -> Response:
-        """Return a token of the key's user and project, as ``POST /v3/auth/tokens`` does; 401 for any reason."""
+        """Return a token for the key's user and project, as ``POST /v3/auth/tokens`` does; 401 for every failure."""
         (signed,) = self.checked_body().values()
         issued = authenticate_ec2(
             SignedRequest(
@@ -102,13 +102,13 @@ class Ec2TokensView(ServiceView):
 
 
 class S3TokensView(ServiceView):
-    """``POST /v3/s3tokens``: as ``ec2tokens``, for a text that an S3 client signed."""
+    """``POST /v3/s3tokens``: like ``ec2tokens``, for a string signed by an S3 client."""
 
     rules = {"POST": "identity:s3tokens_validate"}
     schemas: ClassVar[Schemas] = {"POST": schemas.S3_TOKEN}
 
     def post(self, request: Request) -> Response:
-        """Return a token of the key's user and project; 401 for any reason."""
+        """Return a token for the key's user and project; 401 for every failure."""
         (signed,) = self.checked_body().values()
         issued = authenticate_s3(signed["access"], signed["token"], signed["signature"])
         return _token(request, issued)

@@ -20,7 +20,7 @@ def _object(properties: Schema, required: list[str] | None = None) -> Schema:
 
 
 def _in(name: str, schema: Schema) -> Schema:
-    """Return the schema of a body that has this object under its name and nothing else."""
+    """Return the schema of a body that contains only this object under its name."""
     return _object({name: schema}, [name])
 
 
@@ -50,7 +50,7 @@ APPLICATION_CREDENTIAL = _in(
         ["name"],
     ),
 )
-"""``POST /v3/users/{id}/application_credentials``; ``project_id`` may be said if it is the token's."""
+"""``POST /v3/users/{id}/application_credentials``; ``project_id`` may be specified if it is that of the token."""
 
 _CREDENTIAL: Schema = {
     "type": _NAME,
@@ -89,11 +89,11 @@ EC2_TOKEN: Schema = {
     "minProperties": 1,
     "maxProperties": 1,
 }
-"""``POST /v3/ec2tokens``: the request that was signed, under one name or another."""
+"""``POST /v3/ec2tokens``: the signed request, under one of three names."""
 _TEXT_SIGNED = _object({"access": _NAME, "signature": _NAME, "token": _TEXT}, ["access", "signature", "token"])
 S3_TOKEN: Schema = {
     **_object({"credentials": _TEXT_SIGNED, "credential": _TEXT_SIGNED}),
     "minProperties": 1,
     "maxProperties": 1,
 }
-"""``POST /v3/s3tokens``: ``token`` is the text that was signed, in base64."""
+"""``POST /v3/s3tokens``: ``token`` is the signed string in base64."""

@@ -15,7 +15,7 @@ from provisioning.identity.selectors.lookups import existing
 from provisioning.identity.services.domains import create_domain, delete_domain, update_domain
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "explicit_domain_id"})
-"""``tags`` and ``options`` are kept with the additional fields."""
+"""``tags`` and ``options`` are stored with the additional fields."""
 
 
 class DomainsView(CollectionView):
@@ -58,14 +58,14 @@ class OneDomainView(DomainView):
     what = "domain"
 
     def policy_target(self) -> dict[str, object]:
-        """A domain is itself."""
+        """Return the domain's id."""
         return {"domain_id": self.kwargs["domain_id"]}
 
     def get(self, request: Request, domain_id: str) -> Response:
         return Response({"domain": shapes.domain(request, existing(Domain, domain_id))})
 
     def patch(self, request: Request, domain_id: str) -> Response:
-        """Change what is given."""
+        """Update the specified fields."""
         domain = existing(Domain, domain_id)
         body = self.checked_body()["domain"]
         fields.refuse(body, "explicit_domain_id")
@@ -74,6 +74,6 @@ class OneDomainView(DomainView):
         return Response({"domain": shapes.domain(request, domain)})
 
     def delete(self, request: Request, domain_id: str) -> Response:
-        """Remove a domain that is disabled, with all that is in it."""
+        """Delete a disabled domain with all its contents."""
         delete_domain(existing(Domain, domain_id))
         return Response(status=204)

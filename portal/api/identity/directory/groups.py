@@ -53,7 +53,7 @@ class GroupsView(CollectionView):
 
 
 class GroupView(RecordView[Group]):
-    """A group by its id, and the domain that it is in."""
+    """A group by its id, and its domain."""
 
     what = "group"
     model = Group
@@ -69,7 +69,7 @@ class OneGroupView(GroupView):
         return Response({"group": shapes.group(request, self.record)})
 
     def patch(self, request: Request, group_id: str) -> Response:
-        """Change what is given."""
+        """Update the specified fields."""
         group = self.record
         body = self.checked_body()["group"]
         fields.refuse_change(body, {"id": group.id.hex, "domain_id": group.domain_id})
@@ -77,7 +77,7 @@ class OneGroupView(GroupView):
         return Response({"group": shapes.group(request, group)})
 
     def delete(self, request: Request, group_id: str) -> Response:
-        """Remove a group; what its users had by it ends now."""
+        """Delete a group; its members lose the roles of the group immediately."""
         group = self.record
         self.refuse_operators(group)
         delete_group(group)
@@ -107,32 +107,34 @@ class GroupUserView(GroupView):
     }
 
     def policy_target(self) -> dict[str, object]:
-        """A group is in its domain, and who asks may be the user."""
+        """Return the ids of the group, its domain and the user."""
         return {**super().policy_target(), "user_id": self.kwargs["user_id"]}
 
     def get(self, request: Request, group_id: str, user_id: str) -> Response:
-        """Answer 204 when the user is in the group."""
+        """Answer 204 if the user is a member."""
         group, user = self.record, self._user("GET")
         if not is_in(group, user):
             raise NotFoundError(f"User '{user.id.hex}' not found in group '{group.id.hex}'.")
         return Response(status=204)
 
     def put(self, request: Request, group_id: str, user_id: str) -> Response:
-        """Put the user into the group."""
+        """Add the user to the group."""
         group, user = self.record, self._user("PUT")
         self.refuse_operators(group)
         add_to_group(group, user)
         return Response(status=204)
 
     def delete(self, request: Request, group_id: str, user_id: str) -> Response:
-        """Take the user out of the group: what the user had by it ends now."""
+        """Remove the user from the group; the user loses the roles of the group immediately."""
         group, user = self.record, self._user("DELETE")
         self.refuse_operators(group)
         remove_from_group(group, user)
         return Response(status=204)
 
     def _user(self, method: str) -> User:
-        """Return the user, who must be as near to the caller as the group: NotFoundError."""
+        """Return the user; NotFoundError unless the rule allows the caller in the user's domain, or the caller is the
+        user.
+        """
         key = read_id(self.kwargs["user_id"])
         user = by_id(User, self.kwargs["user_id"])
         own = key is not None and key == self.context.user_id

@@ -27,13 +27,13 @@ SORT_ERRORS = SortErrors("sort_key must be one of {known}.", "sort_dir must be a
 MOST_WORDS = 100
 """Tags in a filter, and sort keys."""
 MOST_COMPARISONS = 20
-"""Comparisons of a part of the name, and of the time at which the password expires."""
+"""Comparisons of the name by a part, and of the password's expiry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What one kind of list knows: columns to compare with (``id``: text that is an id), the text of which a part is
-    enough, and columns to sort by.
+    """The query parameters of one kind of list: columns to filter by (``ids``: values are ids), the column that also
+    matches by a part, and columns to sort by.
     """
 
     texts: tuple[str, ...] = ("name",)
@@ -46,7 +46,7 @@ class Filters:
 
     @property
     def inexact(self) -> tuple[str, ...]:
-        """The parameters that find a text by a part of it."""
+        """The parameters that match a part of the text."""
         return tuple(f"{self.by_part}{way}" for way in _WAYS)
 
 
@@ -68,7 +68,7 @@ GROUPS = Filters(texts=("name", "domain_id"), sort_keys=("id", "name", "domain_i
 
 
 def query_of(filters: Filters) -> Schema:
-    """Return the schema of the query of such a list, for the OpenAPI document: what ``read`` reads, all else goes."""
+    """Return the schema of the query for the OpenAPI document: the parameters that ``read`` reads."""
     texts = ("limit", "marker", *filters.texts, *filters.ids, *filters.inexact)
     texts += (*(TAGS if filters.tags else ()), *((EXPIRY,) if filters.expiry else ()))
     schemas: dict[str, Schema] = {name: {"type": "string"} for name in texts}
@@ -78,9 +78,9 @@ def query_of(filters: Filters) -> Schema:
 
 
 def read(request: Request, filters: Filters) -> Part:
-    """Return the part of the list that the query asks for; InvalidInputError names the parameter that cannot be.
+    """Return the filters, order and page of the query; InvalidInputError names an invalid parameter.
 
-    Parameters that nobody knows are passed over, as in Keystone.
+    Unknown parameters are ignored, as in Keystone.
     """
     query = request.query_params
     for name, value in query.items():
@@ -103,7 +103,7 @@ def read(request: Request, filters: Filters) -> Part:
 def answer(
     request: Request, name: str, found: Found[Record], shape: Callable[[Request, Record], fragments.Shape], path: str
 ) -> fragments.Shape:
-    """Return the list under its name; one that goes on says so, with the address of what follows."""
+    """Return the list under its name; ``truncated`` and a ``next`` link are added unless it is the last page."""
     body = fragments.listing(request, name, (shape(request, record) for record in found.rows), path)
     if found.truncated:
         ids = [record.pk if isinstance(record.pk, str) else record.pk.hex for record in found.rows]

@@ -28,13 +28,13 @@ class ProjectTagsView(ProjectView):
         return Response(_shape(request, self.record))
 
     def put(self, request: Request, project_id: str) -> Response:
-        """Give the project these tags and no others."""
+        """Replace the tags of the project."""
         project = self.record
         set_tags(project, self.checked_body()["tags"])
         return Response(_shape(request, project))
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Take them all away."""
+        """Remove all tags."""
         set_tags(self.record, [])
         return Response(status=204)
 
@@ -49,19 +49,19 @@ class ProjectTagView(ProjectView):
     }
 
     def get(self, request: Request, project_id: str, tag: str) -> Response:
-        """Answer 204 when the project has the tag."""
+        """Answer 204 if the project has the tag."""
         if tag not in {each.name for each in self.record.tags.all()}:
             raise NotFoundError(f"Could not find project tag: {tag[:64]}.")
         return Response(status=204)
 
     def put(self, request: Request, project_id: str, tag: str) -> Response:
-        """Give the project one more tag."""
+        """Add a tag to the project."""
         add_tag(self.record, tag)
         path = f"/projects/{self.record.id.hex}/tags/{tag}"
         return Response(status=201, headers={"Location": fragments.self_link(request, path)["self"]})
 
     def delete(self, request: Request, project_id: str, tag: str) -> Response:
-        """Take the tag away."""
+        """Remove the tag."""
         remove_tag(self.record, tag)
         return Response(status=204)
 

@@ -1,4 +1,4 @@
-"""Projects above and below one, as lists or as ids within each other."""
+"""Parents and subtree of a project, as lists or nested ids."""
 
 import uuid
 from collections.abc import Callable
@@ -21,9 +21,9 @@ Sees = Callable[[list[Project]], list[Project]]
 
 
 def around(request: Request, project: Project, sees: Sees) -> fragments.Shape:
-    """Return ``parents`` and ``subtree`` as the query asks for them: ``…_as_list`` or ``…_as_ids``.
+    """Return ``parents`` and ``subtree`` as the query requests them: ``…_as_list`` or ``…_as_ids``.
 
-    Lists have only what ``sees`` leaves of them.  InvalidInputError when both forms of one are asked for.
+    Lists are filtered by ``sees``. Raises InvalidInputError if both forms of one are requested.
     """
     wanted = {name for name in ("parents", "subtree") for form in ("list", "ids") if flag(request, f"{name}_as_{form}")}
     shape: fragments.Shape = {}
@@ -40,7 +40,7 @@ def around(request: Request, project: Project, sees: Sees) -> fragments.Shape:
 
 
 def _above(project: Project, parents: list[Project]) -> dict[str, Any]:
-    """Return the nearest id with the next one in it, and so on up to the domain, in which there is None."""
+    """Return the ids of the parents, nested from the nearest to the domain, whose value is None."""
     nested: dict[str, Any] = {project.domain_id: None}
     for parent in reversed(parents):
         nested = {parent.id.hex: nested}
@@ -48,7 +48,7 @@ def _above(project: Project, parents: list[Project]) -> dict[str, Any]:
 
 
 def _below(project: Project, subtree: list[Project]) -> dict[str, Any] | None:
-    """Return ids with those below in them; None stands where nothing is below."""
+    """Return the ids of the children, each with its children nested; None for a project without any."""
     children: dict[uuid.UUID | None, list[Project]] = {}
     for each in subtree:
         children.setdefault(each.parent_id, []).append(each)

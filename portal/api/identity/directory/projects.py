@@ -1,4 +1,4 @@
-"""``/v3/projects``; a domain is a project too (``is_domain``) and made, changed and deleted as one."""
+"""``/v3/projects``; a domain is also a project (``is_domain``) and can be created, updated and deleted as one."""
 
 import functools
 from typing import Any, ClassVar
@@ -21,9 +21,9 @@ from provisioning.identity.services.domains import create_domain, delete_domain,
 from provisioning.identity.services.projects import create_project, delete_project, update_project
 
 COLUMNS = frozenset({"id", "name", "description", "enabled", "domain_id", "parent_id", "is_domain", "tags"})
-"""``options`` are kept with the additional fields."""
+"""``options`` are stored with the additional fields."""
 DOMAIN_COLUMNS = domains.COLUMNS | COLUMNS - {"tags"}
-"""Of a project that is a domain ``tags``, too, are kept with the additional fields."""
+"""For a project that acts as a domain, ``tags`` are stored with the additional fields as well."""
 _DOMAIN_RULES = {"PATCH": "identity:update_domain", "DELETE": "identity:delete_domain"}
 
 
@@ -37,7 +37,7 @@ class ProjectsView(CollectionView):
     what = "project"
 
     def get(self, request: Request) -> Response:
-        """List projects; with ``is_domain`` the domains, in the shape of projects."""
+        """List projects; with ``is_domain`` the domains, in the format of projects."""
         everything = self.sees_all(request)
         if flag(request, "is_domain"):
             within = self.within if everything else self.context.user_domain_id
@@ -54,7 +54,7 @@ class ProjectsView(CollectionView):
         return Response(lists.answer(request, "projects", found, shapes.project, "/projects"))
 
     def post(self, request: Request) -> Response:
-        """Make a project, below another one or at the first level of a domain; or a domain."""
+        """Create a project, below another one or at the top level of a domain, or a domain."""
         body = self.checked_body()["project"]
         fields.refuse(body, "id")
         if body.get("is_domain"):
@@ -62,7 +62,7 @@ class ProjectsView(CollectionView):
         domain_id, parent = self._place(body)
         try:
             domain = self.domain_to_make_in(domain_id)
-        except NotFoundError as error:  # a 404 of users and groups, in Keystone too
+        except NotFoundError as error:  # not the 404 of users and groups, as in Keystone
             raise InvalidInputError(error.message, field="domain_id") from error
         made = create_project(
             domain,
@@ -76,7 +76,7 @@ class ProjectsView(CollectionView):
         return Response({"project": shapes.project(request, made)}, status=201)
 
     def _make_domain(self, request: Request, body: dict[str, Any]) -> Response:
-        """Make a domain, which is in no other one and below nothing."""
+        """Create a domain, which has neither a domain nor a parent."""
         policy.enforce(self.context, "identity:create_domain")
         for name in ("parent_id", "domain_id"):
             if body.get(name):
@@ -90,9 +90,9 @@ class ProjectsView(CollectionView):
         return Response({"project": shapes.domain_as_project(request, made)}, status=201)
 
     def _place(self, body: dict[str, Any]) -> tuple[str, Project | None]:
-        """Return the domain's id and the project above, None at the first level, where ``parent_id`` is the domain.
+        """Return the domain's id and the parent; None at the top level, where ``parent_id`` is the domain.
 
-        InvalidInputError when there is no such parent; for a domain's administrator another domain's is none.
+        Raises InvalidInputError for an unknown parent; to a domain administrator, parents in other domains are unknown.
         """
         above = body.get("parent_id")
         if above is None:
@@ -107,7 +107,7 @@ class ProjectsView(CollectionView):
 
 
 class ProjectView(RecordView[Project]):
-    """A project by its id, and the domain that it is in."""
+    """A project by its id, and its domain."""
 
     what = "project"
     model = Project
@@ -129,24 +129,24 @@ class OneProjectView(ProjectView):
         return None if self.found else by_id(Domain, self.kwargs["project_id"].replace("\0", "")[:64])
 
     def check_rule(self, request: Request) -> None:
-        """Ask, of a project that is a domain, what is asked of the domain as well."""
+        """Check the rule of the project and, if it acts as a domain, also that of the domain."""
         super().check_rule(request)
         if self.acting_domain is not None and request.method in _DOMAIN_RULES:
             policy.enforce(self.context, _DOMAIN_RULES[request.method], {"domain_id": self.acting_domain.id})
 
     def hide(self, rule: str) -> None:
-        """Hide no domain from its own administrator, who may look at it and not change it."""
+        """Answer 403 instead of 404 to the administrator of the domain, who may read but not change it."""
         if self.acting_domain is None or self.acting_domain.id != self.context.domain_id:
             super().hide(rule)
 
     def policy_target(self) -> dict[str, object]:
-        """A domain is in itself for who looks at it, and in none for who changes it."""
+        """Return the domain as its own domain for reading, and no domain for changes."""
         if self.acting_domain is not None and self.request.method in {"GET", "HEAD"}:
             return {"project_id": None, "domain_id": self.acting_domain.id}
         return super().policy_target()
 
     def get(self, request: Request, project_id: str) -> Response:
-        """Show a project, with the tree around it when asked for."""
+        """Show a project, with its parents and subtree if the query requests them."""
         if self.acting_domain is not None:
             return Response({"project": shapes.domain_as_project(request, self.acting_domain)})
         shape = shapes.project(request, self.record)
@@ -154,7 +154,7 @@ class OneProjectView(ProjectView):
         return Response({"project": shape})
 
     def patch(self, request: Request, project_id: str) -> Response:
-        """Change what is given."""
+        """Update the specified fields."""
         body = self.checked_body()["project"]
         if self.acting_domain is not None:
             domain = self.acting_domain
@@ -170,7 +170,7 @@ class OneProjectView(ProjectView):
         return Response({"project": shapes.project(request, project)})
 
     def delete(self, request: Request, project_id: str) -> Response:
-        """Remove a project that owns nothing and has no children, or a domain that is disabled with all in it."""
+        """Delete a project without resources and children, or a disabled domain with all its contents."""
         if self.acting_domain is not None:
             delete_domain(self.acting_domain)
         else:
@@ -178,7 +178,9 @@ class OneProjectView(ProjectView):
         return Response(status=204)
 
     def _sees(self, projects: list[Project]) -> list[Project]:
-        """Return those of the projects that the caller may see: all for administrators, else those one may enter."""
+        """Return the projects that the caller may see: all for administrators, otherwise those with a role for the
+        caller.
+        """
         if policy.allows(self.context, "identity:list_projects", {"domain_id": self.record.domain_id}):
             return projects
         user_id = self.context.user_id

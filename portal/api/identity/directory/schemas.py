@@ -1,6 +1,6 @@
 """JSON schemas of requests about domains, projects, users and groups (Identity API v3).
 
-Fields that nobody knows are kept with the record; those that are known have one type, and some of them are read only.
+Unknown fields are stored with the record; known ones have one type, and some are read-only.
 """
 
 from typing import Any
@@ -17,7 +17,9 @@ _TAG: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r
 
 
 def _different(items: Schema, most: int, least: int = 0) -> Schema:
-    """Return the schema of a list without repetitions, which are looked for only where there are not too many."""
+    """Return the schema of a list of unique items; uniqueness is checked only within the maximum length, to limit the
+    cost.
+    """
     few = {"if": {"maxItems": most}, "then": {"uniqueItems": True}}
     return {"type": "array", "items": items, "minItems": least, "maxItems": most, **few}
 
@@ -45,7 +47,7 @@ _USER_OPTIONS: Schema = {
 
 
 def _resource(what: str, properties: Schema, required: list[str] | None = None) -> Schema:
-    """Return the schema of ``{what: {…}}`` whose object may have further fields."""
+    """Return the schema of ``{what: {…}}`` whose object may have additional fields."""
     inner = {
         "type": "object",
         "properties": properties,

@@ -1,4 +1,4 @@
-"""Domains, projects, users and groups as the Identity API v3 shows them; ids are 32 hexadecimal characters."""
+"""Domains, projects, users and groups in the format of the Identity API v3; ids are 32 hexadecimal characters."""
 
 from rest_framework.request import Request
 

@@ -51,14 +51,14 @@ class UsersView(CollectionView):
 
 
 class UserView(RecordView[User]):
-    """A user by the id, and the domain that the user is in."""
+    """A user by the id, and its domain."""
 
     what = "user"
     model = User
 
     @property
     def within(self) -> str | None:
-        """The domain that lists about somebody else are narrowed to: that of the token."""
+        """The domain by which lists about another user are filtered: that of the token."""
         return None if self.record.id == self.context.user_id else self.context.domain_id
 
 
@@ -72,7 +72,7 @@ class OneUserView(UserView):
         return Response({"user": shapes.user(request, self.record)})
 
     def patch(self, request: Request, user_id: str) -> Response:
-        """Change what is given; a new password or a closed account ends every token of the user."""
+        """Update the specified fields; a new password or disabling the user revokes all tokens of the user."""
         user = self.record
         self.refuse_operators(user)
         body = self.checked_body()["user"]
@@ -85,7 +85,7 @@ class OneUserView(UserView):
         return Response({"user": shapes.user(request, user)})
 
     def delete(self, request: Request, user_id: str) -> Response:
-        """Remove a user; what the user made stays with the projects."""
+        """Delete a user; its resources remain in the projects."""
         user = self.record
         self.refuse_operators(user)
         delete_user(user)
@@ -120,7 +120,7 @@ class UserGroupsView(UserView):
 
 
 def _read(view: DomainView, body: dict[str, Any], found: UserFields) -> None:
-    """Put the fields that are given into ``found``."""
+    """Copy the specified fields into ``found``."""
     if "description" in body:
         found["description"] = fields.text(body["description"])
     if "email" in body:
@@ -138,7 +138,7 @@ def _read(view: DomainView, body: dict[str, Any], found: UserFields) -> None:
 
 
 def _default_project(view: DomainView, project_id: str | None) -> Project | None:
-    """Return the project; for the administrator of a domain those of other domains are not there."""
+    """Return the project; for a domain administrator projects of other domains do not exist."""
     if project_id is None:
         return None
     found = by_id(Project, project_id)

@@ -1,4 +1,4 @@
-"""``/v3/limits``: what single projects and domains may have of a service's resources."""
+"""``/v3/limits``: limits of a service's resources for single projects and domains."""
 
 import functools
 from typing import ClassVar
@@ -30,13 +30,13 @@ class LimitsView(ServiceView):
     queries: ClassVar[Schemas] = {"GET": lists.query_of(FILTERS)}
 
     def get(self, request: Request) -> Response:
-        """List those that the caller may see: all, those in the token's domain, or those of the token's project."""
+        """List the limits that the caller may see: all, those of the token's domain, or those of its project."""
         everything = self.allows("novella:list_every_limit")
         found = limits_for(self.context, lists.read(request, FILTERS), everything=everything)
         return Response(lists.answer(request, "limits", found, shapes.limit, "/limits"))
 
     def post(self, request: Request) -> Response:
-        """Create several, or none of them (201)."""
+        """Create several limits, all or none (201)."""
         made = create_limits(self.checked_body()["limits"])
         return Response({"limits": [shapes.limit(request, each) for each in made]}, status=201)
 
@@ -57,13 +57,13 @@ class LimitView(ServiceView):
 
     @property
     def record(self) -> Limit:
-        """The limit; NotFoundError, which only who may see every limit is told."""
+        """The limit; NotFoundError, which only callers with access to every limit get."""
         if self.found is None:
             raise NotFoundError(f"Could not find limit for {self.kwargs['limit_id'][:64]}.")
         return self.found
 
     def policy_target(self) -> dict[str, object]:
-        """A limit is of its project, and in the domain that it or its project is of."""
+        """Return the project of the limit, and its own domain or that of the project."""
         if self.found is None:
             return {"project_id": None, "domain_id": None}
         project = self.found.project
@@ -85,7 +85,7 @@ class LimitView(ServiceView):
 
 
 class LimitModelView(ServiceView):
-    """``GET /v3/limits/model``: how limits of projects below each other are meant."""
+    """``GET /v3/limits/model``: the enforcement model of limits in project trees."""
 
     rules = {"GET": "identity:get_limit_model"}
 

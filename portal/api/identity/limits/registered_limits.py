@@ -1,4 +1,4 @@
-"""``/v3/registered_limits``: what projects may have of a service's resources by default."""
+"""``/v3/registered_limits``: default limits of a service's resources."""
 
 from typing import Any, ClassVar
 
@@ -36,7 +36,7 @@ class RegisteredLimitsView(ServiceView):
         return Response(lists.answer(request, name, found, shapes.registered_limit, f"/{name}"))
 
     def post(self, request: Request) -> Response:
-        """Register several, or none of them (201)."""
+        """Create several registered limits, all or none (201)."""
         made = create_registered_limits(self.checked_body()["registered_limits"])
         return Response({"registered_limits": [shapes.registered_limit(request, each) for each in made]}, status=201)
 
@@ -55,12 +55,12 @@ class RegisteredLimitView(ServiceView):
         return self._shown(request, existing_registered_limit(registered_limit_id))
 
     def patch(self, request: Request, registered_limit_id: str) -> Response:
-        """Change one that no limit refers to (403)."""
+        """Update a registered limit; 403 while a limit refers to it."""
         changes = self.checked_body()["registered_limit"]
         return self._shown(request, update_registered_limit(existing_registered_limit(registered_limit_id), changes))
 
     def delete(self, request: Request, registered_limit_id: str) -> Response:
-        """Delete one that no limit refers to (403)."""
+        """Delete a registered limit; 403 while a limit refers to it."""
         delete_registered_limit(existing_registered_limit(registered_limit_id))
         return Response(status=204)
 

@@ -44,6 +44,6 @@ REGISTERED_CREATE = _several("registered_limits", _REGISTERED, "service_id", "re
 REGISTERED_UPDATE = _object({"registered_limit": _object(_REGISTERED)}, "registered_limit")
 """``PATCH /v3/registered_limits/{id}``."""
 CREATE = _several("limits", _LIMIT, "service_id", "resource_name", "resource_limit")
-"""``POST /v3/limits``; each is a project's or a domain's."""
+"""``POST /v3/limits``; each belongs to a project or a domain."""
 UPDATE = _object({"limit": _object(_CHANGES)}, "limit")
 """``PATCH /v3/limits/{id}``."""

@@ -1,4 +1,4 @@
-"""Limits as the Identity API v3 shows them."""
+"""Limits in the format of the Identity API v3."""
 
 from rest_framework.request import Request
 
@@ -17,7 +17,7 @@ def registered_limit(request: Request, record: RegisteredLimit) -> fragments.Sha
 
 
 def limit(request: Request, record: Limit) -> fragments.Shape:
-    """Return a limit with the resource of its registered one."""
+    """Return a limit with the resource of its registered limit."""
     return {
         **_resource(record.registered_limit),
         "id": record.id.hex,

@@ -1,1 +1,1 @@
-"""Roles, what they imply, and who has them."""
+"""Roles, implied roles and role assignments."""

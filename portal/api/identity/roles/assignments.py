@@ -1,4 +1,4 @@
-"""``/v3/role_assignments``: who has which role where: as it was granted, or in effect."""
+"""``/v3/role_assignments``: role assignments as granted, or in effect."""
 
 import uuid
 from typing import ClassVar
@@ -25,13 +25,13 @@ PARAMETERS = (
 
 
 class RoleAssignmentsView(ServiceView):
-    """``/v3/role_assignments``; with a token for a domain: on the domain and its projects."""
+    """``/v3/role_assignments``; with a token for a domain, those on the domain and its projects."""
 
     rules = {"GET": "identity:list_role_assignments"}
     queries: ClassVar[Schemas] = {"GET": parameters({name: {"type": "string"} for name in PARAMETERS})}
 
     def rule_of(self, method: str) -> str | None:
-        """Lists of a whole tree of projects have a rule of their own, as in Keystone."""
+        """Lists of a tree of projects have their own rule, as in Keystone."""
         return (
             "identity:list_role_assignments_for_tree"
             if flag(self.request, "include_subtree")
@@ -39,11 +39,11 @@ class RoleAssignmentsView(ServiceView):
         )
 
     def policy_target(self) -> dict[str, object]:
-        """A token for a domain sees that domain."""
+        """Return the domain of the token."""
         return {"domain_id": self.context.domain_id}
 
     def get(self, request: Request) -> Response:
-        """List role assignments; ``truncated`` says that there are more than were asked for."""
+        """List role assignments; ``truncated`` is set if there are more than ``limit``."""
         effective = flag(request, "effective")
         filters = _filters(request, self.context.domain_id)
         _check(request, filters, effective=effective)
@@ -78,9 +78,9 @@ def _filters(request: Request, within: str | None) -> AssignmentFilters:
 
 
 def _top_domain(text: str) -> str | None:
-    """Return the id if it is a domain's, which in Keystone is the project above all of the domain; None: a project's.
+    """Return the id if it is that of a domain, which in Keystone is also the root project; None for a project's.
 
-    Raises NotFoundError for an id that is neither's.
+    Raises NotFoundError for an unknown id.
     """
     if by_id(Project, text) is not None:
         return None
@@ -102,7 +102,7 @@ def _one_of(request: Request, name: str, values: set[str]) -> bool:
 
 
 def _check(request: Request, filters: AssignmentFilters, *, effective: bool) -> None:
-    """Raise InvalidInputError for filters that contradict each other, which could only give an empty list."""
+    """Raise InvalidInputError for filters that contradict each other."""
     if filters.user_id and filters.group_id:
         raise InvalidInputError("Specify a user or group, not both.", field="group.id")
     scopes = [bool(filters.project_id), filters.domain_id is not None, filters.system]

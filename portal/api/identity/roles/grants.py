@@ -1,4 +1,6 @@
-"""Roles of one user or group on one project, domain or the system; ``OS-INHERIT``: on all projects below it."""
+"""Roles of one user or group on one project, one domain or the system; with ``OS-INHERIT``, inherited by all projects
+below.
+"""
 
 from typing import Any, ClassVar, cast
 
@@ -22,7 +24,7 @@ class _GrantsView(DomainScopedView):
     system: ClassVar[bool] = False
 
     def policy_target(self) -> dict[str, object]:
-        """A grant is of the domain of its project, or of the domain itself; see policies/grants.py."""
+        """Return the domain of the grant: that of its project, or the domain itself; see policies/grants.py."""
         target = self._addressed("project_id", "domain_id")
         actor = self._addressed("user_id", "group_id")
         role = self.addressed["role_id"].record if "role_id" in self.addressed else None
@@ -37,7 +39,7 @@ class _GrantsView(DomainScopedView):
         return next((self.addressed[name] for name in names if name in self.addressed), None)
 
     def where(self) -> Target:
-        """Return who and on what, as the services take it."""
+        """Return the actor and the target as arguments of the services."""
         records = {found.kind: found.record for found in self.addressed.values() if found.kind != "role"}
         return cast("Target", {**records, "system": self.system, "inherited": self.inherited})
 
@@ -78,7 +80,7 @@ class GrantView(_GrantsView):
     rules = {"GET": "identity:check_grant", "PUT": "identity:create_grant", "DELETE": "identity:revoke_grant"}
 
     def get(self, request: Request, **kwargs: str) -> Response:
-        """Answer 204 when the role was given so, else 404."""
+        """Answer 204 if the role is assigned in this way, otherwise 404."""
         if not has_grant(self.role(), **self.where()):
             target = self._addressed("project_id", "domain_id")
             actor = self._addressed("user_id", "group_id")
@@ -86,12 +88,12 @@ class GrantView(_GrantsView):
         return Response(status=204)
 
     def put(self, request: Request, **kwargs: str) -> Response:
-        """Give the role; it makes no difference when it was given already."""
+        """Assign the role; idempotent."""
         grant(self.role(), **self.where())
         return Response(status=204)
 
     def delete(self, request: Request, **kwargs: str) -> Response:
-        """Take the role away, at once."""
+        """Revoke the role; effective immediately."""
         revoke_grant(self.role(), **self.where())
         return Response(status=204)
 

@@ -1,4 +1,4 @@
-"""``/v3/roles/{prior}/implies`` and ``/v3/role_inferences``: which roles imply which."""
+"""``/v3/roles/{prior}/implies`` and ``/v3/role_inferences``: implied roles."""
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -20,13 +20,13 @@ class ImpliedRolesView(DomainScopedView):
     rules = {"GET": "identity:list_implied_roles"}
 
     def policy_target(self) -> dict[str, object]:
-        """What a role of the whole cloud implies may be seen in every domain."""
+        """Return the domain of the prior role; the implications of a global role can be read from every domain."""
         found = self.addressed["prior_role_id"]
         open_to_all = found.record is not None and found.domain_id is None
         return {"domain_id": self.context.domain_id if open_to_all else found.domain_id}
 
     def get(self, request: Request, prior_role_id: str) -> Response:
-        """List what the role implies itself."""
+        """List the roles that the role implies directly."""
         prior = self.role("prior_role_id")
         body = shapes.inference(request, prior, implied_roles(prior))
         return Response(
@@ -45,7 +45,7 @@ class ImpliedRoleView(DomainScopedView):
     }
 
     def policy_target(self) -> dict[str, object]:
-        """An implication is of the domain of the role that implies."""
+        """Return the domain of the prior role."""
         prior, implied = self.addressed["prior_role_id"], self.addressed["implied_role_id"]
         seen = self.request.method in {"GET", "HEAD"} and prior.record is not None and prior.domain_id is None
         return {
@@ -55,17 +55,17 @@ class ImpliedRoleView(DomainScopedView):
         }
 
     def get(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
-        """Show the implication; 404 when there is none."""
+        """Show the implication; 404 if it does not exist."""
         self._check()
         return self._shown(request, 200)
 
     def head(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
-        """Answer 204, as Keystone does, when there is the implication, else 404."""
+        """Answer 204 if the implication exists, as Keystone does, otherwise 404."""
         self._check()
         return Response(status=204)
 
     def put(self, request: Request, prior_role_id: str, implied_role_id: str) -> Response:
-        """Let the first role imply the second (201)."""
+        """Create the implication of the second role by the first (201)."""
         imply(self.role("prior_role_id"), self.role("implied_role_id"))
         return self._shown(request, 201)
 
@@ -91,6 +91,6 @@ class RoleInferencesView(ServiceView):
     rules = {"GET": "identity:list_role_inference_rules"}
 
     def get(self, request: Request) -> Response:
-        """List what every role implies itself."""
+        """List the roles that each role implies directly."""
         found = [shapes.inference(request, prior, implied) for prior, implied in inferences()]
         return Response({"role_inferences": found, "links": list_links(request, "/role_inferences")})

@@ -1,4 +1,4 @@
-"""``/v3/roles``: roles, which policy rules ask for."""
+"""``/v3/roles``: roles, which policy rules check."""
 
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ _KNOWN = frozenset({"name", "description", "domain_id", "options"})
 
 
 def _values(body: dict[str, Any]) -> dict[str, Any]:
-    """Translate the checked body; a description of null is an empty one."""
+    """Convert the validated body; a null description becomes empty."""
     given = body["role"]
     known = {name: value for name, value in given.items() if name in _KNOWN}
     others = further(given, dict.fromkeys((*_KNOWN, "id")))
@@ -36,7 +36,7 @@ _OF_DOMAIN = {
     "identity:update_role": "identity:update_domain_role",
     "identity:delete_role": "identity:delete_domain_role",
 }
-"""Roles of a domain have rules of their own."""
+"""Rule → the rule for roles of a domain."""
 
 
 class RolesView(ServiceView):
@@ -51,7 +51,7 @@ class RolesView(ServiceView):
         return _OF_DOMAIN.get(rule or "") if self._asked_domain() is not None else rule
 
     def policy_target(self) -> dict[str, object]:
-        """A new role and a list of a domain's roles are of that domain; the cloud's roles are for every domain."""
+        """Return the domain of the new role or the list; global roles can be read from every domain."""
         domain_id = self._asked_domain()
         if domain_id is None and self.request.method != "POST":
             return {"domain_id": self.context.domain_id}
@@ -65,7 +65,7 @@ class RolesView(ServiceView):
         return role.get("domain_id") if isinstance(role, dict) else None
 
     def get(self, request: Request) -> Response:
-        """List the roles of the whole cloud, or those of the domain that is asked for."""
+        """List the global roles, or those of the domain in the query."""
         found = roles(domain_id=request.query_params.get("domain_id"))
         items = (shapes.role(request, role) for role in found)
         return Response(listed(request, "roles", items, filters=("name",)))
@@ -96,7 +96,7 @@ class RoleView(DomainScopedView):
         return _OF_DOMAIN.get(rule or "") if self.addressed["role_id"].domain_id is not None else rule
 
     def policy_target(self) -> dict[str, object]:
-        """A role is of its domain; those of the whole cloud may be seen in every domain."""
+        """Return the domain of the role; global roles can be read from every domain."""
         found = self.addressed["role_id"]
         if found.record is not None and found.domain_id is None and self.request.method in {"GET", "HEAD"}:
             name = found.record.name if isinstance(found.record, Role) else None
@@ -107,7 +107,7 @@ class RoleView(DomainScopedView):
         return Response({"role": shapes.role(request, self.role())})
 
     def patch(self, request: Request, role_id: str) -> Response:
-        """Change a role; it stays in its domain."""
+        """Update a role; its domain cannot be changed."""
         values = _values(self.checked_body())
         if values.pop("domain_id", self.role().domain_id) != self.role().domain_id:
             raise InvalidInputError("The domain of a role cannot be changed.", field="domain_id")

@@ -37,6 +37,6 @@ def _body(required: list[str], least: int) -> Schema:
 
 
 CREATE = _body(["name"], 1)
-"""``POST /v3/roles``; other attributes are kept as they are given."""
+"""``POST /v3/roles``; other attributes are stored unchanged."""
 UPDATE = _body([], 0)
 """``PATCH /v3/roles/{id}``."""

@@ -1,4 +1,4 @@
-"""Roles, what they imply and their assignments as the Identity API v3 shows them."""
+"""Roles, implied roles and role assignments in the format of the Identity API v3."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,7 +15,7 @@ Shape = dict[str, Any]
 
 
 def role(request: Request, record: Role) -> Shape:
-    """Return a role; the built-in ones are immutable whatever is kept of them."""
+    """Return a role; built-in roles are shown as immutable, whatever their stored options."""
     options = {**record.options, "immutable": True} if is_immutable(record) else record.options
     return {
         **record.extra,
@@ -32,7 +32,7 @@ def _linked(request: Request, record: Role) -> Shape:
 
 
 def inference(request: Request, prior: Role, implied: Role | Iterable[Role]) -> Shape:
-    """Return what a role implies: one role, or all that it implies itself."""
+    """Return the implied role, or the list of all roles implied directly."""
     one = isinstance(implied, Role)
     return {
         "prior_role": _linked(request, prior),
@@ -43,7 +43,7 @@ def inference(request: Request, prior: Role, implied: Role | Iterable[Role]) -> 
 
 
 def assignment(request: Request, found: Assignment, names: Names | None) -> Shape:
-    """Return a role assignment with the links to what gave it; with names when they are given."""
+    """Return a role assignment with links to its origin, and with names if ``names`` is given."""
     shape: Shape = {"role": _role(found, names), "scope": _scope(found, names)}
     if found.user_id is not None:
         shape["user"] = fragments.named_in_domain(names.users[found.user_id]) if names else {"id": found.user_id.hex}
@@ -84,7 +84,7 @@ def _scope(found: Assignment, names: Names | None) -> Shape:
 
 
 def _links(request: Request, found: Assignment) -> Shape:
-    """Return the addresses of the assignment that was given, of the membership and of the implication that it took."""
+    """Return the links to the original grant, and to the membership and the implication that it was derived by."""
     base = links.endpoint(request, "identity")
     project = found.given_project_id or (None if found.given_domain_id else found.project_id)
     domain = found.given_domain_id or found.domain_id

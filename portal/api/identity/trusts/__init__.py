@@ -1,1 +1,1 @@
-"""Trusts (OS-TRUST), by which a user lets another act with some of the own roles."""
+"""Trusts (OS-TRUST), which delegate some of a user's roles to another user."""

@@ -40,7 +40,7 @@ CREATE: Schema = {
     "required": ["trust"],
     "additionalProperties": False,
 }
-"""``POST /v3/OS-TRUST/trusts``; other attributes are kept as they are given."""
+"""``POST /v3/OS-TRUST/trusts``; other attributes are stored unchanged."""
 
 LIST = parameters({"trustor_user_id": {"type": "string"}, "trustee_user_id": {"type": "string"}})
 """``GET /v3/OS-TRUST/trusts``."""

@@ -1,4 +1,4 @@
-"""Trusts as the Identity API v3 shows them."""
+"""Trusts in the format of the Identity API v3."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def path_of(trust: Trust) -> str:
 
 
 def listed(request: Request, trust: Trust) -> Shape:
-    """Return a trust as lists show it: without its roles."""
+    """Return a trust without its roles, as in lists."""
     return {
         **trust.extra,
         "id": trust.id.hex,

@@ -1,4 +1,4 @@
-"""``/v3/OS-TRUST/trusts``: trusts and the roles that they give."""
+"""``/v3/OS-TRUST/trusts``: trusts and their roles."""
 
 from typing import Any, ClassVar
 
@@ -24,7 +24,7 @@ from provisioning.identity.services.trusts import (
 )
 
 TRUSTOR, TRUSTEE = "target.trust.trustor_user_id", "target.trust.trustee_user_id"
-"""What rules call them, as Keystone's do."""
+"""Names of the attributes in policy rules, as in Keystone."""
 _KNOWN = frozenset({*schemas.FIELDS, "id", "deleted_at", "roles_links"})
 
 
@@ -36,7 +36,9 @@ class TrustsView(ServiceView):
     schemas: ClassVar[Schemas] = {"POST": schemas.CREATE}
 
     def rule_of(self, method: str) -> str | None:
-        """Those who gave or got trusts may list theirs; the first filter counts, as in Keystone."""
+        """Trustors and trustees may list their own trusts; if both filters are set, the first applies, as in
+        Keystone.
+        """
         if method == "POST" or not self._asked:
             return super().rule_of(method)
         if "trustor_user_id" in self._asked:
@@ -49,7 +51,7 @@ class TrustsView(ServiceView):
         return {name: query[name] for name in ("trustor_user_id", "trustee_user_id") if query.get(name)}
 
     def policy_target(self) -> dict[str, object]:
-        """A trust is the trustor's; a body that says none is found to be wrong after this."""
+        """Return trustor and trustee; an invalid body is rejected after the policy check."""
         if self.request.method != "POST":
             return {TRUSTOR: self._asked.get("trustor_user_id"), TRUSTEE: self._asked.get("trustee_user_id")}
         body = self.request.data
@@ -57,7 +59,7 @@ class TrustsView(ServiceView):
         return {TRUSTOR: given.get("trustor_user_id", self.context.user_id) if isinstance(given, dict) else None}
 
     def get(self, request: Request) -> Response:
-        """List trusts, without their roles."""
+        """List trusts without their roles."""
         refuse_application_credentials(self.context)
         asked = self._asked
         found = trusts(trustor_id=asked.get("trustor_user_id"), trustee_id=asked.get("trustee_user_id"))
@@ -65,7 +67,7 @@ class TrustsView(ServiceView):
         return Response({"trusts": items, "links": list_links(request, "/OS-TRUST/trusts")})
 
     def post(self, request: Request) -> Response:
-        """Make a trust of the caller's (201)."""
+        """Create a trust with the caller as trustor (201)."""
         body = self.checked_body()["trust"]
         if read_id(body["trustor_user_id"]) != self.context.user_id:
             raise ForbiddenError("The authenticated user should match the trustor.")
@@ -74,14 +76,14 @@ class TrustsView(ServiceView):
 
 
 class OfTrustView(ServiceView):
-    """Something of one trust; to those who neither gave nor got it, it does not exist."""
+    """A view of one trust; for users other than its trustor and trustee it does not exist."""
 
     record: Trust
 
     def check_rule(self, request: Request) -> None:
-        """Find the trust, and ask whether the caller may see it and then whether the caller may do this.
+        """Find the trust, and check whether the caller may see it and then whether the caller may send this request.
 
-        One that was used up is found only to be deleted: that ends the tokens that were got with it.
+        A used-up trust can only be deleted, which revokes the tokens obtained with it.
         """
         self.record = existing_trust(self.kwargs["trust_id"], used_up=request.method == "DELETE")
         if not policy.allows(self.context, "identity:get_trust", self.policy_target()):
@@ -102,7 +104,7 @@ class TrustView(OfTrustView):
         return Response({"trust": shapes.trust(request, self.record)})
 
     def delete(self, request: Request, trust_id: str) -> Response:
-        """Take the trust back, with those that were made from it."""
+        """Delete the trust and those redelegated from it."""
         delete_trust(self.record, caller=self.context)
         return Response(status=204)
 
@@ -113,7 +115,7 @@ class TrustRolesView(OfTrustView):
     rules = {"GET": "identity:list_roles_for_trust"}
 
     def get(self, request: Request, trust_id: str) -> Response:
-        """List what the trust gives."""
+        """List the roles that the trust delegates."""
         links = shapes.roles_links(request, self.record)
         return Response({"roles": shapes.roles(request, self.record), "links": links})
 
@@ -124,7 +126,7 @@ class TrustRoleView(OfTrustView):
     rules = {"GET": "identity:get_role_for_trust"}
 
     def get(self, request: Request, trust_id: str, role_id: str) -> Response:
-        """Show a role that the trust gives; 404 for any other."""
+        """Show a role that the trust delegates; 404 for any other."""
         wanted = read_id(role_id)
         role = next((role for role in roles_of_trust(self.record) if role.id == wanted), None)
         if role is None:
